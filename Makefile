@@ -74,7 +74,7 @@ screens: .venv/ready
 golden: .venv/ready
 	$(BIN)/allot schema
 	$(BIN)/python -m tests.reference
-	GOLDEN=write $(BIN)/pytest -p no:xdist tests/declared/test_bad_files.py tests/manifests/test_tree.py tests/manifests/cluster/test_bootstrap.py tests/docs/test_guides.py
+	GOLDEN=write $(BIN)/pytest -p no:xdist tests/declared/test_bad_files.py tests/manifests/test_layout.py tests/manifests/cluster/test_bootstrap.py tests/docs/test_guides.py
 	git status --short tests schemas argo docs
 
 bench: .venv/ready

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from allotment.cli.main import main
-from allotment.declared.inventory import Folder
-from allotment.manifests.gate.entitlements import Entitlements
-from allotment.manifests.gate.isolation import NOT_ENTITLED, Gate
+from allotment.declared.inventory import ScopeDeclarations
+from allotment.isolation.entitlements import Entitlements
+from allotment.isolation.gate import NO_ENTITLEMENTS, IsolationGate
 
 if TYPE_CHECKING:
     from tests.published import Place, Places
@@ -117,19 +117,24 @@ _passed: OrderedDict[object, None] = OrderedDict()  # those asked for last come 
 def one_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no file be judged again that a gate of this process passed, with all that it was judged by.
 
-    Most tests render the whole sample, and change a file of it. What the gate says is tested in tests/manifests/gate.
+    Most tests render the whole sample, and change a file of it. What the gate says is tested in tests/isolation.
     """
-    check = Gate.check
+    check = IsolationGate.check
 
     def checked(
-        gate: Gate, path: str, data: bytes, entitlements: Entitlements = NOT_ENTITLED, *, published: bool = False
+        gate: IsolationGate,
+        path: str,
+        data: bytes,
+        entitlements: Entitlements = NO_ENTITLEMENTS,
+        *,
+        published: bool = False,
     ) -> None:
         boundary = gate.clusters.get(path.partition("/")[0])
         if boundary is None:
             check(gate, path, data, entitlements, published=published)
             return
-        declared = (*_declared(boundary.offers.platform), *_declared(boundary.folder))
-        entitled = (*entitlements.endings.items(), *entitlements.copies.items())
+        declared = (*_declared(boundary.offers.platform), *_declared(boundary.cluster_declarations))
+        entitled = (*entitlements.required_endings.items(), *entitlements.max_replicas.items())
         asked = (declared, entitled, Entitlements.judge, published, path, data)
         if asked not in _passed:
             check(gate, path, data, entitlements, published=published)
@@ -138,11 +143,11 @@ def one_gate(monkeypatch: pytest.MonkeyPatch) -> None:
         if len(_passed) > 2000:
             _passed.popitem(last=False)
 
-    monkeypatch.setattr(Gate, "check", checked)
+    monkeypatch.setattr(IsolationGate, "check", checked)
 
 
-def _declared(folder: Folder) -> Iterator[tuple[str, bytes]]:
-    return ((declaration.path, declaration.data) for declaration in folder.all())
+def _declared(folder: ScopeDeclarations) -> Iterator[tuple[str, bytes]]:
+    return ((declaration.path, declaration.data) for declaration in folder.all_declarations())
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from kubernetes import client
 
-from allotment.adapters.cluster.api import Api
+from allotment.adapters.cluster.api import ApiServer
 
 Object = dict[str, Any]
 
@@ -90,11 +90,11 @@ class Server(ThreadingHTTPServer):
 
     def lists(self) -> int:
         """Return how many lists were asked for; further pages don't count."""
-        return sum(not one.watches and "continue" not in one.query for one in self.requests)
+        return sum(not request.watches and "continue" not in request.query for request in self.requests)
 
     def watches(self) -> list[str]:
         """Return the versions that watches began from."""
-        return [one.query["resourceVersion"] for one in self.requests if one.watches]
+        return [request.query["resourceVersion"] for request in self.requests if request.watches]
 
 
 @contextmanager
@@ -112,16 +112,16 @@ def serving(*script: Answer, otherwise: Answer) -> Iterator[Server]:
         thread.join()
 
 
-def api_of(server: Server, token: Callable[[], str] | None = None) -> Api:
+def api_of(server: Server, token: Callable[[], str] | None = None) -> ApiServer:
     """Return the server as our adapter talks to it."""
 
     def load() -> client.Configuration:
-        found = client.Configuration(host=server.url)
+        configuration = client.Configuration(host=server.url)
         if token is not None:
-            found.api_key = {"authorization": f"Bearer {token()}"}
-        return found
+            configuration.api_key = {"authorization": f"Bearer {token()}"}
+        return configuration
 
-    return Api(load)
+    return ApiServer(load)
 
 
 def listed(*objects: Object, version: str = "10", more: str = "") -> Answer:
@@ -152,9 +152,12 @@ def fails(status: int, **headers: str) -> Answer:
     return lambda request: request.whole(b"{}", status, **headers)
 
 
-def event(kind: str, one: Object, version: str) -> Object:
+def event(kind: str, live_object: Object, version: str) -> Object:
     """Return an event of a watch."""
-    return {"type": kind, "object": {**one, "metadata": {**one["metadata"], "resourceVersion": version}}}
+    return {
+        "type": kind,
+        "object": {**live_object, "metadata": {**live_object["metadata"], "resourceVersion": version}},
+    }
 
 
 def bookmark(version: str) -> Object:

@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel
 
 from allotment.declared.kinds import KINDS
-from allotment.declared.layout import Meaning, spot_of
+from allotment.declared.layout import DeclarationPath, parse_path
 from allotment.declared.reading import read_declaration, without_optional
 
 MOST_SECONDS = 3.0  # of processor time that one file may take
@@ -87,11 +87,13 @@ def fields_of(model: Any) -> Iterator[tuple[str | int, ...]]:
 
 def samples(root: Path) -> dict[str, tuple[str, Any]]:
     """Return a file of the sample for each kind that has one: its path and its content."""
-    found: dict[str, tuple[str, Any]] = {}
+    files_by_kind: dict[str, tuple[str, Any]] = {}
     for kind in KINDS.values():
         for file in sorted(root.glob(kind.pattern)):
-            found.setdefault(kind.name, (str(file.relative_to(root)), yaml.safe_load(file.read_text(encoding="utf-8"))))
-    return found
+            files_by_kind.setdefault(
+                kind.name, (str(file.relative_to(root)), yaml.safe_load(file.read_text(encoding="utf-8")))
+            )
+    return files_by_kind
 
 
 def cases(root: Path) -> Iterator[Case]:
@@ -123,8 +125,8 @@ def _flow(value: Any, field: tuple[str | int, ...] | None) -> str:
 def read(case: Case) -> bool:
     """Read a case as its file is read; return whether it is valid. Raises the reader's own errors, and AssertionError
     where that takes too much."""
-    spot = spot_of(case.path)
-    assert isinstance(spot, Meaning)
+    spot = parse_path(case.path)
+    assert isinstance(spot, DeclarationPath)
     seconds, kilobytes = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     declared, problems = read_declaration(case.path, case.data, spot)
     assert declared is not None or problems, "a file that is refused has a problem"
@@ -159,9 +161,9 @@ def _main() -> int:
     end, chance, bad = time.monotonic() + float(sys.argv[1]), random.Random(int((*sys.argv, "0", "0")[2])), 0
     with tempfile.TemporaryDirectory() as folder:
         root = copy_sample(Path(folder) / "repo")
-        several = list(cases(root))
+        all_cases = list(cases(root))
         while time.monotonic() < end:
-            case = chance.choice(several)
+            case = chance.choice(all_cases)
             try:
                 read(case)
                 status = run(root, case)

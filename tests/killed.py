@@ -76,8 +76,8 @@ def kill_everywhere(remote: Path, killed: Callable[[int], tuple[Run, bool]]) -> 
     while not seen or seen[-1][0].killed:
         seen.append(killed(len(seen) + 1))
     commands = [run.command for run, _ in seen]
-    assert any("fast-import" in one for one in commands), "before the commits"
-    assert any(" push " in one for one in commands), "between the commits and the push"
+    assert any("fast-import" in command for command in commands), "before the commits"
+    assert any(" push " in command for command in commands), "between the commits and the push"
     assert [new for _, new in seen] == [False] * (len(seen) - 1) + [True]
     for moment, took_effect in (("received", False), ("committed", True)):
         kill_when(remote, moment)

@@ -136,8 +136,8 @@ def _cluster(root: Path) -> None:
     }
     long = f"2606:{':'.join(['4700'] * 7)}/128"
     spec["network"] = {"denied": [long, *(f"8.8.{number}.0/24" for number in range(99))]}
-    for one in spec["storages"]:
-        one["capacity"] = "9999999Ti"
+    for storage in spec["storages"]:
+        storage["capacity"] = "9999999Ti"
     spec["diskStorageClassName"] = "k" * 63
     file.write_text(yaml.dump(whole, Dumper=_Plain, allow_unicode=True, width=10_000), encoding="utf-8")
     pool = _described(

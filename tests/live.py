@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from allotment.observed import decoding
-from allotment.observed.objects import Seen
+from allotment.observed.objects import ObservedObject
 
 TENANT = "solo-ada"
 AT = "2026-11-21T10:00:{:02d}Z"
@@ -42,7 +42,7 @@ def deployment(
         "deployment.kubernetes.io/revision": "1",
         **{key.replace("_", "-"): value for key, value in annotations.items()},
     }
-    volumes = [{"name": f"s-{one}", "persistentVolumeClaim": {"claimName": one}} for one in mounts]
+    volumes = [{"name": f"s-{mount}", "persistentVolumeClaim": {"claimName": mount}} for mount in mounts]
     container = {"name": "main", "image": "registry.example/webui:1@sha256:aa", "resources": {"limits": {"cpu": "4"}}}
     return {
         "kind": "Deployment",
@@ -247,14 +247,14 @@ def application(
     resources: tuple[tuple[str, str, str], ...] = (),
     **status: Any,
 ) -> dict[str, Any]:
-    found = [{"kind": kind, "name": name, "status": said} for kind, name, said in resources]
+    resource_statuses = [{"kind": kind, "name": name, "status": said} for kind, name, said in resources]
     return {
         "kind": "Application",
         "metadata": metadata(f"{TENANT}--eu-1--{part}", f"a-{part}", {"cluster": "eu-1"}, namespace="argocd"),
         "status": {
             "sync": {"status": sync, "revision": "c0ffee"},
             "health": {"status": health},
-            "resources": found,
+            "resources": resource_statuses,
             **status,
         },
     }
@@ -274,7 +274,10 @@ KINDS = {
 }
 
 
-def seen(*objects: dict[str, Any]) -> list[Seen]:
+def seen(*objects: dict[str, Any]) -> list[ObservedObject]:
     """Return objects as they are kept once an API server has sent them."""
-    events = [KINDS[one["kind"]].event(json.dumps({"type": "ADDED", "object": one}).encode()) for one in objects]
+    events = [
+        KINDS[live_object["kind"]].decode_event(json.dumps({"type": "ADDED", "object": live_object}).encode())
+        for live_object in objects
+    ]
     return [event.object for event in events if event.object is not None]

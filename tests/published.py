@@ -17,17 +17,25 @@ from urllib.error import HTTPError
 
 import pytest
 
-from allotment.adapters.git.commits import Message
+from allotment.adapters.file_cache import cache_name
+from allotment.adapters.git.commits import CommitMessage
 from allotment.adapters.git.remote import Remote
-from allotment.adapters.git.rendered import look
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.status import look_status
-from allotment.adapters.memory import memory_name
-from allotment.declared.inventory import blob_id
-from allotment.manifests.paths import spot_of
+from allotment.branches.rendered_branches import read_rendered_branches
+from allotment.branches.status_branches import read_status_branch
+from allotment.declared.inventory import compute_blob_id
+from allotment.manifests.paths import parse_tree_path
 from allotment.manifests.tenant import programs
-from allotment.manifests.text import dump, load
-from allotment.observed.status import ClusterStatus, Condition, Preparation, Snapshot, Storage, TenantStatus, text_of
+from allotment.manifests.yaml_text import dump, load
+from allotment.observed.status import (
+    ClusterStatus,
+    Condition,
+    Preparation,
+    Snapshot,
+    Storage,
+    TenantStatus,
+    dump_status,
+)
 from tests.conftest import DAY, Allot, Result
 
 DATE = "GIT_COMMITTER_DATE"
@@ -73,10 +81,10 @@ def git(folder: Path, *words: str) -> str:
 def with_own_programs(data: bytes) -> bytes:
     """Return a storage's file as it was published while each Job had a ConfigMap of its own name beside it."""
     objects = load(data)
-    (at,) = [number for number, one in enumerate(objects) if one["kind"] == "Job"]
+    (at,) = [number for number, manifest in enumerate(objects) if manifest["kind"] == "Job"]
     job = objects[at]
-    (volume,) = [one for one in job["spec"]["template"]["spec"]["volumes"] if "configMap" in one]
-    held = programs.by_name()[volume["configMap"]["name"]]
+    (volume,) = [pod_volume for pod_volume in job["spec"]["template"]["spec"]["volumes"] if "configMap" in pod_volume]
+    held = programs.programs_by_name()[volume["configMap"]["name"]]
     volume["configMap"] = {"name": job["metadata"]["name"]}
     metadata = {key: value for key, value in job["metadata"].items() if key != "annotations"}
     kept = {"argocd.argoproj.io/sync-options": "Prune=false,Delete=false"}
@@ -87,11 +95,11 @@ def with_own_programs(data: bytes) -> bytes:
 
 def of_another_version(data: bytes) -> tuple[bytes, str, bytes]:
     """Return a storage's file whose Job names the programs of another version of ours; their name, and the file that they lie in."""
-    ((name, now),) = [(name, held) for name, held in programs.by_name().items() if name.encode() in data]
+    ((name, now),) = [(name, held) for name, held in programs.programs_by_name().items() if name.encode() in data]
     other = {**now, "__init__.py": "# of another version\n"}
-    renamed = f"{name[:-16]}{programs.hash_of(other)}"
-    (one,) = programs.render("studio-kite", [one for one in load(data) if one["kind"] == "Job"])
-    theirs = {**one, "metadata": {**one["metadata"], "name": renamed}, "data": other}
+    renamed = f"{name[:-16]}{programs.hash_programs(other)}"
+    (config_map,) = programs.render("studio-kite", [manifest for manifest in load(data) if manifest["kind"] == "Job"])
+    theirs = {**config_map, "metadata": {**config_map["metadata"], "name": renamed}, "data": other}
     return data.replace(name.encode(), renamed.encode()), renamed, dump([theirs])
 
 
@@ -102,14 +110,14 @@ def files_of(folder: Path, commit: str, *paths: str) -> dict[str, str]:
     asked = "".join(f"{blob}\n" for blob in blobs.values()).encode()
     command = ["git", "-C", str(folder), "cat-file", "--batch"]
     said = subprocess.run(command, input=asked, capture_output=True, check=True).stdout
-    found, at = {}, 0
+    texts, at = {}, 0
     for path, blob in blobs.items():
         begin = said.index(b"\n", at) + 1
         id_, kind, size = said[at : begin - 1].decode().split()
         assert (id_, kind) == (blob, "blob"), path
         at = begin + int(size) + 1
-        found[path] = said[begin : at - 1].decode()
-    return found
+        texts[path] = said[begin : at - 1].decode()
+    return texts
 
 
 class Place:
@@ -176,13 +184,13 @@ class Place:
         """Write what a reporter would have seen of some tenants at a time, and nothing of others; return the commit."""
         repository = Repository(self.root)
         remote = Remote(repository, str(self.remote))
-        branch = look_status(repository, remote, cluster).branch
-        data = {f"tenants/{one.tenant}.yaml": text_of(one) for one in statuses}
+        branch = read_status_branch(repository, remote, cluster).branch
+        data = {f"tenants/{status.tenant}.yaml": dump_status(status) for status in statuses}
         data |= also or {}
-        data["stocks.yaml"] = text_of(ClusterStatus(cluster, observed))
-        files = {path: blob_id(text) for path, text in data.items()}
-        message = Message("Seen", b"reporter <reporter@northlight.example> 1 +0000")
-        commit = branch.commit(files, branch.changed(files), data, message)
+        data["stocks.yaml"] = dump_status(ClusterStatus(cluster, observed))
+        files = {path: compute_blob_id(text) for path, text in data.items()}
+        message = CommitMessage("Seen", b"reporter <reporter@northlight.example> 1 +0000")
+        commit = branch.create_commit(files, branch.compare_files(files), data, message)
         assert remote.push({f"refs/heads/status/{cluster}": commit, f"refs/allotment/status/{cluster}": commit})
         return commit
 
@@ -192,11 +200,11 @@ class Place:
         for path, text in files_of(
             self.remote, f"rendered/{cluster}", f"tenants/{tenant}", "control/namespaces"
         ).items():
-            spot = spot_of(path)
+            spot = parse_tree_path(path)
             if spot is None or spot.tenant != tenant or spot.part not in ("storage", "namespaces"):
                 continue
-            one, *others = load(text.encode())
-            annotations = one["metadata"].get("annotations", {})
+            manifest, *others = load(text.encode())
+            annotations = manifest["metadata"].get("annotations", {})
             free = annotations.get("allotment.dev/protected") == "false"
             if spot.part == "namespaces":
                 namespace = "Unprotected" if free else "Protected"
@@ -205,12 +213,12 @@ class Place:
                 annotations.get("allotment.dev/deletion-policy") == "Delete"
             )
             steps += [Condition("Unprotected", "True", "", "", observed)] * free
-            if one["kind"] == "VolumeSnapshot":
-                snapshots.append(Snapshot(one["metadata"]["name"], "b", "Ready", "", conditions=tuple(steps)))
-            elif one["kind"] == "PersistentVolumeClaim":
+            if manifest["kind"] == "VolumeSnapshot":
+                snapshots.append(Snapshot(manifest["metadata"]["name"], "b", "Ready", "", conditions=tuple(steps)))
+            elif manifest["kind"] == "PersistentVolumeClaim":
                 job = next((other for other in others if other["kind"] == "Job"), None)
                 prepare = _prepared(job["metadata"]) if job else None
-                name = one["metadata"]["name"]
+                name = manifest["metadata"]["name"]
                 storages.append(Storage(name, "b", "Ready", "", claim="c1", prepare=prepare, conditions=tuple(steps)))
         status = TenantStatus(
             tenant, cluster, storages=tuple(storages), snapshots=tuple(snapshots), namespace=namespace
@@ -225,11 +233,11 @@ class Place:
         """Publish other texts at some paths, and nothing at others, as another version of ours would have."""
         repository = Repository(self.root)
         remote = Remote(repository, str(self.remote))
-        branch = look(repository, remote, [cluster]).branches[cluster]
+        branch = read_rendered_branches(repository, remote, [cluster]).branches[cluster]
         files = {path: blob for path, blob in branch.files.items() if path not in gone}
-        files |= {path: blob_id(data) for path, data in texts.items()}
-        message = Message("Older", b"allotment <allotment@northlight.example> 1 +0000")
-        commit = branch.commit(files, branch.changed(files), texts, message)
+        files |= {path: compute_blob_id(data) for path, data in texts.items()}
+        message = CommitMessage("Older", b"allotment <allotment@northlight.example> 1 +0000")
+        commit = branch.create_commit(files, branch.compare_files(files), texts, message)
         assert remote.push({f"refs/heads/rendered/{cluster}": commit, f"refs/allotment/published/{cluster}": commit})
 
     def fork(self, folder: Path) -> Place:
@@ -274,20 +282,20 @@ def _point(ref: Path, commit: str) -> None:
     lock.replace(ref)
 
 
-def _copy(one: Place, other: Place, memory: Path, other_memory: Path) -> None:
+def _copy(source: Place, other: Place, memory: Path, other_memory: Path) -> None:
     for old, new, objects in (
-        (one.root, other.root, ".git/objects"),
-        (one.remote, other.remote, "objects"),
+        (source.root, other.root, ".git/objects"),
+        (source.remote, other.remote, "objects"),
     ):
         at = str(old / objects)
         shutil.copytree(old, new, symlinks=True, ignore=lambda folder, names, at=at: names if folder == at else [])
         _link(old / objects, new / objects)
     settings = other.root / ".git/config"
-    settings.write_text(settings.read_text().replace(str(one.remote), str(other.remote)))
+    settings.write_text(settings.read_text().replace(str(source.remote), str(other.remote)))
     if memory.exists():
         other_memory.mkdir(parents=True)
         for file in memory.iterdir():
-            shutil.copy(file, other_memory / file.name.replace(memory_name(one.root), memory_name(other.root)))
+            shutil.copy(file, other_memory / file.name.replace(cache_name(source.root), cache_name(other.root)))
 
 
 def _prepared(job: dict[str, Any]) -> Preparation:
@@ -314,16 +322,16 @@ class Running:
 
     def events(self, name: str) -> list[dict[str, Any]]:
         lines = self.log.read_text(encoding="utf-8").splitlines()
-        found = [json.loads(line) for line in lines if line.endswith("}")]
-        return [dict(one) for one in found if one["event"] == name]
+        events = [json.loads(line) for line in lines if line.endswith("}")]
+        return [dict(event) for event in events if event["event"] == name]
 
     def event(self, name: str, **about: object) -> dict[str, Any]:
         """Return the last event of a name, once there is one that is about this."""
         end = time.monotonic() + 60
         while time.monotonic() < end:
-            found = [one for one in self.events(name) if all(one.get(key) == about[key] for key in about)]
-            if found:
-                return found[-1]
+            events = [event for event in self.events(name) if all(event.get(key) == about[key] for key in about)]
+            if events:
+                return events[-1]
             assert self.process.poll() is None, self.log.read_text()
             time.sleep(0.05)
         raise AssertionError(f"no {name} {about} in 60 s:\n{self.log.read_text()}")
@@ -342,7 +350,9 @@ class Running:
     def metric(self, line: str) -> float:
         """Return a metric's value by its name and labels; 0 while it isn't there."""
         values = [
-            one.rpartition(" ")[2] for one in self.get(self.metrics)[1].splitlines() if one.rpartition(" ")[0] == line
+            metric_line.rpartition(" ")[2]
+            for metric_line in self.get(self.metrics)[1].splitlines()
+            if metric_line.rpartition(" ")[0] == line
         ]
         return float(values[0]) if values else 0
 

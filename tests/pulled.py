@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from allotment.pipeline.pulls import apart
-from allotment.pipeline.pulls.apart import Asked, PlanBudget, Planned
+from allotment.services.pull_requests import plan_sandbox
+from allotment.services.pull_requests.plan_sandbox import PlanBudget, PlanReply, PlanRequest
 from tests.conftest import DAY, Allot, Result, checked, copy, edit
 from tests.published import git
 
@@ -75,22 +75,22 @@ class Pull:
     def planned(self, *words: object) -> dict[str, Any]:
         """Return the plan as its JSON says it."""
         result = self.plan("--format", "json", *words)
-        found: dict[str, Any] = checked("plan", result.out)
-        assert found["allowed"] == (result.code == 0)
-        return found
+        plan: dict[str, Any] = checked("plan", result.out)
+        assert plan["allowed"] == (result.code == 0)
+        return plan
 
     def problems(self, *words: object) -> list[str]:
         """Return what is wrong with it, a line each."""
-        found = self.planned(*words)["problems"]
+        problems = self.planned(*words)["problems"]
         return [
-            f"{one['path']}:{one['line']}:{one['column']}: {one['field']}: {one['message']} [{one['rule']}]"
-            for one in found
-            if one["severity"] == "error"
+            f"{problem['path']}:{problem['line']}:{problem['column']}: {problem['field']}: {problem['message']} [{problem['rule']}]"
+            for problem in problems
+            if problem["severity"] == "error"
         ]
 
     def by(self, author: str, *approvers: str) -> list[str]:
         """Return what is wrong with it as somebody's change."""
-        more = [word for one in approvers for word in ("--approved-by", one)]
+        more = [word for approver in approvers for word in ("--approved-by", approver)]
         return self.problems("--author", author, "--team", TEAM, *more)
 
 
@@ -98,11 +98,11 @@ def plan_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let pull requests be planned in this process, which knows the sample already. What the process of a plan does is tested
     in test_apart.py."""
 
-    def planned(asked: Asked, budget: PlanBudget, cache: Path | None) -> Planned:
+    def planned(asked: PlanRequest, budget: PlanBudget, cache: Path | None) -> PlanReply:
         with monkeypatch.context() as patch:
             if cache is not None:
                 patch.setenv("XDG_CACHE_HOME", str(cache))
-            answer = apart._answer(Asked(**json.loads(json.dumps(asked._asdict()))), lambda: None)
-        return apart._meant(apart._READY + json.dumps(answer).encode(), 0, io.BytesIO())
+            answer = plan_sandbox._handle_request(PlanRequest(**json.loads(json.dumps(asked._asdict()))), lambda: None)
+        return plan_sandbox._parse_reply(plan_sandbox._READY + json.dumps(answer).encode(), 0, io.BytesIO())
 
-    monkeypatch.setattr(apart, "_plan", planned)
+    monkeypatch.setattr(plan_sandbox, "_run_process", planned)

@@ -21,7 +21,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from allotment.declared.inventory import blob_id
+from allotment.declared.inventory import compute_blob_id
 from allotment.observed.status import Instance, Preparation, Snapshot, Storage, TenantStatus
 from tests.conftest import PROJECT, copy_sample
 from tests.published import Place
@@ -94,12 +94,12 @@ def _report(place: Place) -> None:
         return (place.root / f"tenants/{TENANT}/{folder}/{name}.yaml").read_bytes()
 
     def blob(folder: str, name: str) -> str:
-        return blob_id(text(folder, name))
+        return compute_blob_id(text(folder, name))
 
     def size(name: str) -> str:
-        found = SIZE.search(text("storages", name).decode())
-        assert found is not None
-        return found[1]
+        match = SIZE.search(text("storages", name).decode())
+        assert match is not None
+        return match[1]
 
     full = "no unit of l4-whole is free on eu-1"
     probing = "the container has started and hasn't answered its probe yet"
@@ -188,7 +188,7 @@ def _picture(root: Path, environment: dict[str, str], *words: str) -> str:
 
 
 def _all_of(terminal: int) -> str:
-    found = b""
+    output = b""
     while True:
         try:
             data = os.read(terminal, 65_536)
@@ -196,8 +196,8 @@ def _all_of(terminal: int) -> str:
             data = b""
         if not data:
             os.close(terminal)
-            return found.decode()
-        found += data
+            return output.decode()
+        output += data
 
 
 def main(arguments: list[str]) -> int:

@@ -46,13 +46,13 @@ TENANT = "studio-kite"
 def declare(root: Path, path: str, kind: str, spec: dict[str, Any]) -> None:
     """Write a declaration."""
     assert kind in KINDS
-    one = {
+    declaration = {
         "apiVersion": "allotment.dev/v1alpha1",
         "kind": kind,
         "metadata": {"name": Path(path).stem},
         "spec": spec,
     }
-    (root / path).write_text(yaml.safe_dump(one, sort_keys=False), encoding="utf-8")
+    (root / path).write_text(yaml.safe_dump(declaration, sort_keys=False), encoding="utf-8")
 
 
 def declare_all(root: Path) -> None:

@@ -20,7 +20,7 @@ OVERTAKEN = "Overtaken"  # a later commit is published than this clone knows
 # States of a storage, and of its preparation.
 PENDING = "Pending"
 PREPARING = "Preparing"
-AVAILABLE_STORAGE = "Ready"
+STORAGE_READY = "Ready"
 LOST = "Lost"
 JOB_RUNNING = "Running"
 SUCCEEDED = "Succeeded"
@@ -43,7 +43,7 @@ STATES = (
 )
 
 
-def displayed_state(state: str, *, of_instance: bool) -> str:
+def display_state(state: str, *, of_instance: bool) -> str:
     """Return the state as people read it. `Ready` of an instance hasn't answered its probe: that is Starting."""
     return STARTING if of_instance and state == READY else state
 
@@ -64,7 +64,7 @@ RESIZED = "Resized"
 ACCESSOR_AVAILABLE = "AccessorAvailable"
 
 # Conditions of what is on its way out, in the order of its steps; nothing else has them. Publish reads their times.
-MARKED = "MarkedForDeletion"
+MARKED_FOR_DELETION = "MarkedForDeletion"
 UNPROTECTED = "Unprotected"
 
 # A tenant's namespace in a cluster.
@@ -86,9 +86,9 @@ STOPPED_STILL_RUNNING = "StoppedStillRunning"
 
 # Why it isn't declared: it may be going just now, or it stays.
 REMOVED = "Removed"
-STILL_RUNNING = "RemovedStillRunning"
-STILL_THERE = "RemovedStillThere"
-STILL_OPEN = "RemovedStillOpen"
+REMOVED_STILL_RUNNING = "RemovedStillRunning"
+REMOVED_STILL_THERE = "RemovedStillThere"
+REMOVED_STILL_OPEN = "RemovedStillOpen"
 
 # Why an instance has no replicas: publish knows.
 STOPPED_AS_DECLARED = "StoppedAsDeclared"
@@ -131,9 +131,9 @@ BUCKET_FAILED = "BucketFailed"
 SNAPSHOT_PENDING = "SnapshotPending"
 SNAPSHOT_FAILED = "SnapshotFailed"
 RESIZING = "Resizing"
-JOB_PENDING = "PreparationPending"
-JOB_ACTIVE = "PreparationRunning"
-JOB_FAILED = "PreparationFailed"
+PREPARATION_PENDING = "PreparationPending"
+PREPARATION_RUNNING = "PreparationRunning"
+PREPARATION_FAILED = "PreparationFailed"
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 LOCKED = "Locked"
 CHECKSUM_MISMATCH = "ChecksumMismatch"

@@ -11,44 +11,44 @@ FieldPath = tuple["str | int", ...]
 _UNPRINTABLE = re.compile("[^\x20-\x7e]")
 
 
-def printable(text: str, limit: int = 120) -> str:
+def escape_unprintable(text: str, limit: int = 120) -> str:
     """Return `text` safe for a terminal and a log: one line, escapes for all but ASCII (look-alikes show), cut at
     `limit`."""
     shown = _UNPRINTABLE.sub(lambda match: match.group().encode("unicode_escape").decode("ascii"), text[: limit + 1])
     return shown if len(text) <= limit else f"{shown[:limit]}… ({len(text)} characters)"
 
 
-def quoted(value: object) -> str:
+def quote_value(value: object) -> str:
     """Return a value as a message shows it: in quotes when it is text, escaped and cut."""
     if isinstance(value, str):
-        return f"'{printable(value)}'"
+        return f"'{escape_unprintable(value)}'"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list):
         return "a list"
-    return printable(str(value), 40)
+    return escape_unprintable(str(value), 40)
 
 
-def counted(count: int, noun: str) -> str:
+def pluralize(count: int, noun: str) -> str:
     """Return a count with its noun: `1 file`, `3,000 files`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def it_or_them(count: int) -> str:
+def pronoun_for(count: int) -> str:
     """Return the pronoun for so many."""
     return "it" if count == 1 else "them"
 
 
-def field_text(field: FieldPath) -> str:
+def format_field(field: FieldPath) -> str:
     """Return `('spec', 'storages', 0, 'name')` as `spec.storages[0].name`."""
     text = ""
     for part in field:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            text += f".{printable(part, 60)}" if text else printable(part, 60)
+            text += f".{escape_unprintable(part, 60)}" if text else escape_unprintable(part, 60)
     return text or "(file)"
 
 
@@ -64,7 +64,7 @@ class Finding(NamedTuple):
     rule: str
     warning: bool = False
     related: tuple[str, ...] = ()
-    at_key: bool = False
+    points_at_key: bool = False
 
 
 class Problem(NamedTuple):
@@ -81,7 +81,7 @@ class Problem(NamedTuple):
 
     def __str__(self) -> str:
         word = "warning: " if self.warning else ""
-        place = f"{printable(self.path, 400)}:{self.line}:{self.column}"
+        place = f"{escape_unprintable(self.path, 400)}:{self.line}:{self.column}"
         return f"{place}: {self.field}: {word}{self.message} [{self.rule}]"
 
     def touches(self, paths: Iterable[str]) -> bool:
@@ -102,7 +102,7 @@ class IsolationBroken(AllotmentError):
     exit_code = 3
 
 
-class Refused(AllotmentError):
+class OperationRefused(AllotmentError):
     """The command was asked for something it won't do: the message says what to do instead."""
 
     exit_code = 2

@@ -7,8 +7,8 @@ import re
 from prometheus_client import CollectorRegistry
 from tests.conftest import PROJECT
 
-from allotment.adapters.metrics import CommentMetrics, Metrics, ReportMetrics, WebhookMetrics, text_of
-from allotment.pipeline.publish.rounds import PUBLISH_REASONS
+from allotment.adapters.metrics import CommentMetrics, Metrics, ReportMetrics, WebhookMetrics, metrics_text
+from allotment.services.publish.publish_loop import PUBLISH_REASONS
 
 REASON = re.compile(r"^\| `([a-z-]{1,40})` \|", re.MULTILINE)
 NAME = re.compile(r"\ballotment_[a-z_]+")
@@ -37,7 +37,7 @@ def test_what_can_be_counted_is_at_0_before_it_happens() -> None:
     ReportMetrics("eu-1", registry)
     CommentMetrics(registry)
     WebhookMetrics(registry)
-    text = text_of(registry).decode()
+    text = metrics_text(registry).decode()
     for series in (
         'allotment_status_commits_total{cluster="eu-1"}',
         'allotment_foreign_status_commits_total{cluster="eu-1"}',

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from tests.programs.volumes import killed_at
 
-from allotment.adapters.tree_folder import MARKER, TreeFolder, Written
-from allotment.problems import Refused
+from allotment.adapters.tree_folder import MARKER, TreeFolder, WriteCounts
+from allotment.problems import OperationRefused
 
 Tree = dict[str, bytes]
 
 
-def write(out: Path, tree: Tree) -> Written:
+def write(out: Path, tree: Tree) -> WriteCounts:
     with TreeFolder(out) as folder:
         return folder.commit({path: folder.stage(path, data) for path, data in tree.items()}, lambda path: True)
 
@@ -32,12 +32,12 @@ ONE: Tree = {f"c/{name}/x{index}.yaml": f"{name} {index}\n".encode() for name in
 
 def test_only_what_changed_is_touched(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert write(out, ONE) == Written(10, 0, 0, 0)
+    assert write(out, ONE) == WriteCounts(10, 0, 0, 0)
     before = {path: (out / path).stat() for path in ONE}
-    assert write(out, ONE) == Written(0, 0, 0, 10)
+    assert write(out, ONE) == WriteCounts(0, 0, 0, 10)
     two = {**ONE, "c/a/x0.yaml": b"new\n", "c/a/x1.yaml": b"new\n", "c/a/x9.yaml": b"added\n"}
     del two["c/a/x2.yaml"]
-    assert write(out, two) == Written(1, 2, 1, 7)
+    assert write(out, two) == WriteCounts(1, 2, 1, 7)
     assert read(out) == two
     for path in two.keys() & ONE.keys() - {"c/a/x0.yaml", "c/a/x1.yaml"}:
         now = (out / path).stat()
@@ -62,15 +62,15 @@ def test_what_is_somebody_elses_is_refused(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs/notes.yaml").write_text("x")
     for name in ("link", "file", "theirs"):
-        with pytest.raises(Refused):
+        with pytest.raises(OperationRefused):
             TreeFolder(tmp_path / name)
     for foreign in ("c/notes.txt", "c/a/x.sh"):
         (tmp_path / "real" / foreign).write_text("x")
-        with pytest.raises(Refused):
+        with pytest.raises(OperationRefused):
             TreeFolder(tmp_path / "real")
         (tmp_path / "real" / foreign).unlink()
     (tmp_path / "real/c/a/link.yaml").symlink_to("/etc/passwd")
-    with pytest.raises(Refused):
+    with pytest.raises(OperationRefused):
         TreeFolder(tmp_path / "real")
     assert (tmp_path / "theirs/notes.yaml").read_text() == "x"
     assert sorted(os.listdir(tmp_path)) == ["file", "link", "real", "theirs"]
@@ -130,7 +130,7 @@ def test_what_is_no_regular_file_is_refused_and_stays(tmp_path: Path) -> None:
     write(tmp_path / "out", ONE)
     os.mkfifo(tmp_path / "out/c/f.yaml")
     for tree in (ONE, {**ONE, "c/f.yaml": b"f\n"}):
-        with pytest.raises(Refused):
+        with pytest.raises(OperationRefused):
             write(tmp_path / "out", tree)
     assert (tmp_path / "out/c/f.yaml").is_fifo()
 
@@ -146,7 +146,7 @@ def test_a_folder_that_cannot_be_read_is_refused_and_stays(tmp_path: Path, monke
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "scandir", deny)
-        with pytest.raises(Refused, match="Permission denied"):
+        with pytest.raises(OperationRefused, match="Permission denied"):
             TreeFolder(tmp_path / "out")
     assert read(tmp_path / "out") == ONE
 
@@ -154,7 +154,7 @@ def test_a_folder_that_cannot_be_read_is_refused_and_stays(tmp_path: Path, monke
 def test_a_folder_of_somebody_elses_is_refused_before_it_is_read(tmp_path: Path) -> None:
     (tmp_path / "out/deep").mkdir(parents=True)
     os.mkfifo(tmp_path / "out/deep/pipe")
-    with pytest.raises(Refused, match="it may be somebody else"):
+    with pytest.raises(OperationRefused, match="it may be somebody else"):
         write(tmp_path / "out", ONE)
 
 
@@ -162,7 +162,7 @@ def test_what_a_kill_between_two_moves_left_aside_comes_back(tmp_path: Path) -> 
     write(tmp_path / "out", ONE)
     (tmp_path / "out").rename(tmp_path / ".out.allotment-old")
     with TreeFolder(tmp_path / "out") as folder:
-        assert folder.existing == {*ONE, MARKER}
+        assert folder.existing_files == {*ONE, MARKER}
     assert read(tmp_path / "out") == ONE
     (tmp_path / ".out.allotment-old").mkdir()
     (tmp_path / ".out.allotment-old/x.yaml").write_text("x")
@@ -174,6 +174,6 @@ def test_who_is_refused_keeps_no_other_waiting(tmp_path: Path) -> None:
     folder = TreeFolder(tmp_path / "out")
     (tmp_path / "out").write_text("a file by now")
     for _ in range(2):
-        with pytest.raises(Refused), folder:
+        with pytest.raises(OperationRefused), folder:
             pass
     write(tmp_path / "beside", ONE)

@@ -109,16 +109,16 @@ def full(repo: Path, work: Path, tenants: int) -> None:
 
 def one_changed(repo: Path, work: Path, tenants: int) -> None:
     """One tenant of many changed: in a process that watches, and as commands of their own."""
-    from allotment.accounts.capacity import placeholders
-    from allotment.adapters.folder import FolderSource
-    from allotment.manifests.tree import render_cluster
-    from allotment.pipeline.check.survey import resurvey, survey
-    from allotment.pipeline.render import Renderer, gate_of
+    from allotment.adapters.folder_source import FolderSource
+    from allotment.capacity.units import count_placeholders
+    from allotment.manifests.layout import render_cluster
+    from allotment.services.check.repository_check import check_repository, recheck_tenants
+    from allotment.services.renderer import Renderer, build_gate
 
     print(f"\none tenant of {tenants:,} changed, everything that crosses files checked")
     source = FolderSource(repo)
-    last = survey(source, DAY)
-    gate = gate_of(last.offers)
+    last = check_repository(source, DAY)
+    gate = build_gate(last.catalog)
     turn = 0
 
     render = Renderer(list)
@@ -128,13 +128,15 @@ def one_changed(repo: Path, work: Path, tenants: int) -> None:
         turn += 1
         path = write_tenant(repo, 0, theme=f"turn{turn}")
         begun = time.perf_counter()
-        last = resurvey(last, source, [path.split("/")[1]], render)
-        counts = placeholders(last.offers, [claim for part in last.parts.values() for claim in part.claims])
-        for cluster in last.offers.clusters.values():
-            for file, data in render_cluster(last.offers, cluster, frozenset("a"), counts):
+        last = recheck_tenants(last, source, [path.split("/")[1]], render)
+        counts = count_placeholders(
+            last.catalog, [claim for part in last.tally_entries.values() for claim in part.claims]
+        )
+        for cluster in last.catalog.clusters.values():
+            for file, data in render_cluster(last.catalog, cluster, frozenset("a"), counts):
                 gate.check(file, data)
         seconds = time.perf_counter() - begun
-        if last.problems or f"turn{turn}".encode() not in b"".join(data for _, data in last.made["ateam-0x"]):
+        if last.problems or f"turn{turn}".encode() not in b"".join(data for _, data in last.artifacts["ateam-0x"]):
             raise RuntimeError("the change was not rendered")
         return seconds
 

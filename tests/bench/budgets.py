@@ -9,11 +9,11 @@ from pathlib import Path
 
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
-from allotment.pipeline.check.share import SECONDS
-from allotment.pipeline.publish.assembler import Assembler
-from allotment.pipeline.publish.publication import Publisher
-from allotment.pipeline.pulls import apart
-from allotment.pipeline.pulls.apart import Asked, PlanBudget, Planned, Spent
+from allotment.services.check.cpu_budget import DEFAULT_SECONDS
+from allotment.services.publish.publisher import Publisher
+from allotment.services.publish.release_builder import ReleaseBuilder
+from allotment.services.pull_requests import plan_sandbox
+from allotment.services.pull_requests.plan_sandbox import PlanBudget, PlanBudgetExceeded, PlanReply, PlanRequest
 from tests.bench.generate import write_tenant
 from tests.bench.publishing import Say, git, merge
 
@@ -25,7 +25,7 @@ def budgets(repo: Path, work: Path, day: datetime.date, say: Say) -> None:
     """Measure, on a repository of Git's that has a remote, after `publishing`."""
     remote = work / "remote.git"
     publisher = Publisher(
-        repo, Remote(Repository(repo), str(remote)), Assembler(processes=1), lambda _: day, tip=lambda: None
+        repo, Remote(Repository(repo), str(remote)), ReleaseBuilder(processes=1), lambda _: day, tip=lambda: None
     )
     publisher.publish("HEAD")
 
@@ -34,9 +34,9 @@ def budgets(repo: Path, work: Path, day: datetime.date, say: Say) -> None:
         merge(repo)
         begun = time.perf_counter()
         outcome = publisher.publish("HEAD")
-        if [cluster_commit.count("M") for cluster_commit in outcome.committed] != [1] or outcome.assembly is None:
+        if [cluster_commit.count_files("M") for cluster_commit in outcome.commits] != [1] or outcome.release is None:
             raise RuntimeError("the change was not published")
-        return time.perf_counter() - begun, list(outcome.assembly.kept)
+        return time.perf_counter() - begun, list(outcome.release.retained_tenants)
 
     before, _ = published("calm")
     folder = write_tenant(repo, 1).rpartition("/")[0]
@@ -49,7 +49,7 @@ def budgets(repo: Path, work: Path, day: datetime.date, say: Say) -> None:
         raise RuntimeError("the hostile tenant was not kept")
     say(
         f"publish of another tenant, beside {SLOW} slow files",
-        f"{after:6.2f} s   {after - before:.1f} s more than before ({before:.2f} s); a tenant's share is {SECONDS:g} s",
+        f"{after:6.2f} s   {after - before:.1f} s more than before ({before:.2f} s); a tenant's share is {DEFAULT_SECONDS:g} s",
     )
     git(repo, "checkout", "-q", "-b", "good", "hostile~")
     write_tenant(repo, 0, theme="good")
@@ -61,8 +61,8 @@ def budgets(repo: Path, work: Path, day: datetime.date, say: Say) -> None:
         for name in ("hostile~", "hostile", "good")
     )
 
-    def planned(head: str) -> tuple[float, Planned | None]:
-        asked = Asked(
+    def planned(head: str) -> tuple[float, PlanReply | None]:
+        asked = PlanRequest(
             root=str(repo),
             base=base,
             head=head,
@@ -75,8 +75,8 @@ def budgets(repo: Path, work: Path, day: datetime.date, say: Say) -> None:
         )
         begun = time.perf_counter()
         try:
-            reply = apart.plan(asked, PlanBudget(PLAN_SECONDS), work / "cache")
-        except Spent:
+            reply = plan_sandbox.plan_in_sandbox(asked, PlanBudget(PLAN_SECONDS), work / "cache")
+        except PlanBudgetExceeded:
             reply = None
         return time.perf_counter() - begun, reply
 
@@ -87,7 +87,7 @@ def budgets(repo: Path, work: Path, day: datetime.date, say: Say) -> None:
     if none is not None or reply is None:
         raise RuntimeError("the budget was not kept")
     say(
-        f"verdict of a slow pull request: {apart.TOO_MUCH}",
+        f"verdict of a slow pull request: {plan_sandbox.TOO_LARGE}",
         f"{spent:6.2f} s   its budget is {PLAN_SECONDS:g} s, after what the base takes",
     )
     say("the next one's plan, in its own process", f"{again:6.2f} s   {again / alone:.2f} of before ({alone:.2f} s)")

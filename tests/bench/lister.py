@@ -12,15 +12,15 @@ from typing import Any
 
 from kubernetes import client
 
-from allotment.adapters.cluster.api import Api
-from allotment.adapters.cluster.store import STOCKS, Store
+from allotment.adapters.cluster.api import ApiServer
+from allotment.adapters.cluster.observed_objects import STOCKS_OWNER, ObservedObjects
 from allotment.adapters.cluster.watching import Watch
-from allotment.cli.serving import loaded
-from allotment.observed.conditions import Found
-from allotment.observed.copies import InstanceView, copy_of
-from allotment.observed.decoding import APPLICATIONS, DEPLOYMENTS, IN_CLUSTER, PODS, REPLICA_SETS
+from allotment.cli.service import freeze_heap
+from allotment.observed.conditions import ConditionValue
+from allotment.observed.decoding import APPLICATIONS, CLUSTER_KINDS, DEPLOYMENTS, PODS, REPLICA_SETS
 from allotment.observed.objects import Deployment, Pod
-from allotment.observed.tenants import Live, tenant_status
+from allotment.observed.pod_state import InstanceView, derive_pod_state
+from allotment.observed.tenants import TenantObjects, derive_tenant_status
 from tests import live
 from tests.live import seen
 
@@ -37,30 +37,33 @@ def held() -> float:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
 
 
-def api(url: str) -> Api:
-    return Api(lambda: client.Configuration(host=url))
+def api(url: str) -> ApiServer:
+    return ApiServer(lambda: client.Configuration(host=url))
 
 
 def ours(url: str) -> tuple[float, float, int]:
     """Time the listing of pods and the computing of each one's state."""
-    store, api_server = Store("eu-1"), api(url)
+    store, api_server = ObservedObjects("eu-1"), api(url)
     (deployment,) = seen(live.deployment())
     assert isinstance(deployment, Deployment)
     view = InstanceView(
         cluster="eu-1",
         deployment=deployment,
-        rollout=(),
+        replica_sets=(),
         pods=(),
         routes=(),
         storages={},
-        synced=Found("True", "Applied"),
+        synced_condition=ConditionValue("True", "Applied"),
         now=NOW,
     )
-    loaded()
+    freeze_heap()
     before, begun = megabytes(), time.perf_counter()
-    Watch(api_server, PODS, store)._list()
+    Watch(api_server, PODS, store)._list_all()
     states = [
-        copy_of(view, pod).state for owner in store.owners() for pod in store.objects(owner) if isinstance(pod, Pod)
+        derive_pod_state(view, pod).state
+        for owner in store.owners()
+        for pod in store.objects(owner)
+        if isinstance(pod, Pod)
     ]
     seconds = time.perf_counter() - begun
     return seconds, megabytes() - before, states.count("Running")
@@ -68,13 +71,13 @@ def ours(url: str) -> tuple[float, float, int]:
 
 def whole(url: str) -> tuple[float, float, int]:
     """Time the status of every tenant, with all conditions and transitions, of what was listed before."""
-    store, api_server = Store("eu-1"), api(url)
+    store, api_server = ObservedObjects("eu-1"), api(url)
     for kind in (DEPLOYMENTS, REPLICA_SETS, PODS):
-        Watch(api_server, kind, store)._list()
-    loaded()
+        Watch(api_server, kind, store)._list_all()
+    freeze_heap()
     before, begun = megabytes(), time.perf_counter()
     statuses = [
-        tenant_status(owner, "eu-1", Live.of(store.objects(owner)), previous=None, now=NOW)
+        derive_tenant_status(owner, "eu-1", TenantObjects.from_objects(store.objects(owner)), previous=None, now=NOW)
         for owner in sorted(store.owners())
     ]
     seconds = time.perf_counter() - begun
@@ -102,29 +105,29 @@ def report(url: str, folder: str, seconds: str) -> dict[str, Any]:
     """Report a busy cluster for some seconds; return the share of a core, and the memory at half time and in the end."""
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository
-    from allotment.adapters.metrics import ReportMetrics, registry
-    from allotment.cli.serving import logger
-    from allotment.pipeline.report.observing import Seeing
-    from allotment.pipeline.report.reporting import Destination, Reporter
+    from allotment.adapters.metrics import ReportMetrics, create_registry
+    from allotment.cli.service import create_logger
+    from allotment.services.reporter.observer import ClusterSession
+    from allotment.services.reporter.reporter import Reporter, ReportTarget
 
     work = Path(folder)
-    Repository.at(work / "remote.git")
-    repository = Repository.at(work / "data")
-    api_server, store = api(url), Store("eu-1")
-    watches = [Watch(api_server, kind, store) for kind in (*IN_CLUSTER, APPLICATIONS)]
+    Repository.open_or_create(work / "remote.git")
+    repository = Repository.open_or_create(work / "data")
+    api_server, store = api(url), ObservedObjects("eu-1")
+    watches = [Watch(api_server, kind, store) for kind in (*CLUSTER_KINDS, APPLICATIONS)]
     for watch in watches:
         watch.start()
     remote = Remote(repository, str(work / "remote.git"), keep=True)
     reporter = Reporter(
-        Seeing("eu-1", watches, store, STOCKS, api_server.now),
-        Destination(repository, remote, None, remote),
-        ReportMetrics("eu-1", registry()),
-        logger(),
+        ClusterSession("eu-1", watches, store, STOCKS_OWNER, api_server.server_time),
+        ReportTarget(repository, remote, None, remote),
+        ReportMetrics("eu-1", create_registry()),
+        create_logger(),
         60,
     )
     thread = threading.Thread(target=reporter.run)
     thread.start()
-    while not (reporter.ready() and reporter._branch is not None and reporter._branch.published):
+    while not (reporter.ready() and reporter._branch is not None and reporter._branch.published_commit):
         time.sleep(0.1)
     marks = []
     for _ in range(3):

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from allotment.adapters.git.branch import Branch
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
-from allotment.pipeline.publish.assembler import Assembler
-from allotment.pipeline.publish.publication import Publisher
+from allotment.branches.branch import Branch
+from allotment.services.publish.publisher import Publisher
+from allotment.services.publish.release_builder import ReleaseBuilder
 from tests.bench.generate import write_tenant
 from tests.bench.measure import pairs, run
 
@@ -35,7 +35,7 @@ def publishing(repo: Path, work: Path, day: datetime.date, allot: list[str], say
     run([*allot, "publish", "--repo", str(repo), "--to", str(remote)])
     say("allot publish, all of it the first time, as a process", f"{time.perf_counter() - first:6.2f} s")
     publisher = Publisher(
-        repo, Remote(Repository(repo), str(remote)), Assembler(processes=1), lambda _: day, tip=lambda: None
+        repo, Remote(Repository(repo), str(remote)), ReleaseBuilder(processes=1), lambda _: day, tip=lambda: None
     )
     publisher.publish("HEAD")  # it has rendered all once
     tree = work / "tree"
@@ -53,7 +53,7 @@ def publishing(repo: Path, work: Path, day: datetime.date, allot: list[str], say
             begun = time.perf_counter()
             outcome = publisher.publish("HEAD")
             wholes.append(time.perf_counter() - begun)
-        if [cluster_commit.count("M") for cluster_commit in outcome.committed] != [1]:
+        if [cluster_commit.count_files("M") for cluster_commit in outcome.commits] != [1]:
             raise RuntimeError("the change was not published")
         return written[-1]
 
@@ -80,7 +80,7 @@ def publishing(repo: Path, work: Path, day: datetime.date, allot: list[str], say
 @contextmanager
 def timed(into: list[float]) -> Iterator[None]:
     """Note the seconds that writing commits takes meanwhile."""
-    commit, seconds = Branch.commit, 0.0
+    commit, seconds = Branch.create_commit, 0.0
 
     def measured(self: Branch, *words: Any) -> str:
         nonlocal seconds
@@ -90,11 +90,11 @@ def timed(into: list[float]) -> Iterator[None]:
         finally:
             seconds += time.perf_counter() - begun
 
-    Branch.commit = measured  # type: ignore[method-assign,assignment]  # measured from outside
+    Branch.create_commit = measured  # type: ignore[method-assign,assignment]  # measured from outside
     try:
         yield
     finally:
-        Branch.commit = commit  # type: ignore[method-assign]  # as it was
+        Branch.create_commit = commit  # type: ignore[method-assign]  # as it was
         into.append(seconds)
 
 

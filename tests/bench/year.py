@@ -16,12 +16,12 @@ from pathlib import Path
 
 import msgspec
 
-from allotment.adapters.git.branch import Branch
-from allotment.adapters.git.commits import Message
+from allotment.adapters.git.commits import CommitMessage
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.status import CLUSTER, SUMMARY, reported_ref, tenant_path
-from allotment.declared.inventory import blob_id
+from allotment.branches.branch import Branch
+from allotment.branches.status_branches import CLUSTER, SUMMARY, reported_ref, tenant_path
+from allotment.declared.inventory import compute_blob_id
 from allotment.manifests.names import status_branch
 from allotment.observed.status import (
     ClusterStatus,
@@ -31,10 +31,10 @@ from allotment.observed.status import (
     Storage,
     TenantStatus,
     Transition,
-    text_of,
+    dump_status,
 )
-from allotment.pipeline.report.statuses import read_history, read_now
-from allotment.reports.summary import summary
+from allotment.reports.cluster_page import render_summary
+from allotment.services.reporter.status_reader import read_history, read_reported_status
 
 MINUTES, HOURS, WORKING_DAYS = 600, 14, 250
 WAY = ("Init", "Ready", "Running", "Stopped")
@@ -49,7 +49,7 @@ def instance(name: str, state: str, time: str) -> Instance:
     held = state == "Running"
     return Instance(
         name=name,
-        observed_blob=blob_id(name.encode()),
+        observed_blob=compute_blob_id(name.encode()),
         state=state,
         reason="ProbesAnswered" if held else "StoppedAsDeclared",
         since=time,
@@ -69,7 +69,7 @@ def storage(name: str) -> Storage:
     conditions = tuple(Condition(kind, "True", "VolumeBound", "", at(0, 0, 0)) for kind in kinds)
     return Storage(
         name,
-        blob_id(name.encode()),
+        compute_blob_id(name.encode()),
         "Ready",
         "VolumeBound",
         since=at(0, 0, 0),
@@ -87,7 +87,7 @@ def main() -> None:
     random.seed(7)
     with tempfile.TemporaryDirectory(prefix="allot-year-") as folder:
         root = Path(folder)
-        repository = Repository.at(root / "data")
+        repository = Repository.open_or_create(root / "data")
         weighed = write(repository, tenants, days)
         git(root / "data", "repack", "-adq", "--depth=50", "--window=10")
         size = sum(file.stat().st_size for file in (root / "data/objects").rglob("*")) / 1e6
@@ -102,7 +102,7 @@ def main() -> None:
         for what in ("status", "history"):
             begun = time.perf_counter()
             if what == "status":
-                read_now(repository, remote, [("eu-1", None)], None)
+                read_reported_status(repository, remote, [("eu-1", None)], None)
             else:
                 read_history(repository, remote, [("eu-1", None)], "team-7x", None, 200)
             print(f"allot {what}: {time.perf_counter() - begun:.2f} s")
@@ -145,9 +145,9 @@ def write(repository: Repository, tenants: int, days: int) -> dict[str, float]:
                 )
                 both = list(before.instances)
                 both[index] = instance(both[index].name, states[-1], moment)
-                told = (*before.transitions, *steps) if before.previous == branch.published else steps
+                told = (*before.transitions, *steps) if before.previous == branch.published_commit else steps
                 now[tenant] = msgspec.structs.replace(
-                    before, instances=tuple(both), transitions=told, previous=branch.published
+                    before, instances=tuple(both), transitions=told, previous=branch.published_commit
                 )
             branch = commit(
                 repository, remote, branch, now, sorted({change[0] for change in changes}), at(day, minute % MINUTES, 0)
@@ -161,13 +161,13 @@ def commit(
 ) -> Branch:
     held = sum(status_instance.units for status in now.values() for status_instance in status.instances)
     cluster = ClusterStatus("eu-1", time, (Stock("l4-quarter", "l4-quarter", 4000, held, 4000 - held, 200),))
-    data = {tenant_path(tenant): text_of(now[tenant]) for tenant in changed}
-    data |= {CLUSTER: text_of(cluster), SUMMARY: summary(cluster, list(now.values()))}
-    files = {**branch.files, **{path: blob_id(text) for path, text in data.items()}}
-    message = Message(
+    data = {tenant_path(tenant): dump_status(now[tenant]) for tenant in changed}
+    data |= {CLUSTER: dump_status(cluster), SUMMARY: render_summary(cluster, list(now.values()))}
+    files = {**branch.files, **{path: compute_blob_id(text) for path, text in data.items()}}
+    message = CommitMessage(
         "\n".join(f"{tenant}: Running → Stopped" for tenant in changed) or "eu-1: seen", repository.committer()
     )
-    made = branch.commit(files, branch.changed(files), data, message)
+    made = branch.create_commit(files, branch.compare_files(files), data, message)
     remote.push({status_branch("eu-1"): made, reported_ref("eu-1"): made})
     following = Branch(repository, "eu-1", made, made, None)
     vars(following)["files"] = files

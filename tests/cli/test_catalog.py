@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.conftest import DAY, Allot, Result, checked, copy, edit
 from tests.published import Place, git
-from tests.rules.test_change import commit
+from tests.rules.test_folder_change import commit
 from tests.ways_of_sharing import declare_all
 
-from allotment.observed.status import ClusterStatus, Stock, text_of
+from allotment.observed.status import ClusterStatus, Stock, dump_status
 
 
 @pytest.fixture
@@ -254,18 +254,18 @@ def test_units_that_are_ready_are_the_reporters_words(place: Place, allot: Allot
 
 def report(place: Place, status: ClusterStatus) -> None:
     """Write what a reporter would have seen of a cluster."""
-    from allotment.adapters.git.commits import Message
+    from allotment.adapters.git.commits import CommitMessage
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository
-    from allotment.adapters.git.status import look_status
-    from allotment.declared.inventory import blob_id
+    from allotment.branches.status_branches import read_status_branch
+    from allotment.declared.inventory import compute_blob_id
 
     remote = Remote(Repository(place.root), str(place.remote))
-    branch = look_status(remote.repository, remote, status.cluster).branch
-    data = {"stocks.yaml": text_of(status)}
-    files = {path: blob_id(text) for path, text in data.items()}
-    message = Message("Seen", b"reporter <reporter@northlight.example> 1 +0000")
-    commit = branch.commit(files, branch.changed(files), data, message)
+    branch = read_status_branch(remote.repository, remote, status.cluster).branch
+    data = {"stocks.yaml": dump_status(status)}
+    files = {path: compute_blob_id(text) for path, text in data.items()}
+    message = CommitMessage("Seen", b"reporter <reporter@northlight.example> 1 +0000")
+    commit = branch.create_commit(files, branch.compare_files(files), data, message)
     refs = f"refs/heads/status/{status.cluster}", f"refs/allotment/status/{status.cluster}"
     assert remote.push(dict.fromkeys(refs, commit))
 

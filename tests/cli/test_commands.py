@@ -19,7 +19,7 @@ from tests.conftest import PROJECT, ROOTS, Allot, checked, edit
 from tests.terminal import ALLOT, shown
 
 from allotment.cli import main
-from allotment.cli.main import GROUPS
+from allotment.cli.main import COMMAND_GROUPS
 from allotment.declared.kinds import KINDS
 from allotment.reports.rule_pages import rule_pages
 
@@ -34,13 +34,13 @@ def test_help_imports_little() -> None:
 def test_help_lists_every_command_in_one_group(allot: Allot) -> None:
     folder = Path(main.__file__).parent
     modules = {file.stem for file in folder.glob("*.py") if "\ndef command(" in file.read_text()}
-    assert sorted(name for commands in GROUPS.values() for name in commands) == sorted(
+    assert sorted(name for commands in COMMAND_GROUPS.values() for name in commands) == sorted(
         name.replace("_", "-") for name in modules
     )
     lines = allot("--help").out.splitlines()
-    titles = [line.removesuffix(":") for line in lines if line.removesuffix(":") in GROUPS]
+    titles = [line.removesuffix(":") for line in lines if line.removesuffix(":") in COMMAND_GROUPS]
     assert titles == ["Tenants", "Platform team", "Operations (SRE)", "CI and services", "This program"]
-    for title, commands in GROUPS.items():
+    for title, commands in COMMAND_GROUPS.items():
         section = itertools.takewhile(bool, lines[lines.index(f"{title}:") + 1 :])
         assert [line.split()[0] for line in section if not line.startswith("     ")] == list(commands)
 
@@ -55,10 +55,10 @@ def test_every_kind_and_field_has_its_page(kind: str, allot: Allot) -> None:
         for field in model.model_fields.values():
             assert f"{field.alias} <" in page.out, f"{path}.{field.alias}"
         if path.count(".") < 3:
-            from allotment.reports.manual import element
+            from allotment.reports.manual_pages import element_type
 
             for field in model.model_fields.values():
-                walk(element(field.annotation), f"{path}.{field.alias}")
+                walk(element_type(field.annotation), f"{path}.{field.alias}")
 
     assert KINDS[kind].model.__doc__
     walk(KINDS[kind].model, kind)
@@ -66,10 +66,10 @@ def test_every_kind_and_field_has_its_page(kind: str, allot: Allot) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_field_says_what_it_is_for(kind: str) -> None:
-    from allotment.reports.manual import page
+    from allotment.reports.manual_pages import manual_page
 
     def walk(subject: str) -> Iterator[str]:
-        for field in page(subject).fields:
+        for field in manual_page(subject).fields:
             if not field.description:
                 yield f"{subject}.{field.name}"
             if subject.count(".") < 8:

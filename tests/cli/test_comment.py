@@ -15,13 +15,13 @@ from tests.conftest import Allot, Result, checked, edit
 from tests.published import Place, git
 from tests.pulled import plan_here
 
-from allotment.declared.inventory import blob_id
+from allotment.declared.inventory import compute_blob_id
 from allotment.observed.status import ApplicationStatus, Condition, Instance, TenantStatus
-from allotment.pipeline.pulls import apart, reviewing
+from allotment.services.pull_requests import plan_comment, plan_sandbox
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
 AUTHOR = ("-c", "user.name=Ada", "-c", "user.email=ada@northlight.example")
-BY_A_PROCESS = apart._plan
+BY_A_PROCESS = plan_sandbox._run_process
 COMMENTS, STATUSES = r"POST .*(comments|notes)$", r"POST .*statuses/"
 
 
@@ -108,7 +108,7 @@ def desk(request: pytest.FixtureRequest, place: Place, allot: Allot, monkeypatch
 def test_a_plan_is_one_comment_and_a_status_and_the_second_run_writes_nothing(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "_plan", BY_A_PROCESS)
+    monkeypatch.setattr(plan_sandbox, "_run_process", BY_A_PROCESS)
     head = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
     result = desk.comment("--number", 1, "--head", head)
     assert (result.code, result.out) == (0, "#1: can be merged · 1 changed\n"), result.err
@@ -239,7 +239,7 @@ def test_a_team_that_the_token_may_not_see_approves_nothing_and_that_is_said(des
 
 def seen(desk: Desk, state: str, reason: str, **more: object) -> None:
     """Report ada's instance in a state."""
-    blob = blob_id((desk.place.root / WEBUI).read_bytes())
+    blob = compute_blob_id((desk.place.root / WEBUI).read_bytes())
     instance = Instance(name="webui", observed_blob=blob, state=state, reason=reason, **more)  # type: ignore[arg-type]  # fields of Instance, by name
     desk.place.report("eu-1", TenantStatus("solo-ada", "eu-1", instances=(instance,)))
 
@@ -283,7 +283,7 @@ def test_a_merge_is_followed_until_it_runs(desk: Desk) -> None:
 def test_a_removal_that_argo_cd_missed_fails(desk: Desk) -> None:
     desk.place.publish()
     root = desk.place.root
-    blob = blob_id((root / WEBUI).read_bytes())
+    blob = compute_blob_id((root / WEBUI).read_bytes())
     git(root, "checkout", "-q", "-B", "change-1")
     (root / WEBUI).unlink()
     head = desk.open(1, "ada-k")
@@ -435,14 +435,14 @@ def test_what_the_forge_refuses_of_one_keeps_no_other_from_a_verdict(desk: Desk,
 
 def test_a_bug_with_one_keeps_no_other_from_a_verdict(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     heads = [desk.propose(n, "spec:\n", f"spec:\n  displayName: The {n}\n") for n in (1, 2)]
-    real = reviewing.plan
+    real = plan_comment.run_plan
 
     def broken(root: Path, base: str, head: str, **options: Any) -> Any:
         if head == heads[0]:
             raise ZeroDivisionError("ours")
         return real(root, base, head, **options)
 
-    monkeypatch.setattr(reviewing, "plan", broken)
+    monkeypatch.setattr(plan_comment, "run_plan", broken)
     result = desk.comment("--all")
     assert (result.code, "#1: Traceback" in result.err, "ZeroDivisionError: ours" in result.err) == (3, True, True)
     assert [desk.status(head) for head in heads] == ["pending", "success"]

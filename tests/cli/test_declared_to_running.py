@@ -14,7 +14,7 @@ from tests.conftest import Allot, Result, checked, edit
 from tests.published import INSTANCE, Place, git
 from tests.terminal import ALLOT, shown
 
-from allotment.declared.inventory import blob_id
+from allotment.declared.inventory import compute_blob_id
 from allotment.observed.status import Instance, Snapshot, Storage, TenantStatus
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
@@ -77,7 +77,7 @@ def running(place: Place, *paths: str, **more: Any) -> TenantStatus:
     for path in paths:
         _, _, kind, file = path.split("/")
         state = "Running" if kind == "instances" else "Ready"
-        blob = blob_id((place.root / path).read_bytes())
+        blob = compute_blob_id((place.root / path).read_bytes())
         about[kind].append(kinds[kind](file.removesuffix(".yaml"), blob, state, "", **more))
     return TenantStatus(paths[0].split("/")[1], "eu-1", **{kind: tuple(resources) for kind, resources in about.items()})
 
@@ -94,7 +94,7 @@ def test_before_anything_is_published_or_reported(seen: Seen) -> None:
         None,
     )
     assert (instance["path"], instance["declaredBlob"], instance["gpuSpec"]) == (
-        WEBUI, blob_id((seen.place.root / WEBUI).read_bytes()), "l4-quarter"
+        WEBUI, compute_blob_id((seen.place.root / WEBUI).read_bytes()), "l4-quarter"
     )  # fmt: skip
     things = list((seen.place.root / "tenants").glob("*/*/*.yaml"))
     lines = seen().out.splitlines()

@@ -17,12 +17,12 @@ from tests.observed.test_drift import live
 from tests.published import Place, git
 
 from allotment.adapters.cluster.watching import PAGE_OBJECTS
-from allotment.diagnosis import looked
-from allotment.diagnosis.edits import MOST
+from allotment.diagnosis import cluster_snapshot
+from allotment.diagnosis.edits import MAX_EDITS
 from allotment.manifests import names
-from allotment.manifests.text import load
-from allotment.observed.decoding import WHOLE as KINDS
-from allotment.pipeline.report import comparing
+from allotment.manifests.yaml_text import load
+from allotment.observed.decoding import WHOLE_OBJECT_KINDS as KINDS
+from allotment.services.reporter import edit_detection
 
 Object = dict[str, Any]
 
@@ -52,18 +52,20 @@ class Answers:
         if (api := asked.removeprefix("/apis/")) in self.bed.apis:
             return {"resources": [{"name": resource} for resource in self.bed.apis[api]]}
         labels = request.query.get("labelSelector", "")
-        if asked in (resource_kind.path for resource_kind in looked.WHOLE) and not labels:
+        if asked in (resource_kind.path for resource_kind in cluster_snapshot.WHOLE_OBJECT_QUERIES) and not labels:
             return self.page(request, self.whole.get(asked.rpartition("/")[2], []), "x")
         kind = next(
             (
                 resource_kind
-                for resource_kind in looked.ALL
+                for resource_kind in cluster_snapshot.ALL_QUERIES
                 if (resource_kind.path, resource_kind.selector) == (asked, labels)
             ),
             None,
         )
         if kind is None:
-            assert asked not in (resource_kind.path for resource_kind in looked.ALL), f"{asked} with labels {labels}"
+            assert asked not in (resource_kind.path for resource_kind in cluster_snapshot.ALL_QUERIES), (
+                f"{asked} with labels {labels}"
+            )
             return 404
         objects = self.bed.objects[kind]
         if kind.name:
@@ -117,7 +119,7 @@ def test_a_cluster_that_is_as_declared(sample: Path, allot: Allot, there: list[o
 def test_problems_come_first_with_what_to_do(sample: Path, allot: Allot, there: list[object], answers: Answers) -> None:
     answers.bed.node("l4-ts4-2")["spec"]["taints"] = []
     answers.bed.node("l4-ts4-2")["spec"]["unschedulable"] = True
-    answers.status[looked.APPLICATIONS.path] = 403
+    answers.status[cluster_snapshot.APPLICATIONS.path] = 403
     words = "doctor", "--repo", sample, "--cluster", "eu-1", *there
     result = allot(*words)
     assert result.code == 1
@@ -144,7 +146,7 @@ def test_problems_come_first_with_what_to_do(sample: Path, allot: Allot, there: 
 def test_what_a_cluster_says_does_nothing_to_a_terminal(
     sample: Path, allot: Allot, there: list[object], answers: Answers
 ) -> None:
-    application = answers.bed.one(looked.APPLICATIONS, "allotment--root--eu-1")
+    application = answers.bed.one(cluster_snapshot.APPLICATIONS, "allotment--root--eu-1")
     application["status"]["conditions"] = [{"type": "SyncError", "message": "\x1b[2J\nok"}]
     result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
     assert "SyncError: \\x1b[2J\\nok" in result.out
@@ -353,7 +355,10 @@ def exact(published: Place, answers: Answers) -> Answers:
     """Return a cluster that has exactly what is published."""
     tip = git(published.remote, "rev-parse", "refs/heads/rendered/eu-1")
     resources = {
-        kind: path.resource for path, watched in looked.WHOLE.items() for kind in KINDS if KINDS[kind] is watched
+        kind: path.resource
+        for path, watched in cluster_snapshot.WHOLE_OBJECT_QUERIES.items()
+        for kind in KINDS
+        if KINDS[kind] is watched
     }
     for path in git(published.remote, "ls-tree", "-r", "--name-only", tip).splitlines():
         if not path.startswith(("tenants/", "control/namespaces/")):
@@ -366,7 +371,7 @@ def exact(published: Place, answers: Answers) -> Answers:
                 )
                 answers.whole.setdefault(resources[manifest["kind"]], []).append(made)
     tenants = {namespace["metadata"]["name"].removeprefix("t-") for namespace in answers.whole["namespaces"]}
-    applications = answers.bed.objects[looked.APPLICATIONS]
+    applications = answers.bed.objects[cluster_snapshot.APPLICATIONS]
     applications[:] = [
         application for application in applications if not application["metadata"]["name"].startswith("solo-ada--")
     ]
@@ -431,14 +436,14 @@ def test_edits_and_foreign_objects_are_named(
 def test_an_edit_of_what_isolates_a_tenant_is_an_error(
     published: Place, allot: Allot, there: list[object], exact: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(comparing, "UNSYNCED_SECONDS", 0)
+    monkeypatch.setattr(edit_detection, "UNSYNCED_SECONDS", 0)
     for policy in exact.whole["networkpolicies"]:
         policy["spec"]["ingress"] = [{}]
     result = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json")
     edits = [finding for finding in checked("doctor", result.out)["findings"] if finding["topic"] == "edits"]
     changed = len(exact.whole["networkpolicies"])
     assert {finding["severity"] for finding in edits[:changed]} == {"error"}
-    assert changed <= MOST
+    assert changed <= MAX_EDITS
 
 
 def test_nothing_is_compared_with_a_publish_that_argo_cd_has_not_applied(
@@ -446,7 +451,7 @@ def test_nothing_is_compared_with_a_publish_that_argo_cd_has_not_applied(
 ) -> None:
     for live_object in exact.whole["deployments"]:
         live_object["spec"]["replicas"] = 7
-    for live_object in exact.bed.objects[looked.APPLICATIONS]:
+    for live_object in exact.bed.objects[cluster_snapshot.APPLICATIONS]:
         live_object["status"]["sync"]["status"] = "OutOfSync"
     (line,) = lines_of(allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json"))
     assert "aren't compared in full: Argo CD hasn't applied the last publish, or its Applications can't be read" in line
@@ -456,7 +461,11 @@ def test_nothing_is_compared_with_a_publish_that_argo_cd_has_not_applied(
 def test_a_kind_that_can_not_be_read_hides_no_other(
     status: int, published: Place, allot: Allot, there: list[object], exact: Answers
 ) -> None:
-    kind = next(resource_kind for resource_kind in looked.WHOLE if resource_kind.resource == "securitypolicies")
+    kind = next(
+        resource_kind
+        for resource_kind in cluster_snapshot.WHOLE_OBJECT_QUERIES
+        if resource_kind.resource == "securitypolicies"
+    )
     exact.status[kind.path] = status
     exact.whole["deployments"][0]["spec"]["replicas"] = 7
     lines = lines_of(allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json"))

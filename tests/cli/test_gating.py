@@ -12,10 +12,15 @@ from tests.controlplane.processes import eventually
 from tests.published import Place, Running, git, with_own_programs
 
 from allotment.adapters.git.repository import Repository
-from allotment.manifests.published import job_names, predecessor_of, prepared_by, unkept_job
-from allotment.manifests.text import load
-from allotment.observed.status import Instance, Preparation, Storage, TenantStatus, text_of
-from allotment.pipeline.publish.known import _known
+from allotment.lifecycle.published_manifests import (
+    find_prunable_job,
+    read_job_names,
+    read_predecessor,
+    read_prepared_by,
+)
+from allotment.manifests.yaml_text import load
+from allotment.observed.status import Instance, Preparation, Storage, TenantStatus, dump_status
+from allotment.services.publish.observed_state import _read_observed_tenant
 
 TENANT, STORAGE, INSTANCE = "studio-kite", "model-cache", "webui"
 STORED, COMPUTED = (
@@ -26,7 +31,7 @@ DECLARED = f"tenants/{TENANT}/storages/{STORAGE}.yaml"
 
 
 def job(place: Place) -> str:
-    (name,) = job_names(place.tree("eu-1")[STORED].encode())
+    (name,) = read_job_names(place.tree("eu-1")[STORED].encode())
     return name
 
 
@@ -155,7 +160,7 @@ def test_a_lost_status_closes_no_share(place: Place) -> None:
     assert place.publish().code == 0
     opened = place.tree("eu-1")
     assert shares(opened) == ["share--base-models"]
-    assert prepared_by(opened[path].encode()) == job["metadata"]["name"]
+    assert read_prepared_by(opened[path].encode()) == job["metadata"]["name"]
     place.report("eu-1")  # of nothing
     assert place.publish().code == 0
     assert place.tree("eu-1") == opened
@@ -167,7 +172,7 @@ def test_a_lost_status_closes_no_share(place: Place) -> None:
     edit(place.root, "tenants/northlight/storages/base-models.yaml", "  prepare:\n", "  prepare:\n    attempt: 2\n")
     place.report("eu-1", TenantStatus("northlight", "eu-1", storages=(stored,)))
     place.merged()
-    assert prepared_by(place.tree("eu-1")[path].encode()) == "", "another preparation has to be seen itself"
+    assert read_prepared_by(place.tree("eu-1")[path].encode()) == "", "another preparation has to be seen itself"
     assert shares(place.tree("eu-1")) == []
 
 
@@ -267,7 +272,9 @@ def test_a_preparation_that_changed_under_a_running_instance_is_refused(waiting:
 def test_whoever_may_have_pods_keeps_a_storage(reason: str, live: bool) -> None:
     """An instance that was removed and still ends counts as one that ends."""
     status = TenantStatus(TENANT, "eu-1", instances=(Instance(INSTANCE, "b", "Stopped", reason),))
-    assert _known("eu-1", text_of(status)).live == (frozenset({("eu-1", INSTANCE)}) if live else frozenset())
+    assert _read_observed_tenant("eu-1", dump_status(status)).with_pods == (
+        frozenset({("eu-1", INSTANCE)}) if live else frozenset()
+    )
 
 
 def test_a_storage_declared_anew_is_not_prepared_by_its_predecessor(waiting: Place) -> None:
@@ -292,13 +299,13 @@ def test_a_storage_declared_anew_is_not_prepared_by_its_predecessor(waiting: Pla
         (waiting.root / path).write_text(text)
     waiting.merged()
     assert replicas(waiting) == 0
-    assert predecessor_of(waiting.tree("eu-1")[STORED].encode()) == last
+    assert read_predecessor(waiting.tree("eu-1")[STORED].encode()) == last
     waiting.publish()
     assert replicas(waiting) == 0
     seen(waiting, uid="j2")
     waiting.publish()
     assert replicas(waiting) == 1
-    assert predecessor_of(waiting.tree("eu-1")[STORED].encode()) == last
+    assert read_predecessor(waiting.tree("eu-1")[STORED].encode()) == last
 
 
 def test_a_prepared_storage_that_is_declared_again_while_it_leaves_is_that_one(waiting: Place) -> None:
@@ -317,7 +324,7 @@ def test_a_prepared_storage_that_is_declared_again_while_it_leaves_is_that_one(w
     for path, text in texts.items():
         path.write_text(text)
     assert waiting.merged().code == 0
-    assert (job(waiting), predecessor_of(waiting.tree("eu-1")[STORED].encode())) == (first, "")
+    assert (job(waiting), read_predecessor(waiting.tree("eu-1")[STORED].encode())) == (first, "")
     assert "Prune=false" in stored(waiting)
     assert replicas(waiting) == 1
 
@@ -344,7 +351,7 @@ def test_what_ran_before_its_storage_said_that_it_is_prepared_runs_on_without_a_
     texts = with_own_programs(waiting.tree("eu-1")[STORED].encode()).decode().splitlines()
     lines = [line for line in texts if "allotment.dev/prepared:" not in line and "/sync-options:" not in line]
     older = "\n".join(lines).replace("  annotations:\nimmutable: true", "immutable: true") + "\n"
-    assert unkept_job(older.encode()) == job(waiting)
+    assert find_prunable_job(older.encode()) == job(waiting)
     waiting.rewrite("eu-1", STORED, older)
     for name in ("refs/heads/status/eu-1", "refs/allotment/status/eu-1"):
         git(waiting.remote, "update-ref", "-d", name)

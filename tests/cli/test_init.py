@@ -19,7 +19,7 @@ from tests.published import git
 from tests.terminal import ALLOT, Session
 
 from allotment import VERSION
-from allotment.cli.init import default_answer
+from allotment.cli.init import find_default_answer
 from allotment.declared.kinds import KINDS
 
 WORKFLOWS = {
@@ -698,4 +698,4 @@ def test_the_running_program_is_offered_where_it_is_pinned(
     address: str, offered: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("allotment.adapters.installed.installed_address", lambda: address)
-    assert default_answer("program") == offered
+    assert find_default_answer("program") == offered

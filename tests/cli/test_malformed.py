@@ -11,7 +11,7 @@ from tests.adapters.git.malformed import entry, replaced, write, write_commit
 from tests.conftest import DAY, Allot
 from tests.published import INSTANCE, Place, git
 
-from allotment.manifests.paths import tenant_file
+from allotment.manifests.paths import resource_file
 
 EVIL = "tenants/northlight/instances/evil.yaml"
 
@@ -147,6 +147,6 @@ def test_a_malformed_status_is_not_believed_and_stops_nobody(place: Place, allot
         git(remote, "update-ref", name, forged)
     (place.root / "tenants/solo-ada/instances/another.yaml").write_text(INSTANCE.format(name="another", labels=""))
     assert place.merged().code == 0
-    assert tenant_file("solo-ada", "compute", "another") in place.tree("eu-1")
+    assert resource_file("solo-ada", "compute", "another") in place.tree("eu-1")
     said = allot("status", "--repo", place.root)
     assert f"tree {bad} is malformed" in said.out + said.err

@@ -990,7 +990,7 @@ def test_the_checksum_is_the_last_line(pull: Pull) -> None:
 def test_of_very_much_that_is_declared_otherwise_the_first_is_named_and_all_is_counted(
     pull: Pull, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("allotment.pipeline.pulls.merge_plan.MOST_DECLARED", 2)
+    monkeypatch.setattr("allotment.services.pull_requests.merge_plan.MAX_DECLARED", 2)
     for name in ("starter", "team", "enterprise"):
         pull.edit(f"platform/plans/{name}.yaml", "    instances: ", "    instances: 1")
     pull.edit(f"{ADA}/members.yaml", "role: Admin", "role: Viewer")

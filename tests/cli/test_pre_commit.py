@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cli.test_init import sample as sample_of
 from tests.conftest import PROJECT, Allot, edit
-from tests.rules.test_change import commit
+from tests.rules.test_folder_change import commit
 
 
 def hook(name: str, root: Path, home: Path, *paths: str) -> subprocess.CompletedProcess[str]:

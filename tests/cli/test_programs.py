@@ -6,20 +6,20 @@ import pytest
 from tests.conftest import edit
 from tests.published import Place, of_another_version, with_own_programs
 
-from allotment.changes.files import Files
-from allotment.declared.inventory import blob_id
-from allotment.manifests import folders, paths
-from allotment.manifests.published import job_names, programs_of
+from allotment.declared.inventory import compute_blob_id
+from allotment.diff.file_diff import RenderedFileDiff
+from allotment.lifecycle.published_manifests import read_job_names, read_program_names
+from allotment.manifests import argo_folders, paths
 from allotment.manifests.tenant import programs
-from allotment.manifests.text import load
+from allotment.manifests.yaml_text import load
 from allotment.observed.status import Preparation, Storage, TenantStatus
-from allotment.pipeline.pulls.outcomes import take_changed
+from allotment.services.pull_requests.tenant_comparison import add_changed_files
 
 TENANT, STORAGE = "studio-kite", "model-cache"
 FOLDER = f"tenants/{TENANT}/storage"
 STORED, LEAVING = f"{FOLDER}/{STORAGE}.rendered.yaml", f"{FOLDER}/{STORAGE}--leaving.rendered.yaml"
 DECLARED = f"tenants/{TENANT}/storages/{STORAGE}.yaml"
-SEAL = f"{FOLDER}/{programs.name_of('seal')}.rendered.yaml"
+SEAL = f"{FOLDER}/{programs.programs_name('seal')}.rendered.yaml"
 MARKER = f"{FOLDER}/allotment--marker.rendered.yaml"
 
 
@@ -31,10 +31,10 @@ def lying(place: Place) -> dict[str, bytes]:
 def storages(place: Place) -> dict[str, bytes]:
     """Return what is published in the tenant's storage folder; each of its programs is named there, and its marker fits."""
     files = lying(place)
-    named = {name for path, data in files.items() if not paths.is_programs(path) for name in programs_of(data)}
-    assert {paths.stem_of(path) for path in files if paths.is_programs(path)} == named
-    blobs = {path: blob_id(data) for path, data in files.items()}
-    assert dict(folders.markers("eu-1", [FOLDER], blobs)) == {MARKER: files[MARKER]}
+    named = {name for path, data in files.items() if not paths.is_programs(path) for name in read_program_names(data)}
+    assert {paths.file_stem(path) for path in files if paths.is_programs(path)} == named
+    blobs = {path: compute_blob_id(data) for path, data in files.items()}
+    assert dict(argo_folders.render_markers("eu-1", [FOLDER], blobs)) == {MARKER: files[MARKER]}
     return files
 
 
@@ -66,14 +66,14 @@ def alone(place: Place) -> Place:
 def another_version(place: Place) -> str:
     """Publish as another version of ours would have whose programs differ; return the path of those of the storage."""
     data, name, theirs = of_another_version(storages(place)[STORED])
-    path = f"{FOLDER}/{name}{paths.ENDING}"
+    path = f"{FOLDER}/{name}{paths.FILE_SUFFIX}"
     place.rewrite_all("eu-1", {STORED: data, path: theirs}, {SEAL})
     return path
 
 
 def test_a_job_and_the_programs_beside_it_stay_as_they_were_published(alone: Place) -> None:
     before = storages(alone)
-    older = {path: with_own_programs(data) for path, data in before.items() if job_names(data)}
+    older = {path: with_own_programs(data) for path, data in before.items() if read_job_names(data)}
     assert len(older) == 2
     alone.rewrite_all("eu-1", older, [path for path in before if paths.is_programs(path)])
     assert alone.publish().err == ""
@@ -164,8 +164,8 @@ def test_forged_programs_are_left_out(alone: Place) -> None:
 
 def test_a_plan_names_programs_after_what_runs_them(alone: Place) -> None:
     after = {f"eu-1/{path}": data for path, data in storages(alone).items()}
-    files = Files(100)
-    take_changed(files, {}, after)
+    files = RenderedFileDiff(100)
+    add_changed_files(files, {}, after)
     marker = f"eu-1/{MARKER}"
     assert {path for path, *_ in files.steps} == after.keys() - {marker}
     assert [path for path, *_ in files.markers] == [marker]

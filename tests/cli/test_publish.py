@@ -17,10 +17,10 @@ from tests.killed import Run, kill_everywhere, killed_at
 from tests.published import INSTANCE, Place, git
 
 from allotment.adapters.git.remote import Remote
+from allotment.isolation.entitlements import Entitlements
 from allotment.manifests import names
-from allotment.manifests.gate.entitlements import Entitlements
-from allotment.manifests.text import load
-from allotment.observed.status import Instance, TenantStatus, text_of
+from allotment.manifests.yaml_text import load
+from allotment.observed.status import Instance, TenantStatus, dump_status
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
 STOPPED = ("spec:\n", "spec:\n  state: Stopped\n")
@@ -465,7 +465,7 @@ def test_a_forged_status_takes_no_units_of_others(published: Place, tenant: str)
 
 @pytest.mark.parametrize("name", ["../../../../x", "a\0b", "x" * 200_000, "--all", "a b", ":(exclude)x", ""])
 def test_a_name_of_a_forged_status_reaches_no_command(published: Place, name: str) -> None:
-    forged = {"tenants/uni-lab.yaml": text_of(TenantStatus("uni-lab", "eu-1", instances=(seen(name, 1),)))}
+    forged = {"tenants/uni-lab.yaml": dump_status(TenantStatus("uni-lab", "eu-1", instances=(seen(name, 1),)))}
     published.report("eu-1", also=forged)
     edit(published.root, WEBUI, *STOPPED)
     said = published.merged()

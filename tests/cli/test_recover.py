@@ -8,20 +8,20 @@ import pytest
 from tests.conftest import Allot, Result, checked
 from tests.published import Place, git
 
-from allotment.declared.attempt import raised
+from allotment.declared.edit_attempt import with_attempt
 from allotment.declared.kinds.gpu_storage import GPUStorage
-from allotment.declared.layout import Meaning, spot_of
+from allotment.declared.layout import DeclarationPath, parse_path
 from allotment.declared.reading import read_declaration
 from allotment.observed.status import Preparation, Storage, TenantStatus
-from allotment.readiness.preparation import input_hash
+from allotment.preparation.job_names import input_hash
 
 WHAT, PATH = "studio-kite/model-cache", "tenants/studio-kite/storages/model-cache.yaml"
 BRANCH = "recover/studio-kite/model-cache-2"
 
 
 def seen(place: Place, state: str = "Failed", attempt: int = 1, digest: str = "", reason: str = "NoSpace") -> None:
-    spot = spot_of(PATH)
-    assert isinstance(spot, Meaning)
+    spot = parse_path(PATH)
+    assert isinstance(spot, DeclarationPath)
     declared, _ = read_declaration(PATH, (place.root / PATH).read_bytes(), spot)
     assert declared is not None
     assert isinstance(declared.model, GPUStorage)
@@ -167,9 +167,9 @@ spec:
     ids=["absent", "beside a comment", "among others", "first"],
 )
 def test_one_line_changes_and_comments_stay(text: str, wanted: str) -> None:
-    new_text = raised(text.encode(), 2).decode()
+    new_text = with_attempt(text.encode(), 2).decode()
     assert sorted(new_text.splitlines()) == sorted(wanted.splitlines())
-    assert new_text == raised(new_text.encode(), 2).decode()
+    assert new_text == with_attempt(new_text.encode(), 2).decode()
 
 
 def test_what_it_made_is_json_too(published: Place, allot: Allot) -> None:

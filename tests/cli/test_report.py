@@ -24,7 +24,7 @@ from tests.observed.test_instances import CRASHED, RUNS
 from tests.published import git
 
 from allotment.adapters.git.repository import Repository
-from allotment.observed.status import read_tenant
+from allotment.observed.status import parse_tenant_status
 
 BRANCH, OURS = "refs/heads/status/eu-1", "refs/allotment/status/eu-1"
 PATH = f"tenants/{live.TENANT}.yaml"
@@ -86,7 +86,7 @@ def words(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for key, value in (("NAME", "reporter"), ("EMAIL", "reporter@northlight.example")):
         monkeypatch.setenv(f"GIT_COMMITTER_{key}", value)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    Repository.at(tmp_path / "remote.git")
+    Repository.open_or_create(tmp_path / "remote.git")
     place = ["--to", str(tmp_path / "remote.git"), "--data", str(tmp_path / "data")]
     return ["report", "--cluster", "eu-1", "--kubeconfig", str(cluster.kubeconfig), "--interval", "0", *place]
 
@@ -96,7 +96,7 @@ def remote(words: list[str]) -> Path:
 
 
 def state(words: list[str]) -> str:
-    status = read_tenant((git(remote(words), "show", f"{BRANCH}:{PATH}") + "\n").encode())
+    status = parse_tenant_status((git(remote(words), "show", f"{BRANCH}:{PATH}") + "\n").encode())
     return status.instances[0].state
 
 

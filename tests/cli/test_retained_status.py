@@ -10,8 +10,8 @@ from tests.cli.test_doctor import lines
 from tests.conftest import Allot, edit
 from tests.published import Place, git
 
-from allotment.adapters.git.retained import RETAINED
-from allotment.pipeline.publish.assembler import Assembler
+from allotment.branches.retention_record import RETAINED
+from allotment.services.publish.release_builder import ReleaseBuilder
 
 WEBUI, GROUP = "tenants/solo-ada/instances/webui.yaml", "tenants/uni-lab/instances/group-a.yaml"
 
@@ -31,7 +31,7 @@ def renders_nothing(patch: pytest.MonkeyPatch) -> None:
     def assemble(*_: Any, **__: Any) -> None:
         raise AssertionError("a dry run")
 
-    patch.setattr(Assembler, "assemble", assemble)
+    patch.setattr(ReleaseBuilder, "build_release", assemble)
 
 
 def output(place: Place, allot: Allot, *words: str) -> Any:

@@ -17,7 +17,7 @@ from tests.conftest import Allot, edit
 from tests.controlplane.processes import eventually
 from tests.published import Place, Running, git
 
-from allotment.adapters.web import Gathered
+from allotment.adapters.http_server import Throttle
 
 WEBUI, STOPPED = "tenants/solo-ada/instances/webui.yaml", ("spec:\n", "spec:\n  state: Stopped\n")
 
@@ -280,7 +280,7 @@ def test_a_webhook_has_to_be_signed_where_there_is_a_secret(place: Place, tmp_pa
 def test_webhooks_are_gathered() -> None:
     times: list[float] = []
     begun = time.monotonic()
-    gathered = Gathered(lambda: times.append(time.monotonic() - begun), 0.5)
+    gathered = Throttle(lambda: times.append(time.monotonic() - begun), 0.5)
     while time.monotonic() - begun < 1.7:
         gathered()
         time.sleep(0.01)

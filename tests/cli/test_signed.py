@@ -12,8 +12,8 @@ from tests.cli.test_publish import GROUPS, brake, put_back, remove
 from tests.conftest import edit
 from tests.published import Place, Running, git
 
-from allotment.adapters.git import rendered
-from allotment.adapters.git.rendered import SOURCE
+from allotment.branches import rendered_branches
+from allotment.branches.rendered_branches import SOURCE_REF
 
 ROOT = "tenants/solo-ada/compute/root.yaml"
 BOTH = ("refs/heads/rendered/eu-1", "refs/allotment/published/eu-1")
@@ -214,11 +214,11 @@ def test_who_moves_the_source_ref_stops_nothing_and_undoes_nothing(place: Place,
         "back": lambda: first,
         "nowhere": lambda: "",
     }[to]()
-    git(place.remote, "update-ref", *((SOURCE, moved) if moved else ("-d", SOURCE)))
+    git(place.remote, "update-ref", *((SOURCE_REF, moved) if moved else ("-d", SOURCE_REF)))
     edit(place.root, WEBUI, "state: Stopped", "state: Running")
     assert place.merged("--signing-key", key).code == 0
-    assert place.refs()[SOURCE] == git(place.root, "rev-parse", "main")
-    git(place.remote, "update-ref", *((SOURCE, moved) if moved else ("-d", SOURCE)))
+    assert place.refs()[SOURCE_REF] == git(place.root, "rev-parse", "main")
+    git(place.remote, "update-ref", *((SOURCE_REF, moved) if moved else ("-d", SOURCE_REF)))
     git(place.root, "reset", "-q", "--hard", last)
     git(place.root, "push", "-q", "--force", "origin", "main")
     refs = place.refs()
@@ -260,7 +260,7 @@ def test_who_moves_the_ref_of_approvals_lifts_no_brake(place: Place, key: Path, 
 def test_a_crowd_of_false_signatures_is_no_way_to_keep_us_busy(
     place: Place, key: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rendered, "MOST_FORGED", 3)
+    monkeypatch.setattr(rendered_branches, "MOST_FORGED", 3)
     place.publish("--signing-key", key)
     for _ in range(4):
         forge(place, *BOTH)
@@ -314,12 +314,12 @@ def test_a_running_publisher_tells_it(place: Place, key: Path, tmp_path: Path) -
 
 def test_the_way_out_of_rewound_is_what_the_message_says(published: Place) -> None:
     """A source ref that somebody moved away stops publishing until it is gone; deleting it loses nothing that runs."""
-    branches = {name: commit for name, commit in published.refs().items() if name != SOURCE}
+    branches = {name: commit for name, commit in published.refs().items() if name != SOURCE_REF}
     orphan = write_commit(published.remote, git(published.remote, "rev-parse", "main^{tree}"))
-    git(published.remote, "update-ref", SOURCE, orphan)
+    git(published.remote, "update-ref", SOURCE_REF, orphan)
     said = published.publish()
     assert (said.code, "the source was rewound" in said.err) == (2, True)
     command = said.err.partition("`git push ")[2].partition("`")[0].split()
     git(published.root, "push", "-q", *command)
     assert published.publish().out == "2 clusters: nothing changed\n"
-    assert published.refs() == {**branches, SOURCE: git(published.root, "rev-parse", "main")}
+    assert published.refs() == {**branches, SOURCE_REF: git(published.root, "rev-parse", "main")}

@@ -8,8 +8,8 @@ import pytest
 from tests.conftest import Begin, edit
 from tests.published import STORAGE, Place, git
 
-from allotment.manifests.published import awaits, declared_blob, job_names
-from allotment.manifests.text import load
+from allotment.lifecycle.published_manifests import read_declared_blob, read_job_names, waits_for_job
+from allotment.manifests.yaml_text import load
 from allotment.observed.status import Preparation, Storage, TenantStatus
 
 TENANT = "studio-kite"
@@ -70,8 +70,8 @@ def test_what_the_driver_makes_is_not_made_before_its_source_is_ready(waiting: P
     assert "name: twin--waits-for--seed\n" in tree[f"{FOLDER}/twin.rendered.yaml"]
     assert "name: moment--snapshot--waits-for--seed\n" in tree[f"{FOLDER}/moment--snapshot.rendered.yaml"]
     declared = git(waiting.root, "rev-parse", f"HEAD:tenants/{TENANT}/storages/twin.yaml")
-    assert declared_blob(tree[f"{FOLDER}/twin.rendered.yaml"].encode()) == declared
-    assert str(awaits(tree[f"{FOLDER}/twin.rendered.yaml"].encode())).startswith("twin--prepare-")
+    assert read_declared_blob(tree[f"{FOLDER}/twin.rendered.yaml"].encode()) == declared
+    assert str(waits_for_job(tree[f"{FOLDER}/twin.rendered.yaml"].encode())).startswith("twin--prepare-")
 
 
 def test_it_is_made_then_by_the_driver_or_file_by_file(waiting: Place) -> None:
@@ -116,17 +116,17 @@ def test_where_a_volume_came_from_never_changes(waiting: Place) -> None:
 def test_a_source_that_changes_is_waited_for_and_no_job_is_written_beside_the_last(waiting: Place) -> None:
     seen(waiting, "seed")
     assert waiting.publish().code == 0
-    (job,) = job_names(waiting.tree("eu-1")[f"{FOLDER}/files.rendered.yaml"].encode())
+    (job,) = read_job_names(waiting.tree("eu-1")[f"{FOLDER}/files.rendered.yaml"].encode())
     (waiting.root / f"tenants/{TENANT}/storages/other.yaml").write_text(named(SEED, "other"))
     edit(waiting.root, f"tenants/{TENANT}/storages/files.yaml", "name: seed", "name: other")
     said = waiting.merged()
     assert "storage studio-kite/files: its new preparation waits until the last one was seen to have ended" in said.err
-    assert job_names(waiting.tree("eu-1")[f"{FOLDER}/files.rendered.yaml"].encode()) == {job}
+    assert read_job_names(waiting.tree("eu-1")[f"{FOLDER}/files.rendered.yaml"].encode()) == {job}
     seen(waiting, "seed", "files", "other")
     assert "storage studio-kite/files: its last preparation is let go first" in waiting.publish().err
-    assert job_names(waiting.tree("eu-1")[f"{FOLDER}/files.rendered.yaml"].encode()) == {job}
+    assert read_job_names(waiting.tree("eu-1")[f"{FOLDER}/files.rendered.yaml"].encode()) == {job}
     assert waiting.publish().err == ""
-    (new,) = job_names(waiting.tree("eu-1")[f"{FOLDER}/files.rendered.yaml"].encode())
+    (new,) = read_job_names(waiting.tree("eu-1")[f"{FOLDER}/files.rendered.yaml"].encode())
     assert new != job
 
 

@@ -17,18 +17,18 @@ from tests.adapters.git.malformed import entry, write, write_commit
 from tests.cli.test_signed import new_key
 from tests.conftest import Allot, Result, checked
 from tests.observed.test_instances import CRASHED, RUNS
-from tests.pipeline.report.test_comparing import NAMESPACE, POLICY, whole
 from tests.published import Place, git
 from tests.reported import Bed
+from tests.services.reporter.test_edit_detection import NAMESPACE, POLICY, whole
 
-from allotment.declared.inventory import blob_id
+from allotment.declared.inventory import compute_blob_id
 from allotment.manifests.paths import namespace_file
-from allotment.manifests.text import dump
+from allotment.manifests.yaml_text import dump
 from allotment.observed import decoding
 from allotment.observed.status import Instance, TenantStatus, Transition
-from allotment.pipeline.report import published
-from allotment.reports import tables
-from allotment.reports.tables import age
+from allotment.reports import status_tables
+from allotment.reports.status_tables import format_age
+from allotment.services.reporter import published_objects
 
 NOW = datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC)
 
@@ -70,7 +70,7 @@ def as_declared(place: Place, *objects: dict[str, Any]) -> tuple[dict[str, Any],
     for live_object in objects:
         if (of := blobs.get(live_object["kind"])) is not None:
             data = (place.root / f"tenants/solo-ada/{of}.yaml").read_bytes()
-            live_object["metadata"]["annotations"]["allotment.dev/declared-blob"] = blob_id(data)
+            live_object["metadata"]["annotations"]["allotment.dev/declared-blob"] = compute_blob_id(data)
     return objects
 
 
@@ -131,7 +131,7 @@ def test_an_edit_of_the_tenants_own_objects_comes_before_its_things(bed: Recent,
     edited = {**NAMESPACE, "metadata": {**NAMESPACE["metadata"], "annotations": {"x": ""}}}
     for bed.ago in (400, 0):
         for kind, live_object in whole(edited, POLICY, foreign):
-            bed.store.put(decoding.WHOLE[kind], live_object)
+            bed.store.put(decoding.WHOLE_OBJECT_KINDS[kind], live_object)
         bed.report(*RUNS, live.route(), live.claim())
     lines = shown("status", "solo-ada").out.splitlines()[1:]
     assert lines[:2] == [
@@ -181,7 +181,7 @@ def test_a_silent_reporter_is_marked(bed: Recent, shown: Allot) -> None:
     assert json.loads(shown("status", "-o", "json").out)["clusters"][0]["stale"] is True
     bed.ago = 300
     bed.watch.contact = time.monotonic() - 250
-    bed.reporter.once()
+    bed.reporter.tick()
     assert shown("status").out.splitlines()[1].startswith("eu-1: STALE: it has not answered for 9m")
 
 
@@ -194,7 +194,11 @@ def test_json_has_the_same(bed: Recent, shown: Allot, place: Place) -> None:
     assert (tenant["tenant"], tenant["storages"]) == ("solo-ada", [])
     (instance,) = tenant["instances"]
     assert (instance["state"], instance["asDeclared"], instance["why"], instance["url"]) == ("Running", True, "", None)
-    assert instance["declaredBlob"] == instance["observedBlob"] == blob_id((place.root / instance["path"]).read_bytes())
+    assert (
+        instance["declaredBlob"]
+        == instance["observedBlob"]
+        == compute_blob_id((place.root / instance["path"]).read_bytes())
+    )
     assert "transitions" not in tenant
 
 
@@ -293,13 +297,13 @@ def test_a_remote_that_is_away_is_told(shown: Allot, tmp_path: Path) -> None:
     [(0, "0s"), (119, "119s"), (120, "2m"), (3600, "1h"), (5400, "1h30m"), (90000, "1d1h"), (86400 * 40, "40d")],
 )
 def test_ages_are_kubectls(seconds: int, shown_as: str) -> None:
-    assert age((NOW - datetime.timedelta(seconds=seconds)).isoformat(), NOW) == shown_as
+    assert format_age((NOW - datetime.timedelta(seconds=seconds)).isoformat(), NOW) == shown_as
 
 
 def test_what_a_branch_says_does_nothing_to_a_terminal() -> None:
     evil = Transition("GPUInstance", "\x1b[2J[red]x", "[bold]", "a\nb", "\u202e", "2026-11-21T10:00:00Z")
     out = io.StringIO()
-    Console(file=out, width=300).print(tables.history([("eu-1", evil)], NOW))
+    Console(file=out, width=300).print(status_tables.render_history([("eu-1", evil)], NOW))
     assert "\\x1b[2J[red]x" in out.getvalue()
     assert "a\\nb" in out.getvalue()
     assert "\\u202e" in out.getvalue()
@@ -313,7 +317,7 @@ def old(live_object: dict[str, Any]) -> dict[str, Any]:
 def test_what_is_removed_and_stays_is_shown(
     bed: Recent, shown: Allot, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(published, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(published_objects, "POLL_SECONDS", 0.0)
     (place.root / "tenants/solo-ada/instances/webui.yaml").unlink()
     place.merge()
     bed.publish(live.claim())
@@ -325,7 +329,7 @@ def test_what_is_removed_and_stays_is_shown(
     row = next(line for line in shown("status", "solo-ada").out.splitlines() if "solo-ada/webui" in line)
     assert row.endswith("removed: published, being removed")
     bed.ago = 50
-    bed.reporter.once()
+    bed.reporter.tick()
     words = "removed, still running: not published since "
     way_out = "; ask the platform team to refresh Application solo-ada--eu-1--compute"
     row = shown("status", "solo-ada").out.splitlines()[2]

@@ -242,7 +242,7 @@ def test_no_repository(tmp_path: Path, allot: Allot, monkeypatch: pytest.MonkeyP
 def test_a_bug_of_ours_is_reported_without_traceback(
     sample: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("allotment.pipeline.check.survey.survey", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("allotment.services.check.repository_check.check_repository", lambda *_, **__: 1 / 0)
     result = allot("validate", "--repo", sample)
     assert result.code == 3
     path = result.err.rsplit(" ", 1)[1].strip()

@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import PROJECT, Allot
 
 from allotment.cli.main import COMMANDS
-from allotment.cli.verbs import ANSWERS, VERBS
+from allotment.cli.verbs import HINTS_BY_VERB, VERB_HINTS
 
 ROW = re.compile(r"\| (`[a-z-]+`(?:, `[a-z-]+`)*) \| (.*) \|")
 EXPECTED = (
@@ -18,15 +18,15 @@ EXPECTED = (
 )
 
 
-@pytest.mark.parametrize("verb", sorted({*VERBS, *EXPECTED.split()}))
+@pytest.mark.parametrize("verb", sorted({*HINTS_BY_VERB, *EXPECTED.split()}))
 def test_a_verb_is_answered(verb: str, allot: Allot) -> None:
     result = allot(verb, "solo-ada/webui", "--follow")
     assert (result.code, result.out) == (2, "")
-    assert result.err.splitlines()[-1] == f"Error: no command is named '{verb}': {VERBS[verb]}"
+    assert result.err.splitlines()[-1] == f"Error: no command is named '{verb}': {HINTS_BY_VERB[verb]}"
 
 
 def test_answers_name_fields_that_exist(allot: Allot) -> None:
-    fields = {field for answer in VERBS.values() for field in re.findall(r"`(\w+)(?::[^`]*)?` below", answer)}
+    fields = {field for answer in HINTS_BY_VERB.values() for field in re.findall(r"`(\w+)(?::[^`]*)?` below", answer)}
     kinds = {
         "GPUInstance": {"state", "gpuSpec", "replicas", "storages"},
         "GPUStorage": {"deletionPolicy", "size", "sharedWith"},
@@ -39,17 +39,17 @@ def test_answers_name_fields_that_exist(allot: Allot) -> None:
 
 
 def test_answers_name_commands_that_exist() -> None:
-    named = {name for answer in VERBS.values() for name in re.findall(r"`allot ([a-z-]+)", answer)}
+    named = {name for answer in HINTS_BY_VERB.values() for name in re.findall(r"`allot ([a-z-]+)", answer)}
     assert named
     assert named <= COMMANDS.keys()
 
 
 def test_no_verb_is_a_command() -> None:
-    assert VERBS.keys() & COMMANDS.keys() == set()
-    assert len(VERBS) == sum(map(len, ANSWERS)), "no verb has two answers"
+    assert HINTS_BY_VERB.keys() & COMMANDS.keys() == set()
+    assert len(HINTS_BY_VERB) == sum(map(len, VERB_HINTS)), "no verb has two answers"
 
 
 def test_the_guide_has_the_same_table() -> None:
     page = (PROJECT / "docs/guides/verbs.md").read_text(encoding="utf-8")
     rows = ROW.findall(page.partition("## Verbs of other command lines")[2])
-    assert {tuple(re.findall(r"`([a-z-]+)`", verbs)): answer for verbs, answer in rows} == ANSWERS
+    assert {tuple(re.findall(r"`([a-z-]+)`", verbs)): answer for verbs, answer in rows} == VERB_HINTS

@@ -15,7 +15,7 @@ from tests.terminal import ALLOT, shown
 
 from allotment.adapters.git.remote import Remote
 from allotment.observed.status import Instance, Storage, TenantStatus
-from allotment.problems import Refused
+from allotment.problems import OperationRefused
 
 NEVER = "what runs in eu-1 isn't known: nothing has reported it yet"
 REPORTS = "to have it reported, run `allot run --report eu-1`, or `allot report --cluster eu-1` in it"
@@ -233,7 +233,7 @@ def test_a_remote_that_goes_away_between_two_questions(
 
     def fetched(self: Remote, *refs: str, **more: bool) -> dict[str, str]:
         if answers and not answers.pop(0):
-            raise Refused("'origin' doesn't answer: it hangs up")
+            raise OperationRefused("'origin' doesn't answer: it hangs up")
         return fetch(self, *refs, **more)
 
     monkeypatch.setattr(Remote, "fetch", fetched)

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from allotment.manifests.cluster.bootstrap import PARAMETERS
+from allotment.manifests.cluster.bootstrap import CONTROLLER_PARAMETERS
 from tests.controlplane import processes, programs
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
@@ -196,7 +196,7 @@ def _parameters() -> dict[str, str]:
         for variable in container["env"]
         if "configMapKeyRef" in variable.get("valueFrom", {})
     }
-    return {keys[key]: value for key, value in PARAMETERS.items()}
+    return {keys[key]: value for key, value in CONTROLLER_PARAMETERS.items()}
 
 
 def _configuration() -> Iterator[Object]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from allotment.declared.inventory import Folder
+from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster as DeclaredCluster
 from tests.controlplane import argocd, cluster, karpenter, node, processes, simulated, world
 from tests.controlplane.argocd import ArgoCD
@@ -92,9 +92,9 @@ def names() -> list[str]:
     return sorted(path.name for path in cluster.STATE.iterdir() if path.is_dir()) if cluster.STATE.is_dir() else []
 
 
-def _name_in_argocd(declared: Folder) -> str:
+def _name_in_argocd(declared: ScopeDeclarations) -> str:
     """Return the name that a cluster's declaration says Argo CD has for it; else its own."""
-    place = declared.one(DeclaredCluster)
+    place = declared.get_singleton(DeclaredCluster)
     assert place is not None
     return place.model.spec.destination.name or declared.name
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from allotment.declared.inventory import Folder
+from allotment.declared.inventory import ScopeDeclarations
 from tests.controlplane import crds, processes, programs, simulated
 from tests.controlplane.client import Client
 from tests.controlplane.world import ADVERTISED
@@ -122,7 +122,7 @@ def fingerprint(name: str, root: Path) -> str:
     return made_of.hexdigest()
 
 
-def start(cluster: Cluster, declared: Folder) -> None:
+def start(cluster: Cluster, declared: ScopeDeclarations) -> None:
     """Start a cluster that has what is declared of it, from nothing. Raises NotBuilt or NotStarted."""
     stop(cluster)
     cluster.folder.mkdir(parents=True)

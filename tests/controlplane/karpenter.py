@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 import yaml
 
-from allotment.declared.inventory import Folder
+from allotment.declared.inventory import ScopeDeclarations
 from tests.controlplane import processes, programs, simulated
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.processes import LOOPBACK
@@ -21,7 +21,7 @@ GATES = ("NodeOverlay",)  # off unless asked for, and what a pool of shared GPUs
 NAME = "karpenter"
 
 
-def start(cluster: Cluster, declared: Folder, gates: Collection[str] = GATES) -> str:
+def start(cluster: Cluster, declared: ScopeDeclarations, gates: Collection[str] = GATES) -> str:
     """Start Karpenter in a cluster, with these of its feature gates, able to buy what is declared for it and what tests declare
     besides; return its health URL."""
     folder = cluster.folder / NAME

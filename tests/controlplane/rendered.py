@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from allotment.manifests.names import ARGO_NAMESPACE, MANAGED_BY, PROGRAM
+from allotment.manifests.names import ARGO_NAMESPACE, MANAGED_BY, PROGRAM_NAME
 from tests.controlplane.argocd import ARGO
 from tests.controlplane.client import Client, Object
 from tests.controlplane.processes import eventually
@@ -25,7 +25,7 @@ ORDER = (
     "tenants",
     "control",
 )
-OURS = f"{MANAGED_BY}={PROGRAM}"
+OURS = f"{MANAGED_BY}={PROGRAM_NAME}"
 ADMISSION = "admissionregistration.k8s.io/v1"
 PROTECTING_KINDS = (
     (ADMISSION, "ValidatingAdmissionPolicyBinding"),
@@ -87,7 +87,7 @@ def _delete(client: Client) -> None:
     for api_version, kind in (*PROTECTING_KINDS, *ENDING_KINDS, *SPREAD_KINDS):
         for live_object in client.metadata(api_version, kind):
             labels, space = live_object["metadata"].get("labels", {}), live_object["metadata"].get("namespace")
-            if labels.get(MANAGED_BY) == PROGRAM or space in spaces:  # a test may have put its own beside ours
+            if labels.get(MANAGED_BY) == PROGRAM_NAME or space in spaces:  # a test may have put its own beside ours
                 eventually(partial(_deleted, client, live_object), f"{kind} to be deleted")
     eventually(partial(_nothing_ends, client), "pods and claims to be gone", 300)
     for api_version, kind in LABELLED_KINDS:

@@ -9,15 +9,15 @@ from typing import Any
 
 import yaml
 
-from allotment.accounts.capacity import GPU, node_resources
-from allotment.adapters.folder import FolderSource
-from allotment.declared.inventory import Folder
+from allotment.adapters.folder_source import FolderSource
+from allotment.capacity.units import GPU, node_resources
+from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
-from allotment.declared.values import cpu_text, size_text
+from allotment.declared.values import format_cpu, format_size
 from allotment.manifests import names, pods
 from allotment.manifests.cluster import device_plugin
-from allotment.pipeline.check.survey import survey
+from allotment.services.check.repository_check import check_repository
 
 CPU_NODES = 2  # for preparations and file accessors, which never run beside GPUs
 PROVISIONER = "simulated.allotment.dev"
@@ -31,19 +31,19 @@ POOLS = (
 )  # what tests add to a copy of the sample: Karpenter knows types at its start
 
 
-def declared(root: Path, cluster: str) -> Folder:
+def declared(root: Path, cluster: str) -> ScopeDeclarations:
     """Return a cluster's declarations in a repository. Raises ValueError when they have errors or it isn't declared."""
-    check = survey(FolderSource(root), datetime.date.today())
+    check = check_repository(FolderSource(root), datetime.date.today())
     if check.errors:
         raise ValueError("\n".join(str(problem) for problem in check.errors))
-    if cluster not in check.offers.clusters:
-        raise ValueError(f"no cluster is named {cluster!r}; there are {', '.join(check.offers.clusters)}")
-    return check.offers.clusters[cluster]
+    if cluster not in check.catalog.clusters:
+        raise ValueError(f"no cluster is named {cluster!r}; there are {', '.join(check.catalog.clusters)}")
+    return check.catalog.clusters[cluster]
 
 
-def surroundings(cluster: Folder) -> Iterator[dict[str, Any]]:
+def surroundings(cluster: ScopeDeclarations) -> Iterator[dict[str, Any]]:
     """Yield the objects that a cluster's owner has made: nodes of its static pools, CPU nodes, storage classes, Gateway."""
-    for pool in cluster.of(NodePool).values():
+    for pool in cluster.of_kind(NodePool).values():
         if pool.model.spec.static is not None:
             for number in range(1, pool.model.spec.static.nodes + 1):
                 name = f"{pool.model.name}-{number}"
@@ -76,7 +76,7 @@ def node(name: str, labels: dict[str, str], resources: dict[str, str], *, tainte
 def gpu_node(name: str, pool: NodePool) -> dict[str, Any]:
     """Return a node of a static pool, as NVIDIA's device plugin presents it; under DRA without GPUs (`resource_slice`)."""
     labels = {
-        **pods.pool_labels(pool),
+        **pods.node_pool_labels(pool),
         "nvidia.com/gpu.present": "true",
         "topology.kubernetes.io/zone": ZONES[int(name[-1], 36) % 2],
         **device_plugin.node_labels(pool.spec),
@@ -87,7 +87,7 @@ def gpu_node(name: str, pool: NodePool) -> dict[str, Any]:
 def _allocatable(pool: NodePoolSpec) -> dict[str, str]:
     is_dra = pool.sharing is not None and pool.sharing.dra is not None
     amounts = {} if is_dra else {resource: str(amount) for resource, amount in node_resources(pool).items()}
-    return {"cpu": cpu_text(pool.node.cpu), "memory": size_text(pool.node.memory), **amounts}
+    return {"cpu": format_cpu(pool.node.cpu), "memory": format_size(pool.node.memory), **amounts}
 
 
 def resource_slice(node_name: str, pool: NodePool) -> dict[str, Any]:
@@ -119,8 +119,8 @@ def resource_slice(node_name: str, pool: NodePool) -> dict[str, Any]:
     }
 
 
-def _storage_classes(cluster: Folder) -> Iterator[dict[str, Any]]:
-    place = cluster.one(Cluster)
+def _storage_classes(cluster: ScopeDeclarations) -> Iterator[dict[str, Any]]:
+    place = cluster.get_singleton(Cluster)
     assert place is not None
     policies = {storage.storage_class_name: "Retain" for storage in place.model.spec.storages}
     policies[place.model.spec.disk_storage_class_name] = "Delete"
@@ -144,8 +144,8 @@ def _storage_classes(cluster: Folder) -> Iterator[dict[str, Any]]:
         }
 
 
-def _gateway(cluster: Folder) -> Iterator[dict[str, Any]]:
-    place = cluster.one(Cluster)
+def _gateway(cluster: ScopeDeclarations) -> Iterator[dict[str, Any]]:
+    place = cluster.get_singleton(Cluster)
     assert place is not None
     gateway = place.model.spec.gateway
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": gateway.namespace}}
@@ -175,7 +175,7 @@ def _gateway(cluster: Folder) -> Iterator[dict[str, Any]]:
     }
 
 
-def instance_types(cluster: Folder) -> list[dict[str, Any]]:
+def instance_types(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
     """Return what Karpenter's KWOK provider can buy: the instance types of a cluster's Karpenter pools, and of those in `POOLS`
     that tests declare besides. A type is sold in every zone; its GPUs are those that the machine has, whatever a pool makes of
     them, and what its pools declare is left once the kubelet has its part."""
@@ -186,8 +186,8 @@ def instance_types(cluster: Folder) -> list[dict[str, Any]]:
             "architecture": "amd64",
             "operatingSystems": ["linux"],
             "resources": {
-                "cpu": cpu_text(pool.spec.node.cpu + KUBELETS_CPU),
-                "memory": size_text(pool.spec.node.memory + KUBELETS_MEMORY),
+                "cpu": format_cpu(pool.spec.node.cpu + KUBELETS_CPU),
+                "memory": format_size(pool.spec.node.memory + KUBELETS_MEMORY),
                 "pods": "110",
                 "ephemeral-storage": "1Ti",
                 GPU: str(pool.spec.node.gpu.count),
@@ -209,13 +209,13 @@ def instance_types(cluster: Folder) -> list[dict[str, Any]]:
     ]
 
 
-def _karpenter_pools(cluster: Folder) -> Iterator[NodePool]:
+def _karpenter_pools(cluster: ScopeDeclarations) -> Iterator[NodePool]:
     """Yield the pools that tests may declare, and then the cluster's own."""
     for file in sorted(POOLS.glob("*.yaml")):
         yield NodePool.model_validate(yaml.load(file.read_bytes(), yaml.CSafeLoader))
     yield from (
         declared_pool.model
-        for declared_pool in cluster.of(NodePool).values()
+        for declared_pool in cluster.of_kind(NodePool).values()
         if declared_pool.model.spec.karpenter is not None
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from allotment.declared.kinds.cluster import Cluster
-from allotment.manifests.tenant.namespace import internet
+from allotment.manifests.tenant.namespace import allow_internet
 from tests.conftest import PROJECT
 from tests.controlplane import policies, simulated
 from tests.controlplane.policies import REFUSED, Untranslatable
@@ -202,8 +202,8 @@ def test_it_is_refused_also_where_nobody_is_selected() -> None:
 
 
 def test_what_we_render_for_the_internet_is_translated() -> None:
-    place = simulated.declared(PROJECT, "eu-1").one(Cluster)
+    place = simulated.declared(PROJECT, "eu-1").get_singleton(Cluster)
     assert place is not None
-    (rule,) = let_out(**internet(place.model.spec))
+    (rule,) = let_out(**allow_internet(place.model.spec))
     assert rule.startswith("ip daddr 0.0.0.0/0 ip daddr != { 0.0.0.0/8, 10.0.0.0/8, ")
     assert "169.254.0.0/16" in rule

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allotment.declared.approvers import Authority, covers, matches, meet, rule_of
+from allotment.declared.approvers import ChangeAuthority, find_path_rule, is_wider, matches, patterns_overlap
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.ownership import OwnershipSpec
 from allotment.declared.people import Account
@@ -36,7 +36,7 @@ ACME = Members.model_validate(
         },
     }
 )
-AUTHORITY = Authority(SPEC, {"acme": ACME}.get, {"@acme/platform": frozenset({Account("pat", 7)})})
+AUTHORITY = ChangeAuthority(SPEC, {"acme": ACME}.get, {"@acme/platform": frozenset({Account("pat", 7)})})
 PATTERN = st.lists(st.sampled_from(["a", "b", "*", "a*", "*b", "a*b", "ab"]), min_size=1, max_size=3).map("/".join)
 PATH = st.lists(st.sampled_from(["a", "b", "ab", "axb", "x"]), min_size=1, max_size=4).map("/".join)
 
@@ -56,43 +56,45 @@ PATH = st.lists(st.sampled_from(["a", "b", "ab", "axb", "x"]), min_size=1, max_s
     ],
 )
 def test_the_most_specific_pattern_decides_and_the_rest_is_the_platform_teams(path: str, allowed: set[str]) -> None:
-    assert {account.login for account in AUTHORITY.of_path(path).accounts} == allowed
+    assert {account.login for account in AUTHORITY.approvers_of_path(path).accounts} == allowed
 
 
 def test_a_login_is_the_same_in_upper_and_lower_case() -> None:
-    admins = AUTHORITY.of_path("tenants/acme/members.yaml")
+    admins = AUTHORITY.approvers_of_path("tenants/acme/members.yaml")
     assert admins.includes(Account("ada-k", 12))
     assert not admins.includes(Account("ada", 12))
     assert not admins.includes(Account("ada-\u212a", 12)), "the Kelvin sign, which is k to Unicode"
 
 
 def test_an_id_is_one_persons_whatever_the_login_is_now() -> None:
-    known = Authority(SPEC, {"acme": ACME}.get, {"@acme/platform": frozenset({Account("pat", 7)})})
-    team = known.of_path("platform/platform.yaml")
+    known = ChangeAuthority(SPEC, {"acme": ACME}.get, {"@acme/platform": frozenset({Account("pat", 7)})})
+    team = known.approvers_of_path("platform/platform.yaml")
     assert team.includes(Account("pat-renamed", 7))
     assert not team.includes(Account("pat", 8)), "somebody else who took the login"
     assert not team.includes(Account("pat")), "nobody knows who that is"
 
 
 def test_a_team_that_could_not_be_read_approves_nothing() -> None:
-    holders = Authority(SPEC, {"acme": ACME}.get, {"@acme/platform": None}).of_path("platform/platform.yaml")
-    assert (holders.accounts, holders.unknown) == (frozenset(), ("@acme/platform",))
+    holders = ChangeAuthority(SPEC, {"acme": ACME}.get, {"@acme/platform": None}).approvers_of_path(
+        "platform/platform.yaml"
+    )
+    assert (holders.accounts, holders.unknown_teams) == (frozenset(), ("@acme/platform",))
 
 
 def test_a_restricted_field_is_told_where_it_differs() -> None:
     old, new = {"spec": {"prices": [1], "cpu": 4}}, {"spec": {"prices": [2], "cpu": 4}}
-    assert [field for field, _ in AUTHORITY.of_fields("p", "GPUSpec", old, new)] == ["spec.prices"]
-    assert [field for field, _ in AUTHORITY.of_fields("p", "GPUSpec", None, new)] == ["spec.prices"]
-    assert not list(AUTHORITY.of_fields("p", "GPUSpec", old, {"spec": {"prices": [1], "cpu": 8}}))
-    assert not list(AUTHORITY.of_fields("p", "StorageSpec", old, new))
+    assert [field for field, _ in AUTHORITY.approvers_of_fields("p", "GPUSpec", old, new)] == ["spec.prices"]
+    assert [field for field, _ in AUTHORITY.approvers_of_fields("p", "GPUSpec", None, new)] == ["spec.prices"]
+    assert not list(AUTHORITY.approvers_of_fields("p", "GPUSpec", old, {"spec": {"prices": [1], "cpu": 8}}))
+    assert not list(AUTHORITY.approvers_of_fields("p", "StorageSpec", old, new))
 
 
 @given(PATTERN, PATTERN, PATH)
 def test_who_covers_matches_whatever_the_other_does(wide: str, narrow: str, path: str) -> None:
-    if covers(wide, narrow) and matches(narrow, path):
+    if is_wider(wide, narrow) and matches(narrow, path):
         assert matches(wide, path)
     if matches(wide, path) and matches(narrow, path):
-        assert meet(wide, narrow)
+        assert patterns_overlap(wide, narrow)
 
 
 @given(PATTERN, PATTERN, PATH)
@@ -100,8 +102,8 @@ def test_where_both_match_and_one_is_narrower_it_decides(first: str, other: str,
     approvers = [{"login": "somebody"}]
     rules = [{"path": pattern, "approvers": approvers} for pattern in {first, other}]
     spec = OwnershipSpec.model_validate({"teams": [{"name": "platform", "logins": ["pat"]}], "paths": rules})
-    rule = rule_of(spec, path)
+    rule = find_path_rule(spec, path)
     matching = {pattern for pattern in (first, other) if matches(pattern, path)}
     assert (rule is None) == (not matching)
-    if rule is not None and matching == {first, other} and covers(first, other) and not covers(other, first):
+    if rule is not None and matching == {first, other} and is_wider(first, other) and not is_wider(other, first):
         assert rule.path == other

@@ -9,7 +9,7 @@ from tests.conftest import golden
 
 from allotment.declared import documents
 from allotment.declared.kinds import KINDS
-from allotment.declared.layout import Scope, path_of, spot_of
+from allotment.declared.layout import Scope, parse_path, path_of
 from allotment.declared.reading import read_declaration
 
 BAD = Path(__file__).parent / "bad"
@@ -31,7 +31,7 @@ def spoken(file: Path) -> str:
     kind = file.stem.split("-")[0] if file.stem.split("-")[0] in KINDS else "GPUInstance"
     scope = Scope(KINDS[kind].scope, {"tenant": "acme", "cluster": "eu-1", "platform": ""}[KINDS[kind].scope])
     path = path_of(kind, scope, NAMES[kind])
-    spot = spot_of(path)
+    spot = parse_path(path)
     assert isinstance(spot, tuple)
     declared, problems = read_declaration(path, file.read_bytes(), spot)
     assert declared is None

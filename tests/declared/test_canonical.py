@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.conftest import PROJECT, ROOTS
 
 from allotment.declared import documents
-from allotment.declared.canonical import canonical
+from allotment.declared.canonical import canonicalize
 from allotment.declared.kinds import KINDS
 
 SAMPLE = [path for root in ROOTS for path in sorted((PROJECT / root).rglob("*.yaml"))]
@@ -73,14 +73,14 @@ spec:  # the wish
 
 
 def test_messy_becomes_neat() -> None:
-    assert canonical(MESSY, KINDS["GPUInstance"].model).decode() == NEAT.decode()
+    assert canonicalize(MESSY, KINDS["GPUInstance"].model).decode() == NEAT.decode()
 
 
 @pytest.mark.parametrize("path", SAMPLE, ids=lambda path: str(path.relative_to(PROJECT)))
 def test_the_sample_is_canonical(path: object) -> None:
     data = path.read_bytes()
     kind = documents.read(data).value["kind"]
-    assert canonical(data, KINDS[kind].model) == data
+    assert canonicalize(data, KINDS[kind].model) == data
 
 
 TEXT = st.text(
@@ -104,7 +104,7 @@ def test_form_changes_and_values_do_not(value: dict[str, object]) -> None:
     before = documents.read(data)
     if before.findings:
         return
-    after = canonical(data, None)
+    after = canonicalize(data, None)
     assert documents.read(after).findings == []
 
     def unordered(content: object) -> object:
@@ -113,4 +113,4 @@ def test_form_changes_and_values_do_not(value: dict[str, object]) -> None:
         return sorted(map(str, content)) if isinstance(content, list) else content
 
     assert unordered(documents.read(after).value) == unordered(before.value)
-    assert canonical(after, None) == after
+    assert canonicalize(after, None) == after

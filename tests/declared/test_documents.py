@@ -80,7 +80,7 @@ def test_both_parsers_give_one_verdict(text: str) -> None:
 def test_any_bytes_give_a_value_or_findings(data: bytes) -> None:
     document = documents.read(data)
     assert (document.value is None) <= bool(document.findings)
-    assert documents.places(data)
+    assert documents.find_positions(data)
 
 
 def test_large_and_deep_files_are_refused_within_a_second() -> None:
@@ -91,9 +91,9 @@ def test_large_and_deep_files_are_refused_within_a_second() -> None:
 
 
 def test_places_are_of_keys_and_values() -> None:
-    marks = documents.places(b"a:\n  b: [x, {c: 1}]\n")
-    assert marks[("a", "b")] == documents.Place(2, 6, 2, 3)
-    assert marks[("a", "b", 1, "c")] == documents.Place(2, 14, 2, 11)
+    marks = documents.find_positions(b"a:\n  b: [x, {c: 1}]\n")
+    assert marks[("a", "b")] == documents.FieldPosition(2, 6, 2, 3)
+    assert marks[("a", "b", 1, "c")] == documents.FieldPosition(2, 14, 2, 11)
 
 
 def test_any_text_survives_in_quotes() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from allotment.declared.kinds import KINDS
-from allotment.declared.layout import Meaning, Scope, path_of, spot_of
+from allotment.declared.layout import DeclarationPath, Scope, parse_path, path_of
 from allotment.problems import Finding
 
 
@@ -14,7 +14,7 @@ def test_a_kinds_path_means_that_kind(kind: object) -> None:
     scope = Scope(kind.scope, "" if kind.scope == "platform" else "north")
     stem = kind.path.split("/")[-1].removesuffix(".yaml")
     name = scope.name or stem if kind.singleton else "thing"
-    assert spot_of(path_of(kind.name, scope, name)) == Meaning(kind, scope, name)
+    assert parse_path(path_of(kind.name, scope, name)) == DeclarationPath(kind, scope, name)
 
 
 @pytest.mark.parametrize(
@@ -42,20 +42,20 @@ def test_a_kinds_path_means_that_kind(kind: object) -> None:
     ],
 )
 def test_nothing_else_may_lie_there(path: str, rule: str) -> None:
-    finding = spot_of(path)
+    finding = parse_path(path)
     assert isinstance(finding, Finding)
     assert finding.rule == rule
 
 
 def test_a_readme_may_lie_anywhere() -> None:
-    assert spot_of("tenants/acme/README.md") is None
+    assert parse_path("tenants/acme/README.md") is None
 
 
 def test_the_platforms_own_name_is_no_tenants() -> None:
-    assert spot_of("tenants/allotment/tenant.yaml") == Finding(
+    assert parse_path("tenants/allotment/tenant.yaml") == Finding(
         "tenants/allotment/tenant.yaml",
         (),
         "tenant name 'allotment' is reserved for the platform's own objects in Argo CD: choose another",
         "name",
     )
-    assert isinstance(spot_of("clusters/allotment/cluster.yaml"), Meaning)
+    assert isinstance(parse_path("clusters/allotment/cluster.yaml"), DeclarationPath)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.accounts.test_capacity import OFFERS
+from tests.capacity.test_units import OFFERS
 from tests.conftest import PROJECT
 
-from allotment.declared.layout import Meaning, Scope, spot_of
+from allotment.declared.layout import DeclarationPath, Scope, parse_path
 from allotment.declared.reading import read_declaration, read_folder
-from allotment.manifests.tree import render_tenant
+from allotment.manifests.layout import render_tenant
 from allotment.rules import TENANT_RULES
 
 FILES = [
@@ -23,8 +23,8 @@ FILES = [
 
 @pytest.mark.parametrize("path", FILES)
 def test_deleting_any_character_gives_a_verdict(path: str) -> None:
-    data, spot = (PROJECT / path).read_bytes(), spot_of(path)
-    assert isinstance(spot, Meaning)
+    data, spot = (PROJECT / path).read_bytes(), parse_path(path)
+    assert isinstance(spot, DeclarationPath)
     wrong = 0
     for at in range(len(data)):
         declared, problems = read_declaration(path, data[:at] + data[at + 1 :], spot)
@@ -35,8 +35,8 @@ def test_deleting_any_character_gives_a_verdict(path: str) -> None:
 
 @pytest.mark.parametrize("path", FILES)
 def test_replacing_any_line_gives_a_verdict(path: str) -> None:
-    lines, spot = (PROJECT / path).read_bytes().splitlines(keepends=True), spot_of(path)
-    assert isinstance(spot, Meaning)
+    lines, spot = (PROJECT / path).read_bytes().splitlines(keepends=True), parse_path(path)
+    assert isinstance(spot, DeclarationPath)
     for at in range(len(lines)):
         for other in (b"", b"\n", b"  - x\n", b"x: [\n", b"  {}: 1\n", b"spec: 1\n", b"\xff\n"):
             declared, problems = read_declaration(path, b"".join([*lines[:at], other, *lines[at + 1 :]]), spot)

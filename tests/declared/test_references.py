@@ -11,20 +11,20 @@ from typing import Any, Literal, get_args
 import pytest
 from pydantic import BaseModel, Field
 
-from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds import KINDS, Kind
-from allotment.declared.kinds.declaration import Declaration, Spec, Strict
+from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel
 from allotment.declared.layout import PLATFORM, Scope
 from allotment.declared.references import ClusterReference, GPUStorageReference, ReferenceTo, reference_fields
-from allotment.declared.things import THINGS, TenantThing
+from allotment.declared.tenant_resources import RESOURCE_KINDS, ResourceKind
 from allotment.rules import references
-from allotment.rules.tally import part_of
+from allotment.rules.tally import build_tally_entry
 
 # From a declaration of each scope, the scopes whose declarations it can name; a Tenant is named by clusters alone.
 REACH = {"platform": {"platform"}, "cluster": {"platform", "cluster"}, "tenant": {"platform", "tenant"}}
 
 
-class Input(Strict):
+class Input(StrictModel):
     name: GPUStorageReference
 
 
@@ -38,17 +38,17 @@ class GPUJob(Declaration):
     spec: JobSpec
 
 
-def job(cluster: str, *inputs: str) -> Folder:
+def job(cluster: str, *inputs: str) -> ScopeDeclarations:
     """Return the folder of a tenant with a single job."""
     spec: dict[str, Any] = {"cluster": cluster, "inputs": [{"name": name} for name in inputs]}
     envelope = {"apiVersion": "allotment.dev/v1alpha1", "kind": "GPUJob", "metadata": {"name": "train"}}
     model = GPUJob.model_validate({**envelope, "spec": spec})
-    return Folder(Scope("tenant", "acme"), [Declared("tenants/acme/jobs/train.yaml", b"", model)])
+    return ScopeDeclarations(Scope("tenant", "acme"), [DeclarationFile("tenants/acme/jobs/train.yaml", b"", model)])
 
 
-def offers() -> Offers:
-    clusters = {name: Folder(Scope("cluster", name)) for name in ("eu-1", "us-1")}
-    return Offers(Folder(PLATFORM), clusters, date(2026, 11, 21))
+def offers() -> Catalog:
+    clusters = {name: ScopeDeclarations(Scope("cluster", name)) for name in ("eu-1", "us-1")}
+    return Catalog(ScopeDeclarations(PLATFORM), clusters, date(2026, 11, 21))
 
 
 def test_a_new_kind_is_checked_by_its_annotations() -> None:
@@ -66,8 +66,8 @@ def test_a_new_kind_alone_in_a_cluster_is_counted_there(monkeypatch: pytest.Monk
     module.GPUJob = GPUJob  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     kind = Kind("GPUJob", "gpu_job", "tenants/{tenant}/jobs/{name}.yaml")
-    monkeypatch.setitem(THINGS, "job", TenantThing("job", "jobs", kind, "jobs"))
-    assert part_of(offers(), job("us-1")).clusters == ("us-1",)
+    monkeypatch.setitem(RESOURCE_KINDS, "job", ResourceKind("job", "jobs", kind, "jobs"))
+    assert build_tally_entry(offers(), job("us-1")).clusters == ("us-1",)
 
 
 def kinds_named(model: type[BaseModel]) -> Iterator[str]:
@@ -95,8 +95,8 @@ def test_a_kind_names_only_kinds_that_can_be_looked_up(kind: Kind) -> None:
         assert target == "Cluster" or own_tenant or KINDS[target].scope in REACH[kind.scope], target
 
 
-@pytest.mark.parametrize("thing", THINGS.values(), ids=THINGS)
-def test_the_references_of_a_tenants_resource_lead_to_a_cluster(thing: TenantThing) -> None:
+@pytest.mark.parametrize("thing", RESOURCE_KINDS.values(), ids=RESOURCE_KINDS)
+def test_the_references_of_a_tenants_resource_lead_to_a_cluster(thing: ResourceKind) -> None:
     named = set(kinds_named(thing.kind.model))
     while "Cluster" not in named:
         more = {target for kind in named for target in kinds_named(KINDS[kind].model)} - named

@@ -16,7 +16,7 @@ import pytest
 import allotment
 from allotment.declared import documents, reading
 from allotment.declared.kinds.container import SECRET_VALUES
-from allotment.declared.layout import Meaning, spot_of
+from allotment.declared.layout import DeclarationPath, parse_path
 from allotment.declared.values import BasePath
 from allotment.problems import Problem
 
@@ -232,9 +232,9 @@ def _hostile(unit: str, before: str = "", after: str = "") -> bytes:
     return (HEAD + before + unit * (room // len(unit)) + after).encode()
 
 
-def _spot() -> Meaning:
-    spot = spot_of(PATH)
-    assert isinstance(spot, Meaning)
+def _spot() -> DeclarationPath:
+    spot = parse_path(PATH)
+    assert isinstance(spot, DeclarationPath)
     return spot
 
 
@@ -265,12 +265,12 @@ def test_no_more_of_a_file_is_read_than_anybody_declares(
     monkeypatch.setattr(documents._PureParser, "get_event", counted)
     if pure:
         monkeypatch.setattr(documents, "PARSER", documents._PureParser)
-    reading._known.clear()
+    reading._read_cache.clear()
     for _ in range(8):
         declared, problems = reading.read_declaration(PATH, data, _spot())
         assert declared is None
-        assert 1 <= len(problems) <= 2 * (documents.MOST_FINDINGS + 1)
-    assert seen <= 2 * documents.MOST_EVENTS + 2  # its values once, its places once, however often it is asked for
+        assert 1 <= len(problems) <= 2 * (documents.MAX_FINDINGS + 1)
+    assert seen <= 2 * documents.MAX_EVENTS + 2  # its values once, its places once, however often it is asked for
 
 
 def test_a_file_that_holds_too_much_says_so_alike_with_both_parsers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,7 +278,7 @@ def test_a_file_that_holds_too_much_says_so_alike_with_both_parsers(monkeypatch:
     quick = documents.read(data)
     monkeypatch.setattr(documents, "PARSER", documents._PureParser)
     assert documents.read(data) == quick
-    assert [(finding.rule, finding.message) for finding in quick.findings] == [("size", documents.TOO_MANY)]
+    assert [(finding.rule, finding.message) for finding in quick.findings] == [("size", documents.TOO_MANY_MESSAGE)]
 
 
 def test_as_many_members_as_a_file_can_hold_are_read() -> None:
@@ -296,7 +296,7 @@ def test_of_very_many_problems_the_first_are_told_and_the_others_counted() -> No
     data = (HEAD + "".join(f"  k{n:04}: b\n" for n in range(3_000))).encode()
     declared, problems = reading.read_declaration(PATH, data, _spot())
     assert declared is None
-    assert len(problems) == documents.MOST_FINDINGS + 1
+    assert len(problems) == documents.MAX_FINDINGS + 1
     assert sum(problem.rule == "size" and "more problems of this file" in problem.message for problem in problems) == 1
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from allotment.declared.values import decimal_text
+from allotment.declared.values import format_decimal
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ from allotment.declared.values import decimal_text
     ],
 )
 def test_a_fraction_is_a_decimal_marked_where_it_had_to_be_rounded(amount: Fraction, text: str) -> None:
-    assert decimal_text(amount) == text
+    assert format_decimal(amount) == text

@@ -10,33 +10,33 @@ from typing import Any
 from tests.conftest import DAY, PROJECT
 from tests.controlplane import simulated
 
-from allotment.adapters.folder import FolderSource
-from allotment.declared.inventory import Offers
+from allotment.adapters.folder_source import FolderSource
+from allotment.declared.inventory import Catalog
 from allotment.declared.kinds.add_on import AddOn
 from allotment.declared.kinds.node_pool import NodePool
-from allotment.diagnosis import apis, diagnose, looked
+from allotment.diagnosis import apis, cluster_snapshot, diagnose_cluster
+from allotment.diagnosis.cluster_snapshot import ClusterSnapshot, QueryAnswer, ResourceQuery
 from allotment.diagnosis.diagnosis import Diagnosis
-from allotment.diagnosis.looked import Answer, Kind, Looked
-from allotment.diagnosis.reporter import watched
+from allotment.diagnosis.reporter import list_watched_resources
 from allotment.manifests import names
 from allotment.manifests.cluster import add_on, bootstrap, control, device_plugin, node_pool
-from allotment.pipeline.check.survey import survey
+from allotment.services.check.repository_check import check_repository
 
 Object = dict[str, Any]
 NOW = datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC)
 KINDS = {
-    "Node": looked.NODES,
-    "StorageClass": looked.STORAGE_CLASSES,
-    "VolumeSnapshotClass": looked.SNAPSHOT_CLASSES,
-    "Gateway": looked.GATEWAYS,
-    "GatewayClass": looked.GATEWAY_CLASSES,
-    "ResourceSlice": looked.SLICES,
+    "Node": cluster_snapshot.NODES,
+    "StorageClass": cluster_snapshot.STORAGE_CLASSES,
+    "VolumeSnapshotClass": cluster_snapshot.SNAPSHOT_CLASSES,
+    "Gateway": cluster_snapshot.GATEWAYS,
+    "GatewayClass": cluster_snapshot.GATEWAY_CLASSES,
+    "ResourceSlice": cluster_snapshot.RESOURCE_SLICES,
 }
 
 
-def offers_of(root: Any = PROJECT) -> Offers:
+def offers_of(root: Any = PROJECT) -> Catalog:
     """Return what a repository offers."""
-    return survey(FolderSource(root), datetime.date.fromisoformat(DAY)).offers
+    return check_repository(FolderSource(root), datetime.date.fromisoformat(DAY)).catalog
 
 
 def is_true(kind: str, **more: Any) -> Object:
@@ -47,14 +47,15 @@ def is_true(kind: str, **more: Any) -> Object:
 class Bed:
     """A cluster's answers. `objects` has those of each kind, `refused` an HTTP status instead."""
 
-    def __init__(self, name: str = "eu-1", offers: Offers | None = None) -> None:
+    def __init__(self, name: str = "eu-1", offers: Catalog | None = None) -> None:
         self.offers = offers or offers_of()
         self.cluster = self.offers.clusters[name]
         self.version = {"major": "1", "minor": "36+"}
-        self.objects: dict[Kind, list[Object]] = {kind: [] for kind in looked.ALL}
-        self.refused: dict[Kind, int] = {}
+        self.objects: dict[ResourceQuery, list[Object]] = {kind: [] for kind in cluster_snapshot.ALL_QUERIES}
+        self.refused: dict[ResourceQuery, int] = {}
         self.apis = {
-            needed_api.api: frozenset(needed_api.resources) for needed_api in apis.needed(self.offers, self.cluster)
+            needed_api.api: frozenset(needed_api.resources)
+            for needed_api in apis.list_required_apis(self.offers, self.cluster)
         }
         self.hub_apis: dict[str, frozenset[str]] = self.apis
         for manifest in simulated.surroundings(self.cluster):
@@ -66,24 +67,30 @@ class Bed:
         self._karpenter()
 
     def _nodes(self) -> None:
-        for node in self.objects[looked.NODES]:
+        for node in self.objects[cluster_snapshot.NODES]:
             node["status"].update(conditions=[is_true("Ready")], nodeInfo={"kernelVersion": "6.12.41-amd64"})
-        for kind, field in ((looked.STORAGE_CLASSES, "provisioner"), (looked.SNAPSHOT_CLASSES, "driver")):
+        for kind, field in (
+            (cluster_snapshot.STORAGE_CLASSES, "provisioner"),
+            (cluster_snapshot.SNAPSHOT_CLASSES, "driver"),
+        ):
             for live_object in self.objects[kind]:
                 if "cephfs" in live_object["metadata"]["name"]:
                     live_object[field] = "rook-ceph.cephfs.csi.ceph.com"
-        self.objects[looked.PLUGIN_CONFIG] = copy.deepcopy(device_plugin.render(self.cluster))
-        rules = [{"apiGroups": [group], "resources": [each], "verbs": ["list", "watch"]} for group, each in watched()]
-        self.objects[looked.REPORTER_ROLE] = [{"metadata": {"name": "allotment-reporter"}, "rules": rules}]
+        self.objects[cluster_snapshot.PLUGIN_CONFIG] = copy.deepcopy(device_plugin.render(self.cluster))
+        rules = [
+            {"apiGroups": [group], "resources": [each], "verbs": ["list", "watch"]}
+            for group, each in list_watched_resources()
+        ]
+        self.objects[cluster_snapshot.REPORTER_ROLE] = [{"metadata": {"name": "allotment-reporter"}, "rules": rules}]
 
     def _edge(self) -> None:
-        (gateway,), (of,) = self.objects[looked.GATEWAYS], self.objects[looked.GATEWAY_CLASSES]
+        (gateway,), (of,) = self.objects[cluster_snapshot.GATEWAYS], self.objects[cluster_snapshot.GATEWAY_CLASSES]
         conditions = [is_true("Accepted"), is_true("Programmed")]
         listener = {"name": "https", "conditions": [*conditions, is_true("ResolvedRefs")]}
         gateway["status"] = {"conditions": conditions, "listeners": [listener]}
         of["status"] = {"conditions": [is_true("Accepted")]}
         host = gateway["spec"]["listeners"][0]["hostname"]
-        self.objects[looked.CERTIFICATES] = [
+        self.objects[cluster_snapshot.CERTIFICATES] = [
             {
                 "metadata": {"name": "wildcard", "namespace": "edge"},
                 "spec": {"secretName": "edge", "dnsNames": [host]},
@@ -92,10 +99,10 @@ class Bed:
         ]
         labels = {f"gateway.envoyproxy.io/owning-gateway-{key}": "edge" for key in ("name", "namespace")}
         pod = {"metadata": {"name": "proxy", "namespace": "edge", "labels": labels}, "spec": {"nodeName": "cpu-1"}}
-        self.objects[looked.OTHER_PODS] = [pod]
+        self.objects[cluster_snapshot.OTHER_PODS] = [pod]
         ancestors = [{"conditions": [is_true("Accepted")]}]
         login = {"metadata": {"name": "webui", "namespace": "t-solo-ada"}, "spec": {"oidc": {}}}
-        self.objects[looked.LOGINS] = [{**login, "status": {"ancestors": ancestors}}]
+        self.objects[cluster_snapshot.SECURITY_POLICIES] = [{**login, "status": {"ancestors": ancestors}}]
 
     def _argocd(self) -> None:
         config_maps = {
@@ -103,45 +110,49 @@ class Bed:
             for manifest in bootstrap.render(self.offers)
             if manifest["kind"] == "ConfigMap"
         }
-        for kind in looked.SETTINGS:
+        for kind in cluster_snapshot.ARGO_CONFIG_MAPS:
             self.objects[kind] = [copy.deepcopy(config_maps[kind.name])]
         root = f"allotment--root--{self.cluster.name}"
         own = control.render_platform(self.offers, self.cluster)
         applications = [manifest["metadata"]["name"] for manifest in own if manifest["kind"] == "Application"]
         for name in (root, *applications, f"solo-ada--{self.cluster.name}--compute"):
             self._applied({"metadata": {"name": name, "labels": {names.CLUSTER: self.cluster.name}}})
-        for declared in self.offers.platform.of(AddOn).values():
+        for declared in self.offers.platform.of_kind(AddOn).values():
             for manifest in add_on.render(self.offers, self.cluster, declared, {})[1:]:
                 self._applied(copy.deepcopy(manifest))
 
     def _applied(self, application: Object) -> None:
         status = {"sync": {"status": "Synced"}, "health": {"status": "Healthy"}}
-        self.objects[looked.APPLICATIONS].append({**application, "status": status})
+        self.objects[cluster_snapshot.APPLICATIONS].append({**application, "status": status})
 
     def _karpenter(self) -> None:
-        for pool in simulated.declared(PROJECT, self.cluster.name).of(NodePool).values():
+        for pool in simulated.declared(PROJECT, self.cluster.name).of_kind(NodePool).values():
             for manifest in copy.deepcopy(node_pool.render(self.offers, self.cluster, pool, {})):
                 manifest["status"] = {"conditions": [is_true("Ready")]}
                 if manifest["kind"] in ("NodePool", "NodeOverlay"):
-                    self.objects[looked.POOLS if manifest["kind"] == "NodePool" else looked.OVERLAYS].append(manifest)
+                    self.objects[
+                        cluster_snapshot.KARPENTER_NODE_POOLS
+                        if manifest["kind"] == "NodePool"
+                        else cluster_snapshot.NODE_OVERLAYS
+                    ].append(manifest)
 
-    def one(self, kind: Kind, name: str) -> Object:
+    def one(self, kind: ResourceQuery, name: str) -> Object:
         """Return an object by its name."""
         return next(live_object for live_object in self.objects[kind] if live_object["metadata"]["name"] == name)
 
     def node(self, name: str) -> Object:
         """Return a node by its name."""
-        return self.one(looked.NODES, name)
+        return self.one(cluster_snapshot.NODES, name)
 
-    def answers(self) -> Looked:
+    def answers(self) -> ClusterSnapshot:
         """Return what it answers."""
-        answers = {kind: Answer(tuple(objects)) for kind, objects in self.objects.items()}
-        answers |= {kind: Answer(status=status) for kind, status in self.refused.items()}
-        return Looked(self.version, self.apis, self.hub_apis, answers, NOW)
+        answers = {kind: QueryAnswer(tuple(objects)) for kind, objects in self.objects.items()}
+        answers |= {kind: QueryAnswer(status=status) for kind, status in self.refused.items()}
+        return ClusterSnapshot(self.version, self.apis, self.hub_apis, answers, NOW)
 
     def diagnosed(self) -> list[Diagnosis]:
         """Return all that is said of it."""
-        return diagnose(self.answers(), self.offers, self.cluster)
+        return diagnose_cluster(self.answers(), self.offers, self.cluster)
 
     def said(self, *severities: str) -> list[str]:
         """Return what isn't as it should be, or what is of some severities, as lines."""
@@ -151,7 +162,7 @@ class Bed:
 
 def line(diagnosis: Diagnosis) -> str:
     """Return a diagnosis as a line."""
-    return f"{diagnosis.severity} [{diagnosis.topic}] {diagnosis.what}: {diagnosis.words}" + (
+    return f"{diagnosis.severity} [{diagnosis.topic}] {diagnosis.subject}: {diagnosis.message}" + (
         f" -> {diagnosis.advice}" if diagnosis.advice else ""
     )
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from tests.conftest import Allot
 from tests.ways_of_sharing import declare_all
 
-from allotment.diagnosis.argocd import RENDERED
-from allotment.manifests.text import load
+from allotment.diagnosis.argocd import RENDERED_KINDS
+from allotment.manifests.yaml_text import load
 
 
 def test_all_that_is_rendered_is_looked_for(sample: Path, allot: Allot, tmp_path: Path) -> None:
@@ -22,4 +22,4 @@ def test_all_that_is_rendered_is_looked_for(sample: Path, allot: Allot, tmp_path
         for manifest in load(path.read_bytes())
     }
     assert ("resource.k8s.io", "DeviceClass") in rendered_kinds
-    assert rendered_kinds <= set(RENDERED)
+    assert rendered_kinds <= set(RENDERED_KINDS)

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import edit
 from tests.diagnosis.healthy import Bed, Change, Object, offers_of
 
-from allotment.diagnosis import looked
+from allotment.diagnosis import cluster_snapshot
 from allotment.diagnosis.gateway import selects
 from allotment.manifests import names
 
@@ -22,7 +22,7 @@ def false(kind: str, reason: str, message: str = "") -> Object:
 
 
 def gateway(bed: Bed) -> Object:
-    return bed.one(looked.GATEWAYS, "edge")
+    return bed.one(cluster_snapshot.GATEWAYS, "edge")
 
 
 def listener(bed: Bed) -> Object:
@@ -31,23 +31,25 @@ def listener(bed: Bed) -> Object:
 
 
 def add_on(bed: Bed, name: str) -> Object:
-    applications = bed.objects[looked.APPLICATIONS]
+    applications = bed.objects[cluster_snapshot.APPLICATIONS]
     return next(
         application for application in applications if application["metadata"]["labels"].get(names.ADD_ON) == name
     )
 
 
-def set_(kind: looked.Kind, name: str, **more: Any) -> Change:
+def set_(kind: cluster_snapshot.ResourceQuery, name: str, **more: Any) -> Change:
     return lambda bed: bed.one(kind, name).update(more)
 
 
-def gone(kind: looked.Kind, name: str) -> Change:
+def gone(kind: cluster_snapshot.ResourceQuery, name: str) -> Change:
     return lambda bed: bed.objects[kind].remove(bed.one(kind, name))
 
 
 def cephfs_with_kernel(version: str) -> Change:
     def change(bed: Bed) -> None:
-        min(bed.objects[looked.NODES], key=looked.name_of)["status"]["nodeInfo"] = {"kernelVersion": version}
+        min(bed.objects[cluster_snapshot.NODES], key=cluster_snapshot.name_of)["status"]["nodeInfo"] = {
+            "kernelVersion": version
+        }
 
     return change
 
@@ -94,7 +96,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "a class that deletes",
         "eu-1",
-        set_(looked.STORAGE_CLASSES, "rook-cephfs", reclaimPolicy="Delete"),
+        set_(cluster_snapshot.STORAGE_CLASSES, "rook-cephfs", reclaimPolicy="Delete"),
         [
             "error [storage] StorageClass rook-cephfs: has reclaimPolicy Delete: data go with a claim that is deleted by mistake, and"
             " shared-files wants Retain -> make it anew: kubectl get storageclass rook-cephfs -o yaml, reclaimPolicy: Retain,"
@@ -104,7 +106,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "a class that doesn't expand",
         "eu-1",
-        set_(looked.STORAGE_CLASSES, "rook-cephfs", allowVolumeExpansion=False),
+        set_(cluster_snapshot.STORAGE_CLASSES, "rook-cephfs", allowVolumeExpansion=False),
         [
             "warning [storage] StorageClass rook-cephfs: has allowVolumeExpansion: false: a storage of shared-files whose size is"
             " raised doesn't grow -> kubectl patch storageclass rook-cephfs --patch 'allowVolumeExpansion: true', where its driver"
@@ -114,7 +116,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "a class of NFS",
         "us-1",
-        set_(looked.STORAGE_CLASSES, "cephfs-retain", provisioner="efs.csi.aws.com"),
+        set_(cluster_snapshot.STORAGE_CLASSES, "cephfs-retain", provisioner="efs.csi.aws.com"),
         [
             "error [storage] StorageClass cephfs-retain: is of efs.csi.aws.com, which mounts NFS: pods of tenants have user namespaces"
             " (hostUsers: false), and the kernel maps no owners there, so no container that mounts it starts -> declare a class of"
@@ -124,7 +126,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "a class of NFS by Rook",
         "eu-1",
-        set_(looked.STORAGE_CLASSES, "rook-ceph-block-scratch", provisioner="rook-ceph.nfs.csi.ceph.com"),
+        set_(cluster_snapshot.STORAGE_CLASSES, "rook-ceph-block-scratch", provisioner="rook-ceph.nfs.csi.ceph.com"),
         [
             "error [storage] StorageClass rook-ceph-block-scratch: is of rook-ceph.nfs.csi.ceph.com, which mounts NFS: pods of tenants"
             " have user namespaces (hostUsers: false), and the kernel maps no owners there, so no container that mounts it starts ->"
@@ -144,13 +146,13 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "a bucket's class grows by itself",
         "eu-1",
-        set_(looked.STORAGE_CLASSES, "rook-ceph-bucket", allowVolumeExpansion=False),
+        set_(cluster_snapshot.STORAGE_CLASSES, "rook-ceph-bucket", allowVolumeExpansion=False),
         [],
     ),
     (
         "no such class",
         "us-1",
-        gone(looked.STORAGE_CLASSES, "gp3-retain"),
+        gone(cluster_snapshot.STORAGE_CLASSES, "gp3-retain"),
         [
             "error [storage] StorageClass gp3-retain: isn't there, and the storage block-ssd names it; known: cephfs-retain, gp3-scratch"
             " -> make it, or declare another"
@@ -159,7 +161,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "disks that stay",
         "eu-1",
-        set_(looked.STORAGE_CLASSES, "rook-ceph-block-scratch", reclaimPolicy="Retain"),
+        set_(cluster_snapshot.STORAGE_CLASSES, "rook-ceph-block-scratch", reclaimPolicy="Retain"),
         [
             "error [storage] StorageClass rook-ceph-block-scratch: has reclaimPolicy Retain: each stopped instance leaves a disk"
             " behind, and diskStorageClassName wants Delete -> make it anew: kubectl get storageclass rook-ceph-block-scratch -o yaml,"
@@ -169,7 +171,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "snapshots that go",
         "eu-1",
-        set_(looked.SNAPSHOT_CLASSES, "rook-cephfs-snapshots", deletionPolicy="Delete", driver="x"),
+        set_(cluster_snapshot.SNAPSHOT_CLASSES, "rook-cephfs-snapshots", deletionPolicy="Delete", driver="x"),
         [
             "error [storage] VolumeSnapshotClass rook-cephfs-snapshots: has deletionPolicy Delete: a snapshot goes with its object, and"
             " shared-files wants Retain -> kubectl patch volumesnapshotclass rook-cephfs-snapshots --type merge --patch"
@@ -233,7 +235,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "a class that isn't accepted",
         "eu-1",
-        lambda bed: bed.one(looked.GATEWAY_CLASSES, "envoy")["status"].update(
+        lambda bed: bed.one(cluster_snapshot.GATEWAY_CLASSES, "envoy")["status"].update(
             conditions=[false("Accepted", "InvalidParameters")]
         ),
         [
@@ -243,7 +245,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "another gateway's class",
         "eu-1",
-        lambda bed: bed.one(looked.GATEWAY_CLASSES, "envoy")["spec"].update(
+        lambda bed: bed.one(cluster_snapshot.GATEWAY_CLASSES, "envoy")["spec"].update(
             controllerName="istio.io/gateway-controller"
         ),
         [
@@ -255,7 +257,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "a certificate of another name that ends soon",
         "eu-1",
-        lambda bed: bed.objects[looked.CERTIFICATES][0].update(
+        lambda bed: bed.objects[cluster_snapshot.CERTIFICATES][0].update(
             spec={"secretName": "edge", "dnsNames": ["a.example"]},
             status={"notAfter": "2026-11-30T00:00:00Z", "conditions": [false("Ready", "DoesNotExist", "no Issuer")]},
         ),
@@ -269,7 +271,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "a short certificate that is renewed in time",
         "eu-1",
-        lambda bed: bed.objects[looked.CERTIFICATES][0]["status"].update(
+        lambda bed: bed.objects[cluster_snapshot.CERTIFICATES][0]["status"].update(
             notAfter="2026-11-25T00:00:00Z", renewalTime="2026-11-23T00:00:00Z"
         ),
         [],
@@ -277,7 +279,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "a certificate that has ended",
         "eu-1",
-        lambda bed: bed.objects[looked.CERTIFICATES][0]["status"].update(notAfter="2026-11-01T00:00:00Z"),
+        lambda bed: bed.objects[cluster_snapshot.CERTIFICATES][0]["status"].update(notAfter="2026-11-01T00:00:00Z"),
         [
             "error [gateway] Certificate in Secret edge/edge: expired on 2026-11-01 -> kubectl -n edge describe certificate wildcard"
         ],
@@ -285,7 +287,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "proxies elsewhere",
         "eu-1",
-        lambda bed: bed.one(looked.OTHER_PODS, "proxy")["metadata"].update(namespace="envoy-gateway-system"),
+        lambda bed: bed.one(cluster_snapshot.OTHER_PODS, "proxy")["metadata"].update(namespace="envoy-gateway-system"),
         [
             "error [gateway] Gateway edge/edge proxies: run in envoy-gateway-system, and tenants' network policies let in what comes"
             " from edge -> write deploy.type: GatewayNamespace in Envoy Gateway's Kubernetes provider"
@@ -294,7 +296,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "logins that aren't taken",
         "eu-1",
-        lambda bed: bed.objects[looked.LOGINS][0].update(
+        lambda bed: bed.objects[cluster_snapshot.SECURITY_POLICIES][0].update(
             status={
                 "ancestors": [{"conditions": [false("Accepted", "Invalid", "OIDC: secret edge/oidc does not exist")]}]
             }
@@ -307,7 +309,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "no login yet",
         "eu-1",
-        lambda bed: bed.objects[looked.LOGINS].clear(),
+        lambda bed: bed.objects[cluster_snapshot.SECURITY_POLICIES].clear(),
         [
             "skipped [gateway] SecurityPolicies: none has a login yet, and no Secret is read: whether edge/oidc is there isn't known"
         ],
@@ -315,13 +317,13 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "Karpenter lacks a pool",
         "us-1",
-        gone(looked.POOLS, "h100"),
+        gone(cluster_snapshot.KARPENTER_NODE_POOLS, "h100"),
         [f"error [karpenter] karpenter.sh NodePool h100: isn't there: no node is bought for its Stocks -> {SYNC}"],
     ),
     (
         "Karpenter's node class isn't ready",
         "us-1",
-        lambda bed: bed.one(looked.POOLS, "h100").update(
+        lambda bed: bed.one(cluster_snapshot.KARPENTER_NODE_POOLS, "h100").update(
             status={"conditions": [false("Ready", "NodeClassNotReady", "no subnets")]}
         ),
         [
@@ -332,7 +334,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "no Karpenter has seen it",
         "us-1",
-        lambda bed: bed.one(looked.POOLS, "h100").pop("status"),
+        lambda bed: bed.one(cluster_snapshot.KARPENTER_NODE_POOLS, "h100").pop("status"),
         [
             "warning [karpenter] karpenter.sh NodePool h100: has no condition Ready: no Karpenter has looked at it"
             " -> check that Karpenter runs"
@@ -341,7 +343,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "a gate that is off",
         "us-1",
-        lambda bed: [overlay.pop("status") for overlay in bed.objects[looked.OVERLAYS]],
+        lambda bed: [overlay.pop("status") for overlay in bed.objects[cluster_snapshot.NODE_OVERLAYS]],
         [
             "error [karpenter] feature gate NodeOverlay: is off, and spec.karpenter.featureGates names it: pools of slices never grow"
             " -> set settings.featureGates.nodeOverlay in the values of Karpenter's chart, or remove it from featureGates"
@@ -350,7 +352,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "an overlay that Karpenter refuses",
         "us-1",
-        lambda bed: bed.one(looked.OVERLAYS, "h100").update(
+        lambda bed: bed.one(cluster_snapshot.NODE_OVERLAYS, "h100").update(
             status={"conditions": [false("Ready", "ValidationFailed", "conflict")]}
         ),
         [
@@ -360,7 +362,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "a missing root",
         "eu-1",
-        lambda bed: bed.objects[looked.APPLICATIONS].clear(),
+        lambda bed: bed.objects[cluster_snapshot.APPLICATIONS].clear(),
         [
             "error [argocd] Application allotment--root--eu-1: isn't there: nothing that is published reaches the cluster"
             f" -> {BOOTSTRAP}",
@@ -370,7 +372,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "a root that can't read the repository",
         "eu-1",
-        lambda bed: bed.one(looked.APPLICATIONS, "allotment--root--eu-1")["status"].update(
+        lambda bed: bed.one(cluster_snapshot.APPLICATIONS, "allotment--root--eu-1")["status"].update(
             conditions=[{"type": "ComparisonError", "message": "authentication required"}]
         ),
         [
@@ -382,8 +384,10 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "an Application that isn't there yet, and one that isn't in sync",
         "eu-1",
         lambda bed: [
-            gone(looked.APPLICATIONS, "allotment--stock--eu-1")(bed),
-            bed.one(looked.APPLICATIONS, "allotment--platform--eu-1")["status"].update(sync={"status": "OutOfSync"}),
+            gone(cluster_snapshot.APPLICATIONS, "allotment--stock--eu-1")(bed),
+            bed.one(cluster_snapshot.APPLICATIONS, "allotment--platform--eu-1")["status"].update(
+                sync={"status": "OutOfSync"}
+            ),
         ],
         [
             "error [argocd] Application allotment--stock--eu-1: isn't there, and the root Application is -> allot publish, and see what"
@@ -394,7 +398,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "a tenant's sync failed",
         "eu-1",
-        lambda bed: bed.one(looked.APPLICATIONS, "solo-ada--eu-1--compute")["status"].update(
+        lambda bed: bed.one(cluster_snapshot.APPLICATIONS, "solo-ada--eu-1--compute")["status"].update(
             operationState={"phase": "Failed", "message": "quota"}
         ),
         [
@@ -405,7 +409,9 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "Argo CD lets everybody in",
         "eu-1",
-        lambda bed: bed.one(looked.SETTINGS[2], "argocd-rbac-cm")["data"].update({"policy.default": "role:readonly"}),
+        lambda bed: bed.one(cluster_snapshot.ARGO_CONFIG_MAPS[2], "argocd-rbac-cm")["data"].update(
+            {"policy.default": "role:readonly"}
+        ),
         [
             "error [argocd] ConfigMap argocd/argocd-rbac-cm: has policy.default: role:readonly, so whoever logs in to Argo CD sees every"
             f" tenant -> {BOOTSTRAP}"
@@ -414,7 +420,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "a health check of an older Allotment",
         "eu-1",
-        lambda bed: bed.one(looked.SETTINGS[0], "argocd-cm")["data"].update(
+        lambda bed: bed.one(cluster_snapshot.ARGO_CONFIG_MAPS[0], "argocd-cm")["data"].update(
             {"resource.customizations.health.batch_Job": "return {}", "exec.enabled": "false"}
         ),
         [
@@ -425,13 +431,13 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "links of an older Allotment",
         "eu-1",
-        lambda bed: bed.one(looked.SETTINGS[0], "argocd-cm")["data"].pop("resource.links"),
+        lambda bed: bed.one(cluster_snapshot.ARGO_CONFIG_MAPS[0], "argocd-cm")["data"].pop("resource.links"),
         [f"warning [argocd] ConfigMap argocd/argocd-cm: lacks resource.links -> {BOOTSTRAP}"],
     ),
     (
         "kinds that Argo CD leaves out",
         "eu-1",
-        lambda bed: bed.one(looked.SETTINGS[0], "argocd-cm")["data"].update(
+        lambda bed: bed.one(cluster_snapshot.ARGO_CONFIG_MAPS[0], "argocd-cm")["data"].update(
             {
                 "resource.exclusions": "- apiGroups:\n  - gateway.*\n  kinds:\n  - '*Route'\n- kinds: [Job]\n  apiGroups: ['batch']\n"
             }
@@ -444,7 +450,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "an add-on that isn't installed",
         "us-1",
-        lambda bed: bed.objects[looked.APPLICATIONS].remove(add_on(bed, "karpenter")),
+        lambda bed: bed.objects[cluster_snapshot.APPLICATIONS].remove(add_on(bed, "karpenter")),
         [
             "error [add-ons] AddOn karpenter: has no Application allotment--add-on-karpenter--us-1: it isn't installed"
             " -> see what the Application allotment--add-ons--us-1 says: those of lower waves come first"
@@ -481,10 +487,10 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "a reporter of an older Allotment",
         "eu-1",
-        lambda bed: bed.objects[looked.REPORTER_ROLE][0].update(
+        lambda bed: bed.objects[cluster_snapshot.REPORTER_ROLE][0].update(
             rules=[
                 rule
-                for rule in bed.objects[looked.REPORTER_ROLE][0]["rules"]
+                for rule in bed.objects[cluster_snapshot.REPORTER_ROLE][0]["rules"]
                 if rule["resources"] not in (["poddisruptionbudgets"], ["pods"])
             ]
         ),
@@ -505,7 +511,7 @@ def test_what_is_wrong_is_said_in_one_line(name: str, change: Change, lines: lis
 
 def test_another_clusters_applications_count_for_nothing() -> None:
     bed = Bed()
-    other = bed.one(looked.APPLICATIONS, "solo-ada--eu-1--compute")
+    other = bed.one(cluster_snapshot.APPLICATIONS, "solo-ada--eu-1--compute")
     other["metadata"]["labels"][names.CLUSTER] = "us-1"
     other["status"]["conditions"] = [{"type": "SyncError", "message": "x"}]
     assert bed.said() == []
@@ -541,9 +547,9 @@ def karpenter(**container: Any) -> Object:
 )
 def test_a_gate_is_read_from_what_karpenter_is_told(container: Object, word: str) -> None:
     bed = Bed("us-1")
-    bed.objects[looked.OVERLAYS].clear()
+    bed.objects[cluster_snapshot.NODE_OVERLAYS].clear()
     assert [line.split(":")[0] for line in bed.said()] == ["skipped [karpenter] feature gate NodeOverlay"]
-    bed.objects[looked.KARPENTERS].append(karpenter(**container))
+    bed.objects[cluster_snapshot.KARPENTER_DEPLOYMENTS].append(karpenter(**container))
     said = bed.said("error", "warning", "skipped", "ok")
     assert any(
         line.startswith(("ok" if word == "on" else "error") + f" [karpenter] feature gate NodeOverlay: is {word}")
@@ -554,8 +560,8 @@ def test_a_gate_is_read_from_what_karpenter_is_told(container: Object, word: str
 def test_a_gate_that_nobody_declared(sample: Path) -> None:
     edit(sample, "clusters/us-1/cluster.yaml", "  karpenter:\n    featureGates:\n      - NodeOverlay\n", "")
     bed = Bed("us-1", offers_of(sample))
-    overlays = Bed("us-1").objects[looked.OVERLAYS]
-    bed.objects[looked.OVERLAYS] = overlays
+    overlays = Bed("us-1").objects[cluster_snapshot.NODE_OVERLAYS]
+    bed.objects[cluster_snapshot.NODE_OVERLAYS] = overlays
     assert bed.said() == [
         "warning [karpenter] feature gate NodeOverlay: is on, and spec.karpenter.featureGates doesn't name it: no pool of slices may"
         " grow -> write featureGates: [NodeOverlay]"

@@ -7,7 +7,7 @@ import yaml
 from tests.conftest import PROJECT
 from tests.diagnosis.healthy import Bed
 
-from allotment.diagnosis import apis, looked
+from allotment.diagnosis import apis, cluster_snapshot
 
 
 @pytest.mark.parametrize("name", ["eu-1", "us-1"])
@@ -30,43 +30,47 @@ def test_what_is_fine_is_said_with_its_numbers() -> None:
     ("kind", "line"),
     [
         (
-            looked.NODES,
+            cluster_snapshot.NODES,
             "error [nodes] nodes: can't be checked: that needs list of nodes -> grant it: docs/operate/doctor.md has the role",
         ),
         (
-            looked.APPLICATIONS,
+            cluster_snapshot.APPLICATIONS,
             "error [argocd] applications.argoproj.io: can't be checked: that needs list of applications.argoproj.io in"
             " namespace argocd where Argo CD runs -> grant it: docs/operate/doctor.md has the role",
         ),
         (
-            looked.PLUGIN_CONFIG,
+            cluster_snapshot.PLUGIN_CONFIG,
             "error [device-plugin] configmaps allotment: can't be checked: that needs get of configmaps allotment in"
             " namespace nvidia-device-plugin -> grant it: docs/operate/doctor.md has the role",
         ),
     ],
 )
-def test_what_may_not_be_read_is_an_error(kind: looked.Kind, line: str) -> None:
+def test_what_may_not_be_read_is_an_error(kind: cluster_snapshot.ResourceQuery, line: str) -> None:
     bed = Bed()
     bed.refused[kind] = 403
     assert line in bed.said("error")
 
 
-@pytest.mark.parametrize("kind", looked.ALL)
+@pytest.mark.parametrize("kind", cluster_snapshot.ALL_QUERIES)
 @pytest.mark.parametrize("status", [403, 404, 500])
-def test_nothing_that_is_read_is_passed_over(kind: looked.Kind, status: int) -> None:
-    karpenters = (looked.POOLS, looked.OVERLAYS, looked.KARPENTERS)
+def test_nothing_that_is_read_is_passed_over(kind: cluster_snapshot.ResourceQuery, status: int) -> None:
+    karpenters = (
+        cluster_snapshot.KARPENTER_NODE_POOLS,
+        cluster_snapshot.NODE_OVERLAYS,
+        cluster_snapshot.KARPENTER_DEPLOYMENTS,
+    )
     bed = Bed("us-1" if kind in karpenters else "eu-1")
     fine = bed.diagnosed()
     bed.refused[kind] = status
-    if kind == looked.SLICES:
+    if kind == cluster_snapshot.RESOURCE_SLICES:
         assert bed.said() == [], "no pool is of DRA"
-    elif kind == looked.KARPENTERS:
+    elif kind == cluster_snapshot.KARPENTER_DEPLOYMENTS:
         assert bed.said() == [], "the overlays say already that the gate is on"
     elif kind.name == "argocd-rbac-cm" and status == 404:
         assert bed.said() == [], "what Argo CD takes without it is what we write"
-    elif kind == looked.CERTIFICATES and status == 404:
+    elif kind == cluster_snapshot.CERTIFICATES and status == 404:
         assert [line.split(":")[0] for line in bed.said()] == ["skipped [gateway] Certificate in Secret edge/edge"]
-    elif kind == looked.OVERLAYS and status == 404:
+    elif kind == cluster_snapshot.NODE_OVERLAYS and status == 404:
         assert bed.said() == [
             "skipped [karpenter] feature gate NodeOverlay: no NodeOverlay has a status, and no Deployment with the label"
             " app.kubernetes.io/name=karpenter says it"
@@ -92,7 +96,7 @@ def test_the_role_has_what_is_read_and_no_more() -> None:
                 for name in rule.get("resourceNames", [""]):
                     granted.add((verbs[0], group, resource, role["metadata"].get("namespace", ""), name))
     wanted = set()
-    for kind in (*looked.ALL, *looked.WHOLE):
+    for kind in (*cluster_snapshot.ALL_QUERIES, *cluster_snapshot.WHOLE_OBJECT_QUERIES):
         wanted.add(("get" if kind.name else "list", kind.group, kind.resource, kind.namespace, kind.name))
     assert granted == wanted
     assert not any(resource == "secrets" for _, _, resource, _, _ in granted)
@@ -109,5 +113,7 @@ def test_every_api_of_what_is_rendered_is_asked_for() -> None:
                     if text.startswith("apiVersion: "):
                         api_versions.add(text.removeprefix("apiVersion: "))
         bed = Bed(name)
-        assert api_versions - old <= {needed_api.api for needed_api in apis.needed(bed.offers, bed.cluster)}, name
+        assert api_versions - old <= {
+            needed_api.api for needed_api in apis.list_required_apis(bed.offers, bed.cluster)
+        }, name
         assert api_versions

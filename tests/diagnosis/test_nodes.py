@@ -12,10 +12,10 @@ from tests.conftest import PROJECT, ROOTS, edit
 from tests.diagnosis.healthy import Bed, Change, is_true, offers_of
 from tests.ways_of_sharing import declare_all
 
-from allotment.diagnosis import looked
-from allotment.diagnosis.nodes import requested
+from allotment.diagnosis import cluster_snapshot
+from allotment.diagnosis.nodes import pod_request
 from allotment.manifests import names
-from allotment.observed.quantity import amount
+from allotment.observed.quantity import parse_quantity
 
 
 def labels(bed: Bed, node: str) -> dict[str, str]:
@@ -24,7 +24,7 @@ def labels(bed: Bed, node: str) -> dict[str, str]:
 
 
 def without(bed: Bed, node: str) -> None:
-    bed.objects[looked.NODES].remove(bed.node(node))
+    bed.objects[cluster_snapshot.NODES].remove(bed.node(node))
 
 
 def has(bed: Bed, node: str, resource: str, allocatable: str, capacity: str = "") -> None:
@@ -39,7 +39,7 @@ def daemon(bed: Bed, node: str, cpu: str, memory: str, **more: Any) -> None:
         "metadata": {"name": "d", "namespace": "kube-system", "ownerReferences": [{"kind": "DaemonSet"}]},
         "spec": {"nodeName": node, "containers": [{"resources": requests}], **more},
     }
-    bed.objects[looked.OTHER_PODS].append(pod)
+    bed.objects[cluster_snapshot.OTHER_PODS].append(pod)
 
 
 def taint(bed: Bed, node: str, *taints: tuple[str, str]) -> None:
@@ -70,7 +70,7 @@ READY = {"status": {"conditions": [is_true("Ready")]}}
             id="none",
         ),
         pytest.param(
-            lambda bed: bed.objects[looked.NODES].append(
+            lambda bed: bed.objects[cluster_snapshot.NODES].append(
                 {**bed.node("l4-ts4-3"), "metadata": {**bed.node("l4-ts4-3")["metadata"], "name": "l4-ts4-4"}}
             ),
             [
@@ -239,7 +239,7 @@ PLUGIN = "look at the log of the device plugin's pod there"
             id="more than declared",
         ),
         pytest.param(
-            lambda bed: bed.objects[looked.PLUGIN_CONFIG][0]["data"].pop("time-slicing-4"),
+            lambda bed: bed.objects[cluster_snapshot.PLUGIN_CONFIG][0]["data"].pop("time-slicing-4"),
             [
                 "error [device-plugin] ConfigMap nvidia-device-plugin/allotment: lacks time-slicing-4: nodes with such a label share"
                 " nothing, and say nothing of it -> let Argo CD sync the Application allotment--platform--eu-1"
@@ -247,7 +247,7 @@ PLUGIN = "look at the log of the device plugin's pod there"
             id="a key is missing",
         ),
         pytest.param(
-            lambda bed: bed.objects[looked.PLUGIN_CONFIG][0]["data"].update({"mig": "version: v1\n"}),
+            lambda bed: bed.objects[cluster_snapshot.PLUGIN_CONFIG][0]["data"].update({"mig": "version: v1\n"}),
             [
                 "error [device-plugin] ConfigMap nvidia-device-plugin/allotment: has another mig than what is rendered"
                 " -> let Argo CD sync the Application allotment--platform--eu-1"
@@ -265,7 +265,7 @@ def test_how_gpus_are_shared(change: Change, lines: list[str]) -> None:
 def test_nodes_without_a_zone_where_a_plan_spreads_over_zones() -> None:
     bed = Bed()
     for name in ("l4-ts4-1", "l4-ts4-3"):
-        del bed.one(looked.NODES, name)["metadata"]["labels"]["topology.kubernetes.io/zone"]
+        del bed.one(cluster_snapshot.NODES, name)["metadata"]["labels"]["topology.kubernetes.io/zone"]
     assert bed.said() == [
         "warning [nodes] NodePool l4-ts4: l4-ts4-1, l4-ts4-3 lack the label topology.kubernetes.io/zone, so no copy of an instance"
         " with spread: [Zones] is scheduled there -> kubectl label node l4-ts4-1 topology.kubernetes.io/zone=ZONE, or take Zones"
@@ -297,14 +297,14 @@ def ways(tmp_path: Path) -> Bed:
 def test_pools_of_mps_and_dra(ways: Bed) -> None:
     assert ways.said() == []
     assert [line for line in ways.said("ok") if "DRA" in line or "gpu.nvidia.com" in line]
-    slices = ways.objects[looked.SLICES]
+    slices = ways.objects[cluster_snapshot.RESOURCE_SLICES]
     (first,) = [resource_slice for resource_slice in slices if resource_slice["spec"]["nodeName"] == "l4-dra-1"]
     first["spec"]["devices"].pop()
     assert [line.partition(" -> ")[0] for line in ways.said()] == [
         f"error [device-plugin] Node l4-dra-1: has {len(first['spec']['devices'])} devices of gpu.nvidia.com in ResourceSlices, and"
         f" pool l4-dra declares {len(first['spec']['devices']) + 1}"
     ]
-    ways.refused[looked.SLICES] = 403
+    ways.refused[cluster_snapshot.RESOURCE_SLICES] = 403
     assert "needs list of resourceslices.resource.k8s.io" in ways.said()[0]
 
 
@@ -326,7 +326,7 @@ def bought(bed: Bed, name: str, *, initialized: bool = True, pool: str = "h100")
         "spec": {"taints": [{"key": names.GPU_TAINT, "effect": "NoSchedule"}]},
         "status": {"allocatable": shape, "capacity": shape, "conditions": [is_true("Ready")]},
     }
-    bed.objects[looked.NODES].append(node)
+    bed.objects[cluster_snapshot.NODES].append(node)
     return node
 
 
@@ -352,12 +352,12 @@ def test_what_a_pod_requests_is_counted_as_the_scheduler_does() -> None:
         return {"resources": {"requests": {"cpu": cpu}}, **more}
 
     spec: dict[str, Any] = {"containers": [container("100m"), {}], "overhead": {"cpu": "10m"}}
-    assert requested(spec, "cpu") == Decimal("0.11")
+    assert pod_request(spec, "cpu") == Decimal("0.11")
     spec["initContainers"] = [container("50m", restartPolicy="Always"), container("300m")]
-    assert requested(spec, "cpu") == Decimal("0.36"), "an init container beside the sidecar before it"
-    assert requested(spec, "memory") == 0
+    assert pod_request(spec, "cpu") == Decimal("0.36"), "an init container beside the sidecar before it"
+    assert pod_request(spec, "memory") == 0
     spec["resources"] = {"requests": {"cpu": "2"}}
-    assert requested(spec, "cpu") == Decimal("2.01"), "the pod's own request"
+    assert pod_request(spec, "cpu") == Decimal("2.01"), "the pod's own request"
 
 
 @pytest.mark.parametrize(
@@ -376,7 +376,7 @@ def test_what_a_pod_requests_is_counted_as_the_scheduler_does() -> None:
     ],
 )
 def test_quantities(text: object, value: str) -> None:
-    assert amount(text) == Decimal(value)
+    assert parse_quantity(text) == Decimal(value)
 
 
 def test_pods_of_storages_find_no_node_where_each_has_gpus_or_a_taint() -> None:
@@ -394,7 +394,9 @@ def test_karpenter_may_buy_a_node_for_pods_of_storages() -> None:
     for number in (1, 2):
         without(bed, f"cpu-{number}")
     assert any("nodes for storages" in line for line in bed.said())
-    bed.objects[looked.POOLS].append({"metadata": {"name": "plain"}, "spec": {"template": {"spec": {}}}, **READY})
+    bed.objects[cluster_snapshot.KARPENTER_NODE_POOLS].append(
+        {"metadata": {"name": "plain"}, "spec": {"template": {"spec": {}}}, **READY}
+    )
     assert bed.said() == []
 
 

@@ -11,16 +11,16 @@ from tests.conftest import PROJECT
 import allotment
 from allotment import conditions
 from allotment.observed.retention import WAYS_OUT, RetentionReason
-from allotment.reports.reason_pages import CONDITIONS, REASONS, WELL
+from allotment.reports.reason_pages import CONDITIONS, GOOD_REASONS, REASONS
 
 PAGE = (PROJECT / "docs/operate/operator.md").read_text(encoding="utf-8")
 METRICS = (PROJECT / "docs/operate/metrics.md").read_text(encoding="utf-8")
 LINK = re.compile(r"\[([^\]]{1,80})\]\([^)]{1,80}\)")
 CODE = re.compile(r"`([^`]+)`")
-COUNTED = re.compile(r"(?:Failure\(|Trouble\(|^ +\(.*, )\"([a-z-]+)\"(?:\),$|, )", re.MULTILINE)
+COUNTED = re.compile(r"(?:Failure\(|^ +\(.*, )\"([a-z-]+)\"(?:\),$|, )", re.MULTILINE)
 TOLD = set(CODE.findall(PAGE))
 STATUS = (PROJECT / "docs/operate/status.md").read_text(encoding="utf-8")
-STATES = {*conditions.STATES, conditions.AVAILABLE_STORAGE, conditions.JOB_RUNNING, conditions.SUCCEEDED}
+STATES = {*conditions.STATES, conditions.STORAGE_READY, conditions.JOB_RUNNING, conditions.SUCCEEDED}
 NAMES = {name: value for name, value in vars(conditions).items() if isinstance(value, str) and name.isupper()}
 
 
@@ -53,7 +53,7 @@ def test_explain_says_the_same() -> None:
     told = {name: (cells[1], cells[2]) for cells in rows if len(cells) == 3 for name in CODE.findall(cells[0])}
     for name, page in {**CONDITIONS, **REASONS}.items():
         assert told[name] == tuple(page), name
-    assert {*CONDITIONS, *REASONS, *WELL} == set(NAMES.values()) - (STATES - {conditions.STOPPED})
+    assert {*CONDITIONS, *REASONS, *GOOD_REASONS} == set(NAMES.values()) - (STATES - {conditions.STOPPED})
 
 
 def test_every_state_is_explained() -> None:
@@ -61,7 +61,7 @@ def test_every_state_is_explained() -> None:
 
 
 def test_every_event_to_look_at_is_explained() -> None:
-    events = words_of("warning", "error", "_tell_of")
+    events = words_of("warning", "error", "_log_pull_failure")
     assert {"tenant kept", "foreign commit replaced", "no verdict", "a process ended"} <= events
     assert sorted(events - TOLD) == []
     assert {"nothing published", "nothing reported", "no comments"} <= TOLD
@@ -76,7 +76,11 @@ def test_every_reason_of_a_retention_is_explained() -> None:
 
 
 def test_what_the_guide_tells_is_there() -> None:
-    events = words_of("warning", "error", "_tell_of") | {"nothing published", "nothing reported", "no comments"}
+    events = words_of("warning", "error", "_log_pull_failure") | {
+        "nothing published",
+        "nothing reported",
+        "no comments",
+    }
     events |= {"stopped, still running", "removed, not gone"}
     rows = set(re.findall(r"^\| `([^|]+)` \|", PAGE, re.MULTILINE))
     first = {name for row in rows for name in row.split("`, `")}
@@ -85,7 +89,7 @@ def test_what_the_guide_tells_is_there() -> None:
 
 def test_every_reason_of_an_error_is_explained() -> None:
     """Reasons that `allotment_errors_total` and its like count."""
-    texts = [path.read_text(encoding="utf-8") for path in (Path(allotment.__path__[0]) / "pipeline").rglob("*.py")]
+    texts = [path.read_text(encoding="utf-8") for path in (Path(allotment.__path__[0]) / "services").rglob("*.py")]
     counted = {reason for text in texts for reason in COUNTED.findall(text)}
     assert {
         "platform-invalid",

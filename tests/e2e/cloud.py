@@ -16,8 +16,8 @@ from typing import Any
 import psutil
 import yaml
 
-from allotment.declared.inventory import blob_id
-from allotment.manifests import folders
+from allotment.declared.inventory import compute_blob_id
+from allotment.manifests import argo_folders
 from tests.conftest import PROJECT, ROOTS
 from tests.controlplane import rendered
 from tests.controlplane.argocd import ARGO, NAMESPACE, REFRESH, ArgoCD
@@ -213,11 +213,11 @@ class Cloud:
                 (clone / path).parent.mkdir(parents=True, exist_ok=True)
                 (clone / path).write_text(text, encoding="utf-8")
         files = {
-            file.relative_to(clone).as_posix(): blob_id(file.read_bytes())
+            file.relative_to(clone).as_posix(): compute_blob_id(file.read_bytes())
             for file in clone.rglob("*.yaml")
             if ".git" not in file.parts
         }
-        for path, data in folders.markers(cluster, marks, files):
+        for path, data in argo_folders.render_markers(cluster, marks, files):
             (clone / path).write_bytes(data)
         git(clone, "add", "-A")
         git(clone, *IDENTITY, "commit", "-q", "-m", "Not Allotment's")

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
 
-from allotment.adapters.git.commits import Message, write_commit
+from allotment.adapters.git.commits import CommitMessage, write_commit
 from allotment.adapters.git.repository import Repository
 from allotment.manifests.names import rendered_branch
-from allotment.observed.status import ClusterStatus, Instance, TenantStatus, text_of
+from allotment.observed.status import ClusterStatus, Instance, TenantStatus, dump_status
 from tests.controlplane.processes import eventually
 from tests.e2e.abuse import PUBLISHED, VICTIMS, Harm, allot, log_event, uid
 from tests.e2e.cloud import Cloud
@@ -37,7 +37,7 @@ subjects:
 def forge(cloud: Cloud, changes: Mapping[str, bytes | None], refs: Sequence[str], parent: str) -> str:
     """Push a commit of somebody else to refs; return the commit."""
     git(cloud.root, "fetch", "-q", cloud.url, *refs)
-    message = Message("Publish eu-1: 1 changed", b"Eve <eve@evil.example> 1 +0000")
+    message = CommitMessage("Publish eu-1: 1 changed", b"Eve <eve@evil.example> 1 +0000")
     commit = write_commit(Repository(cloud.root), [parent] if parent else [], changes, message)
     git(cloud.root, "push", "-q", "--force", cloud.url, *(f"{commit}:{ref}" for ref in refs))
     return commit
@@ -113,8 +113,8 @@ def forge_status(cloud: Cloud, chance: Random, *, times: Sequence[str], refs: tu
         for name in ("group-a", "never-declared")
     ]
     changes: dict[str, bytes | None] = {
-        "tenants/uni-lab.yaml": text_of(TenantStatus("uni-lab", "eu-1", instances=tuple(lies))),
-        "stocks.yaml": text_of(ClusterStatus("eu-1", chance.choice(times))),
+        "tenants/uni-lab.yaml": dump_status(TenantStatus("uni-lab", "eu-1", instances=tuple(lies))),
+        "stocks.yaml": dump_status(ClusterStatus("eu-1", chance.choice(times))),
     }
     with cloud.publisher_stopped():
         commit = forge(cloud, changes, refs, cloud.published()[BRANCH])

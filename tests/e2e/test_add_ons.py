@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from allotment.observed.decoding import APPLICATIONS, IN_CLUSTER
+from allotment.observed.decoding import APPLICATIONS, CLUSTER_KINDS
 from tests.conftest import PROJECT
 from tests.controlplane import programs
 from tests.controlplane.client import Client, Object
@@ -68,7 +68,7 @@ def test_a_reporter_may_see_what_it_watches_and_write_nothing() -> None:
     assert {verb for rule in rules for verb in rule["verbs"]} == {"list", "watch"}
     watched = [
         watched_kind.path.removeprefix("/apis/").removeprefix("/api/").split("/")
-        for watched_kind in (*IN_CLUSTER, APPLICATIONS)
+        for watched_kind in (*CLUSTER_KINDS, APPLICATIONS)
     ]
     assert may == {f"{'' if parts[0] == 'v1' else parts[0]}/{parts[-1]}" for parts in watched}
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from allotment.declared.inventory import Folder
+from allotment.declared.inventory import ScopeDeclarations
 from allotment.manifests import names
 from allotment.manifests.cluster import bootstrap, device_plugin
 from tests.conftest import PROJECT, Allot, copy_sample
@@ -53,7 +53,7 @@ class Doctor(NamedTuple):
 
     client: Client
     kubeconfig: Path
-    declared: Folder
+    declared: ScopeDeclarations
 
     def said(self, allot: Allot) -> Counter[str]:
         """Return what isn't as it should be, a line each, of a folder that is no clone of anything."""
@@ -247,7 +247,7 @@ def a_class_that_deletes(doctor: Doctor) -> Iterator[None]:
 
 def a_configuration_less(doctor: Doctor) -> Iterator[None]:
     key, (config,) = "time-slicing-4", device_plugin.render(doctor.declared)
-    where = "v1", "ConfigMap", names.PROGRAM, names.DEVICE_PLUGIN_NAMESPACE
+    where = "v1", "ConfigMap", names.PROGRAM_NAME, names.DEVICE_PLUGIN_NAMESPACE
     with patched(doctor.client, *where, {"data": {key: None}}, {"data": {key: config["data"][key]}}):
         yield
 

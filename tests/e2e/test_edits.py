@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from allotment.observed.drift import KINDS, differences
+from allotment.observed.drift import COMPARED_KINDS, find_differences
 from allotment.observed.status import Condition, Instance, Snapshot, Storage
-from allotment.pipeline.report.comparing import EDITED_SECONDS
+from allotment.services.reporter.edit_detection import EDIT_DELAY_SECONDS
 from tests.controlplane.client import Client, Object
 from tests.controlplane.processes import eventually
 from tests.e2e import oracle
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.e2e
 SPACE = f"t-{TENANT}"
 POD = "spec.template.spec"
 SECONDS = 120  # an edit must last for half a minute
-SETTLED_SECONDS = EDITED_SECONDS + 15
+SETTLED_SECONDS = EDIT_DELAY_SECONDS + 15
 
 
 def said(cloud: Cloud) -> dict[str, Condition]:
@@ -81,16 +81,16 @@ def test_every_live_object_of_the_sample_is_as_published(reported_cloud: Cloud) 
     differing_fields, kinds = {}, set()
     for prefix in ("tenants/", "control/namespaces/"):
         for _, manifest in oracle.objects(reported_cloud, "refs/heads/rendered/eu-1", prefix):
-            if manifest["kind"] in KINDS:
+            if manifest["kind"] in COMPARED_KINDS:
                 metadata = manifest["metadata"]
                 live = client.get(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace"))
                 kinds.add(manifest["kind"])
-                if differing := differences(manifest, live):
+                if differing := find_differences(manifest, live):
                     differing_fields[f"{metadata.get('namespace')}/{metadata['name']}"] = [
                         str(each) for each in differing
                     ]
     assert differing_fields == {}
-    assert kinds == set(KINDS)
+    assert kinds == set(COMPARED_KINDS)
 
 
 def test_a_hand_edit_is_named_and_goes_with_it(reported_cloud: Cloud) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from allotment.manifests import folders, names
+from allotment.manifests import argo_folders, names
 from tests.controlplane import processes, rendered
 from tests.controlplane.argocd import ARGO, NAMESPACE, ArgoCD
 from tests.controlplane.client import Client, Object
@@ -226,7 +226,7 @@ def test_a_rewound_or_emptied_branch_prepares_nothing_again_and_no_instance_star
 
     # Emptied down to the markers, so that Argo CD prunes all that it may.
     parts = [f"tenants/{ADA}/{part}" for part in ("storage", "compute")]
-    files = [path for path, _ in oracle.published(cloud, "eu-1") if folders.folder_of(path) in parts]
+    files = [path for path, _ in oracle.published(cloud, "eu-1") if argo_folders.folder_of(path) in parts]
     emptied = dict.fromkeys({path for path in files if not path.endswith("/allotment--marker.rendered.yaml")})
     assert len(emptied) > 4
     with cloud.publisher_stopped():

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from allotment.manifests.tenant.accessor import ARGS
+from allotment.manifests.tenant.accessor import SERVER_ARGS
 from allotment.programs import ending, texts, volume
 from allotment.programs.download import Web
 from allotment.programs.fetch_s3 import Bucket, fetch
@@ -56,7 +56,7 @@ def run(programs: Path, program: str, *arguments: str) -> list[str]:
 @contextmanager
 def served(folder: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
     """Show a folder as an accessor does, on the loopback."""
-    given = [str(port) if word == "5000" else str(folder) if word == "/data" else word for word in ARGS]
+    given = [str(port) if word == "5000" else str(folder) if word == "/data" else word for word in SERVER_ARGS]
     process = subprocess.Popen(
         [crates.program("dufs"), *given, "--bind", "127.0.0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
     )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from allotment.manifests.cluster.health import checks
+from allotment.manifests.cluster.health import load_scripts
 from tests.controlplane import programs
 from tests.controlplane.fixtures import needs
 
@@ -108,9 +108,9 @@ class Argo:
     def __init__(self, folder: Path) -> None:
         needs("argocd")
         self.folder = folder
-        own = {f"resource.customizations.health.{kind}": script for kind, script in checks().items()}
+        own = {f"resource.customizations.health.{kind}": script for kind, script in load_scripts().items()}
         # A kind without any customisation isn't judged at all by that command, so this names one that judges nothing.
-        none = {f"resource.customizations.ignoreDifferences.{kind}": "jsonPointers: [/x]" for kind in checks()}
+        none = {f"resource.customizations.ignoreDifferences.{kind}": "jsonPointers: [/x]" for kind in load_scripts()}
         self.ours, self.builtin = (
             self._settings(f"{name}.yaml", data) for name, data in (("own", own), ("none", none))
         )

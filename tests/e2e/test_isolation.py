@@ -142,7 +142,7 @@ def test_every_pod_that_runs_is_one_of_ours_and_may(sample_cluster: Cluster) -> 
     def failed() -> list[str]:
         return [
             f"{deployment['metadata']['namespace']}/{deployment['metadata']['name']}: {condition['message']}"
-            for deployment in client.list("apps/v1", "Deployment", labels=f"{names.MANAGED_BY}={names.PROGRAM}")
+            for deployment in client.list("apps/v1", "Deployment", labels=f"{names.MANAGED_BY}={names.PROGRAM_NAME}")
             for condition in deployment["status"].get("conditions", ())
             if condition["type"] == "ReplicaFailure"
         ]

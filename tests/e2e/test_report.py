@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 
-from allotment.observed.status import Instance, Storage, TenantStatus, Transition, read_cluster, read_tenant
+from allotment.observed.status import (
+    Instance,
+    Storage,
+    TenantStatus,
+    Transition,
+    parse_cluster_status,
+    parse_tenant_status,
+)
 from tests.controlplane.client import Object
 from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
@@ -29,7 +36,7 @@ def file(cloud: Cloud, path: str, commit: str = BRANCH) -> bytes:
 
 
 def status(cloud: Cloud, tenant: str = TENANT) -> TenantStatus:
-    return read_tenant(file(cloud, f"tenants/{tenant}.yaml"))
+    return parse_tenant_status(file(cloud, f"tenants/{tenant}.yaml"))
 
 
 def instance(cloud: Cloud, name: str, tenant: str = TENANT) -> Instance:
@@ -62,7 +69,7 @@ def steps(cloud: Cloud, name: str, tenant: str = TENANT) -> list[Transition]:
         if not tenant_status.previous:
             return transitions
         try:
-            tenant_status = read_tenant(file(cloud, f"tenants/{tenant}.yaml", tenant_status.previous))
+            tenant_status = parse_tenant_status(file(cloud, f"tenants/{tenant}.yaml", tenant_status.previous))
         except AssertionError:
             return transitions
 
@@ -214,7 +221,7 @@ def test_another_cluster_is_reported_with_the_argo_cd_of_this_one(reported_cloud
     cloud = reported_cloud
     cloud.all_synced()
     report_another(cloud, tmp_path / "data")
-    tenant_status = read_tenant(file(cloud, "tenants/acme-robotics.yaml", "refs/heads/status/us-1"))
+    tenant_status = parse_tenant_status(file(cloud, "tenants/acme-robotics.yaml", "refs/heads/status/us-1"))
     assert {(part.name, part.sync) for part in tenant_status.applications} == {
         ("compute", "Synced"),
         ("storage", "Synced"),
@@ -235,7 +242,10 @@ def test_nodes_are_replaced_once_instances_were_seen_to_be_protected(reported_cl
     cloud, client = reported_cloud, reported_cloud.clusters["us-1"].client
     report_another(cloud, tmp_path / "data")
     for tenant in ("acme-robotics", "ml-orbit"):
-        assert read_tenant(file(cloud, f"tenants/{tenant}.yaml", "refs/heads/status/us-1")).disruption == "Protected"
+        assert (
+            parse_tenant_status(file(cloud, f"tenants/{tenant}.yaml", "refs/heads/status/us-1")).disruption
+            == "Protected"
+        )
 
     def running() -> dict[str, str]:
         live_pods = client.list("v1", "Pod", "t-ml-orbit", "allotment.dev/instance=chat")
@@ -268,7 +278,7 @@ def test_nodes_are_replaced_once_instances_were_seen_to_be_protected(reported_cl
 
 
 def test_stocks_are_counted(reported_cloud: Cloud) -> None:
-    stocks_by_name = {stock.name: stock for stock in read_cluster(file(reported_cloud, "stocks.yaml")).stocks}
+    stocks_by_name = {stock.name: stock for stock in parse_cluster_status(file(reported_cloud, "stocks.yaml")).stocks}
     assert len(stocks_by_name) == 6
     quarter = stocks_by_name["l4-quarter"]
     assert quarter.count == quarter.held + quarter.free

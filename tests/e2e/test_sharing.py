@@ -77,7 +77,7 @@ def ways(empty_cluster: Cluster, render: Render, tmp_path_factory: pytest.TempPa
         (stopped / f"tenants/{TENANT}/instances/{name}.yaml").unlink()
     pools = {
         name: declared_pool.model
-        for name, declared_pool in simulated.declared(root, "eu-1").of(NodePool).items()
+        for name, declared_pool in simulated.declared(root, "eu-1").of_kind(NodePool).items()
         if name in POOLS
     }
     nodes = [(f"{name}-{number}", pool) for name, pool in pools.items() for number in (1, 2)]

@@ -111,12 +111,12 @@ class Trial:
 
     def pods(self, stock: str) -> dict[str, Object]:
         """Return a stock's placeholders by UID."""
-        found = self.client.list("v1", "Pod", STOCK, f"{names.STOCK}={stock}")
-        return {one["metadata"]["uid"]: one for one in found if "deletionTimestamp" not in one["metadata"]}
+        pods = self.client.list("v1", "Pod", STOCK, f"{names.STOCK}={stock}")
+        return {pod["metadata"]["uid"]: pod for pod in pods if "deletionTimestamp" not in pod["metadata"]}
 
     def running(self, stock: str) -> set[str]:
         """Return the UIDs of placeholders that hold a node."""
-        return {uid for uid, one in self.pods(stock).items() if one["status"].get("phase") == "Running"}
+        return {uid for uid, pod in self.pods(stock).items() if pod["status"].get("phase") == "Running"}
 
     def settled(self, ones: int, fours: int) -> None:
         """Wait until exactly so many placeholders hold capacity, and none waits."""
@@ -136,8 +136,8 @@ class Trial:
 
     def runs(self, tenant: str, name: str) -> str | None:
         """Return the UID of an instance's pod that runs."""
-        found = [one for one in self.instance_pods(tenant, name) if one["status"].get("phase") == "Running"]
-        return found[0]["metadata"]["uid"] if found else None
+        running_pods = [pod for pod in self.instance_pods(tenant, name) if pod["status"].get("phase") == "Running"]
+        return running_pods[0]["metadata"]["uid"] if running_pods else None
 
     def starts(self, tenant: str, name: str, spec: str) -> float:
         """Start an instance and return the seconds until its pod runs, before the stock's own sync."""
@@ -167,7 +167,7 @@ def trial(empty_cluster: Cluster, render: Render, tmp_path_factory: pytest.TempP
     for path, text in FILES.items():
         made.write(path, text)
     made.declare("ml-orbit", "one", "trial-one", "Stopped")
-    pool = simulated.declared(root, "eu-1").of(NodePool)[POOL].model
+    pool = simulated.declared(root, "eu-1").of_kind(NodePool)[POOL].model
     nodes = [simulated.gpu_node(f"{POOL}-{number}", pool) for number in (1, 2)]
     for node in nodes:
         made.client.create(node)

@@ -43,15 +43,15 @@ def ready(cloud: Cloud, name: str, tenant: str = TENANT) -> Storage:
     """Return a storage's status once it is ready."""
 
     def found() -> Storage:
-        one = storage(cloud, name, tenant)
-        assert one.state == "Ready", (one.state, one.reason, one.message)
-        return one
+        storage_status = storage(cloud, name, tenant)
+        assert storage_status.state == "Ready", (storage_status.state, storage_status.reason, storage_status.message)
+        return storage_status
 
     return eventually(found, f"{tenant}/{name} to be ready", 180, pause=1)
 
 
 def snapshot(cloud: Cloud, name: str) -> Snapshot:
-    return next(one for one in status(cloud).snapshots if one.name == name)
+    return next(snapshot_status for snapshot_status in status(cloud).snapshots if snapshot_status.name == name)
 
 
 def claim(cloud: Cloud, name: str, space: str = SPACE) -> Object | None:
@@ -91,16 +91,21 @@ def test_a_clone_and_an_instance_wait_for_a_failed_storage_until_it_is_recovered
     cloud.merged()
 
     def failed() -> Storage:
-        one = storage(cloud, "origin")
-        assert one.state == "Failed", (one.state, one.message)
-        return one
+        storage_status = storage(cloud, "origin")
+        assert storage_status.state == "Failed", (storage_status.state, storage_status.message)
+        return storage_status
 
-    found = eventually(failed, "the preparation to fail", 180, pause=1).prepare
-    assert found is not None
-    assert (found.attempt, found.state, found.reason, found.exit_code) == (1, "Failed", "PreparationFailed", 1)
-    job = f"origin--prepare-{found.input_hash[:10]}-1"
+    preparation = eventually(failed, "the preparation to fail", 180, pause=1).prepare
+    assert preparation is not None
+    assert (preparation.attempt, preparation.state, preparation.reason, preparation.exit_code) == (
+        1,
+        "Failed",
+        "PreparationFailed",
+        1,
+    )
+    job = f"origin--prepare-{preparation.input_hash[:10]}-1"
     page = f"https://argocd.northlight.example/applications/argocd/{TENANT}--eu-1--storage"
-    assert found.log == f"{page}?node=batch/Job/{SPACE}/{job}/0&tab=logs"
+    assert preparation.log == f"{page}?node=batch/Job/{SPACE}/{job}/0&tab=logs"
     twin = eventually(lambda: storage(cloud, "twin"), "the clone to be told", 60)
     assert (twin.state, twin.reason) == ("Pending", "SourceUnprepared")
     assert twin.message == "waits for storage origin to be prepared"
@@ -133,7 +138,7 @@ def test_a_clone_and_an_instance_wait_for_a_failed_storage_until_it_is_recovered
     client = cloud.clusters["eu-1"].client
     (shared,) = ran(cloud, "origin", "twin")
     held = client.get("v1", "ConfigMap", shared, SPACE)
-    assert (held["immutable"], held["data"]) == (True, programs.data_of("seal"))
+    assert (held["immutable"], held["data"]) == (True, programs.read_program_files("seal"))
     evil = {"data": {"seal.py": "import evil"}}
     why = refusal(client.patch, "v1", "ConfigMap", shared, evil, SPACE)
     assert "field is immutable when `immutable` is set" in (why or "")
@@ -145,21 +150,21 @@ def test_a_snapshot_is_taken_and_restored_into_a_new_storage(reported_cloud: Clo
     restored = CLONE.format(name="restored", source="snapshot", of="keep") + "  accessor: {exposure: Members}\n"
     cloud.declare(f"tenants/{TENANT}/storages/restored.yaml", restored)
     cloud.merged()
-    found = ready(cloud, "restored")
-    assert found.url == f"https://restored--files--{TENANT}.eu-1.gpu.northlight.example/"
-    assert found.in_cluster_url == f"http://restored--files.{SPACE}.svc:5000/"
+    storage_status = ready(cloud, "restored")
+    assert storage_status.url == f"https://restored--files--{TENANT}.eu-1.gpu.northlight.example/"
+    assert storage_status.in_cluster_url == f"http://restored--files.{SPACE}.svc:5000/"
     live = claim(cloud, "restored")
     assert live is not None
     source = live["spec"]["dataSourceRef"]
     assert (source["kind"], source["name"]) == ("VolumeSnapshot", "keep")
 
     def taken() -> Snapshot:
-        one = snapshot(cloud, "keep")
-        assert one.state == "Ready", one
-        return one
+        snapshot_status = snapshot(cloud, "keep")
+        assert snapshot_status.state == "Ready", snapshot_status
+        return snapshot_status
 
-    one = eventually(taken, "the snapshot to be ready", 60)
-    assert (one.storage, one.restore_size) == ("origin", "10Gi")
+    snapshot_status = eventually(taken, "the snapshot to be ready", 60)
+    assert (snapshot_status.storage, snapshot_status.restore_size) == ("origin", "10Gi")
     assert "keep" in allot(cloud, "status", TENANT)
     cloud.all_synced()
 
@@ -170,11 +175,17 @@ def test_the_accessor_of_a_volume_that_an_instance_holds_is_on_its_node(reported
 
     def nodes() -> list[str]:
         files = client.list("v1", "Pod", SPACE, "allotment.dev/storage=models,allotment.dev/role=files")
-        return [one["spec"].get("nodeName", "") for one in files if one["status"].get("phase") == "Running"]
+        return [
+            server_pod["spec"].get("nodeName", "")
+            for server_pod in files
+            if server_pod["status"].get("phase") == "Running"
+        ]
 
     (pod,) = pods(cloud, "webui")
     assert eventually(lambda: nodes() == [pod["spec"]["nodeName"]], "the accessor to be where the instance is", 60)
-    assert "AccessorAvailable" in {one.type for one in ready(cloud, "models").conditions if one.status == "True"}
+    assert "AccessorAvailable" in {
+        condition.type for condition in ready(cloud, "models").conditions if condition.status == "True"
+    }
 
 
 def test_a_storage_grows(reported_cloud: Cloud) -> None:
@@ -183,9 +194,9 @@ def test_a_storage_grows(reported_cloud: Cloud) -> None:
     cloud.merged()
 
     def grown() -> bool:
-        one = storage(cloud, "twin")
-        resized = [found.status for found in one.conditions if found.type == "Resized"]
-        return (one.size, one.capacity, resized) == ("30Gi", "30Gi", ["True"])
+        storage_status = storage(cloud, "twin")
+        resized = [condition.status for condition in storage_status.conditions if condition.type == "Resized"]
+        return (storage_status.size, storage_status.capacity, resized) == ("30Gi", "30Gi", ["True"])
 
     assert eventually(grown, "the storage to be as large as declared", 120, pause=1)
     assert instance(cloud, "artist").state == "Running"
@@ -213,7 +224,7 @@ def test_what_is_shared_is_open_for_copies_alone_once_it_is_prepared(reported_cl
 
     def closed() -> bool:
         peers = policy("share--base-models", "t-northlight")["ingress"][0]["from"]
-        names = [one["namespaceSelector"].get("matchLabels", {}) for one in peers]
+        names = [ingress_peer["namespaceSelector"].get("matchLabels", {}) for ingress_peer in peers]
         return names == [{"kubernetes.io/metadata.name": "t-uni-lab"}]
 
     assert eventually(closed, "the share to be as declared", 180)
@@ -221,10 +232,10 @@ def test_what_is_shared_is_open_for_copies_alone_once_it_is_prepared(reported_cl
 
 def test_a_bucket_is_made_and_an_instance_gets_its_address_and_credentials(reported_cloud: Cloud) -> None:
     cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
-    found = ready(cloud, "datasets", "ml-orbit")
-    assert (found.reason, found.size) == ("BucketBound", "1Ti")
+    storage_status = ready(cloud, "datasets", "ml-orbit")
+    assert (storage_status.reason, storage_status.size) == ("BucketBound", "1Ti")
     (pod,) = client.list("v1", "Pod", "t-ml-orbit", "allotment.dev/instance=lab")
-    env = {one["name"]: one for one in pod["spec"]["containers"][0]["env"]}
+    env = {variable["name"]: variable for variable in pod["spec"]["containers"][0]["env"]}
     assert env["AWS_SECRET_ACCESS_KEY"]["valueFrom"]["secretKeyRef"]["name"] == "datasets"
     assert env["AWS_ENDPOINT_URL"]["value"] == "http://rook-ceph-rgw-objects.rook-ceph.svc"
 
@@ -244,7 +255,7 @@ def test_nobody_deletes_a_snapshot_or_a_bucket_by_hand_and_no_lost_file_does(rep
         (cloud.root / path).unlink()
     cloud.merged()
     problems = cloud.running.event("tenant kept", tenant=TENANT)["problems"]
-    assert any("snapshot keep would be deleted" in one for one in problems)
+    assert any("snapshot keep would be deleted" in problem for problem in problems)
     cloud.all_synced()
     assert client.get("snapshot.storage.k8s.io/v1", "VolumeSnapshot", "keep", SPACE)["status"]["readyToUse"]
     git(cloud.root, "checkout", "-q", "HEAD^", "--", *paths)
@@ -257,9 +268,9 @@ def test_a_snapshot_goes_in_two_merges_as_far_apart_as_is_declared(reported_clou
     claimed = ("v1", "PersistentVolumeClaim", "restored", SPACE)
 
     def gone() -> bool:
-        for one in (kept, claimed):
+        for reference in (kept, claimed):
             try:
-                client.get(*one)
+                client.get(*reference)
             except NotFoundError:
                 continue
             return False
@@ -273,17 +284,19 @@ def test_a_snapshot_goes_in_two_merges_as_far_apart_as_is_declared(reported_clou
 
     def marked() -> bool:
         conditions = (*snapshot(cloud, "keep").conditions, *storage(cloud, "restored").conditions)
-        return [one.type for one in conditions].count("MarkedForDeletion") == 2
+        return [condition.type for condition in conditions].count("MarkedForDeletion") == 2
 
     eventually(marked, "both to be seen marked", 60)
     begun = time.monotonic()
     for path in paths:
         (cloud.root / path).unlink()
     cloud.merged()
-    leaving = [one for path, one in oracle.published(cloud, "eu-1") if path.endswith("--leaving.rendered.yaml")]
-    volumes = [one for one in leaving if one["kind"] in ("VolumeSnapshot", "PersistentVolumeClaim")]
-    assert {one["metadata"]["name"] for one in volumes} == {"keep", "restored"}
-    assert {one["metadata"]["annotations"]["allotment.dev/protected"] for one in volumes} == {"true"}
+    leaving = [
+        manifest for path, manifest in oracle.published(cloud, "eu-1") if path.endswith("--leaving.rendered.yaml")
+    ]
+    volumes = [manifest for manifest in leaving if manifest["kind"] in ("VolumeSnapshot", "PersistentVolumeClaim")]
+    assert {volume["metadata"]["name"] for volume in volumes} == {"keep", "restored"}
+    assert {volume["metadata"]["annotations"]["allotment.dev/protected"] for volume in volumes} == {"true"}
     assert not gone()
     eventually(gone, "both to be gone", 300, pause=1)
     assert time.monotonic() - begun > 30, "by the cluster's clock it was a minute"

@@ -30,10 +30,12 @@ def test_three_hundred_tenants_at_once(cloud: Cloud) -> None:
     cloud.merged()
 
     def synced() -> bool:
-        there = cloud.applications()
+        applications = cloud.applications()
         wanted = {f"{name}--eu-1--{part}" for name in names for part in ("storage", "compute")}
         left = [
-            name for name in wanted if there.get(name, {}).get("status", {}).get("sync", {}).get("status") != "Synced"
+            name
+            for name in wanted
+            if applications.get(name, {}).get("status", {}).get("sync", {}).get("status") != "Synced"
         ]
         assert not left, f"{len(left)} left, such as {left[:3]}"
         return True
@@ -42,7 +44,7 @@ def test_three_hundred_tenants_at_once(cloud: Cloud) -> None:
 
     def bound() -> bool:
         claims = client.list("v1", "PersistentVolumeClaim", labels="allotment.dev/storage=models")
-        return len([one for one in claims if one["status"].get("phase") == "Bound"]) >= CROWD
+        return len([claim for claim in claims if claim["status"].get("phase") == "Bound"]) >= CROWD
 
     eventually(bound, "all volumes to be bound", 300, pause=2)
     cloud.edit(f"tenants/{names[7]}/instances/lab.yaml", "  state: Stopped\n", "")

@@ -12,13 +12,13 @@ import psutil
 import pytest
 import yaml
 
-from allotment.adapters.cluster.api import Api
-from allotment.adapters.cluster.store import Store
-from allotment.adapters.cluster.watching import Pace, Watch
+from allotment.adapters.cluster.api import ApiServer
+from allotment.adapters.cluster.observed_objects import ObservedObjects
+from allotment.adapters.cluster.watching import Watch, WatchTiming
 from allotment.manifests import names
-from allotment.observed.decoding import DEPLOYMENTS, IN_CLUSTER, PODS, WatchedKind
-from allotment.observed.objects import Pod, Seen
-from allotment.observed.shapes.route import RawRoute, route
+from allotment.observed.api_objects.route import RawRoute, summarize_route
+from allotment.observed.decoding import CLUSTER_KINDS, DEPLOYMENTS, PODS, WatchedKind
+from allotment.observed.objects import ObservedObject, Pod
 from tests.controlplane import processes
 from tests.controlplane.client import Client, Object, refusal
 from tests.controlplane.cluster import Cluster
@@ -27,7 +27,7 @@ from tests.controlplane.processes import eventually
 pytestmark = pytest.mark.e2e
 
 CROWD = 5_000
-PACE = Pace(first=0.2, longest=2)
+PACE = WatchTiming(first_wait=0.2, max_wait=2)
 
 
 @pytest.fixture
@@ -42,20 +42,24 @@ def tenant(cluster: Cluster) -> Iterator[str]:
 
 
 @pytest.fixture
-def watching(cluster: Cluster) -> Iterator[Callable[..., tuple[Watch, Store]]]:
+def watching(cluster: Cluster) -> Iterator[Callable[..., tuple[Watch, ObservedObjects]]]:
     """Return what watches a kind, as an administrator or by another kubeconfig, all that is ours or what is selected."""
     begun = []
 
-    def watch(kind: WatchedKind, kubeconfig: Path | None = None, selector: str = names.OURS) -> tuple[Watch, Store]:
-        store = Store("eu-1")
-        one = Watch(Api.at(kubeconfig or cluster.kubeconfig, None), kind, store, PACE, selector)
-        one.start()
-        begun.append(one)
-        return one, store
+    def watch(
+        kind: WatchedKind, kubeconfig: Path | None = None, selector: str = names.MANAGED_BY_SELECTOR
+    ) -> tuple[Watch, ObservedObjects]:
+        store = ObservedObjects("eu-1")
+        started_watch = Watch(
+            ApiServer.from_kubeconfig(kubeconfig or cluster.kubeconfig, None), kind, store, PACE, selector
+        )
+        started_watch.start()
+        begun.append(started_watch)
+        return started_watch, store
 
     yield watch
-    for one in begun:
-        one.stop()
+    for started_watch in begun:
+        started_watch.stop()
 
 
 def labels(tenant: str) -> dict[str, str]:
@@ -76,16 +80,16 @@ def pod(tenant: str, name: str) -> Object:
     }
 
 
-def seen(store: Store, tenant: str) -> dict[str, str]:
-    return {one.name: one.uid for one in store.objects(tenant) if isinstance(one, Pod)}
+def seen(store: ObservedObjects, tenant: str) -> dict[str, str]:
+    return {live_pod.name: live_pod.uid for live_pod in store.objects(tenant) if isinstance(live_pod, Pod)}
 
 
 def there(client: Client, tenant: str) -> dict[str, str]:
-    found = client.list("v1", "Pod", f"t-{tenant}")
-    return {one["metadata"]["name"]: one["metadata"]["uid"] for one in found}
+    pods = client.list("v1", "Pod", f"t-{tenant}")
+    return {live_pod["metadata"]["name"]: live_pod["metadata"]["uid"] for live_pod in pods}
 
 
-def same(store: Store, client: Client, tenant: str, seconds: float = 60) -> None:
+def same(store: ObservedObjects, client: Client, tenant: str, seconds: float = 60) -> None:
     eventually(lambda: seen(store, tenant) == there(client, tenant), "all that is there to be seen", seconds)
 
 
@@ -104,9 +108,9 @@ def test_one_made_anew_is_another_one(cluster: Cluster, tenant: str, watching: A
 
 def test_a_cluster_that_has_none_yet_is_seen_as_well(watching: Any) -> None:
     """As before the first publish: how an API server writes an empty list depends on the kind, and on what is asked of it."""
-    empty = [watching(kind, selector=f"allotment.dev/tenant={secrets.token_hex(8)}")[0] for kind in IN_CLUSTER]
-    eventually(lambda: all(one.synced for one in empty), "each kind to be listed")
-    assert [one.trouble for one in empty] == [""] * len(IN_CLUSTER)
+    empty = [watching(kind, selector=f"allotment.dev/tenant={secrets.token_hex(8)}")[0] for kind in CLUSTER_KINDS]
+    eventually(lambda: all(watch.synced for watch in empty), "each kind to be listed")
+    assert [watch.trouble for watch in empty] == [""] * len(CLUSTER_KINDS)
 
 
 def test_an_api_server_that_restarts_loses_nothing(cluster: Cluster, tenant: str, watching: Any) -> None:
@@ -117,12 +121,12 @@ def test_an_api_server_that_restarts_loses_nothing(cluster: Cluster, tenant: str
     gaps = []
     original = store.replace
 
-    def replace(kind: WatchedKind, objects: list[Seen]) -> None:
+    def replace(kind: WatchedKind, objects: list[ObservedObject]) -> None:
         gaps.append(len(objects))
         original(kind, objects)
 
     store.replace = replace
-    server = next(one for one in processes.running(cluster.folder) if one.name() == "kube-apiserver")
+    server = next(process for process in processes.running(cluster.folder) if process.name() == "kube-apiserver")
     command = server.cmdline()
     server.kill()
     psutil.wait_procs([server], 10)
@@ -157,9 +161,9 @@ def test_credentials_that_were_revoked_are_read_again(
         },
     )
     token, kubeconfig = tmp_path / "token", tmp_path / "kubeconfig"
-    found = yaml.safe_load(cluster.kubeconfig.read_text(encoding="utf-8"))
-    found["users"][0]["user"] = {"tokenFile": str(token)}
-    kubeconfig.write_text(yaml.safe_dump(found), encoding="utf-8")
+    config = yaml.safe_load(cluster.kubeconfig.read_text(encoding="utf-8"))
+    config["users"][0]["user"] = {"tokenFile": str(token)}
+    kubeconfig.write_text(yaml.safe_dump(config), encoding="utf-8")
     token.write_text(str(client.as_service_account("reporter", space).token))
     try:
         watch, store = watching(PODS, kubeconfig)
@@ -183,16 +187,16 @@ def end_streams(watch: Watch) -> None:
     """Cut the connection of a watch, as a network does."""
     own = psutil.Process()
     port = int(watch._api.host.rsplit(":", 1)[1])
-    for one in own.net_connections(kind="tcp"):
-        if one.raddr and one.raddr.port == port and one.fd >= 0:
-            with socket.socket(fileno=socket.dup(one.fd)) as copy:
+    for connection in own.net_connections(kind="tcp"):
+        if connection.raddr and connection.raddr.port == port and connection.fd >= 0:
+            with socket.socket(fileno=socket.dup(connection.fd)) as copy:
                 copy.shutdown(socket.SHUT_RDWR)
 
 
 def test_a_kind_that_is_installed_later_is_seen_then(cluster: Cluster, tenant: str, watching: Any) -> None:
     client, name = cluster.client, f"k{secrets.token_hex(3)}"
     group = "test.allotment.dev"
-    watch, store = watching(WatchedKind(name, f"/apis/{group}/v1/{name}", RawRoute, route))
+    watch, store = watching(WatchedKind(name, f"/apis/{group}/v1/{name}", RawRoute, summarize_route))
     eventually(lambda: watch.absent, "it to be found missing", 30)
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     crd = {

@@ -12,9 +12,9 @@ import pytest
 import yaml
 from tests import largest
 from tests.conftest import DAY, PROJECT, ROOTS, Allot
-from tests.manifests.test_tree import misfits
+from tests.manifests.test_layout import misfits
 
-from allotment.manifests.text import load
+from allotment.manifests.yaml_text import load
 
 RENDERED = ("Cluster", "NodePool", "Members", "GPUInstance", "GPUStorage", "GPUStorageSnapshot", "Stock")
 # Bounded by the file's 256 KiB: of a requirement's values and of terms' tags there is room for some alone.
@@ -52,15 +52,19 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_the_largest_declarations_render_fits_every_schema(repository: Path, allot: Allot, tmp_path: Path) -> None:
     said = allot("render", "--repo", repository, "--out", tmp_path / "out", "--as-of", DAY)
     assert said.code == 0, said.err[-2000:]
-    objects = [one for path in sorted((tmp_path / "out").rglob("*.yaml")) for one in load(path.read_bytes())]
-    kinds = {one["kind"] for one in objects if "t" * 20 in one["metadata"]["name"] or "tttt" in str(one["metadata"])}
+    objects = [manifest for path in sorted((tmp_path / "out").rglob("*.yaml")) for manifest in load(path.read_bytes())]
+    kinds = {
+        manifest["kind"]
+        for manifest in objects
+        if "t" * 20 in manifest["metadata"]["name"] or "tttt" in str(manifest["metadata"])
+    }
     assert {"Deployment", "HTTPRoute", "SecurityPolicy", "Service", "Job", "AppProject", "ReferenceGrant"} <= kinds
-    assert [wrong for one in objects for wrong in misfits(one)] == []
+    assert [wrong for manifest in objects for wrong in misfits(manifest)] == []
     rules = [
         rule
-        for one in objects
-        if one["kind"] == "SecurityPolicy" and "rules" in one["spec"]["authorization"]
-        for rule in one["spec"]["authorization"]["rules"]
+        for manifest in objects
+        if manifest["kind"] == "SecurityPolicy" and "rules" in manifest["spec"]["authorization"]
+        for rule in manifest["spec"]["authorization"]["rules"]
         if rule["name"].startswith("users")
     ]
     assert {(rule["name"], len(rule["principal"]["jwt"]["claims"][0]["values"])) for rule in rules} >= {
@@ -81,7 +85,7 @@ def test_it_is_the_largest(repository: Path) -> None:
         schema = json.loads((PROJECT / f"schemas/{kind}.schema.json").read_text())
         wanted |= dict(_bounds(schema, kind, schema["$defs"]))
     missed = {field: (reached.get(field, 0), most) for field, most in wanted.items() if reached.get(field, 0) < most}
-    missed = {field: found for field, found in missed.items() if not _listed(field)}
+    missed = {field: sizes for field, sizes in missed.items() if not _listed(field)}
     assert len(wanted) > 60
     assert missed == {}
 
@@ -93,7 +97,7 @@ def test_no_list_is_without_end() -> None:
 
 
 def _listed(field: str) -> bool:
-    return any(one in field for one in ELSEWHERE) or field.endswith(PARTLY)
+    return any(fragment in field for fragment in ELSEWHERE) or field.endswith(PARTLY)
 
 
 def _sizes(value: Any, field: str) -> Iterator[tuple[str, int]]:
@@ -101,13 +105,13 @@ def _sizes(value: Any, field: str) -> Iterator[tuple[str, int]]:
         yield field, len(value)
     elif isinstance(value, list):
         yield field, len(value)
-        for one in value:
-            yield from _sizes(one, f"{field}[]")
+        for child in value:
+            yield from _sizes(child, f"{field}[]")
     elif isinstance(value, dict):
         yield field, len(value)
-        for key, one in value.items():
-            yield from _sizes(one, f"{field}.{key}")
-            yield from _sizes(one, f"{field}{{}}")
+        for key, child in value.items():
+            yield from _sizes(child, f"{field}.{key}")
+            yield from _sizes(child, f"{field}{{}}")
 
 
 def _fields(schema: Any, field: str, definitions: Any) -> Iterator[tuple[str, Any]]:
@@ -117,24 +121,26 @@ def _fields(schema: Any, field: str, definitions: Any) -> Iterator[tuple[str, An
         yield from _fields(definitions[name], field, definitions)
         return
     yield field, schema
-    for one in (*schema.get("anyOf", ()), *schema.get("allOf", ())):
-        yield from _fields(one, field, definitions)
+    for subschema in (*schema.get("anyOf", ()), *schema.get("allOf", ())):
+        yield from _fields(subschema, field, definitions)
     if "items" in schema:
         yield from _fields(schema["items"], f"{field}[]", definitions)
     if isinstance(more := schema.get("additionalProperties"), dict):
         yield from _fields(more, f"{field}{{}}", definitions)
-    for key, one in schema.get("properties", {}).items():
-        yield from _fields(one, f"{field}.{key}", definitions)
+    for key, subschema in schema.get("properties", {}).items():
+        yield from _fields(subschema, f"{field}.{key}", definitions)
 
 
 def _bounds(schema: Any, field: str, definitions: Any) -> Iterator[tuple[str, int]]:
-    for one, found in _fields(schema, field, definitions):
+    for subfield, subschema in _fields(schema, field, definitions):
         for bound in ("maxItems", "maxLength", "maxProperties"):
-            if bound in found and not one.endswith(("Spec", ".name", ".cluster", ".nodePool", ".tenant", ".storage")):
-                yield one, found[bound]
+            if bound in subschema and not subfield.endswith(
+                ("Spec", ".name", ".cluster", ".nodePool", ".tenant", ".storage")
+            ):
+                yield subfield, subschema[bound]
 
 
 def _endless(schema: Any, field: str, definitions: Any) -> Iterator[str]:
-    for one, found in _fields(schema, field, definitions):
-        if found.get("type") == "array" and "maxItems" not in found:
-            yield one
+    for subfield, subschema in _fields(schema, field, definitions):
+        if subschema.get("type") == "array" and "maxItems" not in subschema:
+            yield subfield

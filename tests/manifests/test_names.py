@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import product
 
-from allotment.declared.layout import Meaning, spot_of
-from allotment.declared.things import PARTS
+from allotment.declared.layout import DeclarationPath, parse_path
+from allotment.declared.tenant_resources import TREE_PARTS
 from allotment.manifests.cluster.bootstrap import ROOT_PROJECT
 from allotment.manifests.names import (
     add_on,
@@ -20,7 +20,7 @@ from allotment.manifests.names import (
 
 # Words that other names are made of, and those that we put between names: every thing of them, with every other.
 NAMES = ("aaa", "bbb", "aaa-bbb", "bbb-aaa", "files", "http", "files-aaa", "aaa-files", "aaa-http", "http-aaa")
-PORTS = tuple(one for one in NAMES if one != "files")
+PORTS = tuple(name for name in NAMES if name != "files")
 
 PLATFORM_PARTS = (
     "root",
@@ -33,11 +33,11 @@ PLATFORM_PARTS = (
     "namespaces-a",
 )
 # Every word of a name of ours in Argo CD, as the name of a tenant, of a cluster and of an add-on.
-ARGO_WORDS = (*NAMES, *PLATFORM_PARTS, *PARTS, "allotment", "add-on", "add-on-root", "control")
+ARGO_WORDS = (*NAMES, *PLATFORM_PARTS, *TREE_PARTS, "allotment", "add-on", "add-on-root", "control")
 
 
 def _allowed(path: str) -> bool:
-    return isinstance(spot_of(path), Meaning)
+    return isinstance(parse_path(path), DeclarationPath)
 
 
 def test_names_in_argo_cd_are_injective() -> None:
@@ -54,7 +54,7 @@ def test_names_in_argo_cd_are_injective() -> None:
             owners[add_on(name, cluster)].add(("add-on", name, cluster))
         for tenant in tenants:
             owners[project(tenant, cluster)].add(("tenant", tenant, cluster))
-            for part in PARTS:
+            for part in TREE_PARTS:
                 owners[application(tenant, cluster, part)].add(("tenant", tenant, cluster, part))
     assert {name: owner for name, owner in owners.items() if len(owner) > 1} == {}
 
@@ -66,7 +66,7 @@ def test_hosts_are_injective() -> None:
         for port in PORTS:
             things[instance_host(name, port, tenant, "d.example")].add(("port", name, port, tenant))
     assert len(things) == len(NAMES) ** 2 * (1 + len(PORTS))
-    assert [several for several in things.values() if len(several) > 1] == []
+    assert [owners for owners in things.values() if len(owners) > 1] == []
 
 
 def test_the_longest_names_fit() -> None:

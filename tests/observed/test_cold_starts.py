@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests import live
 from tests.observed.test_instances import UNSCHEDULABLE, look, started
 
-from allotment.changes.cold import ColdTime
-from allotment.observed.cold_starts import cold_starts, cold_times, newest
+from allotment.diff.cold_starts import ColdStartTime
+from allotment.observed.cold_starts import find_cold_starts, select_newest, summarize_cold_starts
 from allotment.observed.status import ColdStart, TenantStatus
 
 PENDING = started(live.pod(status={"conditions": [UNSCHEDULABLE]}))
@@ -29,17 +29,17 @@ def made_at(second: int) -> tuple[dict[str, Any], ...]:
 
 def through(*looks: tuple[int, tuple[dict[str, Any], ...]]) -> list[ColdStart]:
     """Return the cold starts of looks at these seconds."""
-    found, before = list[ColdStart](), None
+    starts, before = list[ColdStart](), None
     for at, objects in looks:
         now: TenantStatus = look(*objects, before=before, now=live.AT.format(at))
-        found += cold_starts(before, now)
+        starts += find_cold_starts(before, now)
         before = now
-    return found
+    return starts
 
 
 def test_a_start_that_waited_for_a_node_is_measured_by_when_its_pod_had_one() -> None:
-    found = through((1, PENDING), (12, PENDING), (50, PENDING), (59, placed(52)))
-    assert found == [ColdStart("l4-quarter", "solo-ada/webui", live.AT.format(52), 52)]
+    starts = through((1, PENDING), (12, PENDING), (50, PENDING), (59, placed(52)))
+    assert starts == [ColdStart("l4-quarter", "solo-ada/webui", live.AT.format(52), 52)]
 
 
 def test_it_is_counted_once_also_while_its_image_is_pulled() -> None:
@@ -59,24 +59,24 @@ def test_what_took_a_placeholders_place_is_none() -> None:
 def test_what_waits_without_replicas_looks_for_no_node() -> None:
     waits = (live.deployment(replicas=0, units="0", waits_reason="NoFreeUnit", waits_for="l4-quarter"),)
     assert look(*waits).instances[0].reason == "NoFreeUnit"
-    (found,) = through((1, waits), (40, made_at(29)), (42, placed(41)))
-    assert found.seconds == 12, "since its pod was made, however late that was seen"
+    (start,) = through((1, waits), (40, made_at(29)), (42, placed(41)))
+    assert start.seconds == 12, "since its pod was made, however late that was seen"
     assert through((1, waits), (40, made_at(39)), (42, placed(41))) == []
     assert through((1, PENDING), (12, PENDING), (20, waits), (50, placed(49))) == [], "given back, and started again"
 
 
 def test_an_instance_whose_node_was_taken_away_waits_for_another() -> None:
     running = started(live.pod(node="n1", container=live.started(3, ready=True), ready=4))
-    (found,) = through((5, running), (20, made_at(19)), (32, made_at(19)), (35, placed(33)))
-    assert found.seconds == 14
+    (start,) = through((5, running), (20, made_at(19)), (32, made_at(19)), (35, placed(33)))
+    assert start.seconds == 14
 
 
 def test_the_median_and_the_longest_of_the_last_twenty() -> None:
     old = [ColdStart("h100", "a/b", HOUR.format(0), 9_000)]
     some = [ColdStart("h100", f"a/i{number}", HOUR.format(1), 300 + number) for number in range(20)]
-    found = cold_times([*some, *old, ColdStart("l40s", "a/b", HOUR.format(2), 45)])
-    assert found == {"h100": ColdTime(20, 309, 319), "l40s": ColdTime(1, 45, 45)}
-    assert cold_times([]) == {}
+    times = summarize_cold_starts([*some, *old, ColdStart("l40s", "a/b", HOUR.format(2), 45)])
+    assert times == {"h100": ColdStartTime(20, 309, 319), "l40s": ColdStartTime(1, 45, 45)}
+    assert summarize_cold_starts([]) == {}
 
 
 @given(
@@ -85,7 +85,7 @@ def test_the_median_and_the_longest_of_the_last_twenty() -> None:
         max_size=99,
     )
 )
-def test_what_is_kept_is_kept_again_and_never_grows(several: list[ColdStart]) -> None:
-    found = newest(several)
-    assert newest((*found, *several)) == newest(found) == found
-    assert len(found) <= 40
+def test_what_is_kept_is_kept_again_and_never_grows(starts: list[ColdStart]) -> None:
+    newest_starts = select_newest(starts)
+    assert select_newest((*newest_starts, *starts)) == select_newest(newest_starts) == newest_starts
+    assert len(newest_starts) <= 40

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests import live
 from tests.observed.test_instances import CRASHED, RUNS, UNSCHEDULABLE
-from tests.observed.test_removed import ARGOCD, look, published
+from tests.observed.test_orphans import ARGOCD, look, published
 
-from allotment.observed.shapes.base import time_of
-from allotment.observed.status import read_tenant, text_of
+from allotment.observed.api_objects.base import normalize_time
+from allotment.observed.status import dump_status, parse_tenant_status
 
 Object = dict[str, Any]
 KEYS = frozenset(
@@ -82,9 +82,9 @@ def test_no_text_in_place_of_a_time_ends_a_report_or_makes_it_unreadable(data: s
         if data.draw(st.booleans()):
             place[key] = data.draw(TIMES)
     before = look(*objects)
-    for there in (None, published()):
-        found = look(*objects, before=before, seconds=150, there=there)
-        assert read_tenant(text_of(found)) == found
+    for published_objects in (None, published()):
+        status = look(*objects, before=before, seconds=150, published_objects=published_objects)
+        assert parse_tenant_status(dump_status(status)) == status
 
 
 @pytest.mark.parametrize("number", range(len(OBJECTS)))
@@ -94,20 +94,22 @@ def test_one_time_that_is_none_ends_no_report(number: int) -> None:
             objects = copy.deepcopy(OBJECTS)
             place, key = list(places(objects[number]))[at]
             place[key] = wrong
-            found = look(*objects, before=look(*OBJECTS), seconds=60, there=published())
-            assert read_tenant(text_of(found)) == found
+            status = look(*objects, before=look(*OBJECTS), seconds=60, published_objects=published())
+            assert parse_tenant_status(dump_status(status)) == status
 
 
 def test_a_written_status_without_times_ends_no_report() -> None:
-    written = text_of(look(*OBJECTS, there=published())).decode()
-    before = read_tenant("\n".join(line for line in written.split("\n") if "lastTransitionTime" not in line).encode())
+    written = dump_status(look(*OBJECTS, published_objects=published())).decode()
+    before = parse_tenant_status(
+        "\n".join(line for line in written.split("\n") if "lastTransitionTime" not in line).encode()
+    )
     assert before.instances[0].conditions[-1].last_transition_time == ""
-    found = look(*OBJECTS, before=before, seconds=150, there=published())
-    assert read_tenant(text_of(found)) == found
+    status = look(*OBJECTS, before=before, seconds=150, published_objects=published())
+    assert parse_tenant_status(dump_status(status)) == status
 
 
 @given(TIMES)
 def test_a_time_is_kept_as_it_is_or_not_at_all(text: str) -> None:
-    assert time_of(text) in (text, "")
-    assert time_of("2026-11-21T10:00:00Z") == "2026-11-21T10:00:00Z"
-    assert time_of(None) == ""
+    assert normalize_time(text) in (text, "")
+    assert normalize_time("2026-11-21T10:00:00Z") == "2026-11-21T10:00:00Z"
+    assert normalize_time(None) == ""

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import PROJECT
 
-from allotment.manifests.text import load
-from allotment.observed.defaults import DEFAULTS
-from allotment.observed.drift import MOST, differences
+from allotment.manifests.yaml_text import load
+from allotment.observed.defaults import DEFAULTS_BY_KIND
+from allotment.observed.drift import MAX_DIFFERENCES, find_differences
 
 GOLDEN = PROJECT / "tests/manifests/golden"
 Object = dict[str, Any]
@@ -24,14 +24,16 @@ def rendered() -> Iterator[Object]:
     """Yield every object of the sample's tenants that is compared."""
     for folder in ("*/tenants", "*/control/namespaces"):
         for file in sorted(GOLDEN.glob(f"{folder}/**/*.rendered.yaml")):
-            yield from (one for one in load(file.read_bytes()) if one["kind"] in DEFAULTS)
+            yield from (manifest for manifest in load(file.read_bytes()) if manifest["kind"] in DEFAULTS_BY_KIND)
 
 
 OBJECTS = list(rendered())
 
 
 def of(kind: str, name: str) -> Object:
-    return copy.deepcopy(next(one for one in OBJECTS if (one["kind"], one["metadata"]["name"]) == (kind, name)))
+    return copy.deepcopy(
+        next(manifest for manifest in OBJECTS if (manifest["kind"], manifest["metadata"]["name"]) == (kind, name))
+    )
 
 
 def fill(target: Object, **defaults: Any) -> None:
@@ -112,12 +114,12 @@ FILL: dict[str, Callable[[Object], None]] = {
 
 
 def said(published: Object, made: Object) -> list[str]:
-    return [str(one) for one in differences(published, made)]
+    return [str(difference) for difference in find_differences(published, made)]
 
 
 def test_what_an_api_server_fills_in_is_no_difference() -> None:
-    assert {one["kind"] for one in OBJECTS} == set(DEFAULTS)
-    assert [one for one in OBJECTS if said(one, live(one))] == []
+    assert {manifest["kind"] for manifest in OBJECTS} == set(DEFAULTS_BY_KIND)
+    assert [manifest for manifest in OBJECTS if said(manifest, live(manifest))] == []
 
 
 def test_what_the_api_server_writes_otherwise_is_no_difference() -> None:
@@ -234,7 +236,7 @@ def test_an_edit_of_another_kind_is_named(kind: str, name: str, spec: Object, wo
     published = of(kind, name)
     made = live(published)
     made["spec"] |= spec
-    assert said(published, made) == [f"spec.{one}" for one in words]
+    assert said(published, made) == [f"spec.{message}" for message in words]
 
 
 def test_a_label_that_a_pod_security_check_would_obey_is_named() -> None:
@@ -250,10 +252,10 @@ def test_a_label_that_a_pod_security_check_would_obey_is_named() -> None:
 def test_only_the_first_differences_are_kept_and_all_of_them_are_printable() -> None:
     published = of("Service", "preview")
     made = live(published)
-    made["metadata"]["labels"] |= {f"{number}\x1b[2J\n{'x' * 300}": "" for number in range(MOST + 1)}
-    found = said(published, made)
-    assert len(found) == MOST
-    assert all("\x1b" not in one and "\n" not in one and len(one) < 160 for one in found)
+    made["metadata"]["labels"] |= {f"{number}\x1b[2J\n{'x' * 300}": "" for number in range(MAX_DIFFERENCES + 1)}
+    messages = said(published, made)
+    assert len(messages) == MAX_DIFFERENCES
+    assert all("\x1b" not in message and "\n" not in message and len(message) < 160 for message in messages)
 
 
 def test_no_value_is_told() -> None:
@@ -263,7 +265,7 @@ def test_no_value_is_told() -> None:
     assert "s3cret" not in json.dumps(said(published, made))
 
 
-DEPLOYMENTS = [one for one in OBJECTS if one["kind"] == "Deployment"]
+DEPLOYMENTS = [manifest for manifest in OBJECTS if manifest["kind"] == "Deployment"]
 
 
 def mappings(value: Any) -> Iterator[Object]:
@@ -285,12 +287,12 @@ def test_a_field_that_is_added_anywhere_is_found(published: Object, data: st.Dat
     place = data.draw(st.sampled_from(places))
     if name not in place:
         place[name] = value
-        assert len(differences(published, made)) == 1
+        assert len(find_differences(published, made)) == 1
 
 
 @given(st.sampled_from(DEPLOYMENTS), st.data())
 def test_a_published_field_that_is_removed_anywhere_is_found(published: Object, data: st.DataObject) -> None:
     made = copy.deepcopy(published)
-    place = data.draw(st.sampled_from([one for one in mappings(made["spec"]) if one]))
+    place = data.draw(st.sampled_from([mapping for mapping in mappings(made["spec"]) if mapping]))
     del place[data.draw(st.sampled_from(sorted(place)))]
-    assert len(differences(published, made)) >= 1
+    assert len(find_differences(published, made)) >= 1

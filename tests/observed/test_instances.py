@@ -9,14 +9,16 @@ from tests import live
 
 from allotment.observed.objects import Pod
 from allotment.observed.status import Instance, TenantStatus
-from allotment.observed.tenants import Live, tenant_status, unsettled
+from allotment.observed.tenants import TenantObjects, derive_tenant_status, is_time_dependent
 
 NOW = live.AT.format(59)
 Objects = tuple[dict[str, Any], ...]
 
 
 def look(*objects: dict[str, Any], before: TenantStatus | None = None, now: str = NOW) -> TenantStatus:
-    return tenant_status(live.TENANT, "eu-1", Live.of(live.seen(*objects)), previous=before, now=now)
+    return derive_tenant_status(
+        live.TENANT, "eu-1", TenantObjects.from_objects(live.seen(*objects)), previous=before, now=now
+    )
 
 
 def the(*objects: dict[str, Any], before: TenantStatus | None = None, now: str = NOW) -> Instance:
@@ -443,13 +445,15 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
 @pytest.mark.parametrize("case", STATES)
 def test_state_reason_and_words(case: str) -> None:
     objects, state, reason, words = STATES[case]
-    found = the(*objects)
-    assert (found.state, found.reason, found.message) == (state, reason, words)
+    instance_status = the(*objects)
+    assert (instance_status.state, instance_status.reason, instance_status.message) == (state, reason, words)
 
 
 def test_one_that_the_cluster_has_not_got_says_whether_argo_cd_tried() -> None:
-    found = the(live.application(resources=(("Deployment", "webui", "OutOfSync"),)))
-    assert [(one.type, one.status, one.reason) for one in found.conditions] == [("Synced", "False", "OutOfSync")]
+    instance_status = the(live.application(resources=(("Deployment", "webui", "OutOfSync"),)))
+    assert [(condition.type, condition.status, condition.reason) for condition in instance_status.conditions] == [
+        ("Synced", "False", "OutOfSync")
+    ]
 
 
 def test_all_that_is_known_of_one_that_runs() -> None:
@@ -459,12 +463,20 @@ def test_all_that_is_known_of_one_that_runs() -> None:
         live.route("webui--api"),
         live.application(resources=(("Deployment", "webui", "Synced"),)),
     )
-    found = the(*objects)
-    assert (found.observed_blob, found.gpu_spec, found.units) == ("b1", "l4-quarter", 1)
-    assert (found.replicas, found.ready_replicas, found.nodes, found.restarts) == (1, 1, ("n1",), 2)
-    assert (found.url, found.links) == ("https://webui.example/", ("https://webui--api.example/",))
-    assert (found.start_time, found.since) == (live.AT.format(3), live.AT.format(4))
-    assert [(one.type, one.status, one.reason, one.last_transition_time[-3:-1]) for one in found.conditions] == [
+    instance_status = the(*objects)
+    assert (instance_status.observed_blob, instance_status.gpu_spec, instance_status.units) == ("b1", "l4-quarter", 1)
+    assert (
+        instance_status.replicas,
+        instance_status.ready_replicas,
+        instance_status.nodes,
+        instance_status.restarts,
+    ) == (1, 1, ("n1",), 2)
+    assert (instance_status.url, instance_status.links) == ("https://webui.example/", ("https://webui--api.example/",))
+    assert (instance_status.start_time, instance_status.since) == (live.AT.format(3), live.AT.format(4))
+    assert [
+        (condition.type, condition.status, condition.reason, condition.last_transition_time[-3:-1])
+        for condition in instance_status.conditions
+    ] == [
         ("Admitted", "True", "UnitsHeld", "59"),
         ("StoragesPrepared", "True", "NothingToPrepare", "59"),
         ("Synced", "True", "Applied", "59"),
@@ -490,11 +502,13 @@ def test_what_claims_to_be_another_tenants_counts_for_nothing() -> None:
 
 def way(*looks: Objects) -> list[tuple[str, str, str]]:
     """Return all transitions that a row of looks gives, each with its time's seconds."""
-    before, found = None, []
+    before, transitions = None, []
     for number, objects in enumerate(looks):
         before = look(*objects, before=before, now=live.AT.format(20 + number))
-        found += [(one.source, one.target, one.time[-3:-1]) for one in before.transitions]
-    return found
+        transitions += [
+            (transition.source, transition.target, transition.time[-3:-1]) for transition in before.transitions
+        ]
+    return transitions
 
 
 RUNS = started(live.pod(node="n1", container=live.started(3, ready=True), ready=4))
@@ -565,7 +579,7 @@ def test_a_condition_keeps_its_time_while_it_holds() -> None:
     second = look(*RUNS, before=first, now=live.AT.format(30))
     assert second.instances == first.instances
     third = look(*CRASHED, before=second, now=live.AT.format(40))
-    times = {one.type: one.last_transition_time[-3:-1] for one in third.instances[0].conditions}
+    times = {condition.type: condition.last_transition_time[-3:-1] for condition in third.instances[0].conditions}
     assert times == {
         "Admitted": "20", "StoragesPrepared": "20", "Synced": "20", "Scheduled": "01", "Started": "40", "Available": "40",
     }  # fmt: skip
@@ -578,59 +592,63 @@ def test_a_container_that_ends_at_once_isnt_up_between_its_restarts() -> None:
     )
     early, late = look(*again, now=live.AT.format(49)), look(*again, now=live.AT.format(50))
     words = "the container ended with exit code 4 (2 restarts)"
-    assert [(one.state, one.message) for one in (*early.instances, *late.instances)] == [
+    assert [
+        (instance_status.state, instance_status.message) for instance_status in (*early.instances, *late.instances)
+    ] == [
         ("Failed", words),
         ("Running", ""),
     ]
-    assert (unsettled(early), unsettled(late)) == (True, False)
-    assert [one.ready_replicas for one in (*early.instances, *late.instances)] == [0, 1]
-    told = {one.type: (one.status, one.reason) for one in early.instances[0].conditions}
+    assert (is_time_dependent(early), is_time_dependent(late)) == (True, False)
+    assert [instance_status.ready_replicas for instance_status in (*early.instances, *late.instances)] == [0, 1]
+    told = {condition.type: (condition.status, condition.reason) for condition in early.instances[0].conditions}
     assert told["Available"] == told["Started"] == ("False", "CrashLoop")
     between = started(live.pod(node="n1", container=live.ended(4, restarts=2)))
     assert way(RUNS, between, again, between)[3:] == [("Running", "Failed", "21")]
-    assert not unsettled(look(*between))
+    assert not is_time_dependent(look(*between))
 
 
 def test_one_that_ran_for_a_while_is_up_again_at_once() -> None:
     again = live.started(40, ready=True, restarts=1, ended=live.run(137, 30, "OOMKilled"))
-    found = the(*started(live.pod(node="n1", container=again, ready=40)), now=live.AT.format(41))
-    assert (found.state, found.restarts) == ("Running", 1)
+    instance_status = the(*started(live.pod(node="n1", container=again, ready=40)), now=live.AT.format(41))
+    assert (instance_status.state, instance_status.restarts) == ("Running", 1)
 
 
 def test_one_whose_start_failed_once_is_up_again_by_time_alone() -> None:
     objects = started(live.pod(node="n1", container=live.started(40, ready=True, restarts=1, ended=UNBEGUN), ready=40))
     early, late = look(*objects, now=live.AT.format(49)), look(*objects, now=live.AT.format(50))
-    assert [one.instances[0].state for one in (early, late)] == ["Failed", "Running"]
-    assert (unsettled(early), unsettled(late)) == (True, False)
+    assert [status.instances[0].state for status in (early, late)] == ["Failed", "Running"]
+    assert (is_time_dependent(early), is_time_dependent(late)) == (True, False)
 
 
 def test_one_that_answered_late_is_up_again_by_time_alone() -> None:
     again = live.started(40, ready=True, restarts=1, ended=live.run(143, 5))
     objects = started(live.pod(node="n1", container=again, ready=41, start_limit=10))
     early, late = look(*objects, now=live.AT.format(49)), look(*objects, now=live.AT.format(50))
-    assert [(one.instances[0].state, one.instances[0].reason) for one in (early, late)] == [
+    assert [(status.instances[0].state, status.instances[0].reason) for status in (early, late)] == [
         ("Failed", "ProbeFailed"),
         ("Running", "ProbesAnswered"),
     ]
-    assert (unsettled(early), unsettled(late)) == (True, False)
+    assert (is_time_dependent(early), is_time_dependent(late)) == (True, False)
 
 
 def test_what_a_node_threw_out_counts_only_until_another_has_its_place() -> None:
     gone = [live.pod(number=number, node="n1", status={"phase": "Failed", "reason": "Evicted"}) for number in (1, 2)]
-    found = the(live.deployment(), live.replica_set(), *gone, live.pod(number=3, node="n2", container=live.started(3)))
-    assert (found.state, found.nodes, found.pods) == ("Ready", ("n2",), 1)
-    several = (live.deployment(replicas=2), live.replica_set(), *gone)
-    found = the(*several, live.pod(number=3, node="n2", container=live.started(3, ready=True), ready=4))
-    assert (found.state, found.reason, found.ready_replicas) == ("Failed", "Evicted", 1)
+    instance_status = the(
+        live.deployment(), live.replica_set(), *gone, live.pod(number=3, node="n2", container=live.started(3))
+    )
+    assert (instance_status.state, instance_status.nodes, instance_status.pods) == ("Ready", ("n2",), 1)
+    objects = (live.deployment(replicas=2), live.replica_set(), *gone)
+    instance_status = the(*objects, live.pod(number=3, node="n2", container=live.started(3, ready=True), ready=4))
+    assert (instance_status.state, instance_status.reason, instance_status.ready_replicas) == ("Failed", "Evicted", 1)
 
 
 def test_what_a_node_threw_out_long_ago_doesnt_come_back_while_pods_change() -> None:
     old = gone_at("2026-11-20T09:00:00Z", "2026-11-20T10:00:00Z")
     ends = live.pod(number=2, node="n1", container=live.started(3, ready=True), ready=4, deletionTimestamp=NOW)
-    found = the(live.deployment(), live.replica_set(), old, ends)
-    assert (found.state, found.reason) == ("Init", "RolloutPending")
-    found = the(live.deployment(), live.replica_set(), old)
-    assert (found.state, found.reason) == ("Failed", "Evicted"), "its successor was never made"
+    instance_status = the(live.deployment(), live.replica_set(), old, ends)
+    assert (instance_status.state, instance_status.reason) == ("Init", "RolloutPending")
+    instance_status = the(live.deployment(), live.replica_set(), old)
+    assert (instance_status.state, instance_status.reason) == ("Failed", "Evicted"), "its successor was never made"
 
 
 @pytest.mark.parametrize(
@@ -644,8 +662,8 @@ def test_what_a_node_threw_out_long_ago_doesnt_come_back_while_pods_change() -> 
 )
 def test_what_a_node_threw_out_explains_only_the_pod_that_was_made_for_it(ended: str, words: str) -> None:
     old = gone_at("2026-11-20T09:00:00Z", ended)
-    found = the(*started(old), live.pod(number=2, status={"conditions": [UNSCHEDULABLE]}))
-    assert found.message == f"no unit of l4-quarter is free on eu-1{words}"
+    instance_status = the(*started(old), live.pod(number=2, status={"conditions": [UNSCHEDULABLE]}))
+    assert instance_status.message == f"no unit of l4-quarter is free on eu-1{words}"
 
 
 def test_what_a_node_refused_or_ended_by_itself_explains_it_too() -> None:
@@ -663,5 +681,9 @@ def test_of_several_copies_that_run_the_one_on_a_bad_gpu_is_told() -> None:
         live.pod(number=1, node="n1", container=live.started(3, ready=True), ready=4),
         live.pod(number=2, node="n1", container=live.started(3, ready=True) | BAD_GPU, ready=4),
     ]
-    found = the(live.deployment(replicas=2), live.replica_set(), *pods)
-    assert (found.state, found.reason, found.ready_replicas) == ("Running", "GPUUnhealthy", 2)
+    instance_status = the(live.deployment(replicas=2), live.replica_set(), *pods)
+    assert (instance_status.state, instance_status.reason, instance_status.ready_replicas) == (
+        "Running",
+        "GPUUnhealthy",
+        2,
+    )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests import live
 from tests.observed.test_instances import CRASHED, RUNS
-from tests.observed.test_removed import (
+from tests.observed.test_orphans import (
     ARGOCD,
     CLAIM,
     DEPLOYMENT,
@@ -21,27 +21,27 @@ from tests.observed.test_removed import (
 )
 
 from allotment.observed.retention import RetainedTenant, RetentionReason
-from allotment.observed.rollout import Merged, MergedBlobs, Stage, stage
+from allotment.observed.rollout import BlobVersions, ResourceRef, RolloutStage, derive_stage
 from allotment.observed.status import TenantStatus
 
-WEBUI = Merged("instance", live.TENANT, "webui", "eu-1", "")
+WEBUI = ResourceRef("instance", live.TENANT, "webui", "eu-1", "")
 CHANGED = WEBUI._replace(blob="b1")
-MODELS = Merged("storage", live.TENANT, "models", "eu-1", "")
-KEEP = Merged("snapshot", live.TENANT, "keep", "eu-1", "")
+MODELS = ResourceRef("storage", live.TENANT, "models", "eu-1", "")
+KEEP = ResourceRef("snapshot", live.TENANT, "keep", "eu-1", "")
 WAITS = "keeps 1 unit of l4-quarter on eu-1, as published, until 1 unit of l4-whole is free"
-REMOVED = MergedBlobs("", "")
+REMOVED = BlobVersions("", "")
 STAYS = f"{{}}: not published since {SINCE}"
 
 
-def of(thing: Merged, *statuses: TenantStatus) -> Stage:
-    return stage(thing, MergedBlobs(thing.blob, thing.blob), statuses)
+def of(thing: ResourceRef, *statuses: TenantStatus) -> RolloutStage:
+    return derive_stage(thing, BlobVersions(thing.blob, thing.blob), statuses)
 
 
 def test_an_instance_that_is_published_as_it_was_waits_where_it_says_so() -> None:
-    waits = stage(CHANGED, MergedBlobs("b1", "b0", waits=WAITS), [look(*RUNS)])
-    assert waits == Stage("going", "waiting", WAITS, way_out="stop another instance, or choose another GPUSpec")
-    assert stage(CHANGED, MergedBlobs("b1", "b0"), [look(*RUNS)]).state == "kept"
-    assert stage(CHANGED, MergedBlobs("b2", "b0", waits=WAITS), [look(*RUNS)]).state == "overtaken"
+    waits = derive_stage(CHANGED, BlobVersions("b1", "b0", wait_message=WAITS), [look(*RUNS)])
+    assert waits == RolloutStage("going", "waiting", WAITS, remedy="stop another instance, or choose another GPUSpec")
+    assert derive_stage(CHANGED, BlobVersions("b1", "b0"), [look(*RUNS)]).state == "kept"
+    assert derive_stage(CHANGED, BlobVersions("b2", "b0", wait_message=WAITS), [look(*RUNS)]).state == "overtaken"
 
 
 def test_a_change_of_a_retained_tenant_names_the_reason() -> None:
@@ -49,9 +49,9 @@ def test_a_change_of_a_retained_tenant_names_the_reason() -> None:
     words = "its tenant is retained: Brake: the brake stops this (and 4 more)"
     way_out = "restore the declarations, or have the deletion approved"
     for old, what in (("b0", "still published as it was before"), ("", "not published")):
-        found = stage(CHANGED, MergedBlobs("b1", old), [], retained=tenant)
-        assert found == Stage("failed", "kept", f"{what}: {words}", way_out=way_out)
-    assert stage(CHANGED, MergedBlobs("b1", "b1"), [look(*RUNS)], retained=tenant).state != "kept"
+        found = derive_stage(CHANGED, BlobVersions("b1", old), [], retained=tenant)
+        assert found == RolloutStage("failed", "kept", f"{what}: {words}", remedy=way_out)
+    assert derive_stage(CHANGED, BlobVersions("b1", "b1"), [look(*RUNS)], retained=tenant).state != "kept"
 
 
 @pytest.mark.parametrize(
@@ -62,45 +62,47 @@ def test_a_change_of_a_retained_tenant_names_the_reason() -> None:
         (KEEP, (live.snapshot(),), "still there", "storage"),
     ],
 )
-def test_a_removed_thing(thing: Merged, objects: tuple[dict[str, Any], ...], state: str, part: str) -> None:
-    being_removed = Stage("going", "published", "being removed")
+def test_a_removed_thing(thing: ResourceRef, objects: tuple[dict[str, Any], ...], state: str, part: str) -> None:
+    being_removed = RolloutStage("going", "published", "being removed")
     assert of(thing, look(*objects, *ARGOCD)) == being_removed, "the reporter hasn't seen the branch yet"
-    assert of(thing, after(119, *objects, *ARGOCD, there=published())) == being_removed
-    assert of(thing, after(120, *objects, *ARGOCD, there=published())) == Stage(
-        "failed", state, STAYS.format(f"removed, {state}"), way_out=REFRESH.format(part)
+    assert of(thing, after(119, *objects, *ARGOCD, published_objects=published())) == being_removed
+    assert of(thing, after(120, *objects, *ARGOCD, published_objects=published())) == RolloutStage(
+        "failed", state, STAYS.format(f"removed, {state}"), remedy=REFRESH.format(part)
     )
-    assert of(thing, look(*ARGOCD)) == of(thing) == Stage("done", "gone")
+    assert of(thing, look(*ARGOCD)) == of(thing) == RolloutStage("done", "gone")
 
 
 def test_another_cluster_s_counts_for_nothing() -> None:
-    assert of(WEBUI._replace(cluster="us-1"), after(120, *RUNS, there=published())) == Stage("done", "gone")
+    assert of(WEBUI._replace(cluster="us-1"), after(120, *RUNS, published_objects=published())) == RolloutStage(
+        "done", "gone"
+    )
 
 
 def test_an_address_that_was_removed() -> None:
     objects = (*RUNS, live.route(), live.route("webui--api"), *ARGOCD)
-    done = of(CHANGED, look(*objects, there=published(DEPLOYMENT, ROUTE, ("HTTPRoute", "webui--api"))))
+    done = of(CHANGED, look(*objects, published_objects=published(DEPLOYMENT, ROUTE, ("HTTPRoute", "webui--api"))))
     assert (done.progress, done.state) == ("done", "running")
-    young = of(CHANGED, after(119, *objects, there=published(DEPLOYMENT, ROUTE)))
+    young = of(CHANGED, after(119, *objects, published_objects=published(DEPLOYMENT, ROUTE)))
     words = "its address https://webui--api.example/ is"
-    assert young == Stage("going", "running", f"{words} being removed", "https://webui.example/")
-    assert of(CHANGED, after(120, *objects, there=published(DEPLOYMENT, ROUTE))) == Stage(
-        "failed", "still open", STAYS.format(f"{words} removed, still open"), way_out=REFRESH.format("compute")
+    assert young == RolloutStage("going", "running", f"{words} being removed", "https://webui.example/")
+    assert of(CHANGED, after(120, *objects, published_objects=published(DEPLOYMENT, ROUTE))) == RolloutStage(
+        "failed", "still open", STAYS.format(f"{words} removed, still open"), remedy=REFRESH.format("compute")
     )
 
 
 def test_why_it_fails_is_said_with_what_stays() -> None:
-    found = of(CHANGED, after(120, *CRASHED, live.route(), *ARGOCD, there=published(DEPLOYMENT)))
-    assert (found.progress, found.state) == ("failed", "failed")
-    assert found.words.startswith(
+    rollout_stage = of(CHANGED, after(120, *CRASHED, live.route(), *ARGOCD, published_objects=published(DEPLOYMENT)))
+    assert (rollout_stage.progress, rollout_stage.state) == ("failed", "failed")
+    assert rollout_stage.message.startswith(
         "the container ended with exit code 1 (1 restart); its address https://webui.example/ is"
     )
 
 
 def test_what_is_left_of_a_storage_that_leaves_in_steps() -> None:
-    found = of(MODELS, after(120, live.claim(), accessor(), *ARGOCD, there=published(CLAIM)))
-    assert (found.progress, found.state) == ("failed", "still running")
+    rollout_stage = of(MODELS, after(120, live.claim(), accessor(), *ARGOCD, published_objects=published(CLAIM)))
+    assert (rollout_stage.progress, rollout_stage.state) == ("failed", "still running")
 
 
 def test_what_is_published_again_waits_for_a_status_that_knows() -> None:
-    found = of(CHANGED, after(120, *RUNS, *ARGOCD, there=published()))
-    assert (found.progress, found.state) == ("going", "published")
+    rollout_stage = of(CHANGED, after(120, *RUNS, *ARGOCD, published_objects=published()))
+    assert (rollout_stage.progress, rollout_stage.state) == ("going", "published")

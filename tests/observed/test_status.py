@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from tests import live
 from tests.observed.test_instances import RUNS, look
 
-from allotment.manifests.text import Malformed
+from allotment.manifests.yaml_text import Malformed
 from allotment.observed.conditions import seconds_between
 from allotment.observed.status import (
-    TIMES,
+    TIME_FIELDS,
     ClusterStatus,
     ColdStart,
     Condition,
-    Implausible,
+    ImplausibleStatus,
     Instance,
     Preparation,
     Snapshot,
@@ -27,17 +27,17 @@ from allotment.observed.status import (
     Storage,
     TenantStatus,
     Transition,
-    read_cluster,
-    read_tenant,
-    text_of,
+    dump_status,
+    parse_cluster_status,
+    parse_tenant_status,
 )
-from allotment.observed.tenants import Live, tenant_status
+from allotment.observed.tenants import TenantObjects, derive_tenant_status
 
 
 def test_a_tenants_status_is_read_back() -> None:
-    found = look(*RUNS, live.claim(), live.job(condition="Complete"), live.application(), live.route())
-    data = text_of(found)
-    assert read_tenant(data) == found
+    status = look(*RUNS, live.claim(), live.job(condition="Complete"), live.application(), live.route())
+    data = dump_status(status)
+    assert parse_tenant_status(data) == status
     document = yaml.safe_load(data)
     assert (document["kind"], document["metadata"]) == ("TenantStatus", {"name": "solo-ada"})
     assert document["status"]["instances"][0]["state"] == "Running"
@@ -47,32 +47,32 @@ def test_a_tenants_status_is_read_back() -> None:
 def test_a_clusters_status_is_read_back(text: str, number: int) -> None:
     cold = (ColdStart("b", text, "2026-11-21T09:00:00Z", number % 99),)
     stock = Stock(name="a", gpu_spec="b", count=number, held=0, free=0, ready=0, tenant="", node_pool=text)
-    found = ClusterStatus("eu-1", "2026-11-21T10:00:00Z", (stock,), message=text, cold_starts=cold)
-    assert read_cluster(text_of(found)) == found
+    status = ClusterStatus("eu-1", "2026-11-21T10:00:00Z", (stock,), message=text, cold_starts=cold)
+    assert parse_cluster_status(dump_status(status)) == status
 
 
 def test_a_clusters_status_of_before_there_were_cold_starts_is_read() -> None:
-    data = text_of(ClusterStatus("eu-1", "2026-11-21T10:00:00Z", (Stock("a", "b", 1, 0, 1, 1),)))
+    data = dump_status(ClusterStatus("eu-1", "2026-11-21T10:00:00Z", (Stock("a", "b", 1, 0, 1, 1),)))
     assert b"cold" not in data
     assert b"nodePool" not in data
-    assert read_cluster(data).cold_starts == ()
+    assert parse_cluster_status(data).cold_starts == ()
 
 
 @pytest.mark.parametrize("seconds", [-1, 10**9])
 def test_a_start_that_nobody_saw_is_refused(seconds: int) -> None:
     cold = (ColdStart("b", "a/b", "", seconds),)
     with pytest.raises(Malformed):
-        read_cluster(text_of(ClusterStatus("eu-1", "2026-11-21T10:00:00Z", cold_starts=cold)))
+        parse_cluster_status(dump_status(ClusterStatus("eu-1", "2026-11-21T10:00:00Z", cold_starts=cold)))
 
 
 def parts(kind: type[msgspec.Struct]) -> set[type[msgspec.Struct]]:
     """Return a kind of status and all kinds of its parts."""
-    found = {kind}
+    struct_types = {kind}
     for field in msgspec.structs.fields(kind):
         for inner in (field.type, *get_args(field.type)):
             if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
-                found |= parts(inner)
-    return found
+                struct_types |= parts(inner)
+    return struct_types
 
 
 def test_every_field_that_is_called_a_time_is_checked() -> None:
@@ -82,7 +82,7 @@ def test_every_field_that_is_called_a_time_is_checked() -> None:
         for kind in parts(root)
         for field in msgspec.structs.fields(kind)
     }
-    assert {name for name in names if name.endswith(("time", "since", "_at"))} == TIMES
+    assert {name for name in names if name.endswith(("time", "since", "_at"))} == TIME_FIELDS
 
 
 @pytest.mark.parametrize("time", ["2026-11-21T10:00:00", "2026-11-21", "tomorrow", "2026-02-30T10:00:00Z", "9" * 5000])
@@ -103,9 +103,9 @@ def test_every_field_that_is_called_a_time_is_checked() -> None:
     ],
 )
 def test_a_tenants_time_without_a_zone_makes_its_status_unreadable(part: dict[str, Any], time: str) -> None:
-    data = text_of(TenantStatus("solo-ada", "eu-1", **part)).replace(b": T\n", f': "{time}"\n'.encode())
-    with pytest.raises(Implausible, match="isn't RFC 3339 with a time zone"):
-        read_tenant(data)
+    data = dump_status(TenantStatus("solo-ada", "eu-1", **part)).replace(b": T\n", f': "{time}"\n'.encode())
+    with pytest.raises(ImplausibleStatus, match="isn't RFC 3339 with a time zone"):
+        parse_tenant_status(data)
 
 
 @pytest.mark.parametrize(
@@ -118,15 +118,15 @@ def test_a_tenants_time_without_a_zone_makes_its_status_unreadable(part: dict[st
 )
 def test_a_clusters_time_without_a_zone_makes_its_status_unreadable(status: ClusterStatus) -> None:
     words = "it gives a time as '2026-11-21T10:00:00', which isn't RFC 3339 with a time zone"
-    with pytest.raises(Implausible, match=words):
-        read_cluster(text_of(status))
+    with pytest.raises(ImplausibleStatus, match=words):
+        parse_cluster_status(dump_status(status))
 
 
 @pytest.mark.parametrize(
     "time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", "2026-11-21T10:00:00.5+01:00"]
 )
 def test_seconds_lie_between_any_two_times(time: str) -> None:
-    assert read_cluster(text_of(ClusterStatus("eu-1", time))).observed_at == time
+    assert parse_cluster_status(dump_status(ClusterStatus("eu-1", time))).observed_at == time
     assert seconds_between(time, time) == 0
     assert abs(seconds_between(time, "2026-11-21T10:00:00Z")) < 10**12
 
@@ -140,12 +140,12 @@ def test_seconds_lie_between_any_two_times(time: str) -> None:
         b"apiVersion: allotment.dev/v1alpha1\nkind: TenantStatus\n",
         b"apiVersion: allotment.dev/v1alpha1\nkind: TenantStatus\nmetadata:\n  name: x\nstatus:\n  cluster: 5\n",
         b"apiVersion: allotment.dev/v1alpha1\nkind: ClusterStatus\nmetadata:\n  name: x\nstatus:\n  cluster: a\n",
-        text_of(TenantStatus("x", "a", storages=2 * (Storage("models", "b", "Ready", ""),))),
+        dump_status(TenantStatus("x", "a", storages=2 * (Storage("models", "b", "Ready", ""),))),
     ],
 )
 def test_what_is_no_status_is_refused(data: bytes) -> None:
     with pytest.raises(Malformed):
-        read_tenant(data)
+        parse_tenant_status(data)
 
 
 def test_a_tenant_whose_instances_stay_on_drained_nodes_is_said_to_be_protected() -> None:
@@ -153,8 +153,8 @@ def test_a_tenant_whose_instances_stay_on_drained_nodes_is_said_to_be_protected(
         return {"kind": "PodDisruptionBudget", "metadata": live.metadata(name, f"b-{name}", {}, **more)}
 
     def disruption(*objects: dict[str, Any]) -> str:
-        return tenant_status(
-            live.TENANT, "eu-1", Live.of(live.seen(*objects)), previous=None, now=live.AT.format(9)
+        return derive_tenant_status(
+            live.TENANT, "eu-1", TenantObjects.from_objects(live.seen(*objects)), previous=None, now=live.AT.format(9)
         ).disruption
 
     assert disruption(budget()) == "Protected"

@@ -8,16 +8,16 @@ import pytest
 from tests import live
 
 from allotment.observed.objects import Deployment, Pod
-from allotment.observed.stocks import stocks
+from allotment.observed.stocks import derive_stocks
 
 SPEC = "l4-quarter"
 
 
 def placeholder(name: str, count: int, owner: str = "") -> dict[str, Any]:
-    one = live.deployment(name, units=str(count), reserved_for=owner)
-    one["metadata"]["namespace"] = "allotment-stock"
-    one["metadata"]["labels"] = {"allotment.dev/stock": name, "allotment.dev/gpu-spec": SPEC}
-    return one
+    deployment = live.deployment(name, units=str(count), reserved_for=owner)
+    deployment["metadata"]["namespace"] = "allotment-stock"
+    deployment["metadata"]["labels"] = {"allotment.dev/stock": name, "allotment.dev/gpu-spec": SPEC}
+    return deployment
 
 
 def pods(name: str, ready: int, pending: int) -> list[dict[str, Any]]:
@@ -29,19 +29,19 @@ def pods(name: str, ready: int, pending: int) -> list[dict[str, Any]]:
         )
         for number in range(ready + pending)
     ]
-    for one in made:
-        one["metadata"]["namespace"] = "allotment-stock"
-        one["metadata"]["labels"] = {"allotment.dev/stock": name}
+    for pod in made:
+        pod["metadata"]["namespace"] = "allotment-stock"
+        pod["metadata"]["labels"] = {"allotment.dev/stock": name}
     return made
 
 
 def test_the_pool_whose_nodes_come_is_that_of_its_placeholders() -> None:
-    one = placeholder("h100", 4)
+    deployment = placeholder("h100", 4)
     terms = [{"matchExpressions": [{"key": "allotment.dev/node-pool", "operator": "In", "values": ["h100"]}]}]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
-    one["spec"]["template"]["spec"]["affinity"] = affinity
-    deployments = [each for each in live.seen(one, placeholder("static", 1)) if isinstance(each, Deployment)]
-    assert [each.node_pool for each in stocks(deployments, [], {})] == ["h100", ""]
+    deployment["spec"]["template"]["spec"]["affinity"] = affinity
+    deployments = [each for each in live.seen(deployment, placeholder("static", 1)) if isinstance(each, Deployment)]
+    assert [each.node_pool for each in derive_stocks(deployments, [], {})] == ["h100", ""]
 
 
 def test_held_free_and_ready() -> None:
@@ -52,9 +52,15 @@ def test_held_free_and_ready() -> None:
         *pods("a-shared", 1, 1),
         *pods("kite", 1, 0),
     )
-    deployments = [one for one in seen if isinstance(one, Deployment)]
-    found = stocks(deployments, [one for one in seen if isinstance(one, Pod)], {(SPEC, "kite"): 5, (SPEC, "ada"): 3})
-    assert [(one.name, one.count, one.held, one.free, one.ready, one.tenant) for one in found] == [
+    deployments = [live_object for live_object in seen if isinstance(live_object, Deployment)]
+    observed_stocks = derive_stocks(
+        deployments,
+        [live_object for live_object in seen if isinstance(live_object, Pod)],
+        {(SPEC, "kite"): 5, (SPEC, "ada"): 3},
+    )
+    assert [
+        (stock.name, stock.count, stock.held, stock.free, stock.ready, stock.tenant) for stock in observed_stocks
+    ] == [
         ("a-shared", 4, 4, 0, 1, ""),
         ("b-shared", 4, 1, 3, 0, ""),
         ("kite", 3, 3, 0, 1, "kite"),
@@ -69,6 +75,6 @@ def test_a_unit_whose_device_is_unhealthy_is_not_ready(health: str, ready: int) 
     status = first["status"]["containerStatuses"][0]
     status["allocatedResourcesStatus"] = [{"name": "nvidia.com/gpu", "resources": [device]}]
     seen = live.seen(placeholder("a-shared", 2), first, second)
-    deployments = [one for one in seen if isinstance(one, Deployment)]
-    (found,) = stocks(deployments, [one for one in seen if isinstance(one, Pod)], {})
-    assert found.ready == ready
+    deployments = [live_object for live_object in seen if isinstance(live_object, Deployment)]
+    (stock,) = derive_stocks(deployments, [live_object for live_object in seen if isinstance(live_object, Pod)], {})
+    assert stock.ready == ready

@@ -8,7 +8,7 @@ import pytest
 from tests import live
 from tests.observed.test_instances import look
 
-from allotment.observed.rollout import Merged, MergedBlobs, stage
+from allotment.observed.rollout import BlobVersions, ResourceRef, derive_stage
 from allotment.observed.status import Storage
 
 AGAIN = "; `allot recover` tries again"
@@ -60,8 +60,8 @@ def the(*objects: dict[str, Any]) -> Storage:
     ],
 )
 def test_state_and_words(objects: tuple[dict[str, Any], ...], state: str, words: str) -> None:
-    found = the(*objects)
-    assert (found.state, found.message) == (state, words)
+    storage_status = the(*objects)
+    assert (storage_status.state, storage_status.message) == (state, words)
 
 
 def ended(name: str, code: int, reason: str = "Error") -> dict[str, Any]:
@@ -91,9 +91,12 @@ def ended(name: str, code: int, reason: str = "Error") -> dict[str, Any]:
 )
 def test_why_an_attempt_failed(container: dict[str, Any], reason: str, words: str) -> None:
     failed = live.job(condition="Failed", reason="BackoffLimitExceeded")
-    found = the(live.claim(), failed, live.job_pod(container=container))
-    assert found.prepare is not None
-    assert (found.prepare.reason, found.message) == (reason, f"preparation failed in attempt 1: {words}{AGAIN}")
+    storage_status = the(live.claim(), failed, live.job_pod(container=container))
+    assert storage_status.prepare is not None
+    assert (storage_status.prepare.reason, storage_status.message) == (
+        reason,
+        f"preparation failed in attempt 1: {words}{AGAIN}",
+    )
 
 
 @pytest.mark.parametrize("container", ["check", "hold", "seal", "copy", "fetch"])
@@ -101,10 +104,14 @@ def test_an_attempt_that_came_back_after_another_says_what_to_do(container: str)
     failed = live.job(condition="Failed", reason="BackoffLimitExceeded")
     pod = live.job_pod(container=live.waiting("PodInitializing"))
     pod["status"]["initContainerStatuses"] = [ended(container, 79)]
-    found = the(live.claim(), failed, pod)
-    assert found.prepare is not None
-    assert (found.state, found.prepare.reason, found.prepare.exit_code) == ("Failed", "Superseded", 79)
-    assert found.message == (
+    storage_status = the(live.claim(), failed, pod)
+    assert storage_status.prepare is not None
+    assert (storage_status.state, storage_status.prepare.reason, storage_status.prepare.exit_code) == (
+        "Failed",
+        "Superseded",
+        79,
+    )
+    assert storage_status.message == (
         "preparation failed in attempt 1: another has begun on the volume since, and this one left it as it is;"
         " raise spec.prepare.attempt to overwrite it"
     )
@@ -113,8 +120,10 @@ def test_an_attempt_that_came_back_after_another_says_what_to_do(container: str)
 def test_what_to_do_about_it_stands_beside_its_rollout() -> None:
     failed = live.job(condition="Failed", reason="BackoffLimitExceeded")
     seen = look(live.claim(), failed, live.job_pod(container=ended("check", 79)))
-    found = stage(Merged("storage", live.TENANT, "models", seen.cluster, "s1"), MergedBlobs("s1", "s1"), [seen])
-    assert (found.progress, found.way_out) == (
+    rollout_stage = derive_stage(
+        ResourceRef("storage", live.TENANT, "models", seen.cluster, "s1"), BlobVersions("s1", "s1"), [seen]
+    )
+    assert (rollout_stage.progress, rollout_stage.remedy) == (
         "failed",
         "raise spec.prepare.attempt if what another preparation brought is to be overwritten",
     )
@@ -138,12 +147,16 @@ def by_policy(message: str = CHECKED, reason: str = "PodFailurePolicy") -> dict[
     ids=["its pod is gone", "its pod", "a pod before that"],
 )
 def test_a_job_whose_check_found_the_volume_complete_has_succeeded(pods: tuple[dict[str, Any], ...]) -> None:
-    found = the(live.claim(prepares="models--prepare-abc-1"), by_policy(), *pods)
-    assert (found.state, found.message) == ("Ready", "")
-    assert found.prepare is not None
-    assert (found.prepare.state, found.prepare.reason, found.prepare.exit_code) == ("Succeeded", "AlreadyPrepared", 78)
-    assert found.prepare.completion_time == live.AT.format(9)
-    prepared = {one.type: one for one in found.conditions}["Prepared"]
+    storage_status = the(live.claim(prepares="models--prepare-abc-1"), by_policy(), *pods)
+    assert (storage_status.state, storage_status.message) == ("Ready", "")
+    assert storage_status.prepare is not None
+    assert (storage_status.prepare.state, storage_status.prepare.reason, storage_status.prepare.exit_code) == (
+        "Succeeded",
+        "AlreadyPrepared",
+        78,
+    )
+    assert storage_status.prepare.completion_time == live.AT.format(9)
+    prepared = {condition.type: condition for condition in storage_status.conditions}["Prepared"]
     assert (prepared.status, prepared.reason) == ("True", "AlreadyPrepared")
     assert prepared.last_transition_time == live.AT.format(9)
 
@@ -168,14 +181,14 @@ def test_a_job_whose_check_found_the_volume_complete_has_succeeded(pods: tuple[d
     ],
 )
 def test_nothing_that_resembles_it_counts(job: dict[str, Any]) -> None:
-    found = the(live.claim(), job, live.job_pod(container=ended("prepare", 78)))
-    assert found.prepare is not None
-    assert (found.state, found.prepare.state) == ("Failed", "Failed")
+    storage_status = the(live.claim(), job, live.job_pod(container=ended("prepare", 78)))
+    assert storage_status.prepare is not None
+    assert (storage_status.state, storage_status.prepare.state) == ("Failed", "Failed")
 
 
 def test_a_check_of_a_volume_that_is_gone_says_nothing_of_this_one() -> None:
-    found = the(live.claim(created=5), by_policy())
-    assert (found.state, found.reason) == ("Failed", "OfAnotherVolume")
+    storage_status = the(live.claim(created=5), by_policy())
+    assert (storage_status.state, storage_status.reason) == ("Failed", "OfAnotherVolume")
 
 
 def test_of_an_images_pod_the_container_that_is_at_it_tells_how_it_is() -> None:
@@ -186,9 +199,9 @@ def test_of_an_images_pod_the_container_that_is_at_it_tells_how_it_is() -> None:
         pod = live.job_pod(container=seal)
         pod["status"]["initContainerStatuses"] = list(init)
         job = live.job(condition="Failed", reason="BackoffLimitExceeded") if failed else live.job()
-        found = the(live.claim(), job, pod).prepare
-        assert found is not None
-        return found.state, found.reason, found.exit_code
+        preparation = the(live.claim(), job, pod).prepare
+        assert preparation is not None
+        return preparation.state, preparation.reason, preparation.exit_code
 
     pulled = {"name": "prepare", **live.waiting("ImagePullBackOff")}
     checked = ended("check", 0, "Completed")
@@ -208,15 +221,23 @@ WAITS = live.application("storage", resources=(("ConfigMap", "twin--waits-for--m
 
 
 def test_a_volume_that_is_made_from_another_waits_for_it() -> None:
-    found = look(live.claim(), WAITS).storages
-    assert [(one.name, one.state) for one in found] == [("models", "Ready"), ("twin", "Pending")]
-    assert (found[1].reason, found[1].message) == ("SourceUnprepared", "waits for storage models to be prepared")
+    storage_statuses = look(live.claim(), WAITS).storages
+    assert [(storage_status.name, storage_status.state) for storage_status in storage_statuses] == [
+        ("models", "Ready"),
+        ("twin", "Pending"),
+    ]
+    assert (storage_statuses[1].reason, storage_statuses[1].message) == (
+        "SourceUnprepared",
+        "waits for storage models to be prepared",
+    )
 
 
 def test_a_copy_that_waits_has_its_volume_already() -> None:
-    found = {one.name: one for one in look(live.claim("twin", prepares="twin--prepare-abc-1"), WAITS).storages}["twin"]
-    assert (found.state, found.reason, found.claim) == ("Pending", "SourceUnprepared", "c1")
-    assert {one.type: one.status for one in found.conditions}["Prepared"] == "False"
+    storage_status = {
+        storage.name: storage for storage in look(live.claim("twin", prepares="twin--prepare-abc-1"), WAITS).storages
+    }["twin"]
+    assert (storage_status.state, storage_status.reason, storage_status.claim) == ("Pending", "SourceUnprepared", "c1")
+    assert {condition.type: condition.status for condition in storage_status.conditions}["Prepared"] == "False"
 
 
 @pytest.mark.parametrize(
@@ -230,32 +251,56 @@ def test_a_copy_that_waits_has_its_volume_already() -> None:
     ids=str,
 )
 def test_a_snapshot(status: dict[str, Any], state: str, reason: str) -> None:
-    (found,) = look(live.snapshot(**status)).snapshots
-    assert (found.name, found.storage, found.state, found.reason) == ("keep", "models", state, reason)
-    assert (found.restore_size, found.creation_time) == (status.get("restoreSize", ""), status.get("creationTime", ""))
+    (snapshot_status,) = look(live.snapshot(**status)).snapshots
+    assert (snapshot_status.name, snapshot_status.storage, snapshot_status.state, snapshot_status.reason) == (
+        "keep",
+        "models",
+        state,
+        reason,
+    )
+    assert (snapshot_status.restore_size, snapshot_status.creation_time) == (
+        status.get("restoreSize", ""),
+        status.get("creationTime", ""),
+    )
 
 
 def test_a_snapshot_that_waits_for_its_storage() -> None:
     waits = live.application("storage", resources=(("ConfigMap", "keep--snapshot--waits-for--models", "Synced"),))
-    found = look(live.claim(), waits)
-    assert [one.name for one in found.storages] == ["models"]
-    assert [(one.name, one.state, one.reason) for one in found.snapshots] == [("keep", "Pending", "SourceUnprepared")]
+    status = look(live.claim(), waits)
+    assert [storage_status.name for storage_status in status.storages] == ["models"]
+    assert [
+        (snapshot_status.name, snapshot_status.state, snapshot_status.reason) for snapshot_status in status.snapshots
+    ] == [("keep", "Pending", "SourceUnprepared")]
 
 
 @pytest.mark.parametrize(
     ("phase", "state"), [("", "Pending"), ("Pending", "Pending"), ("Bound", "Ready"), ("Failed", "Failed")]
 )
 def test_a_bucket(phase: str, state: str) -> None:
-    found = the(live.bucket(phase=phase))
-    assert (found.name, found.state, found.size, found.claim) == ("data", state, "1Ti", "o-data")
+    storage_status = the(live.bucket(phase=phase))
+    assert (storage_status.name, storage_status.state, storage_status.size, storage_status.claim) == (
+        "data",
+        state,
+        "1Ti",
+        "o-data",
+    )
 
 
 def test_an_attempt_is_told_with_its_end() -> None:
     crashed = live.job_pod(container=live.waiting("x", ended={"exitCode": 3}))
-    found = the(live.claim(), live.job(condition="Failed", reason="BackoffLimitExceeded"), crashed).prepare
-    assert found is not None
-    assert (found.uid, found.attempt, found.input_hash, found.state) == ("j-models-1", 1, "abc", "Failed")
-    assert (found.exit_code, found.start_time, found.completion_time) == (3, live.AT.format(2), live.AT.format(9))
+    preparation = the(live.claim(), live.job(condition="Failed", reason="BackoffLimitExceeded"), crashed).prepare
+    assert preparation is not None
+    assert (preparation.uid, preparation.attempt, preparation.input_hash, preparation.state) == (
+        "j-models-1",
+        1,
+        "abc",
+        "Failed",
+    )
+    assert (preparation.exit_code, preparation.start_time, preparation.completion_time) == (
+        3,
+        live.AT.format(2),
+        live.AT.format(9),
+    )
     fine = the(live.claim(), live.job(condition="Complete")).prepare
     assert fine is not None
     assert (fine.state, fine.exit_code) == ("Succeeded", 0)
@@ -264,9 +309,12 @@ def test_an_attempt_is_told_with_its_end() -> None:
 def test_conditions_and_the_url_of_its_files() -> None:
     files = live.deployment("models--files", status={"readyReplicas": 1})
     files["metadata"]["labels"] = {"allotment.dev/tenant": live.TENANT, "allotment.dev/storage": "models"}
-    found = the(live.claim(capacity="10Gi"), files, live.route("models--files", label="storage"))
-    assert found.url == "https://models--files.example/"
-    assert [(one.type, one.status, one.reason, one.message) for one in found.conditions] == [
+    storage_status = the(live.claim(capacity="10Gi"), files, live.route("models--files", label="storage"))
+    assert storage_status.url == "https://models--files.example/"
+    assert [
+        (condition.type, condition.status, condition.reason, condition.message)
+        for condition in storage_status.conditions
+    ] == [
         ("Synced", "Unknown", "NotObserved", "Argo CD says nothing of it"),
         ("Bound", "True", "VolumeBound", ""),
         ("Prepared", "True", "NothingToPrepare", ""),
@@ -278,7 +326,9 @@ def test_conditions_and_the_url_of_its_files() -> None:
 def test_a_volume_made_anew_is_another_one() -> None:
     first = look(live.claim(), live.job(condition="Complete"))
     again = look(live.claim(uid="c2", created=20), before=first)
-    assert [(one.name, one.source, one.target, one.reason) for one in again.transitions] == [
+    assert [
+        (transition.name, transition.source, transition.target, transition.reason) for transition in again.transitions
+    ] == [
         ("models", "Ready", "", "VolumeLost"),
         ("models", "", "Ready", "VolumeBound"),
     ]
@@ -293,12 +343,15 @@ def test_a_job_that_somebody_deleted_runs_again_and_its_storage_stays_available(
     before = done.storages[0]
     again = live.job(created=5)
     again["metadata"]["uid"] = "j-again"
-    found = look(live.claim(), again, *pods, before=done).storages[0]
-    assert (found.state, found.since) == (before.state, before.since)
-    assert found.message == "the Job of attempt 1 was deleted and runs again: it writes nothing on a complete volume"
-    assert found.prepare == before.prepare
-    assert [one for one in found.conditions if one.type == "Prepared"] == [
-        one for one in before.conditions if one.type == "Prepared"
+    storage_status = look(live.claim(), again, *pods, before=done).storages[0]
+    assert (storage_status.state, storage_status.since) == (before.state, before.since)
+    assert (
+        storage_status.message
+        == "the Job of attempt 1 was deleted and runs again: it writes nothing on a complete volume"
+    )
+    assert storage_status.prepare == before.prepare
+    assert [condition for condition in storage_status.conditions if condition.type == "Prepared"] == [
+        condition for condition in before.conditions if condition.type == "Prepared"
     ]
 
 
@@ -306,9 +359,16 @@ def test_a_job_that_somebody_deleted_and_that_is_not_back_yet_changes_nothing() 
     job = live.job(condition="Complete")
     name = job["metadata"]["name"]
     done = look(live.claim(prepares=name), job)
-    found = look(live.claim(prepares=name), before=done).storages[0]
-    assert (found.state, found.since, found.prepare) == ("Ready", done.storages[0].since, done.storages[0].prepare)
-    assert found.message == "the Job of attempt 1 was deleted and runs again: it writes nothing on a complete volume"
+    storage_status = look(live.claim(prepares=name), before=done).storages[0]
+    assert (storage_status.state, storage_status.since, storage_status.prepare) == (
+        "Ready",
+        done.storages[0].since,
+        done.storages[0].prepare,
+    )
+    assert (
+        storage_status.message
+        == "the Job of attempt 1 was deleted and runs again: it writes nothing on a complete volume"
+    )
     another = look(live.claim(prepares=name + "0"), before=done).storages[0]
     assert (another.state, another.prepare) == ("Preparing", None), "another preparation has not begun yet"
 

@@ -47,8 +47,8 @@ def test_a_host_that_is_not_of_the_internet(host: str) -> None:
 
 
 def test_one_private_address_of_several_speaks_against_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 443)) for one in ("1.1.1.1", "10.1.2.3")]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    address_infos = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 443)) for address in ("1.1.1.1", "10.1.2.3")]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: address_infos)
     with pytest.raises(ending.Failed, match=r"models\.example is 10\.1\.2\.3"):
         addresses.resolved("models.example", 443)
 

@@ -72,7 +72,7 @@ def test_links_that_lie_on_the_volume_are_replaced_and_not_followed(
     with serving(SERVED) as served:
         copy(web(), served.url, str(root))
     assert files(root) == WANTED
-    assert [one.name for one in other.iterdir()] == ["kept"]
+    assert [entry.name for entry in other.iterdir()] == ["kept"]
     assert (other / "kept").read_text() == "kept"
     assert not [path for path in root.rglob("*") if path.is_symlink()]
 

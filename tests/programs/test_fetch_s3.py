@@ -33,13 +33,13 @@ def page(objects: dict[str, bytes], more: str = "", tag: str = "1") -> bytes:
 
 def bucket(*pages: dict[str, bytes], tag: str = "1") -> dict[str, bytes]:
     """Return what a server of a bucket has, by path: its pages and its objects."""
-    found: dict[str, bytes] = {}
+    responses: dict[str, bytes] = {}
     for number, objects in enumerate(pages):
         token = f"continuation-token=t/{number}&" if number else ""
         more = f"t/{number + 1}" if number + 1 < len(pages) else ""
-        found[f"/data?{token}list-type=2&prefix=models/"] = page(objects, more, tag)
-        found |= {f"/data/{key}": data for key, data in objects.items()}
-    return found
+        responses[f"/data?{token}list-type=2&prefix=models/"] = page(objects, more, tag)
+        responses |= {f"/data/{key}": data for key, data in objects.items()}
+    return responses
 
 
 def fetched(served: Server, root: Path) -> None:

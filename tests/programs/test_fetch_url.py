@@ -49,7 +49,7 @@ def test_it_comes_whole(root: Path, script: tuple[server.Answer, ...], asked: li
         fetch(web(), f"{served.url}/m.bin", SHA, "models/m.bin", str(root))
     assert files(root) == {"models/m.bin": BODY}
     assert [wanted for _, wanted in served.asked] == asked
-    assert not [one for one in os.listdir(root / volume.OWN) if one.startswith("part-")]
+    assert not [name for name in os.listdir(root / volume.OWN) if name.startswith("part-")]
 
 
 def test_redirects_are_followed(root: Path) -> None:

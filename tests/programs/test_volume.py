@@ -67,9 +67,9 @@ def refused(root: Path, job: str) -> int:
     before = remembered(root), files(root)
     with pytest.raises(ending.Failed) as failure:
         volume.fill(str(root), job, lambda: pytest.fail("it was filled again"))
-    with pytest.raises(ending.Failed) as found:
+    with pytest.raises(ending.Failed) as check_failure:
         check(str(root), job)
-    assert found.value.status == failure.value.status
+    assert check_failure.value.status == failure.value.status
     assert (remembered(root), files(root)) == before
     return failure.value.status
 
@@ -89,7 +89,7 @@ def test_what_only_an_attempt_needs_goes_with_its_end(tmp_path: Path) -> None:
             (own / name).write_bytes(b"x")
 
     volume.fill(str(tmp_path), JOB, work)
-    assert sorted(one.name for one in own.iterdir()) == ["begun", "lock", "prepared"]
+    assert sorted(path.name for path in own.iterdir()) == ["begun", "lock", "prepared"]
 
 
 def test_another_attempt_fills_it_again_and_what_failed_is_not_complete(tmp_path: Path) -> None:
@@ -345,8 +345,8 @@ def test_what_an_image_does_to_our_folder_does_not_keep_it_from_its_end(tmp_path
         assert status_of("seal", root, job=NEXT) == 0
     assert volume.is_complete(str(root), NEXT)
     with holding(root, ready, THIRD):
-        for one in (root / ".allotment").iterdir():
-            one.unlink()
+        for path in (root / ".allotment").iterdir():
+            path.unlink()
         (root / ".allotment").rmdir()
         assert status_of("seal", root, job=THIRD) == 0
     assert remembered(root) == {"begun": [THIRD], "prepared": {"job": THIRD}}

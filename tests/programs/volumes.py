@@ -53,19 +53,19 @@ def many(root: Path) -> None:
 
 def content(root: Path) -> dict[str, tuple[object, ...]]:
     """Return what is on a volume, less what is ours: kind, mode, time and bytes by path."""
-    found: dict[str, tuple[object, ...]] = {}
+    entries: dict[str, tuple[object, ...]] = {}
     for path in sorted(root.rglob("*")):
         inner = path.relative_to(root)
         if inner.parts[0] == ".allotment":
             continue
         seen = path.lstat()
         if stat.S_ISLNK(seen.st_mode):
-            found[str(inner)] = ("link", os.readlink(path))
+            entries[str(inner)] = ("link", os.readlink(path))
         elif stat.S_ISDIR(seen.st_mode):
-            found[str(inner)] = ("folder", stat.S_IMODE(seen.st_mode), seen.st_mtime_ns)
+            entries[str(inner)] = ("folder", stat.S_IMODE(seen.st_mode), seen.st_mtime_ns)
         else:
-            found[str(inner)] = ("file", stat.S_IMODE(seen.st_mode), seen.st_mtime_ns, path.read_bytes())
-    return found
+            entries[str(inner)] = ("file", stat.S_IMODE(seen.st_mode), seen.st_mtime_ns, path.read_bytes())
+    return entries
 
 
 def files(root: Path) -> dict[str, bytes]:
@@ -88,16 +88,16 @@ def filled_by(root: Path, job: str, content: str = "") -> None:
 
 def remembered(root: Path) -> dict[str, Any]:
     """Return what a volume remembers: the Jobs that began on it, and the one that completed it. Bytes where it is no JSON."""
-    found: dict[str, Any] = {}
+    records: dict[str, Any] = {}
     for name in ("begun", "prepared"):
         path = root / volume.OWN / name
         if path.is_file():
             data = path.read_bytes()
             try:
-                found[name] = json.loads(data)
+                records[name] = json.loads(data)
             except (ValueError, RecursionError):
-                found[name] = data
-    return found
+                records[name] = data
+    return records
 
 
 def killed_at(step: int, work: Callable[[], None]) -> bool:

@@ -18,4 +18,4 @@ def prose(text: str) -> str:
 
 def paragraphs(text: str) -> str:
     """Return a docstring's paragraphs as Markdown."""
-    return "\n\n".join(prose(one) for one in text.strip().split("\n\n") if one.strip())
+    return "\n\n".join(prose(paragraph) for paragraph in text.strip().split("\n\n") if paragraph.strip())

@@ -18,8 +18,14 @@ def generated() -> dict[str, str]:
 def stale(folder: Path) -> list[str]:
     """Return the pages of a folder that are missing, different, or of nothing any more, sorted."""
     wanted = {path: text.encode() for path, text in generated().items()}
-    there = {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
-    return sorted(path for path in wanted.keys() | there.keys() if wanted.get(path) != there.get(path))
+    existing_pages = {
+        str(page_file.relative_to(folder)): page_file.read_bytes()
+        for page_file in folder.rglob("*")
+        if page_file.is_file()
+    }
+    return sorted(
+        path for path in wanted.keys() | existing_pages.keys() if wanted.get(path) != existing_pages.get(path)
+    )
 
 
 def write(folder: Path) -> None:
@@ -35,12 +41,12 @@ def write(folder: Path) -> None:
 
 def main(arguments: list[str]) -> int:
     """Write, or with --check say what is stale and return 1."""
-    found = stale(REFERENCE)
+    stale_pages = stale(REFERENCE)
     if arguments != ["--check"]:
         write(REFERENCE)
-    for path in found:
+    for path in stale_pages:
         print(f"docs/reference/{path}: {'stale: run `make golden`' if arguments == ['--check'] else 'written'}")
-    return 1 if found and arguments == ["--check"] else 0
+    return 1 if stale_pages and arguments == ["--check"] else 0
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import click
 
 from allotment.cli.main import COMMANDS, allot
 from allotment.cli.options import shared_options
-from allotment.reports.markdown import code, fenced, table
+from allotment.reports.markdown import code_block, code_span, markdown_table
 from tests.reference import paragraphs, prose
 
 HEAD = """# Commands
@@ -63,12 +63,16 @@ def _command(command: click.Command, context: click.Context, depth: int) -> Iter
     about, _, examples = inspect.cleandoc(command.help or "").partition("\b\nExamples:\n")
     pieces = command.collect_usage_pieces(context)
     yield from (f"{'#' * depth} {context.command_path}", "", paragraphs(about), "")
-    yield from (fenced([" ".join([context.command_path, *pieces])], "text"), "")
-    known = {option for one in shared_options() for option in one.opts}
-    if options := [one for one in command.params if isinstance(one, click.Option) and not known & set(one.opts)]:
+    yield from (code_block([" ".join([context.command_path, *pieces])], "text"), "")
+    known = {option for shared_option in shared_options() for option in shared_option.opts}
+    if options := [
+        parameter
+        for parameter in command.params
+        if isinstance(parameter, click.Option) and not known & set(parameter.opts)
+    ]:
         yield from (*_options(options, context), "")
     if examples:
-        yield from (fenced(_examples(examples), "bash"), "")
+        yield from (code_block(_examples(examples), "bash"), "")
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             below = command.get_command(context, name)
@@ -84,15 +88,17 @@ def _examples(text: str) -> list[str]:
 
 
 def _options(options: list[click.Option], context: click.Context) -> list[str]:
-    found = [(one, one.get_help_record(context)) for one in options]
+    help_records = [(option, option.get_help_record(context)) for option in options]
     rows = [
-        (code(record[0]), prose(record[1]) + _variable(one, record[1])) for one, record in found if record is not None
+        (code_span(record[0]), prose(record[1]) + _variable(option, record[1]))
+        for option, record in help_records
+        if record is not None
     ]
-    return table(("Option", "What it does"), rows)
+    return markdown_table(("Option", "What it does"), rows)
 
 
 def _variable(option: click.Option, said: str) -> str:
     """Return which variable says it too, where its own words don't."""
     if not isinstance(option.envvar, str) or option.envvar in said:
         return ""
-    return f" {code(f'${option.envvar}')} says it too."
+    return f" {code_span(f'${option.envvar}')} says it too."

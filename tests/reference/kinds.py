@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from allotment.cli.main import allot
 from allotment.declared.kinds import KINDS, Kind
-from allotment.reports.manual import first_line, page
-from allotment.reports.markdown import code, fenced, table
+from allotment.reports.manual_pages import first_line, manual_page
+from allotment.reports.markdown import code_block, code_span, markdown_table
 from allotment.reports.outputs.explain import ExplainOutput, FieldOutput
 from tests.reference import paragraphs, prose
 
@@ -28,27 +28,30 @@ def _index() -> str:
     lines = ["# Kinds", "", "What a repository declares, a file each. `allot explain KIND` shows the same pages.", ""]
     for scope, words in WHOSE.items():
         rows = [
-            (f"[{kind.name}]({kind.name}.md)", code(kind.path), prose(first_line(kind.model)))
+            (f"[{kind.name}]({kind.name}.md)", code_span(kind.path), prose(first_line(kind.model)))
             for kind in KINDS.values()
             if kind.scope == scope
         ]
-        lines += [f"## {words}", "", *table(("Kind", "File", "What it declares"), rows), ""]
+        lines += [f"## {words}", "", *markdown_table(("Kind", "File", "What it declares"), rows), ""]
     return "\n".join(lines)
 
 
 def _page(kind: Kind) -> str:
-    whole = page(kind.name)
-    lines = [f"# {kind.name}", "", paragraphs(whole.description), "", f"File: {code(kind.path)}", ""]
+    whole = manual_page(kind.name)
+    lines = [f"# {kind.name}", "", paragraphs(whole.description), "", f"File: {code_span(kind.path)}", ""]
     sections = list(_sections(whole))
-    below = {one.subject for one in sections}
-    for one in sections:
-        if one.itself is not None:
-            lines += [f"## {one.subject.removeprefix(f'{kind.name}.')}", "", paragraphs(one.description), ""]
+    below = {section.subject for section in sections}
+    for section in sections:
+        if section.itself is not None:
+            lines += [f"## {section.subject.removeprefix(f'{kind.name}.')}", "", paragraphs(section.description), ""]
         lines += [
-            *table(("Field", "Type", "If absent", "What it says"), (_row(one, field, below) for field in one.fields)),
+            *markdown_table(
+                ("Field", "Type", "If absent", "What it says"),
+                (_row(section, field, below) for field in section.fields),
+            ),
             "",
         ]
-    lines += ["## Example", "", fenced(_example(kind).splitlines(), "yaml"), ""]
+    lines += ["## Example", "", code_block(_example(kind).splitlines(), "yaml"), ""]
     return "\n".join(lines)
 
 
@@ -56,7 +59,7 @@ def _sections(whole: ExplainOutput) -> Iterator[ExplainOutput]:
     """Yield a page, then those of its fields that have fields of their own, each before what lies below it."""
     yield whole
     for field in whole.fields:
-        below = page(f"{whole.subject}.{field.name}")
+        below = manual_page(f"{whole.subject}.{field.name}")
         if below.fields:
             yield from _sections(below)
 
@@ -64,13 +67,15 @@ def _sections(whole: ExplainOutput) -> Iterator[ExplainOutput]:
 def _row(of: ExplainOutput, field: FieldOutput, below: Collection[str]) -> tuple[str, str, str, str]:
     """Return a field's row. The type of one that has fields of its own leads to their section."""
     subject = f"{of.subject}.{field.name}"
-    absent = "**required**" if field.required else code(field.default)
+    absent = "**required**" if field.required else code_span(field.default)
     said = " ".join(
-        one for one in (prose(field.description), f"({prose(field.limits)})" if field.limits else "") if one
+        sentence
+        for sentence in (prose(field.description), f"({prose(field.limits)})" if field.limits else "")
+        if sentence
     )
     section = subject.split(".", maxsplit=1)[1].replace(".", "").lower()
-    shown = f"[{code(field.type)}](#{section})" if subject in below else code(field.type)
-    return code(field.name), shown, absent, said
+    shown = f"[{code_span(field.type)}](#{section})" if subject in below else code_span(field.type)
+    return code_span(field.name), shown, absent, said
 
 
 def _example(kind: Kind) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from allotment.reports.markdown import code, table
+from allotment.reports.markdown import code_span, markdown_table
 from allotment.reports.outputs import OUTPUTS, output_schema
 from tests.reference import paragraphs
 
@@ -33,8 +33,8 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 def _part(command: str, part: dict[str, Any]) -> list[str]:
-    rows = [(code(name), type_of(command, node)) for name, node in part.get("properties", {}).items()]
-    return [paragraphs(part.get("description", "")), "", *table(("Field", "Type"), rows)]
+    rows = [(code_span(name), type_of(command, node)) for name, node in part.get("properties", {}).items()]
+    return [paragraphs(part.get("description", "")), "", *markdown_table(("Field", "Type"), rows)]
 
 
 def type_of(command: str, node: dict[str, Any]) -> str:
@@ -43,11 +43,11 @@ def type_of(command: str, node: dict[str, Any]) -> str:
         name = _name(node["$ref"])
         return f"[{name}](#{command}-{name.lower()})"
     if "enum" in node:
-        return " or ".join(code(str(one)) for one in node["enum"])
+        return " or ".join(code_span(str(value)) for value in node["enum"])
     if "const" in node:
-        return code(str(node["const"]))
+        return code_span(str(node["const"]))
     if "anyOf" in node:
-        return " or ".join(type_of(command, one) for one in node["anyOf"])
+        return " or ".join(type_of(command, alternative) for alternative in node["anyOf"])
     if node.get("type") == "array":
         return f"list of {type_of(command, node['items'])}" if node.get("items") else "list"
     if node.get("type") == "object":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allotment import rules
-from allotment.reports.rule_pages import OF_A_FILE, rule_pages
+from allotment.reports.rule_pages import FILE_RULES, rule_pages
 from tests.reference import paragraphs
 
 HEAD = """# Rules
@@ -22,12 +22,12 @@ def pages() -> Iterator[tuple[str, str]]:
     """Yield the page's path below docs/reference and its text."""
     known = rule_pages()
     change = set(rules.CHANGE_RULES) - set(rules.PLATFORM_RULES) - set(rules.TENANT_RULES) - set(rules.SHARED_RULES)
-    across = [rule for rule in known if rule not in OF_A_FILE and rule not in change]
+    across = [rule for rule in known if rule not in FILE_RULES and rule not in change]
     lines = [HEAD]
     for title, of_it in (
         ("Across files", across),
         ("About a change", sorted(change)),
-        ("Of one file", [rule for rule in known if rule in OF_A_FILE]),
+        ("Of one file", [rule for rule in known if rule in FILE_RULES]),
     ):
         lines += ["", f"## {title}"]
         for rule in of_it:

@@ -36,7 +36,7 @@ def test_what_is_stale_is_named_and_written_again(tmp_path: Path, pages: dict[st
     (tmp_path / "kinds/Stock.md").unlink()
     assert stale(tmp_path) == ["kinds/Gone.md", "kinds/Stock.md", "rules.md"]
     write(tmp_path)
-    assert {str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*.md")} == set(pages)
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.md")} == set(pages)
     assert (tmp_path / "rules.md").read_text() == pages["rules.md"]
 
 
@@ -54,8 +54,8 @@ def test_every_option_that_help_shows_is_told(name: str, pages: dict[str, str]) 
     assert command is not None
     section = pages["commands.md"].split(f"\n## allot {name}\n")[1].split("\n## ")[0]
     shared = pages["commands.md"].split("\n## allot ")[0]
-    for one in command.params:
-        record = one.get_help_record(click.Context(command)) if isinstance(one, click.Option) else None
+    for parameter in command.params:
+        record = parameter.get_help_record(click.Context(command)) if isinstance(parameter, click.Option) else None
         if record is not None:
             told = f"| `{record[0].replace('|', chr(92) + '|')}` |"
             assert told in section or told in shared

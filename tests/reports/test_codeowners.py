@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 import pytest
 from tests.declared.test_approvers import ACME, SPEC
 
-from allotment.declared.approvers import Authority
+from allotment.declared.approvers import ChangeAuthority
 from allotment.declared.people import Account
-from allotment.reports.codeowners import codeowners, owned
+from allotment.reports.codeowners import list_owned_patterns, render_codeowners
 
 PATHS = {
     "tenants/acme/instances/web.yaml": {"@Ada-K", "@bob"},
@@ -25,7 +25,7 @@ PATHS = {
 
 
 def lines(forge: str) -> list[list[str]]:
-    text = codeowners(owned(SPEC, ["acme", "newco"], {"acme": ACME}.get), forge)
+    text = render_codeowners(list_owned_patterns(SPEC, ["acme", "newco"], {"acme": ACME}.get), forge)
     return [line.split() for line in text.splitlines() if not line.startswith("#")]
 
 
@@ -43,19 +43,23 @@ def by_glob(pattern: str, path: str) -> bool:
 @pytest.mark.parametrize("forge", ["GitHub", "GitLab"])
 @pytest.mark.parametrize("path", PATHS)
 def test_the_last_line_that_matches_names_the_owners(forge: str, path: str) -> None:
-    found = [set(owners) for pattern, *owners in lines(forge) if by_glob(pattern, path)]
-    assert found[-1] == PATHS[path]
+    owner_sets = [set(owners) for pattern, *owners in lines(forge) if by_glob(pattern, path)]
+    assert owner_sets[-1] == PATHS[path]
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_exactly_one_of_giteas_lines_matches(path: str) -> None:
-    found = [set(owners) for pattern, *owners in lines("Gitea") if re.fullmatch(pattern, path)]
-    assert found == [PATHS[path]]
+    owner_sets = [set(owners) for pattern, *owners in lines("Gitea") if re.fullmatch(pattern, path)]
+    assert owner_sets == [PATHS[path]]
     assert all("\\" not in pattern for pattern, *_ in lines("Gitea")), "its reader takes that for an escape"
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_it_asks_those_whose_approval_counts(path: str) -> None:
-    holders = Authority(SPEC, {"acme": ACME}.get, {"@acme/platform": frozenset({Account("pat", 7)})}).of_path(path)
+    holders = ChangeAuthority(
+        SPEC, {"acme": ACME}.get, {"@acme/platform": frozenset({Account("pat", 7)})}
+    ).approvers_of_path(path)
     asked = {name.removeprefix("@") for name in PATHS[path]}
-    assert {one.login for one in holders.accounts} == {"pat" if name == "acme/platform" else name for name in asked}
+    assert {account.login for account in holders.accounts} == {
+        "pat" if name == "acme/platform" else name for name in asked
+    }

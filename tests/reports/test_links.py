@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from allotment.observed.rollout import Merged, Stage
+from allotment.observed.rollout import ResourceRef, RolloutStage
 from allotment.observed.status import Instance
 from allotment.reports.links import Consoles, InstanceLinks, instance_links
-from allotment.reports.rollout import Rollout, comment
+from allotment.reports.rollout import Rollout, render_comment
 
 CONSOLES = Consoles("https://argocd.example/", {"eu-1": "https://grafana.example/d/gpus"})
 RUNS = Instance("webui", "b1", "Running", "ProbesAnswered", pods=1, running_pod="webui-5d4-x")
@@ -36,8 +36,12 @@ def test_hostile_names_are_percent_encoded_and_inject_no_markdown() -> None:
     assert links.log.endswith(f"?node=apps/Deployment/t-solo-ada/{encoded}/0&tab=logs")
     assert links.terminal.endswith(f"?node=/Pod/t-solo-ada/{encoded}/0&tab=exec")
     assert links.graphs.endswith(f"&var-instance={encoded}")
-    text = comment(
-        Rollout("c" * 40, ("eu-1",), [(Merged("instance", "solo-ada", "x", "eu-1", "b1"), Stage("done", "x"), links)])
+    text = render_comment(
+        Rollout(
+            "c" * 40,
+            ("eu-1",),
+            [(ResourceRef("instance", "solo-ada", "x", "eu-1", "b1"), RolloutStage("done", "x"), links)],
+        )
     )
     assert text.splitlines()[-1].endswith(
         f" [log]({links.log}) [terminal]({links.terminal}) [graphs]({links.graphs}) |"

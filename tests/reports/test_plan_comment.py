@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from allotment.changes.declared import DeclaredChange
-from allotment.changes.files import Diff, FileCounts
-from allotment.changes.money import CostChange, CostDay, CostPart, totals
-from allotment.changes.plan import Loss, Plan, ThingChange
+from allotment.diff.change_plan import ChangePlan, Destruction, ResourceChange
+from allotment.diff.cost_diff import CostChange, CostDay, CostPart, total_costs
+from allotment.diff.declaration_diff import DeclaredChange
+from allotment.diff.file_diff import FileCounts, FileDiff
 from allotment.problems import Problem
-from allotment.reports.markdown import code, fenced
-from allotment.reports.plan.comment import MARKER, comment
-from allotment.reports.plan.text import lines
+from allotment.reports.markdown import code_block, code_span
+from allotment.reports.plan.comment import MARKER, render_comment
+from allotment.reports.plan.text import plan_lines
 
 LIMIT = 60_000
 TODAY = datetime.date(2026, 11, 21)
@@ -36,44 +36,48 @@ ATTACKS = [
 ]
 
 
-def plan(**more: object) -> Plan:
-    found: dict[str, object] = {
+def plan(**more: object) -> ChangePlan:
+    defaults: dict[str, object] = {
         "base": "b" * 40,
         "head": "a" * 40,
         "day": TODAY,
         "currency": "EUR",
     }
-    return Plan(**{**found, **more})  # type: ignore[arg-type]
+    return ChangePlan(**{**defaults, **more})  # type: ignore[arg-type]
 
 
-def of_text(text: str) -> Plan:
+def of_text(text: str) -> ChangePlan:
     """Return a plan in which a tenant's text stands wherever one can."""
     problem = Problem(text, 1, 1, text, text, text)
     return plan(
         problems=(problem,),
-        things=(
-            ThingChange(tenant="acme", cluster="eu-1", kind="instance", name="web", action="changed", why=(text, text)),
+        resource_changes=(
+            ResourceChange(
+                tenant="acme", cluster="eu-1", kind="instance", name="web", action="changed", causes=(text, text)
+            ),
         ),
-        declarations=(Diff(f"tenants/acme/{text}", None, text.encode("utf-8", "surrogatepass")),),
-        objects=(Diff("eu-1/tenants/acme/compute/web.rendered.yaml", text.encode("utf-8", "surrogatepass"), b"x"),),
-        files=FileCounts(0, 1, 0, 0),
+        declaration_diffs=(FileDiff(f"tenants/acme/{text}", None, text.encode("utf-8", "surrogatepass")),),
+        object_diffs=(
+            FileDiff("eu-1/tenants/acme/compute/web.rendered.yaml", text.encode("utf-8", "surrogatepass"), b"x"),
+        ),
+        file_counts=FileCounts(0, 1, 0, 0),
     )
 
 
 def prose(text: str) -> str:
     """Return what a forge may take for mentions, references and links: everything that isn't code, and all live HTML."""
-    found = []
+    parts = []
     for token in MarkdownIt("commonmark", {"linkify": False}).enable("table").parse(text):
         if token.type == "html_block":
-            found.append(token.content)
-        live = [one for one in token.children or () if one.type in ("text", "html_inline", "image", "link_open")]
-        found += [one.content or one.type for one in live]
-    return "\n".join(found)
+            parts.append(token.content)
+        live = [child for child in token.children or () if child.type in ("text", "html_inline", "image", "link_open")]
+        parts += [child.content or child.type for child in live]
+    return "\n".join(parts)
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_whatever_is_written_stands_in_code(attack: str) -> None:
-    text = comment(of_text(attack), LIMIT).text
+    text = render_comment(of_text(attack), LIMIT).text
     shown = prose(text)
     for live in (
         "@everyone",
@@ -104,7 +108,7 @@ UNAPPROVED = Problem("tenants/acme/y.yaml", 1, 1, "(file)", "'eve' may not chang
 
 def test_problems_are_a_list_and_each_stands_in_code() -> None:
     odd = Problem("tenants/acme/y.yaml", 4, 1, "spec", "```\n</details>\n| a", "size", warning=True)
-    text = comment(plan(problems=(WRONG, odd)), LIMIT).text
+    text = render_comment(plan(problems=(WRONG, odd)), LIMIT).text
     assert text.split("#### Problems\n\n")[1].split("\n\n")[0].split("\n") == [
         "- **`tenants/acme/x.yaml:3:9`** `spec.gpuSpec`: `no GPUSpec is named '@everyone'` [`reference`]",
         "- **`tenants/acme/y.yaml:4:1`** `spec`: warning: ```` ``` </details> | a ```` [`size`]",
@@ -112,14 +116,14 @@ def test_problems_are_a_list_and_each_stands_in_code() -> None:
 
 
 def test_a_problem_is_cut_and_keeps_its_line_and_rule() -> None:
-    text = comment(plan(problems=(WRONG._replace(path="x" * 5_000, message="y" * 5_000),)), LIMIT).text
+    text = render_comment(plan(problems=(WRONG._replace(path="x" * 5_000, message="y" * 5_000),)), LIMIT).text
     assert f"- **`{'x' * 400}:3:9`** `spec.gpuSpec`: `{'y' * 2_000}…` [`reference`]\n" in text
 
 
 def test_a_missing_approval_is_always_visible_and_comes_first() -> None:
     problems = (WRONG, UNAPPROVED)
-    losses = tuple(Loss(f"instance acme/web{at:03} in eu-1", "is removed") for at in range(500))
-    text = comment(plan(problems=problems, missing_approvals=(UNAPPROVED,), losses=losses), LIMIT).text
+    losses = tuple(Destruction(f"instance acme/web{at:03} in eu-1", "is removed") for at in range(500))
+    text = render_comment(plan(problems=problems, missing_approvals=(UNAPPROVED,), destructions=losses), LIMIT).text
     first = "#### Missing approvals\n\n- **`tenants/acme/y.yaml:1:1`** `(file)`: `'eve' may not change this file` [`ownership`]\n"
     assert text.index("This can't be merged: 2 problems") < text.index(first) < text.index("#### Problems")
     assert text.count("'eve' may not") == 1
@@ -128,49 +132,55 @@ def test_a_missing_approval_is_always_visible_and_comes_first() -> None:
 
 
 def test_very_many_missing_approvals_are_counted_and_leave_room_for_the_rest() -> None:
-    several = tuple(UNAPPROVED._replace(path=f"{'p' * 100}{at:04}") for at in range(900))
-    text = comment(plan(problems=several, missing_approvals=several), LIMIT).text
+    problems = tuple(UNAPPROVED._replace(path=f"{'p' * 100}{at:04}") for at in range(900))
+    text = render_comment(plan(problems=problems, missing_approvals=problems), LIMIT).text
     assert "approvals left out for their size*" in text
     assert len(text.encode()) < 10_000
 
 
 def test_a_comment_says_whether_an_approval_is_missing_only_where_that_was_checked() -> None:
-    assert "\n\nNo approval is missing.\n\n" in comment(plan(missing_approvals=()), LIMIT).text
-    assert "approval" not in comment(plan(), LIMIT).text
+    assert "\n\nNo approval is missing.\n\n" in render_comment(plan(missing_approvals=()), LIMIT).text
+    assert "approval" not in render_comment(plan(), LIMIT).text
 
 
 @given(st.text(max_size=300))
 def test_no_text_leaves_its_code(text: str) -> None:
-    assert prose(code(text) or "x") in ("", "x")
-    tokens = MarkdownIt().parse(fenced(text.split("\n"), "diff"))
-    assert [one.type for one in tokens] == ["fence"]
+    assert prose(code_span(text) or "x") in ("", "x")
+    tokens = MarkdownIt().parse(code_block(text.split("\n"), "diff"))
+    assert [token.type for token in tokens] == ["fence"]
 
 
 @given(st.text(max_size=80), st.integers(2_000, 8_000))
 def test_no_comment_is_longer_than_its_limit(text: str, limit: int) -> None:
-    found = comment(of_text(text), limit)
-    assert len(found.text.encode("utf-8", "surrogatepass")) <= limit
-    assert "can't be merged" in found.text
+    plan_text = render_comment(of_text(text), limit)
+    assert len(plan_text.text.encode("utf-8", "surrogatepass")) <= limit
+    assert "can't be merged" in plan_text.text
 
 
 def test_what_is_destroyed_is_never_left_out() -> None:
     losses = tuple(
-        Loss(f"instance acme/web{at:03} in eu-1", "is removed: what lies on its own disk is lost") for at in range(400)
+        Destruction(f"instance acme/web{at:03} in eu-1", "is removed: what lies on its own disk is lost")
+        for at in range(400)
     )
     problems = tuple(Problem("tenants/acme/x.yaml", at, 1, "spec", "wrong " * 40, "rule") for at in range(1, 400))
-    diffs = tuple(Diff(f"f{at}.yaml", b"x\n" * 50, b"y\n" * 50) for at in range(400))
-    found = comment(plan(losses=losses, problems=problems, objects=diffs, files=FileCounts(0, 900, 0, 0)), LIMIT)
-    assert found.whole
-    assert len(found.text.encode()) <= LIMIT
-    assert all(loss.what in found.text for loss in losses)
-    assert "This can't be merged: 399 problems" in found.text
-    assert "problems left out for their size*" in found.text
+    diffs = tuple(FileDiff(f"f{at}.yaml", b"x\n" * 50, b"y\n" * 50) for at in range(400))
+    plan_text = render_comment(
+        plan(destructions=losses, problems=problems, object_diffs=diffs, file_counts=FileCounts(0, 900, 0, 0)), LIMIT
+    )
+    assert plan_text.is_complete
+    assert len(plan_text.text.encode()) <= LIMIT
+    assert all(loss.subject in plan_text.text for loss in losses)
+    assert "This can't be merged: 399 problems" in plan_text.text
+    assert "problems left out for their size*" in plan_text.text
 
 
 def test_what_a_loss_is_of_is_named_in_full_and_in_code() -> None:
     what = f"cluster eu-1: domain www.{'evil.' * 49}example → www.{'else.' * 49}example"
-    text = comment(
-        plan(losses=(Loss(what, "changes the addresses of 1 instance"),), files=FileCounts(0, 1, 0, 0)), LIMIT
+    text = render_comment(
+        plan(
+            destructions=(Destruction(what, "changes the addresses of 1 instance"),), file_counts=FileCounts(0, 1, 0, 0)
+        ),
+        LIMIT,
     ).text
     assert f"- `{what}` changes the addresses of 1 instance" in text
     assert "evil" not in prose(text)
@@ -178,49 +188,50 @@ def test_what_a_loss_is_of_is_named_in_full_and_in_code() -> None:
 
 def test_so_much_destruction_that_it_can_not_be_named_is_no_verdict_to_merge() -> None:
     losses = tuple(
-        Loss(f"instance acme/web{at:05} in eu-1", "is removed: what lies on its own disk is lost") for at in range(5000)
+        Destruction(f"instance acme/web{at:05} in eu-1", "is removed: what lies on its own disk is lost")
+        for at in range(5000)
     )
-    found = comment(plan(losses=losses, files=FileCounts(0, 1, 0, 0)), LIMIT)
-    assert not found.whole
-    assert len(found.text.encode()) <= LIMIT
+    plan_text = render_comment(plan(destructions=losses, file_counts=FileCounts(0, 1, 0, 0)), LIMIT)
+    assert not plan_text.is_complete
+    assert len(plan_text.text.encode()) <= LIMIT
     assert (
         "It destroys 5,000 things, more than a comment here can name, so it **can't be merged** like this: split it."
-        in found.text
+        in plan_text.text
     )
 
 
 def test_whole_objects_are_left_out_from_the_end_and_counted() -> None:
-    diffs = tuple(Diff(f"eu-1/f{at:03}.yaml", b"x\n" * 50, b"y\n" * 50) for at in range(200))
-    found = comment(plan(objects=diffs, files=FileCounts(0, 200, 0, 0)), 20_000)
-    shown = [at for at in range(200) if f"`eu-1/f{at:03}.yaml`" in found.text]
+    diffs = tuple(FileDiff(f"eu-1/f{at:03}.yaml", b"x\n" * 50, b"y\n" * 50) for at in range(200))
+    plan_text = render_comment(plan(object_diffs=diffs, file_counts=FileCounts(0, 200, 0, 0)), 20_000)
+    shown = [at for at in range(200) if f"`eu-1/f{at:03}.yaml`" in plan_text.text]
     assert shown == list(range(len(shown)))
     assert 0 < len(shown) < 200
-    assert f"Objects: {200 - len(shown)} files left out for their size" in found.text
-    assert found.text.count("</details>") == 1
-    assert found.text.count("```diff") == len(shown)
+    assert f"Objects: {200 - len(shown)} files left out for their size" in plan_text.text
+    assert plan_text.text.count("</details>") == 1
+    assert plan_text.text.count("```diff") == len(shown)
 
 
 def test_the_basis_of_the_cost_and_what_makes_the_difference_are_said() -> None:
     parts = tuple(CostPart(f"instance web{at}", Decimal(at), Decimal(0)) for at in range(12, 0, -1))
-    found = comment(
+    plan_text = render_comment(
         plan(
-            costs=(
+            cost_changes=(
                 CostChange(
                     tenant="acme", days=(CostDay(TODAY, Decimal(78), Decimal(0)),), parts=parts, budget=Decimal(100)
                 ),
             ),
-            files=FileCounts(0, 1, 0, 0),
+            file_counts=FileCounts(0, 1, 0, 0),
         ),
         LIMIT,
     )
-    assert "| `acme` | today | 78.00 → 0.00 | -78.00 | 100.00 | 100.00 |" in found.text
-    assert "A month has 730 hours; prices are those in force on each day." in found.text
-    assert "| `acme` | `4 more` |  | -10.00 |" in found.text
+    assert "| `acme` | today | 78.00 → 0.00 | -78.00 | 100.00 | 100.00 |" in plan_text.text
+    assert "A month has 730 hours; prices are those in force on each day." in plan_text.text
+    assert "| `acme` | `4 more` |  | -10.00 |" in plan_text.text
 
 
 def test_a_file_of_very_many_lines_is_not_compared_line_by_line() -> None:
-    found = comment(plan(declarations=(Diff("x.yaml", b"a\n" * 100_000, b"b\n" * 120_000),)), LIMIT)
-    assert "100,000 lines → 120,000 lines" in found.text
+    plan_text = render_comment(plan(declaration_diffs=(FileDiff("x.yaml", b"a\n" * 100_000, b"b\n" * 120_000),)), LIMIT)
+    assert "100,000 lines → 120,000 lines" in plan_text.text
 
 
 def opened(count: int, path: str = "tenants/acme/members.yaml") -> tuple[DeclaredChange, ...]:
@@ -235,58 +246,66 @@ def test_who_gets_access_and_who_approves_is_never_left_out() -> None:
     problems = tuple(Problem("tenants/acme/x.yaml", at, 1, "spec", "wrong " * 40, "rule") for at in range(1, 400))
     rest = tuple(DeclaredChange("plans", "platform/plans/a.yaml", f"spec.f{at}", "1", "2") for at in range(900))
     declared = (*opened(700), approvers, *rest)
-    found = comment(plan(declared=declared, declared_count=len(declared), problems=problems), LIMIT)
-    assert found.whole
-    assert len(found.text.encode()) <= LIMIT
-    assert all(f"spec.users[user{at:04}] added" in found.text for at in range(700))
-    assert "- `platform/ownership.yaml`: `spec.teams[platform].logins added: eve`" in found.text
-    assert found.text.index("#### ⚠️ Access") < found.text.index("#### ⚠️ Approvals")
-    assert found.text.count("tenants/acme/members.yaml") == 1, "each file once, where there are so many"
+    plan_text = render_comment(plan(declared_changes=declared, declared_count=len(declared), problems=problems), LIMIT)
+    assert plan_text.is_complete
+    assert len(plan_text.text.encode()) <= LIMIT
+    assert all(f"spec.users[user{at:04}] added" in plan_text.text for at in range(700))
+    assert "- `platform/ownership.yaml`: `spec.teams[platform].logins added: eve`" in plan_text.text
+    assert plan_text.text.index("#### ⚠️ Access") < plan_text.text.index("#### ⚠️ Approvals")
+    assert plan_text.text.count("tenants/acme/members.yaml") == 1, "each file once, where there are so many"
 
 
 def test_so_much_access_that_it_can_not_be_named_is_no_verdict_to_merge() -> None:
     declared = opened(5_000)
-    found = comment(plan(declared=declared, declared_count=5_000, losses=(Loss("x", "is removed"),) * 2), LIMIT)
-    assert not found.whole
-    assert len(found.text.encode()) <= LIMIT
+    plan_text = render_comment(
+        plan(declared_changes=declared, declared_count=5_000, destructions=(Destruction("x", "is removed"),) * 2), LIMIT
+    )
+    assert not plan_text.is_complete
+    assert len(plan_text.text.encode()) <= LIMIT
     assert (
         "It destroys 2 things and changes in 5,000 places who may do what, more than a comment here can name, so it"
-        " **can't be merged** like this: split it." in found.text
+        " **can't be merged** like this: split it." in plan_text.text
     )
 
 
 def test_the_effect_on_instances_is_always_visible() -> None:
-    several = tuple(
-        ThingChange(
-            tenant="acme", cluster="eu-1", kind="instance", name=f"web{at}", action="changed", why=(), effect=effect
+    changes = tuple(
+        ResourceChange(
+            tenant="acme", cluster="eu-1", kind="instance", name=f"web{at}", action="changed", causes=(), effect=effect
         )
         for at, effect in enumerate(("restarts", "restarts", "stops", "keeps running"))
     )
-    text = comment(plan(things=several, files=FileCounts(0, 4, 0, 0)), LIMIT).text
+    text = render_comment(plan(resource_changes=changes, file_counts=FileCounts(0, 4, 0, 0)), LIMIT).text
     assert "\n\nThe merge restarts 2 instances, stops 1 instance.\n\n" in text
     assert "| `acme` | `eu-1` | `instance web3` | `changed` | `keeps running` |  |" in text
-    calm = comment(plan(things=several[3:], files=FileCounts(0, 1, 0, 0)), LIMIT).text
+    calm = render_comment(plan(resource_changes=changes[3:], file_counts=FileCounts(0, 1, 0, 0)), LIMIT).text
     assert "\n\nNo instance restarts.\n\n" in calm
-    lost = plan(things=several[3:], losses=(Loss("node pool", "is removed"),), files=FileCounts(0, 1, 0, 0))
-    assert "No instance restarts" not in comment(lost, LIMIT).text
+    lost = plan(
+        resource_changes=changes[3:],
+        destructions=(Destruction("node pool", "is removed"),),
+        file_counts=FileCounts(0, 1, 0, 0),
+    )
+    assert "No instance restarts" not in render_comment(lost, LIMIT).text
 
 
 def test_what_is_declared_is_inert_and_counted_where_it_is_too_much() -> None:
     for attack in ATTACKS:
-        one = DeclaredChange("clusters", f"clusters/{attack}.yaml", "spec.domain", attack, attack, attack)
+        cluster_change = DeclaredChange("clusters", f"clusters/{attack}.yaml", "spec.domain", attack, attack, attack)
         other = DeclaredChange("access", attack, attack, None, attack)
-        shown = prose(comment(plan(declared=(other, one), declared_count=500), LIMIT).text)
+        shown = prose(render_comment(plan(declared_changes=(other, cluster_change), declared_count=500), LIMIT).text)
         assert "evil" not in shown
         assert "@everyone" not in shown
     many = tuple(DeclaredChange("plans", "platform/plans/a.yaml", f"spec.f{at}", "1", "2") for at in range(400))
-    text = comment(plan(declared=many, declared_count=5_000), LIMIT).text
+    text = render_comment(plan(declared_changes=many, declared_count=5_000), LIMIT).text
     assert "*Declared: 4,600 rows left out for their size*" in text
 
 
 def test_the_checksum_comes_last_however_much_is_left_out() -> None:
-    diffs = tuple(Diff(f"eu-1/f{at:03}.yaml", b"x\n" * 50, b"y\n" * 50) for at in range(200))
-    found = comment(plan(objects=diffs, files=FileCounts(0, 200, 0, 0), checksum="sha256:" + "a" * 64), 20_000)
-    assert found.text.splitlines()[-3:] == [
+    diffs = tuple(FileDiff(f"eu-1/f{at:03}.yaml", b"x\n" * 50, b"y\n" * 50) for at in range(200))
+    plan_text = render_comment(
+        plan(object_diffs=diffs, file_counts=FileCounts(0, 200, 0, 0), checksum="sha256:" + "a" * 64), 20_000
+    )
+    assert plan_text.text.splitlines()[-3:] == [
         "0 declared files and 200 rendered files change (200 changed).",
         "",
         f"Checksum `sha256:{'a' * 64}`.",
@@ -298,10 +317,12 @@ def test_what_all_pay_together_stays_where_rows_are_left_out() -> None:
         CostChange(tenant=f"tenant-{at:04}", days=(CostDay(TODAY, Decimal(1), Decimal(2)),), parts=(), budget=None)
         for at in range(3_000)
     )
-    found = comment(plan(costs=costs, totals=tuple(totals(costs)), files=FileCounts(0, 1, 0, 0)), LIMIT)
-    assert "| **total of 3,000 tenants** | **today** | **3000.00 → 6000.00** | **+3000.00** |  |  |" in found.text
-    assert "Cost: " in found.text
-    assert " rows left out for their size*" in found.text
+    plan_text = render_comment(
+        plan(cost_changes=costs, total_costs=tuple(total_costs(costs)), file_counts=FileCounts(0, 1, 0, 0)), LIMIT
+    )
+    assert "| **total of 3,000 tenants** | **today** | **3000.00 → 6000.00** | **+3000.00** |  |  |" in plan_text.text
+    assert "Cost: " in plan_text.text
+    assert " rows left out for their size*" in plan_text.text
 
 
 def test_the_first_line_says_it_all_within_what_a_forge_shows_of_it() -> None:
@@ -309,44 +330,46 @@ def test_the_first_line_says_it_all_within_what_a_forge_shows_of_it() -> None:
         CostChange(tenant=name, days=(CostDay(TODAY, Decimal(0), Decimal("113.60")),), parts=(), budget=Decimal(100))
         for name in ("acme", "bold", "calm", "dear", "even")
     )
-    thing = ThingChange(tenant="acme", cluster="eu-1", kind="instance", name="web", action="added")
-    found = plan(
-        things=(thing,) * 3,
-        losses=(Loss("x", "is removed"),),
-        costs=costs,
-        totals=tuple(totals(costs)),
-        urls=2,
-        files=FileCounts(0, 1, 0, 0),
+    thing = ResourceChange(tenant="acme", cluster="eu-1", kind="instance", name="web", action="added")
+    merge_plan = plan(
+        resource_changes=(thing,) * 3,
+        destructions=(Destruction("x", "is removed"),),
+        cost_changes=costs,
+        total_costs=tuple(total_costs(costs)),
+        url_count=2,
+        file_counts=FileCounts(0, 1, 0, 0),
     )
-    assert found.summary == (
+    assert merge_plan.summary == (
         "can be merged · 3 added · 1 destroyed · 2 URLs changed · +568.00 EUR/month · acme 13.60 over budget"
         " · bold 13.60 over budget · calm 13.60 over budget · 2 more over budget"
     )
-    assert found.summary_within(60) == "can be merged · 3 added · 1 destroyed · 2 URLs changed"
-    assert found.summary_within(3) == "can be merged"
-    assert comment(found, LIMIT).text.splitlines()[2] == f"### ✅ This {found.summary}"
+    assert merge_plan.summary_within(60) == "can be merged · 3 added · 1 destroyed · 2 URLs changed"
+    assert merge_plan.summary_within(3) == "can be merged"
+    assert render_comment(merge_plan, LIMIT).text.splitlines()[2] == f"### ✅ This {merge_plan.summary}"
 
 
 def test_one_value_of_access_that_is_longer_than_a_comment_is_no_verdict_to_merge() -> None:
     long = DeclaredChange(
         "access", "clusters/eu-1/cluster.yaml", "spec.oidc.issuer", "a", f"https://{'a' * 70_000}.dev"
     )
-    found = comment(plan(declared=(long,), declared_count=1), LIMIT)
-    assert not found.whole
-    assert "changes in 1 place who may do what, more than a comment here can name" in found.text
+    plan_text = render_comment(plan(declared_changes=(long,), declared_count=1), LIMIT)
+    assert not plan_text.is_complete
+    assert "changes in 1 place who may do what, more than a comment here can name" in plan_text.text
     short = DeclaredChange(
         "access", "clusters/eu-1/cluster.yaml", "spec.oidc.issuer", "a", f"https://{'a' * 7_000}.dev"
     )
-    assert f"{'a' * 7_000}.dev" in comment(plan(declared=(short,), declared_count=1), LIMIT).text
+    assert f"{'a' * 7_000}.dev" in render_comment(plan(declared_changes=(short,), declared_count=1), LIMIT).text
 
 
 def test_checks_that_did_not_run_are_counted_where_not_all_are_named() -> None:
-    text = comment(plan(skipped=tuple(f"what {at:02} costs" for at in range(13))), LIMIT).text
+    text = render_comment(plan(skipped_checks=tuple(f"what {at:02} costs" for at in range(13))), LIMIT).text
     assert "- skipped: `what 09 costs`\n- skipped: and 3 more\n" in text
-    assert "more" not in comment(plan(skipped=("what it costs",) * 10), LIMIT).text
+    assert "more" not in render_comment(plan(skipped_checks=("what it costs",) * 10), LIMIT).text
 
 
 def test_what_is_destroyed_writes_no_escape_to_a_terminal() -> None:
-    found = plan(losses=(Loss("cluster eu-1: domain a → \x1b]0;owned\x07\u202eb", "changes 1 URL"),))
-    (line,) = (one.text for one in lines(found, diffs=False) if "cluster eu-1" in one.text)
+    merge_plan = plan(destructions=(Destruction("cluster eu-1: domain a → \x1b]0;owned\x07\u202eb", "changes 1 URL"),))
+    (line,) = (
+        output_line.text for output_line in plan_lines(merge_plan, diffs=False) if "cluster eu-1" in output_line.text
+    )
     assert line == "  cluster eu-1: domain a → \\x1b]0;owned\\x07\\u202eb changes 1 URL"

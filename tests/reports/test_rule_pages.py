@@ -6,7 +6,7 @@ import re
 
 from tests.conftest import PROJECT
 
-from allotment.reports.rule_pages import OF_A_FILE, rule_pages
+from allotment.reports.rule_pages import FILE_RULES, rule_pages
 from allotment.rules import CHANGE_RULES, PLATFORM_RULES, SHARED_RULES, TENANT_RULES
 
 _AT_THE_END = re.compile(r"\[([a-z]+(?:-[a-z]+)*)\]$", re.MULTILINE)
@@ -31,4 +31,4 @@ def test_every_rule_has_a_page() -> None:
 def test_a_page_is_a_sentence_or_more() -> None:
     assert all(page.endswith(".") and 25 < len(page) < 700 for page in rule_pages().values())
     assert rule_pages()["packing"].startswith("Packing: the stocks of a pool lie on its nodes together")
-    assert "packing" not in OF_A_FILE
+    assert "packing" not in FILE_RULES

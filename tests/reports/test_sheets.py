@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.terminal import shown
 
-from allotment.reports.sheets import Sheet, plain, words
+from allotment.reports.sheets import Sheet, sanitize_sentence, sanitize_value
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 LONG = (
@@ -21,11 +21,11 @@ LONG = (
 SHOWN = f"""
 from rich.console import Group
 from rich.text import Text
-from allotment.reports.sheets import Facts, Sheet, plain, show, words
+from allotment.reports.sheets import FactList, Sheet, print_output, sanitize_sentence, sanitize_value
 sheet = Sheet("INSTANCE", "CLUSTER", "STATE", "URL", "WHY", long=("URL", "WHY"))
-sheet.add(plain("studio-kite/webui-next"), plain("eu-1"), plain("Running"), plain("https://webui.example/"), words(""))
-sheet.add(plain("solo-ada/webui"), plain("eu-1"), plain("Failed"), plain(""), words({LONG!r}))
-show(Group(sheet, Text(), Facts([("State", "Failed"), ("Why", {LONG!r})])))
+sheet.add_row(sanitize_value("studio-kite/webui-next"), sanitize_value("eu-1"), sanitize_value("Running"), sanitize_value("https://webui.example/"), sanitize_sentence(""))
+sheet.add_row(sanitize_value("solo-ada/webui"), sanitize_value("eu-1"), sanitize_value("Failed"), sanitize_value(""), sanitize_sentence({LONG!r}))
+print_output(Group(sheet, Text(), FactList([("State", "Failed"), ("Why", {LONG!r})])))
 """
 
 
@@ -74,16 +74,24 @@ def test_a_pipe_has_a_line_a_row(more: dict[str, str]) -> None:
 
 def test_what_fits_shares_its_row_from_a_hundred_columns_on() -> None:
     sheet = Sheet("NAME", "WHY", long=("WHY",))
-    sheet.add(plain("one"), words("short"))
-    assert [line.plain for line in sheet.lines(100)] == ["NAME   WHY", "one    short"]
-    assert [line.plain for line in sheet.lines(99)] == ["NAME", "one", "    short"]
+    sheet.add_row(sanitize_value("one"), sanitize_sentence("short"))
+    assert [line.plain for line in sheet.render_lines(100)] == ["NAME   WHY", "one    short"]
+    assert [line.plain for line in sheet.render_lines(99)] == ["NAME", "one", "    short"]
 
 
 def test_columns_that_do_not_fit_follow_under_their_row() -> None:
     sheet = Sheet("STOCK", "CLUSTER", "UNITS", "TENANT", "WHY", long=("WHY",))
-    sheet.add(plain("l4-whole"), plain("eu-1"), plain(12), plain("studio-kite"), words("short"))
-    sheet.add(plain("l4"), plain("eu-1"), plain(1), plain(""), words(""))
-    assert [line.plain for line in sheet.lines(25)] == [
+    sheet.add_row(
+        sanitize_value("l4-whole"),
+        sanitize_value("eu-1"),
+        sanitize_value(12),
+        sanitize_value("studio-kite"),
+        sanitize_sentence("short"),
+    )
+    sheet.add_row(
+        sanitize_value("l4"), sanitize_value("eu-1"), sanitize_value(1), sanitize_value(""), sanitize_sentence("")
+    )
+    assert [line.plain for line in sheet.render_lines(25)] == [
         "STOCK     CLUSTER  UNITS",
         "l4-whole  eu-1     12",
         "    TENANT: studio-kite",
@@ -94,5 +102,5 @@ def test_columns_that_do_not_fit_follow_under_their_row() -> None:
 
 def test_nothing_does_anything_to_a_terminal() -> None:
     sheet = Sheet("NAME", "WHY", long=("WHY",))
-    sheet.add(plain("\x1b[2J[red]x"), words("a\nb\u202e[bold]"))
-    assert [line.plain for line in sheet.lines(None)][1] == "\\x1b[2J[red]x   a\\nb\\u202e[bold]"
+    sheet.add_row(sanitize_value("\x1b[2J[red]x"), sanitize_sentence("a\nb\u202e[bold]"))
+    assert [line.plain for line in sheet.render_lines(None)][1] == "\\x1b[2J[red]x   a\\nb\\u202e[bold]"

@@ -12,8 +12,8 @@ def test_mps_is_a_warning(sample: Path, allot: Allot) -> None:
     declare_all(sample)
     said = allot("validate", "--repo", sample, "--as-of", DAY)
     assert said.code == 0
-    found = [line for line in said.lines if "[mps]" in line]
-    assert found == [
+    warnings = [line for line in said.lines if "[mps]" in line]
+    assert warnings == [
         f"clusters/eu-1/node-pools/{pool}.yaml:13:5: spec.sharing.mps: warning: NVIDIA's MPS daemon makes a second user ID"
         " wait unless it is started with -M, which device plugin 0.20 doesn't do, and each instance has user IDs of its"
         " own: see two instances work on one GPU before you sell it [mps]"

@@ -14,9 +14,9 @@ STOCK, SPEC = "clusters/us-1/stocks/h100-one.yaml", "platform/specs/h100-one.yam
 def why(sample: Path, allot: Allot) -> str:
     """Return the reason that the only packing error gives."""
     (line,) = [line for line in errors(allot("validate", "--repo", sample)) if line.endswith("[packing]")]
-    found = re.search(r"\(its stocks: [^)]*\): (.*): write fewer, or more nodes", line)
-    assert found is not None, line
-    return found[1]
+    match = re.search(r"\(its stocks: [^)]*\): (.*): write fewer, or more nodes", line)
+    assert match is not None, line
+    return match[1]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ DIGEST = "5b1f0a39e2d4c7b8a6950e1f2d3c4b5a69788796a5b4c3d2e1f0a1b2c3d4e5f6"
 
 
 def warnings(root: Path, allot: Allot) -> list[str]:
-    found = allot("validate", "--repo", root, "--as-of", DAY)
-    assert found.code == 0, "a warning"
-    return [line for line in found.lines if line.endswith("[placeholder]")]
+    result = allot("validate", "--repo", root, "--as-of", DAY)
+    assert result.code == 0, "a warning"
+    return [line for line in result.lines if line.endswith("[placeholder]")]
 
 
 def test_a_sample_is_told_what_isnt_its_own(sample: Path, allot: Allot) -> None:

@@ -18,8 +18,8 @@ def swap(path: str, old: str, new: str) -> Change:
 
 def both(*changes: Change) -> Change:
     def change(root: Path) -> None:
-        for one in changes:
-            one(root)
+        for step in changes:
+            step(root)
 
     return change
 
@@ -429,13 +429,13 @@ TENANT = {
 )
 def test_a_rule_says_exactly(change: Change, line: str, sample: Path, allot: Allot) -> None:
     change(sample)
-    found = allot("validate", "--repo", sample, "--as-of", DAY, "--no-memory")
-    assert found.code == 1, found
-    said = list(errors(found))
+    result = allot("validate", "--repo", sample, "--as-of", DAY, "--no-memory")
+    assert result.code == 1, result
+    said = list(errors(result))
     if "{digest}" in line:
         digest = said[0].split("sha256:")[1][:64]
         line = line.replace("{digest}", digest[:-1] + digest[-1])
-        said = [one.replace(" (198 characters)", "") for one in said]
+        said = [error_line.replace(" (198 characters)", "") for error_line in said]
     assert line in said, "\n" + "\n".join(["wanted", line, "said", *said])
 
 
@@ -473,17 +473,17 @@ def test_a_storage_outside_the_folders_of_its_app_gets_a_warning(
     path: str, warnings: list[str], sample: Path, allot: Allot
 ) -> None:
     edit(sample, ADA, "mountPath: /workspace/models", f"mountPath: {path}")
-    found = allot("validate", "--repo", sample, "--as-of", DAY)
-    assert found.code == 0
-    assert [line for line in found.lines if "app-folder" in line] == warnings
+    result = allot("validate", "--repo", sample, "--as-of", DAY)
+    assert result.code == 0
+    assert [line for line in result.lines if "app-folder" in line] == warnings
 
 
 def test_an_instance_may_lead_its_app_to_a_folder_by_its_own_args(sample: Path, allot: Allot) -> None:
     edit(sample, ADA, "mountPath: /workspace/models", "mountPath: /models")
     edit(sample, ADA, "  storages:\n", "  container:\n    args:\n      - --ckpt-dir=/models\n  storages:\n")
-    found = allot("validate", "--repo", sample, "--as-of", DAY)
-    assert found.code == 0
-    assert found.out.splitlines()[-1] == "101 files of 7 tenants: fine, 3 warnings"
+    result = allot("validate", "--repo", sample, "--as-of", DAY)
+    assert result.code == 0
+    assert result.out.splitlines()[-1] == "101 files of 7 tenants: fine, 3 warnings"
 
 
 def test_an_app_without_folders_says_nothing_about_mounts(sample: Path, allot: Allot) -> None:
@@ -495,9 +495,9 @@ def test_an_app_without_folders_says_nothing_about_mounts(sample: Path, allot: A
 
 
 def test_the_sample_is_fine(sample: Path, allot: Allot) -> None:
-    found = allot("validate", "--repo", sample, "--as-of", DAY)
-    assert (found.code, errors(found)) == (0, [])
-    assert found.out.splitlines()[-1] == "101 files of 7 tenants: fine, 3 warnings"
+    result = allot("validate", "--repo", sample, "--as-of", DAY)
+    assert (result.code, errors(result)) == (0, [])
+    assert result.out.splitlines()[-1] == "101 files of 7 tenants: fine, 3 warnings"
 
 
 def test_a_mig_managers_configuration_may_be_named_by_its_profile(sample: Path, allot: Allot) -> None:
@@ -507,9 +507,9 @@ def test_a_mig_managers_configuration_may_be_named_by_its_profile(sample: Path, 
 
 def test_retired_offers_only_warn_who_uses_them_already(sample: Path, allot: Allot) -> None:
     edit(sample, "platform/specs/l4-quarter.yaml", "spec:\n", "spec:\n  lifecycle: Retired\n")
-    found = allot("validate", "--repo", sample, "--as-of", DAY)
-    assert found.code == 0
+    result = allot("validate", "--repo", sample, "--as-of", DAY)
+    assert result.code == 0
     assert (
         f"{ADA}:8:12: spec.gpuSpec: warning: GPUSpec l4-quarter is Retired: nothing new should use it [lifecycle]"
-        in found.lines
+        in result.lines
     )

@@ -7,16 +7,16 @@ import datetime
 import pytest
 from tests.published import EMPTY_STORAGE
 
-from allotment.declared.inventory import Declared, Folder, Offers, Scope
+from allotment.declared.inventory import Catalog, DeclarationFile, Scope, ScopeDeclarations
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.reading import read_folder
-from allotment.readiness.sources import own_source
+from allotment.preparation.sources import own_source
 from allotment.rules import sources
 
 FROM = "  prepare:\n    source:\n      storage:\n        name: {source}\n"
 
 
-def filled(way: dict[str, str | None]) -> Folder:
+def filled(way: dict[str, str | None]) -> ScopeDeclarations:
     """Return a tenant's folder, with what each storage is filled from."""
     files = [
         (
@@ -30,12 +30,12 @@ def filled(way: dict[str, str | None]) -> Folder:
     return folder
 
 
-def found(tenant: Folder) -> dict[str, str]:
+def found(tenant: ScopeDeclarations) -> dict[str, str]:
     """Return what is said of the storages' circles."""
     nothing = read_folder(Scope("platform", ""), [])[0]
     clusters = {"eu-1": read_folder(Scope("cluster", "eu-1"), [])[0]}
-    several = list(sources.check(Offers(nothing, clusters, datetime.date(2026, 11, 21)), tenant))
-    return {one.path.split("/")[-1].removesuffix(".yaml"): one.message for one in several}
+    findings = list(sources.check(Catalog(nothing, clusters, datetime.date(2026, 11, 21)), tenant))
+    return {finding.path.split("/")[-1].removesuffix(".yaml"): finding.message for finding in findings}
 
 
 def test_who_is_filled_from_a_circle_is_not_in_it() -> None:
@@ -70,7 +70,7 @@ def test_a_way_is_walked_once(monkeypatch: pytest.MonkeyPatch, last: str | None)
     tenant = filled(dict(zip(names, [*names[1:], last], strict=True)))
     asked = list[str]()
 
-    def counted(folder: Folder, storage: GPUStorage) -> Declared[GPUStorage] | None:
+    def counted(folder: ScopeDeclarations, storage: GPUStorage) -> DeclarationFile[GPUStorage] | None:
         asked.append(storage.name)
         return own_source(folder, storage)
 

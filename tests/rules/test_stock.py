@@ -9,7 +9,7 @@ from pathlib import Path
 import git
 import pytest
 from tests.conftest import DAY, Allot, copy, edit
-from tests.rules.test_change import commit
+from tests.rules.test_folder_change import commit
 
 Change = Callable[[Path], None]
 
@@ -314,19 +314,19 @@ CASES: dict[str, tuple[list[Change], list[Change], list[str]]] = {
 def test_the_blame_lies_where_something_changed(
     before: list[Change], changes: list[Change], lines: list[str], sample: Path, allot: Allot
 ) -> None:
-    for one in before:
-        one(sample)
+    for change in before:
+        change(sample)
     commit(sample)
-    for one in changes:
-        one(sample)
-    found = allot("validate", "--repo", sample, "--base", "HEAD", "--as-of", DAY)
-    assert [line for line in found.lines if line.endswith("[stock]")] == lines
+    for change in changes:
+        change(sample)
+    result = allot("validate", "--repo", sample, "--base", "HEAD", "--as-of", DAY)
+    assert [line for line in result.lines if line.endswith("[stock]")] == lines
 
 
 def stock_lines(allot: Allot, root: Path, *paths: str) -> list[str]:
     """Return what `allot validate` says of stocks, without a base."""
-    found = allot("validate", "--repo", root, *(root / path for path in paths), "--as-of", DAY)
-    return [line for line in found.lines if line.endswith("[stock]")]
+    result = allot("validate", "--repo", root, *(root / path for path in paths), "--as-of", DAY)
+    return [line for line in result.lines if line.endswith("[stock]")]
 
 
 HELD = f"{FIVES}, solo-ada/again 1, solo-ada/webui 1 and 1 more"

@@ -27,7 +27,7 @@ def structure(node: Any) -> Any:
         return {"type": ["integer", "string"]}
     kept = {key: value for key, value in node.items() if key in KEPT}
     if "properties" in kept:
-        kept["properties"] = {name: structure(one) for name, one in kept["properties"].items()}
+        kept["properties"] = {name: structure(subschema) for name, subschema in kept["properties"].items()}
         if not node.get("x-kubernetes-preserve-unknown-fields"):
             kept.setdefault("additionalProperties", False)
     if isinstance(kept.get("items"), dict):

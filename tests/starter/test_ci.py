@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from allotment.starter.ci import workflow
-from allotment.starter.program import Program, program_of
+from allotment.starter.ci import render_workflow
+from allotment.starter.program import Program, parse_program
 
 IMAGE = f"registry.acme.dev/allotment:1.0@sha256:{64 * 'a'}"
 COMMIT = f"allotment @ git+https://git.acme.dev/allotment@{40 * 'a'}"
@@ -61,8 +61,8 @@ def hosts() -> Iterator[tuple[Host, Host]]:
 
 
 def jobs(forge: str, address: str) -> dict[str, Any]:
-    program: Program = program_of(address)
-    loaded: dict[str, Any] = yaml.safe_load(workflow(forge, "main", program)[1])
+    program: Program = parse_program(address)
+    loaded: dict[str, Any] = yaml.safe_load(render_workflow(forge, "main", program)[1])
     return loaded
 
 
@@ -100,7 +100,7 @@ def basic(user: str) -> str:
 def test_the_token_of_a_job_goes_to_the_forge_alone(
     forge: str, job: str, slash: str, hosts: tuple[Host, Host], tmp_path: Path
 ) -> None:
-    (step,) = (one for one in jobs(forge, IMAGE)["jobs"][job]["steps"] if one["name"] == "Check out")
+    (step,) = (job_step for job_step in jobs(forge, IMAGE)["jobs"][job]["steps"] if job_step["name"] == "Check out")
     home, other = hosts
     addresses = {"GITHUB_SERVER_URL": f"{home.url}{slash}", "GITHUB_REPOSITORY": "acme/gpus"}
     commands = run(tmp_path, step["run"], TOKEN=SECRET, REF="refs/heads/main", **addresses)
@@ -116,7 +116,7 @@ def test_the_token_of_a_job_goes_to_the_forge_alone(
 @pytest.mark.parametrize("forge", ACTIONS)
 def test_no_job_sets_a_header_for_every_host(forge: str) -> None:
     for address in (IMAGE, COMMIT):
-        _, text = workflow(forge, "main", program_of(address))
+        _, text = render_workflow(forge, "main", parse_program(address))
         assert "http.extraHeader" not in text
         assert text.count('[http "%s"]') == (4 if address == IMAGE else 0)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from allotment.problems import Refused
+from allotment.problems import OperationRefused
 
-_SCP = re.compile(r"(?P<user>[A-Za-z0-9._-]+)@(?P<host>[A-Za-z0-9.-]+):(?P<path>[^/].*)")
+_SCP_URL = re.compile(r"(?P<user>[A-Za-z0-9._-]+)@(?P<host>[A-Za-z0-9.-]+):(?P<path>[^/].*)")
 
 
 def installed_address() -> str:
@@ -23,7 +23,7 @@ def installed_address() -> str:
         recorded = json.loads(metadata.distribution("allotment").read_text("direct_url.json") or "{}")
     except (metadata.PackageNotFoundError, ValueError):
         return ""
-    return _pinned(recorded, str(_member(recorded, "url")))
+    return _pinned_address(recorded, str(_member(recorded, "url")))
 
 
 def _member(recorded: Any, name: str) -> Any:
@@ -31,7 +31,7 @@ def _member(recorded: Any, name: str) -> Any:
     return recorded.get(name, "") if isinstance(recorded, dict) else ""
 
 
-def _pinned(recorded: Any, url: str) -> str:
+def _pinned_address(recorded: Any, url: str) -> str:
     if version := _member(recorded, "vcs_info"):
         return f"git+{without_password(url)}@{_member(version, 'commit_id')}"
     if archive := _member(recorded, "archive_info"):
@@ -44,20 +44,20 @@ def _pinned(recorded: Any, url: str) -> str:
 
 def checkout_address(folder: Path) -> str:
     """Return the address of a checkout's commit at its remote `origin`; empty where the remote is not seen to have it."""
-    from allotment.adapters.git.commands import Commands, SaidNo
+    from allotment.adapters.git.commands import GitCommands, GitFailed
 
     try:
-        git = Commands(folder)
-        url, commit = git.url_of("origin"), git.text("rev_parse", "--verify", "HEAD")
-        is_pushed = bool(git.text("for_each_ref", "--contains", commit, "--count=1", "refs/remotes/origin"))
-    except (Refused, SaidNo, OSError):
+        git = GitCommands(folder)
+        url, commit = git.url_of("origin"), git.run_text("rev_parse", "--verify", "HEAD")
+        is_pushed = bool(git.run_text("for_each_ref", "--contains", commit, "--count=1", "refs/remotes/origin"))
+    except (OperationRefused, GitFailed, OSError):
         return ""
     return f"git+{without_password(url)}@{commit}" if url and is_pushed else ""
 
 
 def without_password(url: str) -> str:
     """Return a URL as pip takes it: scp's short form as ssh://, and no password; of https:// no user either."""
-    if short := _SCP.fullmatch(url):
+    if short := _SCP_URL.fullmatch(url):
         return f"ssh://{short['user']}@{short['host']}/{short['path']}"
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")

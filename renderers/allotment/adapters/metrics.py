@@ -12,8 +12,8 @@ from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from allotment.adapters.forge.forge import State
-from allotment.adapters.web import Came
+from allotment.adapters.forge.forge import StatusState
+from allotment.adapters.http_server import WebhookOutcome
 from allotment.observed.retention import Retention, RetentionReason
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -58,19 +58,19 @@ class Metrics:
             "allotment_waiting_instances", "Instances that get fewer units than they declare.", registry=to
         )
 
-    def begin(self, reasons: Iterable[str]) -> None:
+    def initialize_reasons(self, reasons: Iterable[str]) -> None:
         """Count no error of each reason yet."""
         for reason in reasons:
             self._errors.labels(reason)
 
-    def declared(self, clusters: Iterable[str]) -> None:
+    def initialize_clusters(self, clusters: Iterable[str]) -> None:
         """Count nothing yet of each cluster that is new."""
         for cluster in frozenset(clusters) - self._clusters:
             self._commits.labels(cluster)
             self._foreign.labels(cluster)
         self._clusters |= frozenset(clusters)
 
-    def published(
+    def record_publish(
         self,
         seconds: float,
         now: float,
@@ -103,7 +103,7 @@ class Metrics:
             self._retained.labels(reason).set(counts[reason])
         self._waiting.set(waiting)
 
-    def failed(self, reason: str) -> None:
+    def record_error(self, reason: str) -> None:
         """Count an error."""
         self._errors.labels(reason).inc()
 
@@ -161,42 +161,42 @@ class ReportMetrics:
         for counter in (self._commits, self._foreign):
             counter.labels(cluster)
 
-    def begin(self, reasons: Iterable[str]) -> None:
+    def initialize_reasons(self, reasons: Iterable[str]) -> None:
         """Count no error of each reason yet."""
         for reason in reasons:
             self._errors.labels(self._cluster, reason)
 
-    def committed(self, time: str) -> None:
+    def record_commit(self, time: str) -> None:
         """Count a status commit."""
         self._commits.labels(self._cluster).inc()
         self._observed.clear()
         self._observed.labels(self._cluster, time).set(1)
 
-    def foreign(self) -> None:
+    def record_foreign_commit(self) -> None:
         """Count a commit of somebody else's."""
         self._foreign.labels(self._cluster).inc()
 
-    def failed(self, reason: str) -> None:
+    def record_error(self, reason: str) -> None:
         """Count an error."""
         self._errors.labels(self._cluster, reason).inc()
 
-    def seen(self, tenants: int, events: int, silence: float) -> None:
+    def record_observation(self, tenants: int, events: int, silence: float) -> None:
         """Note what is seen, and the seconds since the cluster last said something."""
         self._tenants.labels(self._cluster).set(tenants)
         self._events.labels(self._cluster).set(events)
         self._silence.labels(self._cluster).set(silence)
 
-    def removed(self, count: int, stopped: int) -> None:
+    def record_orphans(self, count: int, stopped: int) -> None:
         """Note how many objects are removed and stay, and how many instances are stopped and run."""
         self._removed.labels(self._cluster).set(count)
         self._stopped.labels(self._cluster).set(stopped)
 
-    def edited(self, count: int, foreign: int) -> None:
+    def record_edits(self, count: int, foreign: int) -> None:
         """Note how many objects are edited by hand, and how many are added."""
         self._edited.labels(self._cluster).set(count)
         self._foreign_objects.labels(self._cluster).set(foreign)
 
-    def stands_by(self) -> None:
+    def clear_observations(self) -> None:
         """Drop the counts of objects and instances: the replica that leads reports them."""
         for gauge in (self._removed, self._stopped, self._edited, self._foreign_objects):
             gauge.clear()
@@ -214,23 +214,23 @@ class CommentMetrics:
         )
         self._open = Gauge("allotment_open_pull_requests", "Open pull requests.", registry=registry)
         self._followed = Gauge("allotment_followed_rollouts", "Merges that don't run yet.", registry=registry)
-        for state in get_args(State):
+        for state in get_args(StatusState):
             self._reviews.labels(state)
 
-    def begin(self, reasons: Iterable[str]) -> None:
+    def initialize_reasons(self, reasons: Iterable[str]) -> None:
         """Count no error of each reason yet."""
         for reason in reasons:
             self._errors.labels(reason)
 
-    def reviewed(self, state: str) -> None:
+    def record_review(self, state: str) -> None:
         """Count a review."""
         self._reviews.labels(state).inc()
 
-    def failed(self, reason: str) -> None:
+    def record_error(self, reason: str) -> None:
         """Count an error."""
         self._errors.labels(reason).inc()
 
-    def seen(self, open_requests: int, followed: int) -> None:
+    def record_open_requests(self, open_requests: int, followed: int) -> None:
         """Note how many pull requests are open, and how many merges are followed."""
         self._open.set(open_requests)
         self._followed.set(followed)
@@ -240,26 +240,26 @@ class WebhookMetrics:
     """The webhooks of one process."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._came = Counter(
+        self._webhooks = Counter(
             "allotment_webhooks",
             "Webhooks, by whether they were signed with the secret.",
             ["outcome"],
             registry=registry,
         )
-        for outcome in get_args(Came):
-            self._came.labels(outcome)
+        for outcome in get_args(WebhookOutcome):
+            self._webhooks.labels(outcome)
 
-    def came(self, outcome: str) -> None:
+    def record_webhook(self, outcome: str) -> None:
         """Count a webhook."""
-        self._came.labels(outcome).inc()
+        self._webhooks.labels(outcome).inc()
 
 
-def text_of(registry: CollectorRegistry) -> bytes:
+def metrics_text(registry: CollectorRegistry) -> bytes:
     """Return all metrics in Prometheus' text format."""
     text: bytes = generate_latest(registry)
     return text
 
 
-def registry() -> CollectorRegistry:
+def create_registry() -> CollectorRegistry:
     """Return a place for metrics."""
     return CollectorRegistry()

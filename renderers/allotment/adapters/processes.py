@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-LOOK = 0.05  # seconds between two looks at the memory
-_PART = 1 << 16  # bytes that are read at once
+POLL_SECONDS = 0.05  # seconds between two looks at the memory
+_CHUNK_BYTES = 1 << 16  # bytes that are read at once
 
 
 class Limit(NamedTuple):
@@ -24,17 +24,17 @@ class Limit(NamedTuple):
 
 
 class Patience(NamedTuple):
-    """How many seconds to wait for a process: between two outputs of it (`silent`), and until it ends (`whole`)."""
+    """How many seconds to wait for a process: between two outputs of it (`silent_seconds`), and until it ends (`total_seconds`)."""
 
-    silent: float
-    whole: float
+    silent_seconds: float
+    total_seconds: float
 
 
-class Exceeded(Exception):
+class ProcessLimitExceeded(Exception):
     """A process took more than its limit; the words say what."""
 
 
-def megabytes(pid: int) -> float:
+def memory_megabytes(pid: int) -> float:
     """Return the memory that a process and those that it started hold for themselves; 0 where the system doesn't say."""
     total, pids = 0, [pid]
     while pids:
@@ -53,7 +53,7 @@ def megabytes(pid: int) -> float:
     return total / 1024
 
 
-def end_group(process: subprocess.Popen[bytes]) -> None:
+def terminate_group(process: subprocess.Popen[bytes]) -> None:
     """End a process that leads a session, and all that it started in it."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -64,7 +64,7 @@ def run_within(
 ) -> int:
     """Run a command that reads and says nothing, but on the file `errors`; return its exit status. `check` may raise.
 
-    Raises Exceeded where it takes more than its limit. Nothing that it started is left.
+    Raises ProcessLimitExceeded where it takes more than its limit. Nothing that it started is left.
     """
     process = subprocess.Popen(  # noqa: S603  # the caller's
         command,
@@ -78,44 +78,44 @@ def run_within(
     try:
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                return process.wait(LOOK)
+                return process.wait(POLL_SECONDS)
             if time.monotonic() > end:
-                raise Exceeded(f"it took longer than {limit.seconds:g} seconds")
-            if megabytes(process.pid) > limit.megabytes:
-                raise Exceeded(f"it took more than {limit.megabytes:g} MB of memory")
+                raise ProcessLimitExceeded(f"it took longer than {limit.seconds:g} seconds")
+            if memory_megabytes(process.pid) > limit.megabytes:
+                raise ProcessLimitExceeded(f"it took more than {limit.megabytes:g} MB of memory")
             check()
     finally:
-        end_group(process)
+        terminate_group(process)
         process.wait()
 
 
 def communicate_within(process: subprocess.Popen[bytes], patience: Patience) -> tuple[bytes, bytes]:
     """Return the output and the errors of a process that leads a session, once it has ended.
 
-    Raises Exceeded where it is silent for too long or doesn't end in time. Nothing that it started is left.
+    Raises ProcessLimitExceeded where it is silent for too long or doesn't end in time. Nothing that it started is left.
     """
     assert process.stdout is not None
     assert process.stderr is not None
     written: dict[int, list[bytes]] = {process.stdout.fileno(): [], process.stderr.fileno(): []}
-    end = time.monotonic() + patience.whole
+    end = time.monotonic() + patience.total_seconds
     try:
         with selectors.DefaultSelector() as selector:
             for number in written:
                 selector.register(number, selectors.EVENT_READ)
             while selector.get_map():
-                events = selector.select(max(0.0, min(patience.silent, end - time.monotonic())))
+                events = selector.select(max(0.0, min(patience.silent_seconds, end - time.monotonic())))
                 if time.monotonic() >= end:
-                    raise Exceeded(f"it didn't end within {patience.whole:g} seconds")
+                    raise ProcessLimitExceeded(f"it didn't end within {patience.total_seconds:g} seconds")
                 if not events:
-                    raise Exceeded(f"it made no progress for {patience.silent:g} seconds")
+                    raise ProcessLimitExceeded(f"it made no progress for {patience.silent_seconds:g} seconds")
                 for key, _ in events:
-                    if data := os.read(key.fd, _PART):
+                    if data := os.read(key.fd, _CHUNK_BYTES):
                         written[key.fd].append(data)
                     else:
                         selector.unregister(key.fd)
         process.wait()
     finally:
-        end_group(process)
+        terminate_group(process)
         process.wait()
         process.stdout.close()
         process.stderr.close()

@@ -15,56 +15,56 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from allotment.problems import Refused, quoted
+from allotment.problems import OperationRefused, quote_value
 
 MARKER = ".allotment-tree"
 MARKER_TEXT = b"This folder is written by `allot render`. It is replaced whole: keep nothing of your own here.\n"
-_EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2) on Linux, RENAME_SWAP of renamex_np(2) on macOS
-_HERE = -100  # AT_FDCWD
+_RENAME_EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2) on Linux, RENAME_SWAP of renamex_np(2) on macOS
+_AT_FDCWD = -100  # AT_FDCWD
 
 
-class Written(NamedTuple):
+class WriteCounts(NamedTuple):
     """What a write did, in files."""
 
     added: int
     changed: int
     removed: int
-    kept: int
+    unchanged: int
 
 
 class TreeFolder:
-    """A folder that is made equal to a tree while it is entered; another `allot render` beside it waits. Raises Refused
+    """A folder that is made equal to a tree while it is entered; another `allot render` beside it waits. Raises OperationRefused
     where it may be somebody else's, or can't be read or written."""
 
     def __init__(self, out: Path) -> None:
         parent = out.absolute().parent
         self.out = parent.resolve() / out.absolute().name
         self.staging = self.out.with_name(f".{self.out.name}.allotment-new")
-        self.aside = self.out.with_name(f".{self.out.name}.allotment-old")
+        self.replaced_folder = self.out.with_name(f".{self.out.name}.allotment-old")
         try:
             parent.mkdir(parents=True, exist_ok=True)
-            self.existing = _existing(self.out)
+            self.existing_files = _list_existing_files(self.out)
         except OSError as error:
-            raise self._refusal(error) from None
+            raise self._write_error(error) from None
 
     def __enter__(self) -> TreeFolder:
         try:
             self._lock = os.open(self.out.parent, os.O_RDONLY)
         except OSError as error:
-            raise self._refusal(error) from None
+            raise self._write_error(error) from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX)
-            if self.aside.exists() and not self.out.exists():
-                os.rename(self.aside, self.out)  # a run was killed between two moves
-            for leftover in (self.staging, self.aside):
+            if self.replaced_folder.exists() and not self.out.exists():
+                os.rename(self.replaced_folder, self.out)  # a run was killed between two moves
+            for leftover in (self.staging, self.replaced_folder):
                 if leftover.exists():
                     shutil.rmtree(leftover)
-            self.existing = _existing(self.out)
+            self.existing_files = _list_existing_files(self.out)
             self.staging.mkdir()
         except OSError as error:
             os.close(self._lock)
-            raise self._refusal(error) from None
-        except Refused:
+            raise self._write_error(error) from None
+        except OperationRefused:
             os.close(self._lock)
             raise
         return self
@@ -73,13 +73,15 @@ class TreeFolder:
         shutil.rmtree(self.staging, ignore_errors=True)
         os.close(self._lock)
 
-    def _refusal(self, error: OSError) -> Refused:
-        return Refused(f"{quoted(str(self.out))} can't be written: {error.strerror}: {quoted(str(error.filename))}")
+    def _write_error(self, error: OSError) -> OperationRefused:
+        return OperationRefused(
+            f"{quote_value(str(self.out))} can't be written: {error.strerror}: {quote_value(str(error.filename))}"
+        )
 
     def stage(self, path: str, data: bytes) -> bool:
         """Write a file's new content beside; return whether it differs from what is there. May be called in any
         process."""
-        if path in self.existing and (self.out / path).read_bytes() == data:
+        if path in self.existing_files and (self.out / path).read_bytes() == data:
             return False
         target = self.staging / path
         try:
@@ -89,37 +91,39 @@ class TreeFolder:
             target.write_bytes(data)
         return True
 
-    def commit(self, produced: dict[str, bool], selected: Callable[[str], bool]) -> Written:
+    def commit(self, produced: dict[str, bool], selected: Callable[[str], bool]) -> WriteCounts:
         """Make the folder equal to the tree: `produced` maps each path to whether it changed.
 
         Of what was there, files that are `selected` and not produced go; the others stay.
         """
         produced[MARKER] = self.stage(MARKER, MARKER_TEXT)
-        removed = {path for path in self.existing if path not in produced and selected(path)}
+        removed = {path for path in self.existing_files if path not in produced and selected(path)}
         changed = {path for path, differs in produced.items() if differs}
         if changed or removed:
-            for path in self.existing - removed - changed:
+            for path in self.existing_files - removed - changed:
                 target = self.staging / path
                 target.parent.mkdir(parents=True, exist_ok=True)
-                _link(self.out / path, target)
-            _exchange(self.staging, self.out, self.aside)
-        return Written(
-            len(changed - self.existing - {MARKER}),
-            len(changed & self.existing),
+                _hard_link(self.out / path, target)
+            _swap_folders(self.staging, self.out, self.replaced_folder)
+        return WriteCounts(
+            len(changed - self.existing_files - {MARKER}),
+            len(changed & self.existing_files),
             len(removed),
             len(produced) - len(changed) - (0 if produced[MARKER] else 1),
         )
 
 
-def _existing(out: Path) -> frozenset[str]:
-    """Return the files of a tree that was written before. Raises Refused where something else lies there, and OSError
+def _list_existing_files(out: Path) -> frozenset[str]:
+    """Return the files of a tree that was written before. Raises OperationRefused where something else lies there, and OSError
     where that can't be seen."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise Refused(f"{quoted(str(out))} is a file or a symbolic link: name a folder")
+        raise OperationRefused(f"{quote_value(str(out))} is a file or a symbolic link: name a folder")
     if not out.exists():
         return frozenset()
     if not (out / MARKER).exists() and os.listdir(out):
-        raise Refused(f"{quoted(str(out))} holds files and no {MARKER}: it may be somebody else's, name another folder")
+        raise OperationRefused(
+            f"{quote_value(str(out))} holds files and no {MARKER}: it may be somebody else's, name another folder"
+        )
     files, folders = set(), [""]
     for folder in folders:
         with os.scandir(out / folder) as entries:
@@ -130,27 +134,27 @@ def _existing(out: Path) -> frozenset[str]:
                 elif entry.is_file(follow_symlinks=False) and (path == MARKER or path.endswith(".yaml")):
                     files.add(path)
                 else:
-                    words = f"holds {quoted(path)}, which `allot render` didn't write: name another folder"
-                    raise Refused(f"{quoted(str(out))} {words}")
+                    words = f"holds {quote_value(path)}, which `allot render` didn't write: name another folder"
+                    raise OperationRefused(f"{quote_value(str(out))} {words}")
     return frozenset(files)
 
 
-def _link(source: Path, target: Path) -> None:
+def _hard_link(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
     except OSError:  # a file system without hard links, or one that has too many of this file
         shutil.copy2(source, target)
 
 
-def _exchange(new: Path, old: Path, aside: Path) -> None:
-    """Exchange two folders in one step; where the system can't, or there is no old one, move. Raises Refused."""
+def _swap_folders(new: Path, old: Path, aside: Path) -> None:
+    """Exchange two folders in one step; where the system can't, or there is no old one, move. Raises OperationRefused."""
     libc, encoded_paths = ctypes.CDLL(None), (os.fsencode(new), os.fsencode(old))
     if sys.platform == "darwin":
-        done = libc.renamex_np(*encoded_paths, _EXCHANGE) == 0
+        done = libc.renamex_np(*encoded_paths, _RENAME_EXCHANGE) == 0
     else:
         done = (
             hasattr(libc, "renameat2")
-            and libc.renameat2(_HERE, encoded_paths[0], _HERE, encoded_paths[1], _EXCHANGE) == 0
+            and libc.renameat2(_AT_FDCWD, encoded_paths[0], _AT_FDCWD, encoded_paths[1], _RENAME_EXCHANGE) == 0
         )
     if done:
         return
@@ -160,5 +164,5 @@ def _exchange(new: Path, old: Path, aside: Path) -> None:
         os.rename(new, old)
     except OSError as error:
         words = f"can't be replaced ({error.strerror}): is it a mount point? Name a folder inside it"
-        raise Refused(f"{quoted(str(old))} {words}") from None
+        raise OperationRefused(f"{quote_value(str(old))} {words}") from None
     shutil.rmtree(aside, ignore_errors=True)

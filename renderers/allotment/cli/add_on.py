@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.adapters.folder import FolderSource, write_file
-from allotment.cli.completing import add_ons, ready_made_add_ons
-from allotment.cli.options import note, output_option, repository, repository_option, sample_folder
-from allotment.problems import Refused, quoted
+from allotment.adapters.folder_source import FolderSource, write_file
+from allotment.cli.completers import complete_add_ons, complete_ready_made_add_ons
+from allotment.cli.options import find_repository, find_sample_folder, output_option, print_note, repository_option
+from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:
-    from allotment.declared.inventory import Declared
+    from allotment.declared.inventory import DeclarationFile
     from allotment.declared.kinds.add_on import AddOn
 
-LABEL_LENGTH = 12  # digits of a commit that a table shows
+SHORT_COMMIT_LENGTH = 12  # digits of a commit that a table shows
 
 
 @click.group()
@@ -45,20 +45,20 @@ def list_all(style: str, repo: Path | None) -> None:
       allot add-on list
       allot add-on list -o json
     """
-    declared_add_ons, problems = _declared(repository(repo))
+    declared_add_ons, problems = _read_add_ons(find_repository(repo))
     if style == "json":
         _print_json(*declared_add_ons.values())
     elif declared_add_ons:
-        _show(declared_add_ons)
+        _print_table(declared_add_ons)
     else:
-        note("no add-on is declared: platform/add-ons/NAME.yaml would be one, see `allot explain AddOn`")
+        print_note("no add-on is declared: platform/add-ons/NAME.yaml would be one, see `allot explain AddOn`")
     for problem in problems:
         click.echo(problem, err=True)
     raise click.exceptions.Exit(1 if problems else 0)
 
 
 @command.command("add")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=ready_made_add_ons)
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_ready_made_add_ons)
 @output_option()
 @repository_option
 def add(names: tuple[str, ...], style: str, repo: Path | None) -> None:
@@ -72,29 +72,29 @@ def add(names: tuple[str, ...], style: str, repo: Path | None) -> None:
       allot add-on add cert-manager envoy-gateway nvidia-device-plugin
       allot add-on add karpenter
     """
-    from allotment.declared.reading import nearest
+    from allotment.declared.reading import suggest_name
 
-    root, ready = repository(repo), ready_made()
+    root, ready = find_repository(repo), list_ready_made()
     if unknown := next((name for name in names if name not in ready), None):
-        raise Refused(f"no ready-made add-on is named {quoted(unknown)}{nearest(unknown, ready)}")
+        raise OperationRefused(f"no ready-made add-on is named {quote_value(unknown)}{suggest_name(unknown, ready)}")
     paths = {name: f"platform/add-ons/{name}.yaml" for name in dict.fromkeys(names)}
     if existing_path := next((path for path in paths.values() if os.path.lexists(root / path)), None):
-        raise Refused(f"{existing_path} exists: `allot add-on upgrade` writes another version into it")
+        raise OperationRefused(f"{existing_path} exists: `allot add-on upgrade` writes another version into it")
     for name, path in paths.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         write_file(root / path, ready[name].read_bytes())
-    declared_add_ons = _declared(root)[0]
+    declared_add_ons = _read_add_ons(root)[0]
     if style == "json":
         _print_json(*(declared_add_ons[name] for name in paths))
         return
     for name, path in paths.items():
         spec = declared_add_ons[name].model.spec
         clusters = f"; it is for {', '.join(spec.clusters)}: write your clusters" if spec.clusters else ""
-        note(f"{path}: {spec.version}{clusters}")
+        print_note(f"{path}: {spec.version}{clusters}")
 
 
 @command.command("upgrade")
-@click.argument("name", shell_complete=add_ons)
+@click.argument("name", shell_complete=complete_add_ons)
 @click.argument("version")
 @click.option("--digest", metavar="sha256:…", help="Of the chart in its registry; needed where its file has one.")
 @click.option(
@@ -115,40 +115,40 @@ def upgrade(name: str, version: str, digest: str | None, force: bool, style: str
       allot add-on upgrade cert-manager v1.21.3
       allot add-on upgrade karpenter 1.14.2 --digest sha256:…
     """
-    from allotment.declared.pinning import check_version, is_older, pinned
-    from allotment.declared.reading import nearest
+    from allotment.declared.edit_version import check_version, is_older, with_version
+    from allotment.declared.reading import suggest_name
 
-    root = repository(repo)
-    declared_add_ons, _ = _declared(root)
+    root = find_repository(repo)
+    declared_add_ons, _ = _read_add_ons(root)
     if name not in declared_add_ons:
-        raise Refused(f"no add-on is named {quoted(name)}{nearest(name, declared_add_ons)}")
+        raise OperationRefused(f"no add-on is named {quote_value(name)}{suggest_name(name, declared_add_ons)}")
     add_on = declared_add_ons[name]
     spec, was = add_on.model.spec, add_on.model.spec.version
     check_version(spec, version, digest)
     if spec.chart is not None and not force:
         if is_older(version, was):
-            raise Refused(f"{version} is older than {was}: add --force where its chart can go back")
+            raise OperationRefused(f"{version} is older than {was}: add --force where its chart can go back")
         if version.startswith("v") != was.startswith("v"):
             like = version.removeprefix("v") if version.startswith("v") else f"v{version}"
-            raise Refused(
+            raise OperationRefused(
                 f"{version} isn't written as {was} is: write {like}, or add --force where its chart has {version}"
             )
-    write_file(root / add_on.path, pinned(add_on.data, version, digest))
-    after = _declared(root)[0][name]
+    write_file(root / add_on.path, with_version(add_on.data, version, digest))
+    after = _read_add_ons(root)[0][name]
     if style == "json":
         _print_json(after, was=was)
     elif after.data == add_on.data:
-        note(f"{add_on.path}: is {was} already")
+        print_note(f"{add_on.path}: is {was} already")
     else:
-        note(f"{add_on.path}: {was} → {version}")
+        print_note(f"{add_on.path}: {was} → {version}")
 
 
-def ready_made() -> dict[str, Path]:
+def list_ready_made() -> dict[str, Path]:
     """Return the files of the ready-made add-ons, by name."""
-    return {path.stem: path for path in sorted((sample_folder() / "platform/add-ons").glob("*.yaml"))}
+    return {path.stem: path for path in sorted((find_sample_folder() / "platform/add-ons").glob("*.yaml"))}
 
 
-def _declared(root: Path) -> tuple[dict[str, Declared[AddOn]], list[str]]:
+def _read_add_ons(root: Path) -> tuple[dict[str, DeclarationFile[AddOn]], list[str]]:
     """Return the add-ons that can be read by name, and what is wrong with the others."""
     from allotment.declared.kinds.add_on import AddOn
     from allotment.declared.layout import PLATFORM
@@ -157,24 +157,24 @@ def _declared(root: Path) -> tuple[dict[str, Declared[AddOn]], list[str]]:
     source = FolderSource(root)
     paths = [path for path in source.files(PLATFORM).paths if path.startswith("platform/add-ons/")]
     folder, problems = read_folder(PLATFORM, [(path, source.read(path)) for path in paths])
-    return dict(folder.of(AddOn)), [str(problem) for problem in sorted(problems)]
+    return dict(folder.of_kind(AddOn)), [str(problem) for problem in sorted(problems)]
 
 
-def _print_json(*declared_add_ons: Declared[AddOn], was: str | None = None) -> None:
+def _print_json(*declared_add_ons: DeclarationFile[AddOn], was: str | None = None) -> None:
     from allotment.reports.outputs import as_json
     from allotment.reports.outputs.add_on import AddOnOutput, add_on_part
 
     click.echo(as_json(AddOnOutput(add_ons=tuple(add_on_part(add_on, was) for add_on in declared_add_ons))), nl=False)
 
 
-def _show(declared_add_ons: dict[str, Declared[AddOn]]) -> None:
+def _print_table(declared_add_ons: dict[str, DeclarationFile[AddOn]]) -> None:
     from allotment.reports.outputs.add_on import add_on_part
-    from allotment.reports.sheets import Sheet, plain, show
+    from allotment.reports.sheets import Sheet, print_output, sanitize_value
 
     sheet = Sheet("NAME", "VERSION", "WAVE", "NAMESPACE", "CLUSTERS", "SOURCE", long=("SOURCE",))
     for part in map(add_on_part, declared_add_ons.values()):
-        version = part.version if part.type == "Chart" else part.version[:LABEL_LENGTH]
+        version = part.version if part.type == "Chart" else part.version[:SHORT_COMMIT_LENGTH]
         clusters = ", ".join(part.clusters) if part.clusters else "all"
         cells = (part.name, version, part.wave, part.namespace, clusters, part.source)
-        sheet.add(*map(plain, cells))
-    show(sheet)
+        sheet.add_row(*map(sanitize_value, cells))
+    print_output(sheet)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from allotment.cli.options import output_option, repository, repository_option
+from allotment.cli.options import find_repository, output_option, repository_option
 
 
 @click.command()
@@ -25,20 +25,24 @@ def command(style: str, repo: Path | None) -> None:
     Examples:
       allot bootstrap | kubectl apply --server-side --force-conflicts --filename -
     """
-    from allotment.adapters.folder import FolderSource
-    from allotment.cli.formats import Judged, as_text
-    from allotment.cli.options import day_of
+    from allotment.adapters.folder_source import FolderSource
+    from allotment.cli.formats import CheckedScope, as_text
+    from allotment.cli.options import choose_day
     from allotment.manifests.cluster.bootstrap import render
-    from allotment.manifests.text import dump
-    from allotment.pipeline.check.survey import survey
+    from allotment.manifests.yaml_text import dump
+    from allotment.services.check.repository_check import check_repository
 
-    root = repository(repo)
+    root = find_repository(repo)
     source = FolderSource(root)
-    repository_check = survey(source, day_of(source, None))
-    if wrong := repository_check.by_owner()[0]:
-        click.echo(as_text(wrong, Judged(repository_check.files, len(repository_check.parts))), nl=False, err=True)
+    repository_check = check_repository(source, choose_day(source, None))
+    if wrong := repository_check.split_errors_by_owner()[0]:
+        click.echo(
+            as_text(wrong, CheckedScope(repository_check.file_count, len(repository_check.tally_entries))),
+            nl=False,
+            err=True,
+        )
         raise click.exceptions.Exit(1)
-    objects = render(repository_check.offers)
+    objects = render(repository_check.catalog)
     if style == "json":
         click.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}, indent=2))
     else:

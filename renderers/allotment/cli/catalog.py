@@ -9,25 +9,33 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.cli.completing import tenants
-from allotment.cli.looking import cluster_option, from_option, near
-from allotment.cli.options import day_of, is_quiet, output_option, recalled, repository, source_of, source_options
-from allotment.problems import AllotmentError, Refused, counted, quoted
+from allotment.cli.completers import complete_tenants
+from allotment.cli.options import (
+    choose_day,
+    create_cache_opener,
+    find_repository,
+    is_quiet,
+    open_source,
+    output_option,
+    source_options,
+)
+from allotment.cli.status_options import cluster_option, status_url_option, suggest_name
+from allotment.problems import AllotmentError, OperationRefused, pluralize, quote_value
 
 if TYPE_CHECKING:
-    from allotment.adapters.source import Source
-    from allotment.declared.inventory import Folder
-    from allotment.pipeline.check.survey import Survey
-    from allotment.reports.catalog import Shown
+    from allotment.adapters.declaration_source import Source
+    from allotment.declared.inventory import ScopeDeclarations
+    from allotment.reports.catalog_tables import CatalogView
     from allotment.reports.outputs.catalog import CatalogOutput, SpendingOutput
-    from allotment.rules.catalog import Catalog
+    from allotment.rules.availability import AvailableOffers
+    from allotment.services.check.repository_check import RepositoryCheck
 
 
 @click.command()
 @click.option(
     "--tenant",
     metavar="NAME",
-    shell_complete=tenants,
+    shell_complete=complete_tenants,
     help="What that tenant can have now, and of the rest why it can't.",
 )
 @click.option(
@@ -37,7 +45,7 @@ if TYPE_CHECKING:
     help="Show what each tenant costs a month, its budget, and what is left of that, instead.",
 )
 @cluster_option
-@from_option
+@status_url_option
 @output_option()
 @source_options
 def command(
@@ -70,94 +78,101 @@ def command(
         raise click.UsageError("--tenants shows what all tenants cost, wherever they are: it takes --as-of alone")
     from allotment.adapters.git.uncommitted import uncommitted_files
     from allotment.declared.kinds.platform import Platform
-    from allotment.pipeline.check.survey import survey
-    from allotment.reports.catalog import Declarations, Shown, spending_tables
-    from allotment.reports.sheets import show
-    from allotment.rules.catalog import Asking, catalog
-    from allotment.rules.spending import spending
+    from allotment.reports.catalog_tables import CatalogView, DeclarationSource, render_spending
+    from allotment.reports.sheets import print_output
+    from allotment.rules.availability import TenantAllowance, list_offers
+    from allotment.rules.spending import compute_spending
+    from allotment.services.check.repository_check import check_repository
 
-    root = repository(repo)
-    source = source_of(root, commit)
-    day = day_of(source, as_of)
-    repository_check = survey(source, day, recall=recalled(root, "-commit" if commit else ""))
-    platform = repository_check.offers.platform.one(Platform)
+    root = find_repository(repo)
+    source = open_source(root, commit)
+    day = choose_day(source, as_of)
+    repository_check = check_repository(source, day, recall=create_cache_opener(root, "-commit" if commit else ""))
+    platform = repository_check.catalog.platform.get_singleton(Platform)
     if platform is None:
         raise AllotmentError("platform/platform.yaml can't be read: `allot validate` says why")
-    folder = _tenant(source, repository_check, tenant) if tenant is not None else None
-    if cluster is not None and cluster not in repository_check.offers.clusters:
-        raise Refused(f"no cluster is named {quoted(cluster)}{near(cluster, repository_check.offers.clusters)}")
+    folder = _find_tenant(source, repository_check, tenant) if tenant is not None else None
+    if cluster is not None and cluster not in repository_check.catalog.clusters:
+        raise OperationRefused(
+            f"no cluster is named {quote_value(cluster)}{suggest_name(cluster, repository_check.catalog.clusters)}"
+        )
     if repository_check.errors and not is_quiet():
         click.echo(
-            f"what is wrong counts for nothing here: {counted(len(repository_check.errors), 'problem')}, see `allot validate`",
+            f"what is wrong counts for nothing here: {pluralize(len(repository_check.errors), 'problem')}, see `allot validate`",
             err=True,
         )
     spent = (
-        [spending(repository_check.offers, _folder(source, name)) for name in sorted(repository_check.parts)]
+        [
+            compute_spending(repository_check.catalog, _read_tenant_folder(source, name))
+            for name in sorted(repository_check.tally_entries)
+        ]
         if by_tenant
         else None
     )
     if spent is not None and style != "json":
-        declarations = Declarations(
-            _commit(root, commit), commit is None, len(uncommitted_files(root)) if commit is None else 0
+        declarations = DeclarationSource(
+            _find_commit(root, commit), commit is None, len(uncommitted_files(root)) if commit is None else 0
         )
-        show(spending_tables(spent, platform.model.spec.billing.currency, day, declarations))
+        print_output(render_spending(spent, platform.model.spec.billing.currency, day, declarations))
         return
-    parts = [repository_check.parts[name] for name in sorted(repository_check.parts)]
+    parts = [repository_check.tally_entries[name] for name in sorted(repository_check.tally_entries)]
     claims = [claim for part in parts for claim in part.claims]
     held = [storage for part in parts for storage in part.storages]
-    offered = catalog(repository_check.offers, claims, held, folder, cluster)
-    who = Asking(repository_check.offers, folder) if folder is not None else None
-    shown = Shown(_ready(repo, url), day, platform.model.spec.billing.currency, who)
+    offered = list_offers(repository_check.catalog, claims, held, folder, cluster)
+    who = TenantAllowance(repository_check.catalog, folder) if folder is not None else None
+    shown = CatalogView(_count_ready_units(repo, url), day, platform.model.spec.billing.currency, who)
     if style == "json":
         from allotment.reports.outputs import as_json
         from allotment.reports.outputs.catalog import spending_output
 
-        costs = spending_output(spent, day, _commit(root, commit)) if spent is not None else None
-        click.echo(as_json(_output(offered, shown, costs)), nl=False)
+        costs = spending_output(spent, day, _find_commit(root, commit)) if spent is not None else None
+        click.echo(as_json(_build_output(offered, shown, costs)), nl=False)
     else:
-        from allotment.reports.catalog import tables
+        from allotment.reports.catalog_tables import render_catalog
 
-        show(tables(offered, shown))
-
-
-def _tenant(source: Source, repository_check: Survey, tenant: str) -> Folder:
-    """Return a tenant's folder. Raises Refused where there is no such tenant."""
-    if tenant not in repository_check.parts:
-        raise Refused(f"no tenant is named {quoted(tenant)}{near(tenant, repository_check.parts)}")
-    return _folder(source, tenant)
+        print_output(render_catalog(offered, shown))
 
 
-def _folder(source: Source, tenant: str) -> Folder:
+def _find_tenant(source: Source, repository_check: RepositoryCheck, tenant: str) -> ScopeDeclarations:
+    """Return a tenant's folder. Raises OperationRefused where there is no such tenant."""
+    if tenant not in repository_check.tally_entries:
+        raise OperationRefused(
+            f"no tenant is named {quote_value(tenant)}{suggest_name(tenant, repository_check.tally_entries)}"
+        )
+    return _read_tenant_folder(source, tenant)
+
+
+def _read_tenant_folder(source: Source, tenant: str) -> ScopeDeclarations:
     from allotment.declared.layout import Scope
     from allotment.declared.reading import read_folder
-    from allotment.pipeline.check.workers import read_scope
+    from allotment.services.check.workers import read_scope
 
     scope = Scope("tenant", tenant)
     return read_folder(scope, read_scope(source, scope).files)[0]
 
 
-def _commit(root: Path, commit: str | None) -> str:
+def _find_commit(root: Path, commit: str | None) -> str:
     """Return the commit of the declarations, or of their work tree; empty where there is none."""
     from allotment.adapters.git.commit_source import CommitSource
 
     try:
         return CommitSource(root, commit or "HEAD").commit
-    except Refused:
+    except OperationRefused:
         return ""
 
 
-def _ready(repo: Path | None, url: str | None) -> dict[tuple[str, str], dict[str, int]]:
+def _count_ready_units(repo: Path | None, url: str | None) -> dict[tuple[str, str], dict[str, int]]:
     """Return the units that are on nodes already, by cluster and GPUSpec, of each tenant; "" stands for all of them."""
-    from allotment.cli.looking import place
-    from allotment.pipeline.report.statuses import read_now
-    from allotment.reports.tables import is_stale
+    from allotment.cli.status_options import open_status_remote
+    from allotment.reports.status_tables import is_stale
+    from allotment.services.reporter.status_reader import read_reported_status
 
     try:
-        here, remote, clusters = place(repo, url)
+        here, remote, clusters = open_status_remote(repo, url)
         if url is None and remote.url == "origin" and here.git.url_of("origin") is None:
-            raise Refused("this repository has no remote named origin")
-        now = read_now(here, remote, clusters, "")
-    except Refused as error:
+            raise OperationRefused("this repository has no remote named origin")
+        now = read_reported_status(here, remote, clusters, "")
+    except OperationRefused as error:
         if not is_quiet():
             click.echo(f"which units are ready isn't known: {error}", err=True)
         return {}
@@ -170,7 +185,7 @@ def _ready(repo: Path | None, url: str | None) -> dict[tuple[str, str], dict[str
     return ready_units
 
 
-def _output(catalog: Catalog, shown: Shown, costs: SpendingOutput | None) -> CatalogOutput:
+def _build_output(catalog: AvailableOffers, shown: CatalogView, costs: SpendingOutput | None) -> CatalogOutput:
     from allotment.reports.outputs.catalog import (
         CatalogOutput,
         app_output,
@@ -182,9 +197,11 @@ def _output(catalog: Catalog, shown: Shown, costs: SpendingOutput | None) -> Cat
     return CatalogOutput(
         as_of=shown.day.isoformat(),
         currency=shown.currency,
-        tenant=asking_output(shown.who) if shown.who is not None else None,
-        gpu_specs=tuple(gpu_output(offer, shown.ready, shown.day, shown.tenant) for offer in catalog.gpus),
-        storage_specs=tuple(storage_output(offer, shown.day) for offer in catalog.storages),
-        apps=tuple(app_output(offer) for offer in catalog.apps),
+        tenant=asking_output(shown.allowance) if shown.allowance is not None else None,
+        gpu_specs=tuple(
+            gpu_output(offer, shown.ready_units, shown.day, shown.tenant_name) for offer in catalog.gpu_offers
+        ),
+        storage_specs=tuple(storage_output(offer, shown.day) for offer in catalog.storage_offers),
+        apps=tuple(app_output(offer) for offer in catalog.app_offers),
         spending=costs,
     )

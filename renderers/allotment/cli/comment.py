@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import click
 
-from allotment.cli.commenter import forge_options, token_of, work
-from allotment.cli.options import output_option, repository, repository_option
+from allotment.cli.comment_options import create_pull_services, forge_options, read_token
+from allotment.cli.options import find_repository, output_option, repository_option
 from allotment.problems import AllotmentError
 
 if TYPE_CHECKING:
-    from allotment.adapters.forge.forge import State
-    from allotment.pipeline.pulls.commenting import PullWork
-    from allotment.pipeline.pulls.reviewing import Verdict
-    from allotment.pipeline.pulls.troubles import Trouble
+    from allotment.adapters.forge.forge import StatusState
     from allotment.reports.outputs.comment import SaidOutput
+    from allotment.services.pull_requests.comment_loop import PullServices
+    from allotment.services.pull_requests.plan_comment import ReviewResult
+    from allotment.services.pull_requests.pull_failures import PullFailure
 
 T = TypeVar("T")
-PATIENCE = 600.0  # seconds that a forge may ask to wait, all together
+MAX_WAIT_SECONDS = 600.0  # seconds that a forge may ask to wait, all together
 
 
 @click.command()
@@ -69,106 +69,112 @@ def command(
     """
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository
-    from allotment.pipeline.pulls.apart import PlanBudget
+    from allotment.services.pull_requests.plan_sandbox import PlanBudget
 
     if (number is None) == (not everything):
         raise click.UsageError("Say which: --number N, or --all.")
-    root = repository(repo)
-    token = token_of(forge_token_file)
+    root = find_repository(repo)
+    token = read_token(forge_token_file)
     source = Remote(Repository(root), url, keep=True)
     budget = PlanBudget(plan_seconds, plan_megabytes)
-    services = work(root, source, branch, token, forge_api, rendered=to, status=status, budget=budget)
-    telling = _Telling(in_text=style == "text")
+    services = create_pull_services(root, source, branch, token, forge_api, rendered=to, status=status, budget=budget)
+    telling = _ResultPrinter(in_text=style == "text")
     if number is not None:
-        telling.say([number], _patiently(lambda: services.reviews.review(number, head)))
+        telling.print_result([number], _retry_rate_limited(lambda: services.plan_commenter.review(number, head)))
     else:
-        _everything(services, telling)
-    telling.end()
+        _comment_on_all(services, telling)
+    telling.finish()
 
 
-class _Telling:
+class _ResultPrinter:
     """Tells what was said of which pull requests, as it is said or as one JSON object at the end."""
 
     def __init__(self, *, in_text: bool) -> None:
         self._in_text = in_text
-        self._said: list[SaidOutput] = []
+        self._results: list[SaidOutput] = []
         self._counts: tuple[int | None, int | None] = (None, None)
-        self._bugs = self._troubles = 0
+        self._bug_count = self._failure_count = 0
 
-    def say(self, numbers: Sequence[int], verdict: Verdict) -> None:
+    def print_result(self, numbers: Sequence[int], verdict: ReviewResult) -> None:
         """Tell how a review ended."""
-        self._note(numbers, verdict.state or None, verdict.words, None)
+        self._record_result(numbers, verdict.state or None, verdict.message, None)
         if self._in_text:
-            click.echo(f"{_listed(numbers)}: {verdict.words if verdict.state else f'nothing said: {verdict.words}'}")
+            click.echo(
+                f"{_format_numbers(numbers)}: {verdict.message if verdict.state else f'nothing said: {verdict.message}'}"
+            )
 
-    def tell(self, numbers: Sequence[int], trouble: Trouble) -> None:
+    def print_failure(self, numbers: Sequence[int], trouble: PullFailure) -> None:
         """Tell, on standard error too, what kept it from being said."""
-        self._note(numbers, None, trouble.words, trouble.reason)
-        self._troubles += 1
-        self._bugs += trouble.reason == "bug"
-        click.echo(f"{_listed(numbers)}: {trouble.words}", err=True)
+        self._record_result(numbers, None, trouble.message, trouble.reason)
+        self._failure_count += 1
+        self._bug_count += trouble.reason == "bug"
+        click.echo(f"{_format_numbers(numbers)}: {trouble.message}", err=True)
 
-    def count(self, requests: int, going: int) -> None:
+    def print_counts(self, requests: int, going: int) -> None:
         """Tell how many are open, and how many merges don't run yet."""
         self._counts = requests, going
         if self._in_text:
             click.echo(f"{requests} open, {going} merged and not running yet")
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Print the JSON object, if it is asked for, and exit by what went wrong."""
         from allotment.reports import outputs
         from allotment.reports.outputs.comment import CommentOutput
 
         if not self._in_text:
             requests, going = self._counts
-            click.echo(outputs.as_json(CommentOutput(said=tuple(self._said), open=requests, going=going)), nl=False)
-        if self._troubles:
-            raise click.exceptions.Exit(3 if self._bugs else 2)
+            click.echo(outputs.as_json(CommentOutput(said=tuple(self._results), open=requests, going=going)), nl=False)
+        if self._failure_count:
+            raise click.exceptions.Exit(3 if self._bug_count else 2)
 
-    def _note(
+    def _record_result(
         self,
         numbers: Iterable[int],
-        state: State | None,
+        state: StatusState | None,
         words: str,
         trouble: Literal["forge", "refused", "bug"] | None,
     ) -> None:
         from allotment.reports.outputs.comment import SaidOutput
 
-        self._said.append(SaidOutput(tuple(numbers), state, words, trouble))
+        self._results.append(SaidOutput(tuple(numbers), state, words, trouble))
 
 
-def _listed(numbers: Iterable[int]) -> str:
+def _format_numbers(numbers: Iterable[int]) -> str:
     return ", ".join(f"#{number}" for number in numbers)
 
 
-def _everything(services: PullWork, telling: _Telling) -> None:
+def _comment_on_all(services: PullServices, telling: _ResultPrinter) -> None:
     """Say what each commit's plan is and how far each merge is. What goes wrong with one stops no other."""
-    from allotment.pipeline.pulls.reviewing import by_head
-    from allotment.pipeline.pulls.troubles import Trouble, tried
+    from allotment.services.pull_requests.plan_comment import group_by_head
+    from allotment.services.pull_requests.pull_failures import PullFailure, capture_failure
 
-    requests = _patiently(lambda: list(services.place.forge.open_pull_requests(services.place.branch)))
-    groups = by_head(requests)
+    requests = _retry_rate_limited(
+        lambda: list(services.pull_source.forge.open_pull_requests(services.pull_source.branch))
+    )
+    groups = group_by_head(requests)
     for alike in groups:  # what goes wrong with this the review meets again, and tells
-        tried(partial(_patiently, partial(services.reviews.announce, alike)))
+        capture_failure(partial(_retry_rate_limited, partial(services.plan_commenter.announce_pending, alike)))
     for alike in groups:
         numbers = [request.number for request in alike]
-        review = partial(services.reviews.review, numbers[0], None, alike)
-        verdict = tried(partial(_patiently, review), (AllotmentError,))
-        if isinstance(verdict, Trouble):
-            telling.tell(numbers, verdict)
+        review = partial(services.plan_commenter.review, numbers[0], None, alike)
+        verdict = capture_failure(partial(_retry_rate_limited, review), (AllotmentError,))
+        if isinstance(verdict, PullFailure):
+            telling.print_failure(numbers, verdict)
         else:
-            telling.say(numbers, verdict)
-    followed = _patiently(lambda: services.rollouts.follow(datetime.datetime.now(datetime.UTC)))
-    for number, trouble in followed.troubles.items():
-        telling.tell([number], trouble)
-    telling.count(len(requests), followed.going)
+            telling.print_result(numbers, verdict)
+    followed = _retry_rate_limited(
+        lambda: services.rollout_commenter.follow_merges(datetime.datetime.now(datetime.UTC))
+    )
+    for number, trouble in followed.failures.items():
+        telling.print_failure([number], trouble)
+    telling.print_counts(len(requests), followed.in_progress)
 
 
-def _patiently(ask: Callable[[], T]) -> T:
+def _retry_rate_limited(ask: Callable[[], T]) -> T:
     """Return what the forge says, after as long as it asks to wait, up to a limit."""
     from allotment.adapters.forge.forge import RateLimited
 
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + MAX_WAIT_SECONDS
     while True:
         try:
             return ask()

@@ -12,14 +12,14 @@ from collections.abc import Mapping
 import click
 
 from allotment import VERSION
-from allotment.problems import printable
+from allotment.problems import escape_unprintable
 
 
-def report_tenants(traces: Mapping[str, str]) -> None:
+def report_tenant_bugs(traces: Mapping[str, str]) -> None:
     """Write a report for each tenant that ran into a bug, and name the reports on standard error."""
     for tenant, trace in sorted(traces.items()):
         click.echo(
-            f"allot: tenant {printable(tenant)} ran into a bug in Allotment; please send us {write_report(trace)}",
+            f"allot: tenant {escape_unprintable(tenant)} ran into a bug in Allotment; please send us {write_report(trace)}",
             err=True,
         )
 

@@ -9,42 +9,42 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.cli.completing import clusters
-from allotment.cli.looking import near, publish_check
+from allotment.cli.completers import complete_clusters
 from allotment.cli.options import (
-    day_of,
+    choose_day,
+    create_cache_opener,
+    find_repository,
     is_quiet,
-    note,
+    open_source,
     output_option,
-    recalled,
-    repository,
+    print_note,
     repository_option,
-    source_of,
 )
-from allotment.cli.reporter import FILE
-from allotment.problems import Refused, quoted
+from allotment.cli.reporter_options import FILE_TYPE
+from allotment.cli.status_options import create_publish_check, suggest_name
+from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:
     from allotment.diagnosis.diagnosis import Diagnosis
-    from allotment.pipeline.check.survey import Survey
+    from allotment.services.check.repository_check import RepositoryCheck
 
 
 @click.command()
 @click.option(
     "--cluster",
     metavar="NAME",
-    shell_complete=clusters,
+    shell_complete=complete_clusters,
     help="Compare this cluster with what is declared of it; the repository alone if absent.",
 )
 @click.option(
     "--kubeconfig",
-    type=FILE,
+    type=FILE_TYPE,
     help="How the cluster is reached; if absent, as a pod in it, or else by the usual kubeconfig.",
 )
 @click.option("--context", metavar="NAME", help="The kubeconfig's context.")
 @click.option(
     "--argocd-kubeconfig",
-    type=FILE,
+    type=FILE_TYPE,
     help="How the cluster that Argo CD runs in is reached; as the cluster itself if absent.",
 )
 @click.option("--argocd-context", metavar="NAME", help="The context of the cluster that Argo CD runs in.")
@@ -78,72 +78,83 @@ def command(
       allot doctor --cluster eu-1 --context eu-1-admin
       allot doctor --cluster us-1 --kubeconfig us-1.yaml --argocd-context hub -o json
     """
-    from allotment.diagnosis import ranked
+    from allotment.diagnosis import sort_by_severity
 
     if cluster is None and (kubeconfig or context or argocd_kubeconfig or argocd_context or commit):
         raise click.UsageError("without --cluster no cluster is looked at, and the repository as it is")
-    root = repository(repo)
+    root = find_repository(repo)
     if cluster is None:
-        diagnoses = ranked(_of_repository(root))
+        diagnoses = sort_by_severity(_diagnose_repository(root))
     else:
-        diagnoses = _of_cluster(root, commit, cluster, (kubeconfig, context), (argocd_kubeconfig, argocd_context))
-    _print(cluster, diagnoses, style)
+        diagnoses = _diagnose_cluster(root, commit, cluster, (kubeconfig, context), (argocd_kubeconfig, argocd_context))
+    _print_diagnoses(cluster, diagnoses, style)
     if any(diagnosis.severity == "error" for diagnosis in diagnoses):
         raise click.exceptions.Exit(1)
 
 
-Place = tuple[Path | None, str | None]  # a kubeconfig and a context in it
+KubeconfigContext = tuple[Path | None, str | None]  # a kubeconfig and a context in it
 
 
-def _of_cluster(root: Path, commit: str | None, name: str, at: Place, hub: Place) -> list[Diagnosis]:
-    """Return what is found about a cluster. Raises Refused where it isn't declared, can't be read, or doesn't answer."""
-    from allotment.adapters.cluster.api import Api
-    from allotment.adapters.cluster.looking import look
+def _diagnose_cluster(
+    root: Path, commit: str | None, name: str, at: KubeconfigContext, hub: KubeconfigContext
+) -> list[Diagnosis]:
+    """Return what is found about a cluster. Raises OperationRefused where it isn't declared, can't be read, or doesn't answer."""
+    from allotment.adapters.cluster.api import ApiServer
+    from allotment.adapters.cluster.snapshot_reader import take_snapshot
     from allotment.declared.kinds.cluster import Cluster
-    from allotment.diagnosis import apis, diagnose, edits, ranked
-    from allotment.diagnosis.looked import ALL, WHOLE
-    from allotment.pipeline.report.edit_check import compare_live, published_commit
+    from allotment.diagnosis import apis, diagnose_cluster, edits, sort_by_severity
+    from allotment.diagnosis.cluster_snapshot import ALL_QUERIES, WHOLE_OBJECT_QUERIES
+    from allotment.services.reporter.edit_check import compare_live_objects, fetch_published_commit
 
-    offers = _survey(root, commit).offers
+    offers = _check_declarations(root, commit).catalog
     declared = offers.clusters.get(name)
     if declared is None:
-        raise Refused(f"no cluster is named {quoted(name)}{near(name, offers.clusters)}")
-    if declared.one(Cluster) is None:
-        raise Refused(f"clusters/{name}/cluster.yaml can't be read: allot validate says why")
-    here = Api.at(*at)
-    hub_api = here if hub == (None, None) else Api.at(hub[0] or at[0], hub[1])
-    published, begun = published_commit(root, name), time.monotonic()
-    looked = look(here, hub_api, (*ALL, *WHOLE), (requirement.api for requirement in apis.needed(offers, declared)))
+        raise OperationRefused(f"no cluster is named {quote_value(name)}{suggest_name(name, offers.clusters)}")
+    if declared.get_singleton(Cluster) is None:
+        raise OperationRefused(f"clusters/{name}/cluster.yaml can't be read: allot validate says why")
+    here = ApiServer.from_kubeconfig(*at)
+    hub_api = here if hub == (None, None) else ApiServer.from_kubeconfig(hub[0] or at[0], hub[1])
+    published, begun = fetch_published_commit(root, name), time.monotonic()
+    looked = take_snapshot(
+        here,
+        hub_api,
+        (*ALL_QUERIES, *WHOLE_OBJECT_QUERIES),
+        (requirement.api for requirement in apis.list_required_apis(offers, declared)),
+    )
     since = looked.now - datetime.timedelta(seconds=time.monotonic() - begun)
-    compared = compare_live(published, name, looked, since)
-    return ranked([*diagnose(looked, offers, declared), *edits.diagnose(compared)])
+    compared = compare_live_objects(published, name, looked, since)
+    return sort_by_severity([*diagnose_cluster(looked, offers, declared), *edits.diagnose_edits(compared)])
 
 
-def _of_repository(root: Path) -> list[Diagnosis]:
-    from allotment.diagnosis.repository import diagnose
-    from allotment.pipeline.status_view.repository_facts import repository_facts
+def _diagnose_repository(root: Path) -> list[Diagnosis]:
+    from allotment.diagnosis.repository import diagnose_repository
+    from allotment.services.status_view.repository_facts import collect_repository_facts
 
-    return diagnose(repository_facts(root, _survey(root, None), publish_check(root)))
-
-
-def _survey(root: Path, commit: str | None) -> Survey:
-    from allotment.pipeline.check.survey import survey
-
-    source = source_of(root, commit)
-    return survey(source, day_of(source, None), recall=recalled(root, "-commit" if commit else ""))
+    return diagnose_repository(
+        collect_repository_facts(root, _check_declarations(root, None), create_publish_check(root))
+    )
 
 
-def _print(cluster: str | None, diagnoses: list[Diagnosis], style: str) -> None:
+def _check_declarations(root: Path, commit: str | None) -> RepositoryCheck:
+    from allotment.services.check.repository_check import check_repository
+
+    source = open_source(root, commit)
+    return check_repository(
+        source, choose_day(source, None), recall=create_cache_opener(root, "-commit" if commit else "")
+    )
+
+
+def _print_diagnoses(cluster: str | None, diagnoses: list[Diagnosis], style: str) -> None:
     if style == "json":
         from allotment.reports.outputs import as_json
         from allotment.reports.outputs.doctor import doctor_output
 
         click.echo(as_json(doctor_output(cluster, diagnoses)), nl=False)
         return
-    from allotment.reports.diagnoses import sheet, summary
-    from allotment.reports.sheets import show
+    from allotment.reports.diagnoses import diagnosis_sheet, diagnosis_summary
+    from allotment.reports.sheets import print_output
 
     shown = [diagnosis for diagnosis in diagnoses if diagnosis.severity in ("error", "warning") or not is_quiet()]
     if shown:
-        show(sheet(shown))
-    note(f"{cluster or 'the repository'}: {summary(diagnoses)}")
+        print_output(diagnosis_sheet(shown))
+    print_note(f"{cluster or 'the repository'}: {diagnosis_summary(diagnoses)}")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.cli.completing import subjects
-from allotment.cli.options import output_option, sample_folder
+from allotment.cli.completers import complete_subjects
+from allotment.cli.options import find_sample_folder, output_option
 from allotment.declared.kinds import KINDS
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TEXT_WIDTH = 92  # columns of a paragraph, also where a terminal is wider
 INDEXES = ("", "rule", "reason")
-_ALL = {
+_INDEX_TITLES = {
     "": "All kinds.",
     "rule": "All rules, by the id that stands in brackets behind a problem.",
     "reason": "All conditions and reasons that a status has.",
@@ -27,7 +27,9 @@ _ALL = {
 
 
 @click.command()
-@click.argument("words", nargs=-1, metavar="[KIND[.FIELD...] | rule [NAME] | reason [NAME]]", shell_complete=subjects)
+@click.argument(
+    "words", nargs=-1, metavar="[KIND[.FIELD...] | rule [NAME] | reason [NAME]]", shell_complete=complete_subjects
+)
 @output_option()
 def command(words: tuple[str, ...], style: str) -> None:
     """Show the manual page of a kind, a field or a rule, or what a condition or reason of a status means; without
@@ -47,33 +49,33 @@ def command(words: tuple[str, ...], style: str) -> None:
     if style == "json":
         from allotment.reports import outputs
 
-        click.echo(outputs.as_json(_with_example(subject) if subject not in INDEXES else _index(subject)), nl=False)
+        click.echo(outputs.as_json(_read_page(subject) if subject not in INDEXES else _build_index(subject)), nl=False)
     elif subject in INDEXES:
-        _list(_index(subject))
+        _print_index(_build_index(subject))
     else:
-        _show(_with_example(subject))
+        _print_page(_read_page(subject))
 
 
-def _with_example(subject: str) -> ExplainOutput:
+def _read_page(subject: str) -> ExplainOutput:
     """Return a subject's page; a kind's with the shortest file of that kind in the sample."""
     import msgspec
 
-    from allotment.reports.manual import page
+    from allotment.reports.manual_pages import manual_page
 
-    subject_page = page(subject)
+    subject_page = manual_page(subject)
     if subject_page.itself is not None or not subject_page.file:
         return subject_page
     files = sorted(
-        Path(sample_folder()).glob(KINDS[subject_page.subject].pattern),
+        Path(find_sample_folder()).glob(KINDS[subject_page.subject].pattern),
         key=lambda path: (path.stat().st_size, path.name),
     )
     text = files[0].read_text(encoding="utf-8") if files else ""
     return msgspec.structs.replace(subject_page, example=text)
 
 
-def _index(subject: str) -> ExplainOutput:
+def _build_index(subject: str) -> ExplainOutput:
     """Return a page that lists all kinds, all rules, or all conditions and reasons."""
-    from allotment.reports.manual import first_line
+    from allotment.reports.manual_pages import first_line
     from allotment.reports.outputs.explain import ExplainOutput, FieldOutput
     from allotment.reports.reason_pages import reason_pages
     from allotment.reports.rule_pages import rule_pages
@@ -85,7 +87,7 @@ def _index(subject: str) -> ExplainOutput:
         entries = {kind.name: (kind.path, first_line(kind.model)) for kind in KINDS.values()}
     return ExplainOutput(
         subject=subject or "kinds",
-        description=_ALL[subject],
+        description=_INDEX_TITLES[subject],
         fields=tuple(
             FieldOutput(name=name, type=path, limits="", required=False, default="", description=" ".join(text.split()))
             for name, (path, text) in entries.items()
@@ -93,29 +95,29 @@ def _index(subject: str) -> ExplainOutput:
     )
 
 
-def _list(page: ExplainOutput) -> None:
+def _print_index(page: ExplainOutput) -> None:
     """Print a line of each subject; where the terminal is too narrow, its words stand under its name."""
     from allotment.reports.sheets import terminal_width
 
     names, columns = max(len(field.name) for field in page.fields), terminal_width()
     for field in page.fields:
         name = click.style(field.name.ljust(names), bold=True)
-        line = _line(field, names)
+        line = _format_line(field, names)
         if columns is None or names + 2 + max(map(len, line.splitlines())) <= columns:
             click.echo(f"{name}  {line}")
         else:
             click.echo(click.style(field.name, bold=True))
             for words in filter(None, (field.type, field.description)):
-                click.echo(_filled(words, columns, "    "))
+                click.echo(_fill_paragraph(words, columns, "    "))
 
 
-def _line(field: FieldOutput, width: int) -> str:
+def _format_line(field: FieldOutput, width: int) -> str:
     if field.type:
         return f"{field.type.ljust(46)}  {field.description}"
     return textwrap.fill(field.description, 110 - width, subsequent_indent=" " * (width + 2))
 
 
-def _filled(text: str, columns: int | None, indent: str) -> str:
+def _fill_paragraph(text: str, columns: int | None, indent: str) -> str:
     """Return an indented paragraph, no wider than the terminal where there is one. A word stays whole."""
     most = min(columns or sys.maxsize, TEXT_WIDTH + len(indent))
     return textwrap.fill(
@@ -123,7 +125,7 @@ def _filled(text: str, columns: int | None, indent: str) -> str:
     )
 
 
-def _show(page: ExplainOutput) -> None:
+def _print_page(page: ExplainOutput) -> None:
     from allotment.reports.sheets import terminal_width
 
     columns = terminal_width()
@@ -132,24 +134,26 @@ def _show(page: ExplainOutput) -> None:
     if page.file:
         click.echo(f"{click.style('FILE', bold=True)}     {page.file}")
     if page.itself is not None:
-        click.echo(_wrapped(f"{click.style('FIELD', bold=True)}    {page.subject} {_of(page.itself)}", columns))
+        click.echo(
+            _wrap_text(f"{click.style('FIELD', bold=True)}    {page.subject} {_describe_field(page.itself)}", columns)
+        )
     click.echo()
     if page.description:
-        click.echo(_indented(page.description, columns) + "\n")
+        click.echo(_indent_paragraphs(page.description, columns) + "\n")
     if page.fields:
         click.echo(click.style("FIELDS", bold=True))
         for field in page.fields:
-            click.echo(_wrapped(f"  {click.style(field.name, bold=True)} {_of(field)}", columns))
+            click.echo(_wrap_text(f"  {click.style(field.name, bold=True)} {_describe_field(field)}", columns))
             if field.description:
-                click.echo(_filled(field.description, columns, "      "))
+                click.echo(_fill_paragraph(field.description, columns, "      "))
         if page.file and page.itself is None:
-            click.echo(_wrapped(f"\nThe fields of spec: allot explain {page.subject}.spec", columns))
+            click.echo(_wrap_text(f"\nThe fields of spec: allot explain {page.subject}.spec", columns))
     if page.example:
         click.echo("\n" + click.style("EXAMPLE", bold=True))
         click.echo(textwrap.indent(page.example.rstrip("\n"), "    "))
 
 
-def _of(field: FieldOutput) -> str:
+def _describe_field(field: FieldOutput) -> str:
     """Return a field's type, what else its value keeps to, and what its absence means."""
     absent = (
         click.style(" -required-", fg="red")
@@ -161,7 +165,7 @@ def _of(field: FieldOutput) -> str:
     return f"<{field.type}>{absent}{f'  {field.limits}' if field.limits else ''}"
 
 
-def _wrapped(text: str, columns: int | None) -> str:
+def _wrap_text(text: str, columns: int | None) -> str:
     """Return a styled text in lines of at most so many columns; all but the first are indented. In a pipe it is one line."""
     if columns is None:
         return text
@@ -175,6 +179,6 @@ def _wrapped(text: str, columns: int | None) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _indented(text: str, columns: int | None) -> str:
+def _indent_paragraphs(text: str, columns: int | None) -> str:
     paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
-    return "\n\n".join(_filled(paragraph, columns, "    ") for paragraph in paragraphs)
+    return "\n\n".join(_fill_paragraph(paragraph, columns, "    ") for paragraph in paragraphs)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from allotment.adapters.folder import FolderSource, write_file
-from allotment.cli.options import inside, note, output_option, repository, repository_option
+from allotment.adapters.folder_source import FolderSource, write_file
+from allotment.cli.options import find_repository, output_option, print_note, repository_option, to_repository_path
 from allotment.problems import Finding, Problem
 
 
@@ -35,8 +35,8 @@ def command(paths: tuple[Path, ...], repo: Path | None, check: bool, fix: bool, 
       allot fmt --fix tenants/solo-ada
       allot fmt --check
     """
-    root = repository(repo)
-    wanted = [inside(root, path) for path in paths]
+    root = find_repository(repo)
+    wanted = [to_repository_path(root, path) for path in paths]
     for given_path, name in zip(paths, wanted, strict=True):
         if not os.path.lexists(root / name):
             raise click.UsageError(f"{given_path} doesn't exist")
@@ -47,17 +47,17 @@ def command(paths: tuple[Path, ...], repo: Path | None, check: bool, fix: bool, 
             if wanted and not any(prefix in ("", path) or path.startswith(f"{prefix}/") for prefix in wanted):
                 continue
             data = source.read(path)
-            new, wrong = _formatted(path, data, fix)
+            new, wrong = _format_file(path, data, fix)
             problems += wrong
             if new != data:
                 changed.append(path)
                 if not check:
                     write_file(root / path, new)
-    _say(sorted(problems), changed, check, style)
+    _print_result(sorted(problems), changed, check, style)
     raise click.exceptions.Exit(1 if problems or (check and changed) else 0)
 
 
-def _say(problems: list[Problem], changed: list[str], check: bool, style: str) -> None:
+def _print_result(problems: list[Problem], changed: list[str], check: bool, style: str) -> None:
     """Say what can't be read, and which files were, or would be, written."""
     if style == "json":
         from allotment.reports import outputs
@@ -73,26 +73,26 @@ def _say(problems: list[Problem], changed: list[str], check: bool, style: str) -
         if check:
             click.echo(f"{path}: not in canonical form: run `allot fmt`")
         else:
-            note(f"{path}: formatted")
+            print_note(f"{path}: formatted")
 
 
-def _formatted(path: str, data: bytes, fix: bool) -> tuple[bytes, list[Problem]]:
+def _format_file(path: str, data: bytes, fix: bool) -> tuple[bytes, list[Problem]]:
     """Return a file's canonical form, or the file as it is and why it can't be read."""
     from allotment.declared import documents
-    from allotment.declared.canonical import canonical
-    from allotment.declared.layout import spot_of
-    from allotment.declared.mending import mended
-    from allotment.problems import field_text
+    from allotment.declared.autofix import autofix
+    from allotment.declared.canonical import canonicalize
+    from allotment.declared.layout import parse_path
+    from allotment.problems import format_field
 
-    spot = spot_of(path)
+    spot = parse_path(path)
     if spot is None or isinstance(spot, Finding):
         return data, []
     if fix:
-        data = mended(path, data, spot)
+        data = autofix(path, data, spot)
     document = documents.read(data)
     if document.findings:
         return data, [
-            Problem(path, finding.line, finding.column, field_text(finding.field), finding.message, finding.rule)
+            Problem(path, finding.line, finding.column, format_field(finding.field), finding.message, finding.rule)
             for finding in document.findings
         ]
-    return canonical(data, spot.kind.model), []
+    return canonicalize(data, spot.kind.model), []

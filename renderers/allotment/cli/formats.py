@@ -11,10 +11,10 @@ import click
 
 from allotment import VERSION
 from allotment.cli.options import is_quiet
-from allotment.problems import Problem, counted, it_or_them, printable
+from allotment.problems import Problem, escape_unprintable, pluralize, pronoun_for
 
 
-class Judged(NamedTuple):
+class CheckedScope(NamedTuple):
     """How many files, of how many tenants, the problems are of; a part of a repository is of none. `elsewhere`
     counts the problems, without warnings, that the rest of it has."""
 
@@ -23,77 +23,81 @@ class Judged(NamedTuple):
     elsewhere: int = 0
 
     def __str__(self) -> str:
-        return counted(self.files, "file") + (
-            f" of {counted(self.tenants, 'tenant')}" if self.tenants is not None else ""
+        return pluralize(self.files, "file") + (
+            f" of {pluralize(self.tenants, 'tenant')}" if self.tenants is not None else ""
         )
 
     @property
-    def rest(self) -> str:
+    def elsewhere_summary(self) -> str:
         """How much is wrong in the rest of the repository, in words."""
-        return f"{counted(self.elsewhere, 'problem')} elsewhere (`allot validate` shows {it_or_them(self.elsewhere)})"
+        return (
+            f"{pluralize(self.elsewhere, 'problem')} elsewhere (`allot validate` shows {pronoun_for(self.elsewhere)})"
+        )
 
 
-class Reader(NamedTuple):
+class ProblemContext(NamedTuple):
     """Who reads problems as text: how paths are written for them, and, on a terminal, a file's line by its number."""
 
-    path: Callable[[str], str] = str
-    line: Callable[[str, int], str | None] | None = None
+    format_path: Callable[[str], str] = str
+    read_line: Callable[[str, int], str | None] | None = None
 
 
-NOBODY = Reader()
-MOST_SHOWN = 100  # characters of a line
-Format = Callable[[Sequence[Problem], Judged], str]
+NO_CONTEXT = ProblemContext()
+MAX_LINE_LENGTH = 100  # characters of a line
+Format = Callable[[Sequence[Problem], CheckedScope], str]
 
 
-def as_text(problems: Sequence[Problem], judged: Judged, reader: Reader = NOBODY) -> str:
+def as_text(problems: Sequence[Problem], judged: CheckedScope, reader: ProblemContext = NO_CONTEXT) -> str:
     """Return a line a problem, with the line that it is about where `reader` has that; then, unless --quiet was given,
     what to do. Colour where it goes to a terminal."""
     lines = []
     for problem in problems:
-        line = str(problem._replace(path=reader.path(problem.path)))
+        line = str(problem._replace(path=reader.format_path(problem.path)))
         place, rest = line.split(": ", 1)
         rest, _, rule = rest.rpartition(" [")
         colour = "yellow" if problem.warning else "red"
         lines.append(
             f"{click.style(place, bold=True)}: {click.style(rest, fg=colour)} {click.style(f'[{rule}', dim=True)}"
         )
-        if reader.line is not None and (text := reader.line(problem.path, problem.line)) is not None:
-            lines += _pointed(text, problem.column, colour)
+        if reader.read_line is not None and (text := reader.read_line(problem.path, problem.line)) is not None:
+            lines += _point_at_column(text, problem.column, colour)
     if is_quiet():
         return "".join(f"{line}\n" for line in lines)
     errors = [problem for problem in problems if not problem.warning]
-    rest = f"; {judged.rest}" if judged.elsewhere else ""
+    rest = f"; {judged.elsewhere_summary}" if judged.elsewhere else ""
     if errors:
-        count, paths = counted(len(errors), "problem"), sorted({problem.path for problem in errors})
-        where = printable(reader.path(paths[0]), 400) if len(paths) == 1 else counted(len(paths), "file")
+        count, paths = pluralize(len(errors), "problem"), sorted({problem.path for problem in errors})
+        where = (
+            escape_unprintable(reader.format_path(paths[0]), 400) if len(paths) == 1 else pluralize(len(paths), "file")
+        )
         lines.append(
-            f"{count} in {where} ({judged} read{rest}). Correct {it_or_them(len(errors))} and run `allot validate` again; `allot explain KIND.field` says what a field takes."
-            f"{_mended(errors)}"
+            f"{count} in {where} ({judged} read{rest}). Correct {pronoun_for(len(errors))} and run `allot validate` again; `allot explain KIND.field` says what a field takes."
+            f"{_describe_fixes(errors)}"
         )
     else:
-        warned = f", {counted(len(problems), 'warning')}" if problems else ""
+        warned = f", {pluralize(len(problems), 'warning')}" if problems else ""
         lines.append(click.style(f"{judged}: fine{warned}", fg="green") + rest)
     return "\n".join(lines) + "\n"
 
 
-def _mended(errors: Sequence[Problem]) -> str:
+def _describe_fixes(errors: Sequence[Problem]) -> str:
     """Return how many of some errors `allot fmt --fix` mends; empty where it mends none."""
-    from allotment.declared.mending import is_mended
+    from allotment.declared.autofix import is_fixable
 
-    count = sum(map(is_mended, errors))
+    count = sum(map(is_fixable, errors))
     them = f"{count} of these" if count < len(errors) else "it" if count == 1 else "all of them"
     return f" `allot fmt --fix` mends {them}." if count else ""
 
 
-def _pointed(text: str, column: int, colour: str) -> list[str]:
+def _point_at_column(text: str, column: int, colour: str) -> list[str]:
     """Return a file's line, and a caret below its column; nothing for one that is too long to be shown."""
-    if not text.strip() or len(text) > MOST_SHOWN or column > len(text) + 1:
+    if not text.strip() or len(text) > MAX_LINE_LENGTH or column > len(text) + 1:
         return []
-    prefix = printable(text[: column - 1])
-    return [f"    {printable(text)}", f"    {' ' * len(prefix)}{click.style('^', fg=colour, bold=True)}"]
+    prefix = escape_unprintable(text[: column - 1])
+    return [f"    {escape_unprintable(text)}", f"    {' ' * len(prefix)}{click.style('^', fg=colour, bold=True)}"]
 
 
-def as_json(problems: Sequence[Problem], judged: Judged) -> str:
+def as_json(problems: Sequence[Problem], judged: CheckedScope) -> str:
     """Return one JSON object with all problems."""
     from allotment.reports import outputs
     from allotment.reports.outputs.validate import ValidateOutput, problem_output
@@ -101,7 +105,7 @@ def as_json(problems: Sequence[Problem], judged: Judged) -> str:
     return outputs.as_json(ValidateOutput(**judged._asdict(), problems=tuple(map(problem_output, problems))))
 
 
-def as_github(problems: Sequence[Problem], judged: Judged) -> str:
+def as_github(problems: Sequence[Problem], judged: CheckedScope) -> str:
     """Return GitHub's workflow commands, with its escapes."""
 
     def escaped(text: str, more: str = "") -> str:
@@ -110,16 +114,16 @@ def as_github(problems: Sequence[Problem], judged: Judged) -> str:
         return text
 
     lines = [
-        f"::{'warning' if problem.warning else 'error'} file={escaped(printable(problem.path, 400), ':,')},line={problem.line},col={problem.column},"
+        f"::{'warning' if problem.warning else 'error'} file={escaped(escape_unprintable(problem.path, 400), ':,')},line={problem.line},col={problem.column},"
         f"title={escaped(problem.rule, ':,')}::{escaped(f'{problem.field}: {problem.message}')}\n"
         for problem in problems
     ]
     if judged.elsewhere:
-        lines.append(f"::notice title=elsewhere::{escaped(judged.rest)}\n")
+        lines.append(f"::notice title=elsewhere::{escaped(judged.elsewhere_summary)}\n")
     return "".join(lines)
 
 
-def as_gitlab(problems: Sequence[Problem], judged: Judged) -> str:
+def as_gitlab(problems: Sequence[Problem], judged: CheckedScope) -> str:
     """Return GitLab's code quality report, a list of findings, which has no place for anything else."""
     report = [
         {
@@ -145,7 +149,7 @@ def _sarif_rule(rule: str) -> dict[str, Any]:
     return {"id": rule, **more}
 
 
-def as_sarif(problems: Sequence[Problem], judged: Judged) -> str:
+def as_sarif(problems: Sequence[Problem], judged: CheckedScope) -> str:
     """Return a SARIF 2.1.0 log."""
     results = [
         {
@@ -155,7 +159,7 @@ def as_sarif(problems: Sequence[Problem], judged: Judged) -> str:
             "locations": [
                 {
                     "physicalLocation": {
-                        "artifactLocation": {"uri": _uri(problem.path)},
+                        "artifactLocation": {"uri": _quote_uri(problem.path)},
                         "region": {"startLine": problem.line, "startColumn": problem.column},
                     }
                 }
@@ -170,13 +174,13 @@ def as_sarif(problems: Sequence[Problem], judged: Judged) -> str:
     }
     run: dict[str, Any] = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     if judged.elsewhere:
-        note = {"level": "note", "message": {"text": judged.rest}}
+        note = {"level": "note", "message": {"text": judged.elsewhere_summary}}
         run["invocations"] = [{"executionSuccessful": True, "toolExecutionNotifications": [note]}]
     log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
     return json.dumps(log, indent=2) + "\n"
 
 
-def _uri(path: str) -> str:
+def _quote_uri(path: str) -> str:
     from urllib.parse import quote
 
     return quote(path)

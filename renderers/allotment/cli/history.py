@@ -7,18 +7,18 @@ from pathlib import Path
 
 import click
 
-from allotment.cli.completing import TENANT_OR_THING
-from allotment.cli.looking import check_known, clone_of, cluster_option, parted, place_options
+from allotment.cli.completers import COMPLETE_TENANT_OR_RESOURCE
 from allotment.cli.options import is_quiet, output_option
-from allotment.problems import printable
+from allotment.cli.status_options import check_names, clone_options, cluster_option, open_clone, split_resource_name
+from allotment.problems import escape_unprintable
 
 
 @click.command()
-@click.argument("what", metavar="TENANT[/NAME]", shell_complete=TENANT_OR_THING)
+@click.argument("what", metavar="TENANT[/NAME]", shell_complete=COMPLETE_TENANT_OR_RESOURCE)
 @cluster_option
 @click.option("--limit", default=200, show_default=True, type=click.IntRange(1), help="The most changes to show.")
 @output_option()
-@place_options
+@clone_options
 def command(what: str, cluster: str | None, limit: int, style: str, repo: Path | None, url: str | None) -> None:
     """Show the newest changes of state of a tenant, or of one of its instances or storages, oldest first.
 
@@ -29,16 +29,16 @@ def command(what: str, cluster: str | None, limit: int, style: str, repo: Path |
       allot history solo-ada/webui
       allot history studio-kite --cluster eu-1 --limit 20 -o json
     """
-    from allotment.pipeline.report.joining import View
+    from allotment.services.status_view.status_view import StatusView
 
-    tenant, name = parted(what)
-    view = View(clone_of(repo, url), tenant)
-    check_known(view, "", "", cluster)
-    rows = view.history(tenant, name, cluster, limit)
+    tenant, name = split_resource_name(what)
+    view = StatusView(open_clone(repo, url), tenant)
+    check_names(view, "", "", cluster)
+    rows = view.read_transitions(tenant, name, cluster, limit)
     if not rows:
-        check_known(view, tenant, name)
+        check_names(view, tenant, name)
         if not is_quiet():
-            words = f"no cluster has reported a change of {printable(what)} yet: `allot status {printable(what)}` says how far it is"
+            words = f"no cluster has reported a change of {escape_unprintable(what)} yet: `allot status {escape_unprintable(what)}` says how far it is"
             click.echo(words, err=True)
     if style == "json":
         from allotment.reports.outputs import as_json
@@ -47,7 +47,7 @@ def command(what: str, cluster: str | None, limit: int, style: str, repo: Path |
         changes = tuple(change_output(each, transition) for each, transition in rows)
         click.echo(as_json(HistoryOutput(tenant=tenant, changes=changes)), nl=False)
     elif rows:
-        from allotment.reports import tables
-        from allotment.reports.sheets import show
+        from allotment.reports import status_tables
+        from allotment.reports.sheets import print_output
 
-        show(tables.history(rows, datetime.datetime.now(datetime.UTC)))
+        print_output(status_tables.render_history(rows, datetime.datetime.now(datetime.UTC)))

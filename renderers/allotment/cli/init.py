@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.cli.options import note, output_option, sample_folder
+from allotment.cli.options import find_sample_folder, output_option, print_note
 from allotment.declared.forges import FORGES
-from allotment.problems import Refused, quoted
+from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from allotment.starter.declarations import Blank, Cloud
     from allotment.starter.program import Program
 
-BESIDE = {".git"}  # what a folder may hold already
-SAMPLE = ("platform", "clusters", "tenants")
-_ASKED = {  # in this order
+ALLOWED_ENTRIES = {".git"}  # what a folder may hold already
+SAMPLE_FOLDERS = ("platform", "clusters", "tenants")
+_QUESTIONS = {  # in this order
     "forge": "What kind of forge it will lie on",
     "url": "Its address there, to clone, https://…",
     "cluster": "The first cluster's name",
@@ -32,20 +32,22 @@ _ASKED = {  # in this order
     "admin": "Your login at the forge: who approves changes of the platform",
     "program": "Where CI gets Allotment from, pinned: git+https://…@COMMIT, a wheel's address#sha256=…, an image@sha256:…",
 }
-BOOTSTRAP = "allot bootstrap | kubectl apply --server-side --force-conflicts --filename -     # where Argo CD runs"
-_OF_A_CLOUD = ("cluster", "domain", "oidc_issuer", "admin")  # a sample has its own
+BOOTSTRAP_COMMAND = (
+    "allot bootstrap | kubectl apply --server-side --force-conflicts --filename -     # where Argo CD runs"
+)
+_CLOUD_OPTIONS = ("cluster", "domain", "oidc_issuer", "admin")  # a sample has its own
 
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--program", metavar="SOURCE", help=f"{_ASKED['program']}.")
-@click.option("--forge", type=click.Choice(list(FORGES), case_sensitive=False), help=f"{_ASKED['forge']}.")
-@click.option("--url", metavar="URL", help=f"{_ASKED['url']}.")
+@click.option("--program", metavar="SOURCE", help=f"{_QUESTIONS['program']}.")
+@click.option("--forge", type=click.Choice(list(FORGES), case_sensitive=False), help=f"{_QUESTIONS['forge']}.")
+@click.option("--url", metavar="URL", help=f"{_QUESTIONS['url']}.")
 @click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch that counts.")
-@click.option("--cluster", metavar="NAME", help=f"{_ASKED['cluster']}, such as eu-1.")
+@click.option("--cluster", metavar="NAME", help=f"{_QUESTIONS['cluster']}, such as eu-1.")
 @click.option("--domain", metavar="DOMAIN", help="Instances are served at https://NAME--TENANT.CLUSTER.DOMAIN.")
-@click.option("--oidc-issuer", metavar="URL", help=f"{_ASKED['oidc_issuer']}.")
-@click.option("--admin", metavar="LOGIN", help=f"{_ASKED['admin']}.")
+@click.option("--oidc-issuer", metavar="URL", help=f"{_QUESTIONS['oidc_issuer']}.")
+@click.option("--admin", metavar="LOGIN", help=f"{_QUESTIONS['admin']}.")
 @click.option("--currency", metavar="CODE", help="What prices are in; EUR if absent. It can't change later.")
 @click.option(
     "--time-zone", metavar="ZONE", help="Where a day's price begins at midnight; UTC if absent. It can't change later."
@@ -97,75 +99,79 @@ def command(
         return
     if dry_run:
         raise click.UsageError("--dry-run: only with --upgrade")
-    if sample and (extra := [name for name in (*_OF_A_CLOUD, "currency", "time_zone") if given[name]]):
-        raise click.UsageError(f"{_option(extra[0])}: the sample has its own")
+    if sample and (extra := [name for name in (*_CLOUD_OPTIONS, "currency", "time_zone") if given[name]]):
+        raise click.UsageError(f"{_format_option(extra[0])}: the sample has its own")
     existing_names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-    if conflicts := [name for name in existing_names if name not in BESIDE]:
-        raise Refused(f"{quoted(str(folder))} holds {quoted(conflicts[0])}: name an empty folder")
-    program, cloud = _asked(branch, given, sample)
-    files = _made(program, cloud, sample, docs_url)
-    _write(folder, files)
-    _say(folder, cloud, files, sample, style)
+    if conflicts := [name for name in existing_names if name not in ALLOWED_ENTRIES]:
+        raise OperationRefused(f"{quote_value(str(folder))} holds {quote_value(conflicts[0])}: name an empty folder")
+    program, cloud = _ask_missing_values(branch, given, sample)
+    files = _build_files(program, cloud, sample, docs_url)
+    _write_files(folder, files)
+    _print_result(folder, cloud, files, sample, style)
 
 
-def _option(name: str) -> str:
+def _format_option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _asked(branch: str, options: dict[str, str | None], sample: bool) -> tuple[Program, Cloud]:
+def _ask_missing_values(branch: str, options: dict[str, str | None], sample: bool) -> tuple[Program, Cloud]:
     """Return where the program comes from, and the cloud. What is missing a person is asked for, each until it is right;
     a script is told at once what is missing and what is wrong. Raises UsageError."""
-    from allotment.starter.program import program_of
+    from allotment.starter.program import parse_program
 
-    wanted = _ASKED.keys() - (_OF_A_CLOUD if sample else ())
-    missing = [name for name in _ASKED if name in wanted and not options[name]]
-    wrong = [f"{_option(name)}: {words}" for name, words in _wrong(branch, options, sample) if name not in missing]
+    wanted = _QUESTIONS.keys() - (_CLOUD_OPTIONS if sample else ())
+    missing = [name for name in _QUESTIONS if name in wanted and not options[name]]
+    wrong = [
+        f"{_format_option(name)}: {words}"
+        for name, words in _find_wrong_values(branch, options, sample)
+        if name not in missing
+    ]
     if missing and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        lacks = ["these are missing:", *(f"  {_option(name)}: {_ASKED[name]}" for name in missing)]
+        lacks = ["these are missing:", *(f"  {_format_option(name)}: {_QUESTIONS[name]}" for name in missing)]
         raise click.UsageError(
             "\n".join([*lacks, *(["these are wrong:", *(f"  {line}" for line in wrong)] if wrong else [])])
         )
     if wrong:
         raise click.UsageError("\n".join(wrong))
     for name in missing:
-        _ask(name, branch, options, sample)
-    return program_of(options["program"] or ""), _cloud(branch, options)
+        _ask_value(name, branch, options, sample)
+    return parse_program(options["program"] or ""), _build_cloud(branch, options)
 
 
-def _ask(name: str, branch: str, options: dict[str, str | None], sample: bool) -> None:
+def _ask_value(name: str, branch: str, options: dict[str, str | None], sample: bool) -> None:
     """Fill in what a person says, once it is right."""
     choice = click.Choice(list(FORGES), case_sensitive=False)
 
     def right(text: str) -> str:
         options[name] = choice.convert(text, None, None) if name == "forge" else text
-        for option, words in _wrong(branch, options, sample):
+        for option, words in _find_wrong_values(branch, options, sample):
             if option == name:
                 raise click.UsageError(words)
         return text
 
     shown = f" ({', '.join(FORGES)})" if name == "forge" else ""
-    click.prompt(f"{_ASKED[name]}{shown}", value_proc=right, default=default_answer(name))
+    click.prompt(f"{_QUESTIONS[name]}{shown}", value_proc=right, default=find_default_answer(name))
 
 
-def default_answer(name: str) -> str | None:
+def find_default_answer(name: str) -> str | None:
     """Return the answer that a question offers; for `program` the address of the running program, if that is pinned."""
     if name != "program":
         return "eu-1" if name == "cluster" else None
     from allotment.adapters.installed import installed_address
-    from allotment.starter.program import program_of
+    from allotment.starter.program import parse_program
 
     try:
-        return program_of(installed_address()).text
+        return parse_program(installed_address()).address_text
     except ValueError:
         return None
 
 
-def _cloud(branch: str, options: dict[str, str | None]) -> Cloud:
-    from allotment.declared.layout import LONGEST_NAME, wrong_name
+def _build_cloud(branch: str, options: dict[str, str | None]) -> Cloud:
+    from allotment.declared.layout import MAX_NAME_LENGTHS, name_error
     from allotment.starter.declarations import Cloud
 
     cluster, domain = options["cluster"] or "", options["domain"] or ""
-    above = "" if wrong_name(cluster, LONGEST_NAME["cluster"]) else f"{cluster}."  # of a wrong name it isn't blamed
+    above = "" if name_error(cluster, MAX_NAME_LENGTHS["cluster"]) else f"{cluster}."  # of a wrong name it isn't blamed
     return Cloud(
         forge=options["forge"] or "",
         url=options["url"] or "",
@@ -179,53 +185,53 @@ def _cloud(branch: str, options: dict[str, str | None]) -> Cloud:
     )
 
 
-def _wrong(branch: str, options: dict[str, str | None], sample: bool) -> list[tuple[str, str]]:
+def _find_wrong_values(branch: str, options: dict[str, str | None], sample: bool) -> list[tuple[str, str]]:
     """Return which values are wrong, by their option's name, and why; what isn't given is wrong too."""
-    from allotment.starter.declarations import wrong
-    from allotment.starter.program import program_of
+    from allotment.starter.declarations import invalid_values
+    from allotment.starter.program import parse_program
 
     problems: list[tuple[str, str]] = []
     try:
-        program_of(options["program"] or "")
+        parse_program(options["program"] or "")
     except ValueError as error:
         problems.append(("program", str(error)))
-    return [*problems, *wrong(_cloud(branch, options), sample=sample)]
+    return [*problems, *invalid_values(_build_cloud(branch, options), sample=sample)]
 
 
-def _made(program: Program, cloud: Cloud, sample: bool, docs_url: str | None) -> dict[str, bytes]:
+def _build_files(program: Program, cloud: Cloud, sample: bool, docs_url: str | None) -> dict[str, bytes]:
     """Return all files of the repository, by path."""
-    from allotment.starter.declarations import blanks, declarations, sample_platform
+    from allotment.starter.declarations import list_blanks, sample_platform, starter_declarations
     from allotment.starter.repository import tenants_page
 
-    source = sample_folder()
+    source = find_sample_folder()
     files: dict[str, bytes] = {}
     if sample:
-        files |= {f"{name}/{path}": data for name in SAMPLE for path, data in _below(source / name)}
+        files |= {f"{name}/{path}": data for name in SAMPLE_FOLDERS for path, data in _read_files_below(source / name)}
         files["platform/platform.yaml"] = sample_platform(files["platform/platform.yaml"], cloud)
     else:
-        files |= declarations(cloud)
+        files |= starter_declarations(cloud)
         files["tenants/README.md"] = tenants_page(cloud.admin)
-    remaining_blanks = [] if sample else blanks(cloud, files)
-    return files | files_beside(cloud.forge, cloud.branch, program, remaining_blanks, docs_url)
+    remaining_blanks = [] if sample else list_blanks(cloud, files)
+    return files | build_generated_files(cloud.forge, cloud.branch, program, remaining_blanks, docs_url)
 
 
-def files_beside(
+def build_generated_files(
     forge: str, branch: str, program: Program, blanks: Sequence[Blank] = (), docs_url: str | None = None
 ) -> dict[str, bytes]:
     """Return the files beside the declarations, by path: schemas, CI, hooks, editor settings, pins, README."""
-    from allotment.starter.repository import beside
+    from allotment.starter.repository import support_files
 
-    source = sample_folder()
+    source = find_sample_folder()
     runs, builds = (
         (source / f"requirements-{purpose}.lock").read_text(encoding="utf-8") for purpose in ("run", "build")
     )
-    schemas = {f"schemas/{path}": data for path, data in _below(source / "schemas")}
-    return schemas | beside(
+    schemas = {f"schemas/{path}": data for path, data in _read_files_below(source / "schemas")}
+    return schemas | support_files(
         forge, branch, program, runs=runs, builds=builds, blanks=blanks, docs_url=docs_url or program.documentation
     )
 
 
-def _write(folder: Path, files: dict[str, bytes]) -> None:
+def _write_files(folder: Path, files: dict[str, bytes]) -> None:
     """Write all files, or none."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".allot-init-", dir=folder) as place:
@@ -236,12 +242,17 @@ def _write(folder: Path, files: dict[str, bytes]) -> None:
             os.rename(entry, folder / entry.name)
 
 
-def _say(folder: Path, cloud: Cloud, files: dict[str, bytes], sample: bool, style: str) -> None:
+def _print_result(folder: Path, cloud: Cloud, files: dict[str, bytes], sample: bool, style: str) -> None:
     """Say what was written, what is still to be filled in, and what comes next."""
-    from allotment.starter.declarations import blanks
+    from allotment.starter.declarations import list_blanks
 
-    remaining_blanks = [] if sample else blanks(cloud, files)
-    commands = [f"cd {shlex.quote(str(folder))}", "allot validate", *_pushing(folder, cloud), BOOTSTRAP]
+    remaining_blanks = [] if sample else list_blanks(cloud, files)
+    commands = [
+        f"cd {shlex.quote(str(folder))}",
+        "allot validate",
+        *_list_push_commands(folder, cloud),
+        BOOTSTRAP_COMMAND,
+    ]
     if style == "json":
         from allotment.reports import outputs
         from allotment.reports.outputs.init import BlankOutput, InitOutput
@@ -249,29 +260,31 @@ def _say(folder: Path, cloud: Cloud, files: dict[str, bytes], sample: bool, styl
         output = InitOutput(
             folder=str(folder),
             files=tuple(sorted(files)),
-            blanks=tuple(BlankOutput(blank.path, blank.line, blank.field, blank.words) for blank in remaining_blanks),
+            blanks=tuple(
+                BlankOutput(blank.path, blank.line, blank.field, blank.description) for blank in remaining_blanks
+            ),
             next=tuple(commands),
         )
         click.echo(outputs.as_json(output), nl=False)
         return
-    note(
+    print_note(
         f"{folder}: {'a sample cloud' if sample else 'a cloud with one cluster and no tenant'}, and CI for {cloud.forge}."
     )
     if remaining_blanks:
-        note("\nStill to be filled in, in this folder:")
+        print_note("\nStill to be filled in, in this folder:")
         for blank in remaining_blanks:
-            note(f"  {blank.path}:{blank.line}  {blank.field}  {blank.words}")
-        note("\nREADME.md has this list too, to be ticked off.")
+            print_note(f"  {blank.path}:{blank.line}  {blank.field}  {blank.description}")
+        print_note("\nREADME.md has this list too, to be ticked off.")
     if sample:
-        note("\nIts people, hosts and images are nobody's: `allot validate` warns of hosts until they are yours.")
-    note(
+        print_note("\nIts people, hosts and images are nobody's: `allot validate` warns of hosts until they are yours.")
+    print_note(
         "\n".join(
             ["\nNext:", *(f"  {line}" for line in commands), f"\nCI publishes whatever is pushed to {cloud.branch}."]
         )
     )
 
 
-def _pushing(folder: Path, cloud: Cloud) -> list[str]:
+def _list_push_commands(folder: Path, cloud: Cloud) -> list[str]:
     """Return the commands that bring it to the forge; a clone has its remote already."""
     begin = [f"git init --initial-branch {cloud.branch}", f"git remote add origin {cloud.url}"]
     is_clone = (folder / ".git").exists()
@@ -282,7 +295,7 @@ def _pushing(folder: Path, cloud: Cloud) -> list[str]:
     ]
 
 
-def _below(folder: Path) -> list[tuple[str, bytes]]:
+def _read_files_below(folder: Path) -> list[tuple[str, bytes]]:
     """Return all files below a folder, by their paths from there."""
     return [
         (path.relative_to(folder).as_posix(), path.read_bytes()) for path in sorted(folder.rglob("*")) if path.is_file()

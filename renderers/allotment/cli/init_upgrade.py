@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.adapters.folder import FolderSource, is_regular, write_file
-from allotment.cli.options import note
-from allotment.problems import Refused, counted, quoted
+from allotment.adapters.folder_source import FolderSource, is_regular, write_file
+from allotment.cli.options import print_note
+from allotment.problems import OperationRefused, pluralize, quote_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,81 +23,86 @@ def upgrade_repository(
 ) -> None:
     """Update the generated files of the repository in a folder, and show the difference. `options` has the other options.
 
-    Raises UsageError for an option that only a new repository has, and Refused where a file has uncommitted changes.
+    Raises UsageError for an option that only a new repository has, and OperationRefused where a file has uncommitted changes.
     """
-    from allotment.cli.init import files_beside
-    from allotment.starter.program import program_of
-    from allotment.starter.upgrade import difference, generated
+    from allotment.cli.init import build_generated_files
+    from allotment.starter.program import parse_program
+    from allotment.starter.upgrade import diff_files, generated_files
 
     other_options = [name for name, value in options.items() if value and name != "program"]
     if sample or other_options:
         option = "sample" if sample else other_options[0].replace("_", "-")
         raise click.UsageError(f"--{option}: only for a new repository")
     try:
-        program = program_of(options["program"] or "")
+        program = parse_program(options["program"] or "")
     except ValueError as error:
         raise click.UsageError(f"--program: {error}") from None
-    settings = _settings(folder)
-    new = generated(files_beside(settings.forge, settings.branch, program))
-    old = _present(folder, new)
-    changes = difference(old, new)
-    _check_places(folder, changes)
+    settings = _read_settings(folder)
+    new = generated_files(build_generated_files(settings.forge, settings.branch, program))
+    old = _read_generated_files(folder, new)
+    changes = diff_files(old, new)
+    _check_paths(folder, changes)
     if not dry_run:
         _check_committed(folder, {path: old[path] for path in changes if path in old})
-        _write(folder, {path: new.get(path) for path in changes})
-    _say(folder, changes, dry_run=dry_run, style=style)
+        _write_files(folder, {path: new.get(path) for path in changes})
+    _print_result(folder, changes, dry_run=dry_run, style=style)
 
 
-def _settings(folder: Path) -> Git:
-    """Return the forge and the branch that the repository declares. Raises Refused where it declares none."""
+def _read_settings(folder: Path) -> Git:
+    """Return the forge and the branch that the repository declares. Raises OperationRefused where it declares none."""
     from allotment.declared.kinds.platform import Platform
     from allotment.declared.layout import PLATFORM
     from allotment.declared.reading import read_folder
 
     path = "platform/platform.yaml"
     if not is_regular(folder, path):
-        raise Refused(f"{quoted(str(folder))} has no {path}: name the folder of a repository of declarations")
+        raise OperationRefused(
+            f"{quote_value(str(folder))} has no {path}: name the folder of a repository of declarations"
+        )
     declared, problems = read_folder(PLATFORM, [(path, FolderSource(folder).read(path))])
-    platform = declared.one(Platform)
+    platform = declared.get_singleton(Platform)
     if platform is None:
-        raise Refused(f"{path} is invalid, so its forge is unknown: {'; '.join(map(str, sorted(problems)))}")
+        raise OperationRefused(f"{path} is invalid, so its forge is unknown: {'; '.join(map(str, sorted(problems)))}")
     return platform.model.spec.git
 
 
-def _present(folder: Path, new: Mapping[str, bytes]) -> dict[str, bytes]:
+def _read_generated_files(folder: Path, new: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the generated files that the folder has, by path; also schemas and pins that this version has no more."""
-    from allotment.starter.program import LOCK, PROGRAM
+    from allotment.starter.program import PROGRAM_LOCK, REQUIREMENTS_LOCK
 
     schemas = [path for pattern in ("*", "output/*") for path in (folder / "schemas").glob(f"{pattern}.schema.json")]
-    paths = {path.relative_to(folder).as_posix() for path in schemas} | {LOCK, PROGRAM} | new.keys()
+    paths = {path.relative_to(folder).as_posix() for path in schemas} | {REQUIREMENTS_LOCK, PROGRAM_LOCK} | new.keys()
     return {path: (folder / path).read_bytes() for path in sorted(paths) if is_regular(folder, path)}
 
 
-def _check_places(folder: Path, paths: Iterable[str]) -> None:
-    """Raise Refused where something else than a file is in the place of a generated file, or a link is on the way to it."""
+def _check_paths(folder: Path, paths: Iterable[str]) -> None:
+    """Raise OperationRefused where something else than a file is in the place of a generated file, or a link is on the way to it."""
     for path in paths:
         *parents, _ = (folder / part for part in (*reversed(PurePosixPath(path).parents), PurePosixPath(path)))
         wrong = [parent for parent in parents if parent.is_symlink() or (parent.exists() and not parent.is_dir())]
         if wrong or (os.path.lexists(folder / path) and not is_regular(folder, path)):
-            raise Refused(
+            raise OperationRefused(
                 f"{path} can't be written: it, or a folder on the way to it, is a link or no file: remove that first"
             )
 
 
 def _check_committed(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Raise Refused where a file that would be overwritten isn't as the last commit has it."""
+    """Raise OperationRefused where a file that would be overwritten isn't as the last commit has it."""
     from allotment.adapters.git.repository import Repository
 
     repository = Repository(folder)
-    head, top = repository.commit("HEAD") if files else "", repository.top(folder) if files else ""
+    head, top = (
+        repository.resolve_named_commit("HEAD") if files else "",
+        repository.folder_prefix(folder) if files else "",
+    )
     for path, data in files.items():
         if repository.read_at(head, f"{top}/{path}" if top else path) != data:
-            raise Refused(
+            raise OperationRefused(
                 f"{path} has changes that are not committed: commit them first, or show the difference by --dry-run"
             )
 
 
-def _write(folder: Path, files: Mapping[str, bytes | None]) -> None:
+def _write_files(folder: Path, files: Mapping[str, bytes | None]) -> None:
     for path, data in files.items():
         if data is None:
             (folder / path).unlink()
@@ -106,7 +111,7 @@ def _write(folder: Path, files: Mapping[str, bytes | None]) -> None:
             write_file(folder / path, data)
 
 
-def _say(folder: Path, changes: Mapping[str, str], *, dry_run: bool, style: str) -> None:
+def _print_result(folder: Path, changes: Mapping[str, str], *, dry_run: bool, style: str) -> None:
     if style == "json":
         from allotment.reports import outputs
         from allotment.reports.outputs.init import InitOutput
@@ -117,10 +122,10 @@ def _say(folder: Path, changes: Mapping[str, str], *, dry_run: bool, style: str)
     for text in changes.values():
         click.echo(text)
     if not changes:
-        note(f"{folder}: the generated files are those of this version")
+        print_note(f"{folder}: the generated files are those of this version")
     elif dry_run:
-        note(f"{folder}: {counted(len(changes), 'file')} would change; run it without --dry-run")
+        print_note(f"{folder}: {pluralize(len(changes), 'file')} would change; run it without --dry-run")
     else:
-        note(
-            f"{folder}: {counted(len(changes), 'file')} changed; look at the difference by `git diff`, and open a pull request"
+        print_note(
+            f"{folder}: {pluralize(len(changes), 'file')} changed; look at the difference by `git diff`, and open a pull request"
         )

@@ -17,9 +17,9 @@ from click.core import ParameterSource
 
 from allotment import VERSION
 from allotment.cli.options import shared_options
-from allotment.problems import AllotmentError, quoted
+from allotment.problems import AllotmentError, quote_value
 
-GROUPS = {
+COMMAND_GROUPS = {
     "Tenants": {
         "validate": "Check declarations, and say everything that is wrong at once.",
         "plan": "Show what merging a change would do.",
@@ -53,32 +53,32 @@ GROUPS = {
         "completion": "Write what a shell needs to complete commands and names.",
     },
 }
-COMMANDS = {name: words for commands in GROUPS.values() for name, words in commands.items()}
+COMMANDS = {name: words for commands in COMMAND_GROUPS.values() for name, words in commands.items()}
 
 
-READER_GONE = 141  # as a shell says of SIGPIPE
-_INSTEAD = {"help": "--help", "version": "--version"}  # what other programs have as commands
-_UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF}
+SIGPIPE_STATUS = 141  # as a shell says of SIGPIPE
+_OPTION_COMMANDS = {"help": "--help", "version": "--version"}  # what other programs have as commands
+_WRITE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF}
 
 
-def _all_of(command: click.Command) -> Iterator[click.Command]:
+def _walk_commands(command: click.Command) -> Iterator[click.Command]:
     """Yield a command, and those below it."""
     yield command
     for subcommand in command.commands.values() if isinstance(command, click.Group) else ():
-        yield from _all_of(subcommand)
+        yield from _walk_commands(subcommand)
 
 
-def _hint(name: str) -> str:
+def _suggest_command(name: str) -> str:
     """Return what to call or write instead of a command that is not there."""
-    from allotment.cli.verbs import VERBS
-    from allotment.declared.reading import nearest
+    from allotment.cli.verbs import HINTS_BY_VERB
+    from allotment.declared.reading import suggest_name
 
-    if name in VERBS:
-        return f": {VERBS[name]}"
-    return f"; did you mean '{_INSTEAD[name]}'?" if name in _INSTEAD else nearest(name, COMMANDS)
+    if name in HINTS_BY_VERB:
+        return f": {HINTS_BY_VERB[name]}"
+    return f"; did you mean '{_OPTION_COMMANDS[name]}'?" if name in _OPTION_COMMANDS else suggest_name(name, COMMANDS)
 
 
-class _Commands(click.Group):
+class _CommandGroup(click.Group):
     """Finds a command's module by its name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -88,7 +88,7 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(f"allotment.cli.{cmd_name.replace('-', '_')}").command
-        for subcommand in _all_of(command):
+        for subcommand in _walk_commands(command):
             if not any("-C" in each.opts for each in subcommand.params):
                 subcommand.params += shared_options()
         return command
@@ -98,26 +98,26 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
-            ctx.fail(f"no command is named {quoted(name)}{_hint(name)}")
+            ctx.fail(f"no command is named {quote_value(name)}{_suggest_command(name)}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:  # who reads it, such as `head`, has read enough
-            if _is_of_interrupt(error):
+            if _follows_interrupt(error):
                 raise KeyboardInterrupt from None
-            _write_no_more()
-            raise click.exceptions.Exit(READER_GONE) from None
+            _discard_output()
+            raise click.exceptions.Exit(SIGPIPE_STATUS) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         widest = max(map(len, COMMANDS))
-        for title, commands in GROUPS.items():
+        for title, commands in COMMAND_GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(widest), words) for name, words in commands.items()])
 
 
-@click.command(cls=_Commands, params=shared_options(), context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=_CommandGroup, params=shared_options(), context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, prog_name="allot")
 @click.pass_context
 def allot(context: click.Context) -> None:
@@ -130,12 +130,12 @@ def allot(context: click.Context) -> None:
         context.color = False  # https://no-color.org
 
 
-def _write_no_more() -> None:
+def _discard_output() -> None:
     """Let nothing that is still to be written, when Python ends, say again that it can't be."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _say_wrong(error: click.ClickException) -> None:
+def _show_usage_error(error: click.ClickException) -> None:
     """Say what is wrong with the command; a value that a variable gave is told as the variable's."""
     if isinstance(error, click.BadParameter) and error.ctx is not None and error.param is not None:
         name = error.param.name or ""
@@ -145,7 +145,7 @@ def _say_wrong(error: click.ClickException) -> None:
     error.show()
 
 
-def _interrupted_again(unraisable: Any) -> None:
+def _repeat_interrupt(unraisable: Any) -> None:
     """Interrupt once more where a library could do nothing with the first time, instead of telling of it and going on.
     Not before this has returned: whatever is raised in here is lost as well."""
     if issubclass(unraisable.exc_type, KeyboardInterrupt):
@@ -156,7 +156,7 @@ def _interrupted_again(unraisable: Any) -> None:
         sys.__unraisablehook__(unraisable)
 
 
-def _is_of_interrupt(error: BaseException | None, seconds: float = 0.1) -> bool:
+def _follows_interrupt(error: BaseException | None, seconds: float = 0.1) -> bool:
     """Return whether an error follows from an interrupt, which ends our child processes too: one that came, or comes within
     so many seconds."""
     while error is not None:
@@ -173,14 +173,14 @@ def _is_of_interrupt(error: BaseException | None, seconds: float = 0.1) -> bool:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its status; what we didn't foresee becomes a report to send, status 3."""
     if sys.unraisablehook is sys.__unraisablehook__:
-        sys.unraisablehook = _interrupted_again
+        sys.unraisablehook = _repeat_interrupt
     try:
         code = allot(arguments, prog_name="allot", standalone_mode=False)  # click gives back what a command's Exit said
         sys.exit(code if isinstance(code, int) else 0)
     except click.Abort:
         sys.exit(130)
     except click.ClickException as error:
-        _say_wrong(error)
+        _show_usage_error(error)
         sys.exit(2)
     except AllotmentError as error:
         click.echo(f"allot: {error}", err=True)
@@ -188,10 +188,10 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
-        if _is_of_interrupt(error, 1):
+        if _follows_interrupt(error, 1):
             sys.exit(130)
-        if isinstance(error, OSError) and error.errno in _UNWRITABLE:
-            _write_no_more()
+        if isinstance(error, OSError) and error.errno in _WRITE_ERRORS:
+            _discard_output()
             click.echo(f"allot: {error.filename or 'the output'} can't be written: {error.strerror}", err=True)
             sys.exit(2)
         from allotment.cli.crash import write_report

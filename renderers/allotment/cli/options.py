@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from allotment.adapters.folder import FolderSource, find_root
+from allotment.adapters.folder_source import FolderSource, find_root
 
 if TYPE_CHECKING:
-    from allotment.adapters.memory import Memory
-    from allotment.adapters.source import Source
+    from allotment.adapters.declaration_source import Source
+    from allotment.adapters.file_cache import FileCache
 
 
-TO_LOOK_AT = 4  # exit status: done, and something is left to look at, as the command's page says
-FOLDER = "allotment.folder"  # of a context: the folder that -C goes to, which completing doesn't stay in
-_QUIET = "allotment.quiet"
+EXIT_WITH_WARNINGS = 4  # exit status: done, and something is left to look at, as the command's page says
+FOLDER_KEY = "allotment.folder"  # of a context: the folder that -C goes to, which completing doesn't stay in
+_QUIET_KEY = "allotment.quiet"
 
 
 class Day(click.ParamType[datetime.date]):
@@ -58,7 +58,7 @@ class Period(click.ParamType[int]):
             self.fail(error.errors()[0]["msg"], param, ctx)
 
 
-class _Renamed(click.Option):
+class _RenamedOption(click.Option):
     """An option that also takes the name that it once had, its last one, which no help shows."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
@@ -76,7 +76,7 @@ def output_option(*more: str) -> Callable[..., Any]:
         "--output",
         "--format",
         "style",
-        cls=_Renamed,
+        cls=_RenamedOption,
         type=click.Choice(["text", "json", *more], case_sensitive=False),
         default="text",
         show_default=True,
@@ -84,15 +84,15 @@ def output_option(*more: str) -> Callable[..., Any]:
     )
 
 
-def _go_to(context: click.Context, parameter: click.Parameter, folder: Path | None) -> None:
+def _change_folder(context: click.Context, parameter: click.Parameter, folder: Path | None) -> None:
     if folder is not None:
         context.with_resource(contextlib.chdir(folder))
-        context.meta[FOLDER] = Path.cwd()
+        context.meta[FOLDER_KEY] = Path.cwd()
 
 
-def _be_quiet(context: click.Context, parameter: click.Parameter, quiet: bool) -> None:
+def _set_quiet(context: click.Context, parameter: click.Parameter, quiet: bool) -> None:
     if quiet:
-        context.find_root().meta[_QUIET] = True
+        context.find_root().meta[_QUIET_KEY] = True
 
 
 def shared_options() -> list[click.Option]:
@@ -106,14 +106,14 @@ def shared_options() -> list[click.Option]:
             metavar="DIR",
             is_eager=True,
             expose_value=False,
-            callback=_go_to,
+            callback=_change_folder,
             help=words,
         ),
         click.Option(
             ["-q", "--quiet"],
             is_flag=True,
             expose_value=False,
-            callback=_be_quiet,
+            callback=_set_quiet,
             help="Say only what is wrong, and what was asked for.",
         ),
     ]
@@ -121,10 +121,10 @@ def shared_options() -> list[click.Option]:
 
 def is_quiet() -> bool:
     """Return whether --quiet was given."""
-    return bool(click.get_current_context().find_root().meta.get(_QUIET))
+    return bool(click.get_current_context().find_root().meta.get(_QUIET_KEY))
 
 
-def note(text: str) -> None:
+def print_note(text: str) -> None:
     """Say how it went, on standard output, unless --quiet was given."""
     if not is_quiet():
         click.echo(text)
@@ -151,18 +151,18 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def repository(repo: Path | None) -> Path:
+def find_repository(repo: Path | None) -> Path:
     """Return the repository's folder: the one named, or the one around the current folder."""
     return repo.resolve() if repo is not None else find_root(Path.cwd())
 
 
-def sample_folder() -> Path:
+def find_sample_folder() -> Path:
     """Return where the sample lies: in the installed package, or in the checkout that this runs from."""
     packaged = Path(str(files("allotment"))) / "sample"
     return packaged if packaged.is_dir() else Path(__file__).resolve().parents[3]
 
 
-def source_of(root: Path, commit: str | None) -> Source:
+def open_source(root: Path, commit: str | None) -> Source:
     """Return the folder, or one of its commits, as a source."""
     if commit is None:
         return FolderSource(root)
@@ -171,14 +171,14 @@ def source_of(root: Path, commit: str | None) -> Source:
     return CommitSource(root, commit)
 
 
-def recalled(root: Path, suffix: str) -> Callable[[str], Memory]:
+def create_cache_opener(root: Path, suffix: str) -> Callable[[str], FileCache]:
     """Return what remembers, for `suffix` of a repository, what was found fine before."""
-    from allotment.adapters.memory import Memory, memory_name
+    from allotment.adapters.file_cache import FileCache, cache_name
 
-    return partial(Memory.load, memory_name(root) + suffix)
+    return partial(FileCache.load, cache_name(root) + suffix)
 
 
-def day_of(source: Source, as_of: datetime.date | None) -> datetime.date:
+def choose_day(source: Source, as_of: datetime.date | None) -> datetime.date:
     """Return the day that counts: the one given, or today in the billing time zone (UTC while that can't be read)."""
     if as_of is not None:
         return as_of
@@ -198,7 +198,7 @@ def today(zone: datetime.tzinfo) -> datetime.date:
     return datetime.datetime.now(zone).date()
 
 
-def inside(root: Path, path: Path) -> str:
+def to_repository_path(root: Path, path: Path) -> str:
     """Return a path as the repository has it. It may be gone: a deletion has problems too."""
     if path.name in ("", ".."):  # `.` and what ends with `..` are folders that are there
         absolute = os.path.realpath(path)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from allotment.cli.options import output_option, repository, repository_option
+from allotment.cli.options import find_repository, output_option, repository_option
 from allotment.declared.forges import FORGES
-from allotment.problems import Refused
+from allotment.problems import OperationRefused
 
 
 @click.group()
@@ -39,22 +39,24 @@ def write_codeowners(forge: str | None, style: str, repo: Path | None) -> None:
       allot ownership codeowners > CODEOWNERS
       allot ownership codeowners --forge gitlab > .gitlab/CODEOWNERS
     """
-    from allotment.adapters.folder import FolderSource
-    from allotment.pipeline.declared import platform_of
-    from allotment.pipeline.pulls.authority import members_of, ownership_of
+    from allotment.adapters.folder_source import FolderSource
     from allotment.reports import codeowners, outputs
     from allotment.reports.outputs.ownership import OwnedOutput, OwnershipOutput
+    from allotment.services.platform_settings import read_platform
+    from allotment.services.pull_requests.authorization import read_members, read_ownership
 
-    source = FolderSource(repository(repo))
-    declared = ownership_of(source)
+    source = FolderSource(find_repository(repo))
+    declared = read_ownership(source)
     if declared is None:
-        raise Refused("platform/ownership.yaml isn't there, or can't be read: see `allot validate`")
+        raise OperationRefused("platform/ownership.yaml isn't there, or can't be read: see `allot validate`")
     tenants = [scope.name for scope in source.scopes()[0] if scope.kind == "tenant"]
-    owned_patterns = codeowners.owned(declared.model.spec, tenants, lambda tenant: members_of(source, tenant))
+    owned_patterns = codeowners.list_owned_patterns(
+        declared.model.spec, tenants, lambda tenant: read_members(source, tenant)
+    )
     if style == "json":
         owned = (OwnedOutput(owned_pattern.pattern, owned_pattern.owners) for owned_pattern in owned_patterns)
         click.echo(outputs.as_json(OwnershipOutput(paths=tuple(owned))), nl=False)
         return
-    platform = platform_of(source)
+    platform = read_platform(source)
     wanted = forge or (platform.spec.git.forge if platform else "GitHub")
-    click.echo(codeowners.codeowners(owned_patterns, wanted), nl=False)
+    click.echo(codeowners.render_codeowners(owned_patterns, wanted), nl=False)

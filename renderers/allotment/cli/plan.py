@@ -9,14 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from allotment.cli.options import TO_LOOK_AT, Day, day_of, output_option, recalled, repository, repository_option
+from allotment.cli.options import (
+    EXIT_WITH_WARNINGS,
+    Day,
+    choose_day,
+    create_cache_opener,
+    find_repository,
+    output_option,
+    repository_option,
+)
 
 if TYPE_CHECKING:
     import datetime
 
-    from allotment.changes.plan import Plan
     from allotment.declared.people import Account
-    from allotment.pipeline.pulls.merge_plan import Reviewed
+    from allotment.diff.change_plan import ChangePlan
+    from allotment.services.pull_requests.merge_plan import ReviewContext
 
 COMMENT_BYTES = 60_000  # of a Markdown plan: GitHub takes the least, 65,536 characters
 STYLES: dict[str, dict[str, Any]] = {
@@ -36,12 +44,12 @@ class ForgeTeam(click.ParamType["tuple[str, frozenset[Account]]"]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, frozenset[Account]]:
-        from allotment.declared.people import account
+        from allotment.declared.people import parse_account
 
         team, equals, logins = str(value).partition("=")
         if not equals or not team.startswith("@"):
             self.fail(f"{value!r} is no team with its members: write one such as @acme/platform=ann,bob", param, ctx)
-        return team, frozenset(account(login) for login in logins.split(",") if login)
+        return team, frozenset(parse_account(login) for login in logins.split(",") if login)
 
 
 @click.command()
@@ -106,32 +114,32 @@ def command(
       allot plan --base main --head HEAD --diffs
       allot plan -o markdown            as the comment on a pull request
     """
-    from allotment.adapters.git.apart import offline
     from allotment.adapters.git.commit_source import CommitSource
-    from allotment.pipeline.pulls.planning import plan
+    from allotment.adapters.git.sandbox_repository import open_offline
+    from allotment.services.pull_requests.change_plan import plan_change
 
     if (approvers or teams or pushers) and author is None:
         raise click.UsageError("--pushed-by, --approved-by and --team count only together with --author.")
-    root = repository(repo)
-    base = base or _branch_that_counts(root)
-    source = CommitSource(root, base, offline(root))
-    merge_plan = plan(
+    root = find_repository(repo)
+    base = base or _find_declared_branch(root)
+    source = CommitSource(root, base, open_offline(root))
+    merge_plan = plan_change(
         root,
         base,
         head,
-        day_of(source, as_of),
-        today=day_of(source, None),
-        recall=recalled(root, "-plan"),
-        reviewed=None if author is None else _reviewed(author, pushers, approvers, dict(teams)),
+        choose_day(source, as_of),
+        today=choose_day(source, None),
+        recall=create_cache_opener(root, "-plan"),
+        reviewed=None if author is None else _build_review_context(author, pushers, approvers, dict(teams)),
     )
-    is_complete = _print(merge_plan, style, diffs=diffs)
-    if not (merge_plan.allowed and is_complete):
+    is_complete = _print_plan(merge_plan, style, diffs=diffs)
+    if not (merge_plan.is_allowed and is_complete):
         raise click.exceptions.Exit(1)
-    if detailed_exitcode and merge_plan.changes:
-        raise click.exceptions.Exit(TO_LOOK_AT)
+    if detailed_exitcode and merge_plan.has_changes:
+        raise click.exceptions.Exit(EXIT_WITH_WARNINGS)
 
 
-def _print(merge_plan: Plan, style: str, *, diffs: bool) -> bool:
+def _print_plan(merge_plan: ChangePlan, style: str, *, diffs: bool) -> bool:
     """Print a plan; return whether all fitted that must."""
     if style == "json":
         from allotment.reports.outputs import as_json
@@ -139,30 +147,30 @@ def _print(merge_plan: Plan, style: str, *, diffs: bool) -> bool:
 
         click.echo(as_json(plan_output(merge_plan)), nl=False)
     elif style == "markdown":
-        from allotment.reports.plan.comment import comment
+        from allotment.reports.plan.comment import render_comment
 
-        plan_text = comment(merge_plan, COMMENT_BYTES)
+        plan_text = render_comment(merge_plan, COMMENT_BYTES)
         click.echo(plan_text.text, nl=False)
-        return plan_text.whole
+        return plan_text.is_complete
     else:
-        from allotment.reports.plan.text import lines
+        from allotment.reports.plan.text import plan_lines
 
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        for line in lines(merge_plan, diffs=diffs, width=width):
+        for line in plan_lines(merge_plan, diffs=diffs, width=width):
             click.echo(click.style(line.text, **STYLES[line.style]) if line.style else line.text)
     return True
 
 
-def _branch_that_counts(root: Path) -> str:
-    """Return the branch of the remote that the folder's platform names. Raises Refused where it isn't here."""
-    from allotment.adapters.folder import FolderSource
-    from allotment.adapters.git.apart import offline
-    from allotment.adapters.git.repository import NOTHING_YET
-    from allotment.pipeline.declared import branch_of
-    from allotment.pipeline.pulls.planning import REMOTES
+def _find_declared_branch(root: Path) -> str:
+    """Return the branch of the remote that the folder's platform names. Raises OperationRefused where it isn't here."""
+    from allotment.adapters.folder_source import FolderSource
+    from allotment.adapters.git.repository import NO_COMMIT_TEXT
+    from allotment.adapters.git.sandbox_repository import open_offline
+    from allotment.services.platform_settings import read_branch
+    from allotment.services.pull_requests.change_plan import REMOTES_PREFIX
 
-    branch = branch_of(FolderSource(root))  # the plan says what is wrong with the platform's declaration
-    name, here = f"origin/{branch}", offline(root)
+    branch = read_branch(FolderSource(root))  # the plan says what is wrong with the platform's declaration
+    name, here = f"origin/{branch}", open_offline(root)
     bring = f"run `git fetch origin {branch}`, or where nothing was pushed yet `git push origin {branch}`"
     if here.git.url_of("origin") is None:
         bring = f"this repository has no remote named origin yet. Add one and push {branch}"
@@ -170,21 +178,22 @@ def _branch_that_counts(root: Path) -> str:
         f"{name} isn't here, which a plan compares with where --base isn't given: {bring}, or name a commit with --base, such"
         " as --base HEAD for what isn't committed"
     )
-    full = f"{REMOTES}{name}"  # a branch of one's own may be named so too
-    here.resolve(full, otherwise if here.has_commits() else NOTHING_YET)
+    full = f"{REMOTES_PREFIX}{name}"  # a branch of one's own may be named so too
+    here.resolve(full, otherwise if here.has_commits() else NO_COMMIT_TEXT)
     return full
 
 
-def _reviewed(
+def _build_review_context(
     author: str, pushers: tuple[str, ...], approvers: tuple[str, ...], teams: dict[str, frozenset[Account]]
-) -> Reviewed:
+) -> ReviewContext:
     from collections import defaultdict
 
-    from allotment.declared.people import account
-    from allotment.pipeline.pulls.merge_plan import Reviewed
+    from allotment.declared.people import parse_account
     from allotment.rules.ownership import Review
+    from allotment.services.pull_requests.merge_plan import ReviewContext
 
     team_accounts: defaultdict[str, frozenset[Account] | None] = defaultdict(lambda: None, teams)
-    return Reviewed(
-        Review(account(author), *(frozenset(map(account, logins)) for logins in (pushers, approvers))), team_accounts
+    return ReviewContext(
+        Review(parse_account(author), *(frozenset(map(parse_account, logins)) for logins in (pushers, approvers))),
+        team_accounts,
     )

@@ -31,13 +31,13 @@ class LiveLine:
             click.echo(f"\r\x1b[K{text[:room]}", nl=False, err=True)
 
 
-def on_terminal(title: str) -> AbstractContextManager[Any]:
+def show_progress(title: str) -> AbstractContextManager[Any]:
     """Return a progress bar on a terminal, nothing elsewhere, or with --quiet."""
-    return bar(title) if sys.stderr.isatty() and not is_quiet() else nullcontext(None)
+    return show_bar(title) if sys.stderr.isatty() and not is_quiet() else nullcontext(None)
 
 
 @contextmanager
-def bar(title: str) -> Iterator[Callable[[int, int], None]]:
+def show_bar(title: str) -> Iterator[Callable[[int, int], None]]:
     """Show a bar while the block runs; it is given a function to call with (done, total).
 
     It draws when it is told to, without a thread of its own: processes are forked meanwhile.

@@ -9,17 +9,26 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.cli.crash import report_tenants
-from allotment.cli.formats import Judged, as_text
-from allotment.cli.options import TO_LOOK_AT, Day, day_of, note, output_option, recalled, repository, repository_option
-from allotment.cli.progress import on_terminal
-from allotment.problems import Refused, counted, it_or_them, printable
+from allotment.cli.crash import report_tenant_bugs
+from allotment.cli.formats import CheckedScope, as_text
+from allotment.cli.options import (
+    EXIT_WITH_WARNINGS,
+    Day,
+    choose_day,
+    create_cache_opener,
+    find_repository,
+    output_option,
+    print_note,
+    repository_option,
+)
+from allotment.cli.progress import show_progress
+from allotment.problems import OperationRefused, escape_unprintable, pluralize, pronoun_for
 
 if TYPE_CHECKING:
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.remote import Remote
-    from allotment.pipeline.publish.assembly import Assembly
-    from allotment.pipeline.publish.publication import Committed, Outcome
+    from allotment.services.publish.publisher import ClusterCommit, PublishResult
+    from allotment.services.publish.release import Release
 
 
 @click.command()
@@ -84,45 +93,45 @@ def command(
     """
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.remote import Remote
-    from allotment.pipeline.declared import places
-    from allotment.pipeline.publish.assembler import Assembler
-    from allotment.pipeline.publish.kept import PlatformInvalid
-    from allotment.pipeline.publish.publication import Publisher
+    from allotment.services.platform_settings import resolve_branch_urls
+    from allotment.services.publish.publisher import Publisher
+    from allotment.services.publish.release_builder import ReleaseBuilder
+    from allotment.services.publish.tenant_retention import PlatformInvalid
 
-    root = repository(repo)
+    root = find_repository(repo)
     source = CommitSource(root, ref)
-    to, seen_at = places(source, "origin", url, status)
+    to, seen_at = resolve_branch_urls(source, "origin", url, status)
     if url is None and (unmerged := _unmerged_reason(source)):
         if not dry_run:
-            raise Refused(unmerged)
+            raise OperationRefused(unmerged)
         click.echo(f"warning: allot publish will refuse this commit: {unmerged}", err=True)
     remote = Remote(source.repository, to)
-    with on_terminal("Rendering tenants") as progress:
+    with show_progress("Rendering tenants") as progress:
         publisher = Publisher(
             root,
             remote,
-            Assembler(progress=progress, recall=recalled(root, "-publish")),
-            lambda source: day_of(source, as_of),
+            ReleaseBuilder(progress=progress, recall=create_cache_opener(root, "-publish")),
+            lambda source: choose_day(source, as_of),
             status=Remote(source.repository, seen_at),
             dry_run=dry_run,
             signing_key=signing_key,
             adopt=adopt,
-            demand=partial(_demand, root, checksum, day_of(source, as_of)) if checksum else None,
+            demand=partial(_check_plan, root, checksum, choose_day(source, as_of)) if checksum else None,
         )
         try:
             outcome = publisher.publish(ref)
         except PlatformInvalid as error:
-            click.echo(as_text(error.problems, Judged(error.files, error.tenants)), nl=False, err=True)
+            click.echo(as_text(error.problems, CheckedScope(error.file_count, error.tenant_count)), nl=False, err=True)
             raise click.exceptions.Exit(1) from None
     if style == "json":
         click.echo(_as_json(outcome, dry_run), nl=False)
     else:
-        _say(outcome, remote, dry_run)
-    for cluster, words in sorted(publisher.statuses.troubles.items()):
+        _print_result(outcome, remote, dry_run)
+    for cluster, words in sorted(publisher.status_reader.troubles.items()):
         click.echo(f"status of {cluster}: {words}", err=True)
-    if outcome.assembly is not None and (outcome.assembly.kept or outcome.assembly.retained_clusters):
-        report_tenants(outcome.assembly.traces)
-        raise click.exceptions.Exit(TO_LOOK_AT)
+    if outcome.release is not None and (outcome.release.retained_tenants or outcome.release.retained_clusters):
+        report_tenant_bugs(outcome.release.traces)
+        raise click.exceptions.Exit(EXIT_WITH_WARNINGS)
 
 
 def _unmerged_reason(source: CommitSource) -> str:
@@ -130,12 +139,12 @@ def _unmerged_reason(source: CommitSource) -> str:
 
     A commit that is merged there next would not contain it.
     """
-    from allotment.pipeline.declared import platform_of
-    from allotment.pipeline.publish.publication import newest
+    from allotment.services.platform_settings import read_platform
+    from allotment.services.publish.publisher import fetch_newest_commit
 
-    platform = platform_of(source)
+    platform = read_platform(source)
     branch = platform.spec.git.branch if platform else None
-    tip = newest(source.repository, branch, "origin") if branch else None
+    tip = fetch_newest_commit(source.repository, branch, "origin") if branch else None
     if tip is not None and not source.repository.is_shallow() and not source.repository.is_ancestor(source.commit, tip):
         return (
             f"{source.commit[:12]} isn't in the branch {branch} of origin, so what is merged there next couldn't be published after it:"
@@ -144,31 +153,31 @@ def _unmerged_reason(source: CommitSource) -> str:
     return ""
 
 
-def _demand(root: Path, checksum: str, day: datetime.date, published: str | None, commit: str) -> None:
+def _check_plan(root: Path, checksum: str, day: datetime.date, published: str | None, commit: str) -> None:
     """Refuse what isn't what a plan said."""
-    from allotment.cli.options import recalled
-    from allotment.pipeline.pulls.planning import plan
+    from allotment.cli.options import create_cache_opener
+    from allotment.services.pull_requests.change_plan import plan_change
 
     if published is None:
-        raise Refused("nothing is published yet, so no plan can be of it: publish without --plan first")
-    merge_plan = plan(root, published, commit, day, recall=recalled(root, "-plan"))
+        raise OperationRefused("nothing is published yet, so no plan can be of it: publish without --plan first")
+    merge_plan = plan_change(root, published, commit, day, recall=create_cache_opener(root, "-plan"))
     if merge_plan.checksum != checksum:
-        raise Refused(
+        raise OperationRefused(
             f"the plan holds no more: from {published[:12]}, which is published, to {commit[:12]} it is"
             f" {merge_plan.checksum or 'none'}. Look at `allot plan --base {published[:12]} --head {commit[:12]}`"
         )
 
 
-def _as_json(outcome: Outcome, dry_run: bool) -> str:
+def _as_json(outcome: PublishResult, dry_run: bool) -> str:
     from allotment.manifests.names import rendered_branch
     from allotment.reports import outputs
     from allotment.reports.outputs.publish import CommittedOutput, KeptOutput, PublishOutput, RetainedClusterOutput
     from allotment.reports.outputs.validate import problem_output
 
-    def files(cluster_commit: Committed, letter: str) -> tuple[str, ...]:
-        return tuple(path for path, each in cluster_commit.paths.items() if each == letter)
+    def files(cluster_commit: ClusterCommit, letter: str) -> tuple[str, ...]:
+        return tuple(path for path, each in cluster_commit.changes.items() if each == letter)
 
-    release = outcome.assembly
+    release = outcome.release
     committed = tuple(
         CommittedOutput(
             cluster=cluster_commit.cluster,
@@ -177,16 +186,16 @@ def _as_json(outcome: Outcome, dry_run: bool) -> str:
             added=files(cluster_commit, "A"),
             changed=files(cluster_commit, "M"),
             removed=files(cluster_commit, "D"),
-            replaced=cluster_commit.replaced,
+            replaced=cluster_commit.foreign_commit,
         )
-        for cluster_commit in outcome.committed
+        for cluster_commit in outcome.commits
     )
     moved = {cluster_output.cluster for cluster_output in committed}
-    retained_tenants = () if release is None else release.kept.items()
+    retained_tenants = () if release is None else release.retained_tenants.items()
     clusters = () if release is None else release.retained_clusters.items()
     output = PublishOutput(
         source=outcome.source,
-        newer=outcome.newer,
+        newer=outcome.newer_source,
         dry_run=dry_run,
         committed=committed,
         unchanged=() if release is None else tuple(sorted(release.files.keys() - moved)),
@@ -194,9 +203,9 @@ def _as_json(outcome: Outcome, dry_run: bool) -> str:
             KeptOutput(tenant, tuple(map(problem_output, problems)), reason)
             for tenant, (reason, problems) in retained_tenants
         ),
-        waiting=() if release is None else (*release.waiting, *release.held),
-        holding=() if release is None else tuple(release.holding),
-        leaving=() if release is None else tuple(release.leaving),
+        waiting=() if release is None else (*release.waiting_instances, *release.pending_changes),
+        holding=() if release is None else tuple(release.leaked_units),
+        leaving=() if release is None else tuple(release.pending_deletions),
         warnings=() if release is None else tuple(map(problem_output, release.problems)),
         retained_clusters=tuple(
             RetainedClusterOutput(cluster, tuple(map(problem_output, problems))) for cluster, problems in clusters
@@ -205,63 +214,71 @@ def _as_json(outcome: Outcome, dry_run: bool) -> str:
     return outputs.as_json(output)
 
 
-def _say(outcome: Outcome, remote: Remote, dry_run: bool) -> None:
+def _print_result(outcome: PublishResult, remote: Remote, dry_run: bool) -> None:
     source = outcome.source[:12]
-    tell = click.echo if dry_run else note
-    if outcome.assembly is None:
-        tell(f"Nothing to do: {(outcome.newer or '')[:12]}, which is newer than {source}, is published already.")
+    tell = click.echo if dry_run else print_note
+    if outcome.release is None:
+        tell(f"Nothing to do: {(outcome.newer_source or '')[:12]}, which is newer than {source}, is published already.")
         return
-    for cluster_commit in outcome.committed:
-        tell(_line(cluster_commit, dry_run))
+    for cluster_commit in outcome.commits:
+        tell(_format_commit(cluster_commit, dry_run))
         if dry_run:
-            for path, letter in cluster_commit.paths.items():
+            for path, letter in cluster_commit.changes.items():
                 tell(f"  {letter} {path}")
-    if outcome.committed:
-        tell(f"{'To' if dry_run else 'Pushed to'} {remote.place}, of {source}")
-    same = len(outcome.assembly.files) - len(outcome.committed)
+    if outcome.commits:
+        tell(f"{'To' if dry_run else 'Pushed to'} {remote.display_url}, of {source}")
+    same = len(outcome.release.files) - len(outcome.commits)
     if same:
-        tell(f"{counted(same, 'cluster')}{' more' if outcome.committed else ''}: nothing changed")
-    _say_exceptions(outcome.assembly)
+        tell(f"{pluralize(same, 'cluster')}{' more' if outcome.commits else ''}: nothing changed")
+    _print_exceptions(outcome.release)
 
 
-def _line(cluster_commit: Committed, dry_run: bool) -> str:
-    counts = f"{cluster_commit.count('A'):,} added, {cluster_commit.count('M'):,} changed, {cluster_commit.count('D'):,} removed"
+def _format_commit(cluster_commit: ClusterCommit, dry_run: bool) -> str:
+    counts = f"{cluster_commit.count_files('A'):,} added, {cluster_commit.count_files('M'):,} changed, {cluster_commit.count_files('D'):,} removed"
     where = (
         f"rendered/{cluster_commit.cluster} would be committed"
         if dry_run
         else f"rendered/{cluster_commit.cluster} is {cluster_commit.commit[:12]}"
     )
     replaced = (
-        f"; it replaces {cluster_commit.replaced[:12]}, which Allotment didn't write" if cluster_commit.replaced else ""
+        f"; it replaces {cluster_commit.foreign_commit[:12]}, which Allotment didn't write"
+        if cluster_commit.foreign_commit
+        else ""
     )
-    lagged = "; the branch was behind: a push was interrupted, or somebody put it back" if cluster_commit.lagged else ""
+    lagged = (
+        "; the branch was behind: a push was interrupted, or somebody put it back" if cluster_commit.was_behind else ""
+    )
     return f"{cluster_commit.cluster}: {counts}: {where}{replaced}{lagged}"
 
 
-def _say_exceptions(assembly: Assembly) -> None:
+def _print_exceptions(assembly: Release) -> None:
     """Say, on standard error, who was not published as declared."""
     for problem in assembly.problems:
         click.echo(f"warning: {problem}", err=True)
-    for words in assembly.waiting:
+    for words in assembly.waiting_instances:
         click.echo(f"waits: {words}", err=True)
-    for words in assembly.held:
+    for words in assembly.pending_changes:
         click.echo(f"waits: {words}", err=True)
-    for words in assembly.holding:
+    for words in assembly.leaked_units:
         click.echo(f"holds: {words}", err=True)
-    for words in assembly.leaving:
+    for words in assembly.pending_deletions:
         click.echo(f"leaving: {words}", err=True)
     for cluster, problems in assembly.retained_clusters.items():
-        click.echo(f"kept as it was: cluster {printable(cluster)}, {counted(len(problems), 'problem')}:", err=True)
-        for problem in problems:
-            click.echo(f"  {problem}", err=True)
-    for tenant, (_, problems) in assembly.kept.items():
-        click.echo(f"kept as it was: tenant {printable(tenant)}, {counted(len(problems), 'problem')}:", err=True)
-        for problem in problems:
-            click.echo(f"  {problem}", err=True)
-    if assembly.kept:
-        published_count = len(assembly.declared - assembly.kept.keys())
         click.echo(
-            f"{counted(len(assembly.kept), 'tenant')} kept as published before, {published_count} published."
-            f" Correct {it_or_them(len(assembly.kept))} and publish again.",
+            f"kept as it was: cluster {escape_unprintable(cluster)}, {pluralize(len(problems), 'problem')}:", err=True
+        )
+        for problem in problems:
+            click.echo(f"  {problem}", err=True)
+    for tenant, (_, problems) in assembly.retained_tenants.items():
+        click.echo(
+            f"kept as it was: tenant {escape_unprintable(tenant)}, {pluralize(len(problems), 'problem')}:", err=True
+        )
+        for problem in problems:
+            click.echo(f"  {problem}", err=True)
+    if assembly.retained_tenants:
+        published_count = len(assembly.declared_tenants - assembly.retained_tenants.keys())
+        click.echo(
+            f"{pluralize(len(assembly.retained_tenants), 'tenant')} kept as published before, {published_count} published."
+            f" Correct {pronoun_for(len(assembly.retained_tenants))} and publish again.",
             err=True,
         )

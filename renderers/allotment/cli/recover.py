@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from allotment.cli.completing import things
-from allotment.cli.looking import place, place_options
-from allotment.cli.options import output_option, repository
-from allotment.problems import Refused, printable
+from allotment.cli.completers import create_resource_completer
+from allotment.cli.options import find_repository, output_option
+from allotment.cli.status_options import clone_options, open_status_remote
+from allotment.problems import OperationRefused, escape_unprintable
 
 
 @click.command()
-@click.argument("what", metavar="TENANT/STORAGE", shell_complete=things("storages"))
+@click.argument("what", metavar="TENANT/STORAGE", shell_complete=create_resource_completer("storages"))
 @click.option("--reason", required=True, metavar="TEXT", help="Why it should work now; the commit says it.")
 @click.option("--commit", "ref", default="HEAD", metavar="REF", show_default=True, help="The commit to go on from.")
 @click.option("--push", "push", metavar="URL", help="Push the branch there, such as origin; else it is made here.")
@@ -21,7 +21,7 @@ from allotment.problems import Refused, printable
     "--force", is_flag=True, help="Also where the last attempt wasn't seen to fail: its data may be overwritten."
 )
 @output_option()
-@place_options
+@clone_options
 def command(
     *, what: str, reason: str, ref: str, push: str | None, force: bool, style: str, repo: Path | None, url: str | None
 ) -> None:
@@ -36,18 +36,20 @@ def command(
       allot recover solo-ada/models --reason 'The mirror is back' --push origin
     """
     from allotment.adapters.git.remote import Remote
-    from allotment.pipeline.recover import point, recovered
-    from allotment.pipeline.report.statuses import read_now
+    from allotment.services.recovery import create_recovery_commit, push_recovery
+    from allotment.services.reporter.status_reader import read_reported_status
 
     if not reason.strip() or len(reason) > 2000:
         raise click.UsageError("--reason says in a sentence or two why it should work now")
-    root = repository(repo)
-    here, remote, clusters = place(root, url)
+    root = find_repository(repo)
+    here, remote, clusters = open_status_remote(root, url)
     tenant, slash, name = what.partition("/")
     if not (tenant and slash and name):
-        raise Refused(f"{printable(what)} is no storage: write TENANT/STORAGE")
-    recovery = recovered(root, ref, what, reason, read_now(here, remote, clusters, tenant), force=force)
-    point(Remote(here, push or str(root)), recovery)
+        raise OperationRefused(f"{escape_unprintable(what)} is no storage: write TENANT/STORAGE")
+    recovery = create_recovery_commit(
+        root, ref, what, reason, read_reported_status(here, remote, clusters, tenant), force=force
+    )
+    push_recovery(Remote(here, push or str(root)), recovery)
     branch = recovery.branch.removeprefix("refs/heads/")
     if style == "json":
         from allotment.reports import outputs

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from allotment.cli.reporter import Sight, sight_options
-from allotment.cli.serving import metrics_option
+from allotment.cli.reporter_options import ClusterAccess, cluster_access_options
+from allotment.cli.service import metrics_option
 
 
 @click.command(context_settings={"auto_envvar_prefix": "ALLOT"})
@@ -38,7 +38,7 @@ from allotment.cli.serving import metrics_option
 )
 @metrics_option
 @click.option("--once", is_flag=True, help="Write what is seen now, and end.")
-@sight_options
+@cluster_access_options
 def command(
     *,
     cluster: str,
@@ -62,23 +62,23 @@ def command(
       allot report --cluster eu-1 --to https://git.example.com/acme/gpus --data /tmp/eu-1 --once
     """
     from allotment.adapters.git.clone import Clone, release_clones
-    from allotment.adapters.metrics import registry
-    from allotment.cli.reporter import leadership, reporter
-    from allotment.cli.serving import addresses, ends_with, loaded, logger, serving
-    from allotment.declared.layout import wrong_name
+    from allotment.adapters.metrics import create_registry
+    from allotment.cli.reporter_options import create_leadership, create_reporter
+    from allotment.cli.service import create_logger, freeze_heap, parse_addresses, serve_http, stop_on_signals
+    from allotment.declared.layout import name_error
 
-    if wrong := wrong_name(cluster, 24):
+    if wrong := name_error(cluster, 24):
         raise click.UsageError(f"--cluster: {wrong}")
     click.get_current_context().call_on_close(release_clones)
-    sight = Sight(**more)
-    addresses(listen, metrics_listen)
-    counts, log = registry(), logger()
-    leader = None if once else leadership(sight, log, lambda: None)
-    leading = leader.leads if leader else lambda: True
-    cluster_reporter = reporter(
+    sight = ClusterAccess(**more)
+    parse_addresses(listen, metrics_listen)
+    counts, log = create_registry(), create_logger()
+    leader = None if once else create_leadership(sight, log, lambda: None)
+    leading = leader.is_leader if leader else lambda: True
+    cluster_reporter = create_reporter(
         cluster,
         sight,
-        Clone.at(data),
+        Clone.open_or_create(data),
         status=to,
         rendered=rendered or to,
         interval=interval,
@@ -87,12 +87,12 @@ def command(
         leading=leading,
         written=lambda: None,
     )
-    loaded()
+    freeze_heap()
     if once:
         cluster_reporter.report_once()
         return
     with (
-        serving(
+        serve_http(
             listen,
             metrics_listen,
             counts,
@@ -100,10 +100,10 @@ def command(
             ready=cluster_reporter.ready,
             woken=lambda: None,
         ) as at,
-        ends_with(cluster_reporter.stop),
+        stop_on_signals(cluster_reporter.stop),
     ):
         if leader:
             leader.start()
-        log.info("started", cluster=cluster, to=cluster_reporter.where, listen=at.listen, metrics=at.metrics)
+        log.info("started", cluster=cluster, to=cluster_reporter.display_url, listen=at.listen, metrics=at.metrics)
         cluster_reporter.run()
     log.info("stopped")

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from allotment.cli.child import Child, told
-from allotment.cli.commenter import forge_options, token_of, work
-from allotment.cli.reporter import FILE, Sight, sight_options
-from allotment.cli.serving import metrics_option
-from allotment.problems import Refused
+from allotment.cli.child_process import ChildProcess, wake_on_input
+from allotment.cli.comment_options import create_pull_services, forge_options, read_token
+from allotment.cli.reporter_options import FILE_TYPE, ClusterAccess, cluster_access_options
+from allotment.cli.service import metrics_option
+from allotment.problems import OperationRefused
 
 if TYPE_CHECKING:
+    from allotment.adapters.declaration_source import Source
     from allotment.adapters.forge.forge import Token
     from allotment.adapters.git.repository import Repository
-    from allotment.adapters.source import Source
-    from allotment.pipeline.declared import Places
-    from allotment.pipeline.publish.rounds import Rounds
-    from allotment.pipeline.pulls.apart import PlanBudget
-    from allotment.pipeline.pulls.commenting import Commenter, PullWork
-    from allotment.pipeline.report.reporting import Reporter
+    from allotment.services.platform_settings import BranchUrls
+    from allotment.services.publish.publish_loop import PublishLoop
+    from allotment.services.pull_requests.comment_loop import CommentLoop, PullServices
+    from allotment.services.pull_requests.plan_sandbox import PlanBudget
+    from allotment.services.reporter.reporter import Reporter
 
-_OF_FORGE = ("forge_token_file", "forge_api", "plan_seconds", "plan_megabytes")
+_FORGE_PARAMETERS = ("forge_token_file", "forge_api", "plan_seconds", "plan_megabytes")
 
 
 @click.command(context_settings={"auto_envvar_prefix": "ALLOT"})
@@ -80,7 +80,7 @@ _OF_FORGE = ("forge_token_file", "forge_api", "plan_seconds", "plan_megabytes")
 @metrics_option
 @click.option(
     "--webhook-secret-file",
-    type=FILE,
+    type=FILE_TYPE,
     help="A file with the secret that the forge signs webhooks with; without one any POST to /webhook is taken.",
 )
 @click.option("--child", is_flag=True, hidden=True, help="Be a part of another process, which says when to look.")
@@ -93,7 +93,7 @@ _OF_FORGE = ("forge_token_file", "forge_api", "plan_seconds", "plan_megabytes")
     help="The processor time that one tenant may take of a publish; who takes more is kept as published before.",
 )
 @forge_options
-@sight_options
+@cluster_access_options
 def command(
     *,
     publish: bool,
@@ -131,30 +131,37 @@ def command(
       allot run --source https://git.example.com/acme/gpus --report eu-1 --data /data
     """
     from allotment.adapters.git.clone import Clone, release_clones
-    from allotment.adapters.metrics import CommentMetrics, registry
-    from allotment.cli.reporter import leadership, reporter
-    from allotment.cli.serving import addresses, ends_with, loaded, logger, secret_of, serving
-    from allotment.pipeline.pulls.apart import PlanBudget
-    from allotment.pipeline.pulls.commenting import Commenter
+    from allotment.adapters.metrics import CommentMetrics, create_registry
+    from allotment.cli.reporter_options import create_leadership, create_reporter
+    from allotment.cli.service import (
+        create_logger,
+        freeze_heap,
+        parse_addresses,
+        read_secret,
+        serve_http,
+        stop_on_signals,
+    )
+    from allotment.services.pull_requests.comment_loop import CommentLoop
+    from allotment.services.pull_requests.plan_sandbox import PlanBudget
 
     if not (publish or cluster or comment):
         raise click.UsageError("Say what to run: --publish, --report CLUSTER, --comment, or several of them.")
     click.get_current_context().call_on_close(release_clones)
-    sight = Sight(**more)
-    addresses(listen, metrics_listen)
-    secret = secret_of(webhook_secret_file) if webhook_secret_file else b""
-    counts, log = registry(), logger()
-    parts: list[Rounds | Reporter | Commenter | Child] = []
+    sight = ClusterAccess(**more)
+    parse_addresses(listen, metrics_listen)
+    secret = read_secret(webhook_secret_file) if webhook_secret_file else b""
+    counts, log = create_registry(), create_logger()
+    parts: list[PublishLoop | Reporter | CommentLoop | ChildProcess] = []
 
     def wake() -> None:
         for part in parts:
             part.wake()
 
-    leader = leadership(sight, log, wake)
-    leading = leader.leads if leader else lambda: True
+    leader = create_leadership(sight, log, wake)
+    leading = leader.is_leader if leader else lambda: True
     if publish:
         parts.append(
-            _rounds(
+            _create_publish_loop(
                 data,
                 source,
                 branch,
@@ -169,10 +176,10 @@ def command(
             )
         )
     if cluster is not None:
-        clone = Clone.at(data / "report")
-        rendered, reported = clone.repaired(lambda: _declared(clone, source, branch, to, status))
+        clone = Clone.open_or_create(data / "report")
+        rendered, reported = clone.run_with_repair(lambda: _find_branch_urls(clone, source, branch, to, status))
         parts.append(
-            reporter(
+            create_reporter(
                 cluster,
                 sight,
                 clone,
@@ -186,20 +193,28 @@ def command(
             )
         )
     if comment and parts:
-        token_of(forge_token_file)
-        words = _words(
-            click.get_current_context(), ("source", "branch", "to", "status", "data", "interval", *_OF_FORGE)
+        read_token(forge_token_file)
+        words = _build_arguments(
+            click.get_current_context(), ("source", "branch", "to", "status", "data", "interval", *_FORGE_PARAMETERS)
         )
-        parts.append(Child(["run", "--comment", "--child", *words], log, leading=leading))
+        parts.append(ChildProcess(["run", "--comment", "--child", *words], log, leading=leading))
     elif comment:
-        token = token_of(forge_token_file)
+        token = read_token(forge_token_file)
         budget = PlanBudget(plan_seconds, plan_megabytes)
         begin = partial(
-            _work, data / "comment", source, branch, token=token, api=forge_api, to=to, status=status, budget=budget
+            _open_pull_services,
+            data / "comment",
+            source,
+            branch,
+            token=token,
+            api=forge_api,
+            to=to,
+            status=status,
+            budget=budget,
         )
-        parts.append(Commenter(begin, CommentMetrics(counts), log, interval, leading=leading))
+        parts.append(CommentLoop(begin, CommentMetrics(counts), log, interval, leading=leading))
 
-    loaded()
+    freeze_heap()
 
     def alive() -> bool:
         return all(part.alive() for part in parts)
@@ -209,16 +224,18 @@ def command(
 
     stops = [part.stop for part in parts]
     if child:
-        with ends_with(*stops), told(wake, *stops):
+        with stop_on_signals(*stops), wake_on_input(wake, *stops):
             parts[0].run()
         return
     with (
-        serving(listen, metrics_listen, counts, alive=alive, ready=ready, woken=wake, secret=secret) as at,
-        ends_with(*stops),
+        serve_http(listen, metrics_listen, counts, alive=alive, ready=ready, woken=wake, secret=secret) as at,
+        stop_on_signals(*stops),
     ):
         if leader:
             leader.start()
-        does = {"source": parts[0].where, "branch": branch} if publish else {"cluster": cluster, "comment": comment}
+        does = (
+            {"source": parts[0].display_url, "branch": branch} if publish else {"cluster": cluster, "comment": comment}
+        )
         log.info("started", listen=at.listen, metrics=at.metrics, **does)
         threads = [threading.Thread(target=part.run, name=type(part).__name__) for part in parts[1:]]
         for thread in threads:
@@ -229,7 +246,7 @@ def command(
     log.info("stopped")
 
 
-def _words(context: click.Context, names: tuple[str, ...]) -> list[str]:
+def _build_arguments(context: click.Context, names: tuple[str, ...]) -> list[str]:
     """Return options as this process was given them, as words for another one."""
     words = []
     for parameter in context.command.params:
@@ -239,7 +256,7 @@ def _words(context: click.Context, names: tuple[str, ...]) -> list[str]:
     return words
 
 
-def _work(
+def _open_pull_services(
     data: Path,
     source: str,
     branch: str,
@@ -249,34 +266,38 @@ def _work(
     to: str | None,
     status: str | None,
     budget: PlanBudget,
-) -> PullWork:
+) -> PullServices:
     from allotment.adapters.git.clone import Clone
     from allotment.adapters.git.remote import Remote
 
-    clone = Clone.at(data)
+    clone = Clone.open_or_create(data)
     origin = Remote(clone, source, keep=True)
     cache = data.with_name("cache")
-    return clone.repaired(
-        lambda: work(data, origin, branch, token, api, rendered=to, status=status, budget=budget, cache=cache)
+    return clone.run_with_repair(
+        lambda: create_pull_services(
+            data, origin, branch, token, api, rendered=to, status=status, budget=budget, cache=cache
+        )
     )
 
 
-def _declared(repository: Repository, source: str, branch: str, to: str | None, status: str | None) -> Places:
+def _find_branch_urls(
+    repository: Repository, source: str, branch: str, to: str | None, status: str | None
+) -> BranchUrls:
     """Return where the newest commit says that the rendered and the status branches are, unless both are said."""
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.remote import Remote
-    from allotment.pipeline.declared import Places, places
+    from allotment.services.platform_settings import BranchUrls, resolve_branch_urls
 
     if to and status:
-        return Places(to, status)
+        return BranchUrls(to, status)
     name = f"refs/heads/{branch}"
     tip = Remote(repository, source, keep=True).fetch(name).get(name)
     if tip is None:
-        raise Refused(f"the source has no branch {branch}, which says where its status belongs")
-    return places(CommitSource(repository.folder, tip, repository), source, to, status)
+        raise OperationRefused(f"the source has no branch {branch}, which says where its status belongs")
+    return resolve_branch_urls(CommitSource(repository.folder, tip, repository), source, to, status)
 
 
-def _rounds(
+def _create_publish_loop(
     data: Path,
     source: str,
     branch: str,
@@ -289,31 +310,31 @@ def _rounds(
     leading: Any,
     signing_key: Path | None,
     share: float,
-) -> Rounds:
+) -> PublishLoop:
     from allotment.adapters.git.clone import Clone
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.metrics import Metrics
-    from allotment.cli.options import day_of
-    from allotment.pipeline.declared import places
-    from allotment.pipeline.publish.assembler import Assembler
-    from allotment.pipeline.publish.publication import Publisher
-    from allotment.pipeline.publish.rounds import Rounds
+    from allotment.cli.options import choose_day
+    from allotment.services.platform_settings import resolve_branch_urls
+    from allotment.services.publish.publish_loop import PublishLoop
+    from allotment.services.publish.publisher import Publisher
+    from allotment.services.publish.release_builder import ReleaseBuilder
 
-    repository = Clone.at(data)
+    repository = Clone.open_or_create(data)
     remote = lru_cache(partial(Remote, repository, keep=True))
 
     def declared(commit_source: Source) -> tuple[Remote, Remote]:
-        rendered, reported = places(commit_source, source, to, status)
+        rendered, reported = resolve_branch_urls(commit_source, source, to, status)
         return remote(rendered), remote(reported)
 
     origin, name = remote(source), f"refs/heads/{branch}"
     publisher = Publisher(
         data,
         remote(to or source),
-        Assembler(processes=1, share=share),  # a process with threads is not forked
-        lambda commit_source: day_of(commit_source, None),
+        ReleaseBuilder(processes=1, share=share),  # a process with threads is not forked
+        lambda commit_source: choose_day(commit_source, None),
         places=declared,
         tip=lambda: origin.fetch(name).get(name),
         signing_key=signing_key,
     )
-    return Rounds(origin, branch, publisher, Metrics(counts), log, interval, leading=leading)
+    return PublishLoop(origin, branch, publisher, Metrics(counts), log, interval, leading=leading)

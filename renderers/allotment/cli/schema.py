@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from allotment.adapters.folder import write_file
-from allotment.cli.options import note, output_option, repository, repository_option
+from allotment.adapters.folder_source import write_file
+from allotment.cli.options import find_repository, output_option, print_note, repository_option
 from allotment.declared.kinds import KINDS, Kind
-from allotment.declared.values import duration_text
+from allotment.declared.values import format_duration
 
 
 @click.command()
@@ -28,9 +28,9 @@ def command(repo: Path | None, check: bool, style: str) -> None:
       allot schema
       allot schema --check
     """
-    folder = repository(repo) / "schemas"
+    folder = find_repository(repo) / "schemas"
     stale = []
-    for name, text in _schemas():
+    for name, text in _list_schemas():
         path = folder / name
         if path.is_file() and path.read_bytes() == text.encode():
             continue
@@ -38,11 +38,11 @@ def command(repo: Path | None, check: bool, style: str) -> None:
         if not check:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_file(path, text.encode())
-    _say(stale, check, style)
+    _print_result(stale, check, style)
     raise click.exceptions.Exit(1 if check and stale else 0)
 
 
-def _say(stale: list[str], check: bool, style: str) -> None:
+def _print_result(stale: list[str], check: bool, style: str) -> None:
     if style == "json":
         from allotment.reports import outputs
         from allotment.reports.outputs.schema import SchemaOutput
@@ -54,33 +54,33 @@ def _say(stale: list[str], check: bool, style: str) -> None:
         if check:
             click.echo(f"schemas/{name}: stale: run `allot schema`")
         else:
-            note(f"schemas/{name}: written")
+            print_note(f"schemas/{name}: written")
 
 
-def _schemas() -> Iterator[tuple[str, str]]:
+def _list_schemas() -> Iterator[tuple[str, str]]:
     """Yield the name and text of each schema."""
     from allotment.reports.outputs import OUTPUTS, output_schema
 
     for kind in KINDS.values():
-        yield f"{kind.name}.schema.json", schema_text(kind)
+        yield f"{kind.name}.schema.json", format_schema(kind)
     for command in OUTPUTS:
         schema = output_schema(command)
         yield f"output/{command}.schema.json", json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
-def schema_text(kind: Kind) -> str:
+def format_schema(kind: Kind) -> str:
     """Return a kind's JSON Schema (draft 2020-12) as text."""
     schema: dict[str, Any] = kind.model.model_json_schema(by_alias=True)
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": kind.name}
     schema = {**head, **schema, "title": kind.name}
-    return json.dumps(_tidy(schema), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(_simplify_schema(schema), indent=2, ensure_ascii=False) + "\n"
 
 
-def _tidy(node: Any) -> Any:
+def _simplify_schema(node: Any) -> Any:
     """Leave out the titles that pydantic generates and the `null` that no file may have. Write a default in seconds as a
     duration."""
     if isinstance(node, list):
-        return [_tidy(child) for child in node]
+        return [_simplify_schema(child) for child in node]
     if not isinstance(node, dict):
         return node
     if "anyOf" in node and {"type": "null"} in node["anyOf"]:
@@ -88,9 +88,9 @@ def _tidy(node: Any) -> Any:
         rest = {key: value for key, value in node.items() if key not in ("anyOf", "default")}
         node = {**rest, **variants[0]} if len(variants) == 1 else {**rest, "anyOf": variants}
     if node.get("type") == "string" and isinstance(node.get("default"), int):
-        node = {**node, "default": duration_text(node["default"])}
+        node = {**node, "default": format_duration(node["default"])}
     return {
-        key: _tidy(value)
+        key: _simplify_schema(value)
         for key, value in node.items()
         if not (key == "title" and isinstance(value, str) and "type" in node and "properties" not in node)
     }

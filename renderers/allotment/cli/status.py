@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from allotment.cli.completing import TENANT_OR_THING, specs
-from allotment.cli.looking import (
-    LOOK_SECONDS,
-    check_known,
-    clone_of,
+from allotment.cli.completers import COMPLETE_TENANT_OR_RESOURCE, complete_gpu_specs
+from allotment.cli.options import choose_day, create_cache_opener, is_quiet, output_option
+from allotment.cli.status_options import (
+    POLL_SECONDS,
+    check_names,
+    clone_options,
     cluster_option,
-    near,
-    parted,
-    place_options,
-    publish_check,
-    say_declared,
-    silent_clusters,
+    create_publish_check,
+    find_silent_clusters,
+    open_clone,
+    print_declared_commit,
+    split_resource_name,
+    suggest_name,
 )
-from allotment.cli.options import day_of, is_quiet, output_option, recalled
-from allotment.problems import Refused, quoted
+from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:
-    from allotment.accounts.capacity import StockUse
-    from allotment.observed.joined import Joined
-    from allotment.observed.publishing import PublishState
-    from allotment.pipeline.report.joining import View
+    from allotment.capacity.units import StockUsage
+    from allotment.observed.publish_state import PublishState
+    from allotment.observed.resource_status import ResourceStatus
     from allotment.reports.outputs.status import StatusOutput
+    from allotment.services.status_view.status_view import StatusView
 
 
 class State(click.ParamType[str]):
@@ -41,18 +41,20 @@ class State(click.ParamType[str]):
     name = "state"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        states = _states()
+        states = _list_states()
         choice = {state.lower(): state for state in states}.get(str(value).lower())
         if choice is None:
-            self.fail(f"no state is named {quoted(value)}{near(str(value).capitalize(), states)}", param, ctx)
+            self.fail(
+                f"no state is named {quote_value(value)}{suggest_name(str(value).capitalize(), states)}", param, ctx
+            )
         return choice
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        states = [state.lower() for state in _states()]
+        states = [state.lower() for state in _list_states()]
         return [CompletionItem(state) for state in states if state.startswith(incomplete.lower())]
 
 
-def _states() -> tuple[str, ...]:
+def _list_states() -> tuple[str, ...]:
     """Return the states as JSON has them, and as people read them."""
     from allotment.conditions import STARTING, STATES
 
@@ -60,7 +62,7 @@ def _states() -> tuple[str, ...]:
 
 
 @click.command()
-@click.argument("what", metavar="[TENANT[/NAME]]", default="", shell_complete=TENANT_OR_THING)
+@click.argument("what", metavar="[TENANT[/NAME]]", default="", shell_complete=COMPLETE_TENANT_OR_RESOURCE)
 @cluster_option
 @click.option(
     "--state",
@@ -69,7 +71,9 @@ def _states() -> tuple[str, ...]:
     multiple=True,
     help="Show those in that state, such as failed or merged; may be given again.",
 )
-@click.option("--spec", metavar="NAME", shell_complete=specs, help="Show the instances of that GPUSpec alone.")
+@click.option(
+    "--spec", metavar="NAME", shell_complete=complete_gpu_specs, help="Show the instances of that GPUSpec alone."
+)
 @click.option("--stocks", is_flag=True, help="Show what the stocks hold instead.")
 @click.option("--watch", is_flag=True, help="Look again every few seconds, until interrupted.")
 @click.option(
@@ -79,7 +83,7 @@ def _states() -> tuple[str, ...]:
     help="End with 1 unless all that is declared, and shown, is as declared.",
 )
 @output_option()
-@place_options
+@clone_options
 def command(
     *,
     what: str,
@@ -113,28 +117,28 @@ def command(
       allot status --cluster eu-1 --state failed --state waiting
       allot status studio-kite --exit-code -q && echo all runs
     """
-    from allotment.pipeline.report.joining import View
-    from allotment.pipeline.status_view.publish_check import explained
+    from allotment.services.status_view.publish_check import explain_unpublished
+    from allotment.services.status_view.status_view import StatusView
 
     if stocks and (what or states or spec or by_exit_code):
         raise click.UsageError("--stocks shows those of all clusters: it takes --cluster alone")
     if watch and (by_exit_code or style == "json"):
         raise click.UsageError("--watch is for people: it takes neither --exit-code nor JSON")
-    tenant, name = parted(what)
-    clone = clone_of(repo, url)
-    check = publish_check(clone.root)
+    tenant, name = split_resource_name(what)
+    clone = open_clone(repo, url)
+    check = create_publish_check(clone.root)
     while True:
-        view = View(clone, tenant or None)
-        check_known(view, tenant, name, cluster)
-        rows = [] if stocks else list(explained(view, _chosen(view, name, cluster, states, spec), check))
+        view = StatusView(clone, tenant or None)
+        check_names(view, tenant, name, cluster)
+        rows = [] if stocks else list(explain_unpublished(view, _select_rows(view, name, cluster, states, spec), check))
         if watch:
             click.clear()
-        uses = _declared_stocks(view, cluster) if stocks else []
-        amiss = _amiss(view, rows) if by_exit_code else []
+        uses = _list_unreported_stocks(view, cluster) if stocks else []
+        amiss = _select_deviating(view, rows) if by_exit_code else []
         shown = amiss if by_exit_code and is_quiet() else rows
         if shown or not rows or style == "json":
-            state = check.state(view)
-            _print(
+            state = check.find_state(view)
+            _print_status(
                 view,
                 state,
                 rows if style == "json" else shown,
@@ -146,87 +150,91 @@ def command(
             )
         if not watch:
             break
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
     if amiss:
         raise click.exceptions.Exit(1)
 
 
-def _chosen(view: View, name: str, cluster: str | None, states: Collection[str], spec: str | None) -> list[Joined]:
-    """Return the rows that are asked for. Raises Refused where there is no such GPUSpec."""
+def _select_rows(
+    view: StatusView, name: str, cluster: str | None, states: Collection[str], spec: str | None
+) -> list[ResourceStatus]:
+    """Return the rows that are asked for. Raises OperationRefused where there is no such GPUSpec."""
     if spec is not None:
         spec_names = {row.gpu_spec for row in view.rows} | set(view.gpu_specs)
         if spec not in spec_names:
-            raise Refused(f"no GPUSpec is named {quoted(spec)}{near(spec, spec_names - {''})}")
+            raise OperationRefused(f"no GPUSpec is named {quote_value(spec)}{suggest_name(spec, spec_names - {''})}")
     return [
         row
         for row in view.rows
-        if (not name or row.thing.name == name)
-        and cluster in (None, row.thing.cluster)
+        if (not name or row.resource.name == name)
+        and cluster in (None, row.resource.cluster)
         and (not states or row.state in states or row.displayed_state in states)
         and spec in (None, row.gpu_spec)
     ]
 
 
-def _amiss(view: View, rows: Collection[Joined]) -> list[Joined]:
+def _select_deviating(view: StatusView, rows: Collection[ResourceStatus]) -> list[ResourceStatus]:
     """Return the rows that aren't as they are declared, or of which no cluster that was seen lately says so."""
-    silent = silent_clusters(view)
-    return [row for row in rows if row.thing.blob and not (row.is_as_declared and row.thing.cluster not in silent)]
+    silent = find_silent_clusters(view)
+    return [
+        row for row in rows if row.resource.blob and not (row.is_as_declared and row.resource.cluster not in silent)
+    ]
 
 
-def _declared_stocks(view: View, cluster: str | None) -> list[StockUse]:
+def _list_unreported_stocks(view: StatusView, cluster: str | None) -> list[StockUsage]:
     """Return the stocks of clusters that nothing reports, as they are declared and held by what is declared."""
-    from allotment.accounts.capacity import stock_uses
-    from allotment.pipeline.check.survey import survey
+    from allotment.capacity.units import compute_stock_usage
+    from allotment.services.check.repository_check import check_repository
 
-    reported = {status.cluster for status in view.now.clusters}
-    if reported >= view.keys.keys():
+    reported = {status.cluster for status in view.reported_status.clusters}
+    if reported >= view.reporter_keys.keys():
         return []
-    source = view.declared.source
-    check = survey(source, day_of(source, None), recall=recalled(view.clone.root, "-commit"))
-    uses = stock_uses(check.offers, [claim for part in check.parts.values() for claim in part.claims])
+    source = view.declared_commit.source
+    check = check_repository(source, choose_day(source, None), recall=create_cache_opener(view.clone.root, "-commit"))
+    uses = compute_stock_usage(check.catalog, [claim for part in check.tally_entries.values() for claim in part.claims])
     return [use for use in uses if use.cluster not in reported and cluster in (None, use.cluster)]
 
 
-def _print(
-    view: View,
+def _print_status(
+    view: StatusView,
     state: PublishState,
-    rows: list[Joined],
+    rows: list[ResourceStatus],
     cluster: str | None,
     style: str,
-    uses: list[StockUse],
+    uses: list[StockUsage],
     *,
     stocks: bool,
     is_detailed: bool,
 ) -> None:
-    from allotment.reports import tables
-    from allotment.reports.sheets import show
+    from allotment.reports import status_tables
+    from allotment.reports.sheets import print_output
 
     now = datetime.datetime.now(datetime.UTC)
-    say_declared(view, now, cluster, state)
-    clusters = [each for each in view.now.clusters if cluster in (None, each.cluster)]
+    print_declared_commit(view, now, cluster, state)
+    clusters = [each for each in view.reported_status.clusters if cluster in (None, each.cluster)]
     if style == "json":
         from allotment.reports.outputs import as_json
 
-        click.echo(as_json(_output(view, state, rows, cluster, uses, now)), nl=False)
+        click.echo(as_json(_build_output(view, state, rows, cluster, uses, now)), nl=False)
     elif stocks:
-        show(tables.stocks(clusters, uses, now))
+        print_output(status_tables.render_stocks(clusters, uses, now))
     elif is_detailed:
         for number, row in enumerate(rows):
             if number:
                 click.echo()
-            show(tables.details(row, view.consoles, now))
+            print_output(status_tables.render_details(row, view.consoles, now))
     else:
-        show(tables.overview(clusters, rows, now))
+        print_output(status_tables.render_overview(clusters, rows, now))
         if not rows:
             click.echo("nothing that is declared or reported matches", err=True)
 
 
-def _output(
-    view: View,
+def _build_output(
+    view: StatusView,
     state: PublishState,
-    rows: list[Joined],
+    rows: list[ResourceStatus],
     cluster: str | None,
-    uses: list[StockUse],
+    uses: list[StockUsage],
     now: datetime.datetime,
 ) -> StatusOutput:
     from allotment.observed.status import ClusterStatus
@@ -237,21 +245,26 @@ def _output(
         published_output,
         tenant_outputs,
     )
-    from allotment.reports.tables import is_stale
+    from allotment.reports.status_tables import is_stale
 
-    source = view.declared.source
+    source = view.declared_commit.source
     commit_time = datetime.datetime.fromtimestamp(source.repository.committed_at(source.commit), datetime.UTC)
     declared = DeclaredOutput(
-        view.declared.words, source.commit, commit_time.isoformat(), view.clone.differing(view.declared)
+        view.declared_commit.label,
+        source.commit,
+        commit_time.isoformat(),
+        view.clone.count_differing_files(view.declared_commit),
     )
-    statuses = {status.cluster: status for status in view.now.clusters}
-    clusters = [statuses.get(name, ClusterStatus(name, "")) for name in sorted(view.keys) if cluster in (None, name)]
+    statuses = {status.cluster: status for status in view.reported_status.clusters}
+    clusters = [
+        statuses.get(name, ClusterStatus(name, "")) for name in sorted(view.reporter_keys) if cluster in (None, name)
+    ]
     return StatusOutput(
         declared=declared,
         clusters=tuple(
             cluster_output(
                 status,
-                view.now.troubles.get(status.cluster, ""),
+                view.reported_status.troubles.get(status.cluster, ""),
                 stale=is_stale(status, now),
                 uses=[use for use in uses if use.cluster == status.cluster],
             )

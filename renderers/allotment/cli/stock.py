@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.cli.looking import check_known, clone_of, cluster_option, place_options, say_declared
-from allotment.cli.options import day_of, is_quiet, output_option, recalled
-from allotment.problems import counted
+from allotment.cli.options import choose_day, create_cache_opener, is_quiet, output_option
+from allotment.cli.status_options import check_names, clone_options, cluster_option, open_clone, print_declared_commit
+from allotment.problems import pluralize
 
 if TYPE_CHECKING:
     from allotment.observed.status import ClusterStatus
-    from allotment.pipeline.report.joining import View
     from allotment.reports.outputs.stock import StockOutput
-    from allotment.reports.stocks import StockRow
+    from allotment.reports.stock_table import StockRow
+    from allotment.services.status_view.status_view import StatusView
 
 
 @click.group()
@@ -33,7 +33,7 @@ def command() -> None:
 @command.command("list")
 @cluster_option
 @output_option()
-@place_options
+@clone_options
 def list_stocks(cluster: str | None, style: str, repo: Path | None, url: str | None) -> None:
     """Show a row a stock: its pool and nodes, its units, and how many of the free ones are kept warm.
 
@@ -51,53 +51,64 @@ def list_stocks(cluster: str | None, style: str, repo: Path | None, url: str | N
       allot stock list --cluster us-1
       allot stock list -o json
     """
-    from allotment.pipeline.check.survey import survey
-    from allotment.pipeline.report.joining import View
-    from allotment.reports.sheets import show
-    from allotment.reports.stocks import stock_rows, stocks_table
+    from allotment.reports.sheets import print_output
+    from allotment.reports.stock_table import stock_rows, stocks_table
+    from allotment.services.check.repository_check import check_repository
+    from allotment.services.status_view.status_view import StatusView
 
-    view = View(clone_of(repo, url), "")  # of the clusters, and of no tenant
-    check_known(view, "", "", cluster)
-    source = view.declared.source
-    check = survey(source, day_of(source, None), recall=recalled(view.clone.root, "-commit"))
+    view = StatusView(open_clone(repo, url), "")  # of the clusters, and of no tenant
+    check_names(view, "", "", cluster)
+    source = view.declared_commit.source
+    check = check_repository(source, choose_day(source, None), recall=create_cache_opener(view.clone.root, "-commit"))
     now = datetime.datetime.now(datetime.UTC)
-    say_declared(view, now, cluster)
+    print_declared_commit(view, now, cluster)
     if check.errors and not is_quiet():
-        words = f"what is wrong counts for nothing here: {counted(len(check.errors), 'problem')}, see `allot validate`"
+        words = (
+            f"what is wrong counts for nothing here: {pluralize(len(check.errors), 'problem')}, see `allot validate`"
+        )
         click.echo(words, err=True)
-    claims = [claim for part in check.parts.values() for claim in part.claims]
-    rows = [row for row in stock_rows(check.offers, claims, view.now.clusters) if cluster in (None, row.cluster)]
-    clusters = [status for status in view.now.clusters if cluster in (None, status.cluster)]
+    claims = [claim for part in check.tally_entries.values() for claim in part.claims]
+    rows = [
+        row
+        for row in stock_rows(check.catalog, claims, view.reported_status.clusters)
+        if cluster in (None, row.cluster)
+    ]
+    clusters = [status for status in view.reported_status.clusters if cluster in (None, status.cluster)]
     if style == "json":
         from allotment.reports.outputs import as_json
 
-        click.echo(as_json(_output(view, rows, clusters, cluster)), nl=False)
+        click.echo(as_json(_build_output(view, rows, clusters, cluster)), nl=False)
     else:
-        show(stocks_table(rows, clusters, now))
+        print_output(stocks_table(rows, clusters, now))
 
 
-def _output(view: View, rows: list[StockRow], clusters: list[ClusterStatus], cluster: str | None) -> StockOutput:
+def _build_output(
+    view: StatusView, rows: list[StockRow], clusters: list[ClusterStatus], cluster: str | None
+) -> StockOutput:
     from allotment.observed.status import ClusterStatus
     from allotment.reports.outputs.status import DeclaredOutput
     from allotment.reports.outputs.stock import ReportedOutput, StockOutput, stock_rows_output
-    from allotment.reports.tables import is_stale
+    from allotment.reports.status_tables import is_stale
 
-    source, now = view.declared.source, datetime.datetime.now(datetime.UTC)
+    source, now = view.declared_commit.source, datetime.datetime.now(datetime.UTC)
     commit_time = datetime.datetime.fromtimestamp(source.repository.committed_at(source.commit), datetime.UTC)
     statuses = {status.cluster: status for status in clusters}
     cluster_statuses = [
-        statuses.get(name, ClusterStatus(name, "")) for name in sorted(view.keys) if cluster in (None, name)
+        statuses.get(name, ClusterStatus(name, "")) for name in sorted(view.reporter_keys) if cluster in (None, name)
     ]
     return StockOutput(
         declared=DeclaredOutput(
-            view.declared.words, source.commit, commit_time.isoformat(), view.clone.differing(view.declared)
+            view.declared_commit.label,
+            source.commit,
+            commit_time.isoformat(),
+            view.clone.count_differing_files(view.declared_commit),
         ),
         clusters=tuple(
             ReportedOutput(
                 status.cluster,
                 status.observed_at or None,
                 is_stale(status, now),
-                view.now.troubles.get(status.cluster, ""),
+                view.reported_status.troubles.get(status.cluster, ""),
             )
             for status in cluster_statuses
         ),

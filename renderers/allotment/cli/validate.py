@@ -11,16 +11,24 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.cli.crash import report_tenants
-from allotment.cli.formats import FORMATS, Judged, Reader, as_text
-from allotment.cli.options import day_of, inside, output_option, recalled, repository, source_of, source_options
+from allotment.cli.crash import report_tenant_bugs
+from allotment.cli.formats import FORMATS, CheckedScope, ProblemContext, as_text
+from allotment.cli.options import (
+    choose_day,
+    create_cache_opener,
+    find_repository,
+    open_source,
+    output_option,
+    source_options,
+    to_repository_path,
+)
 from allotment.problems import Problem
 
 if TYPE_CHECKING:
     import datetime
 
-    from allotment.adapters.source import Source
-    from allotment.pipeline.check.survey import Survey
+    from allotment.adapters.declaration_source import Source
+    from allotment.services.check.repository_check import RepositoryCheck
 
 
 @click.command()
@@ -53,8 +61,8 @@ def command(
       allot validate --watch
       allot validate --output sarif > allot.sarif
     """
-    root = repository(repo)
-    wanted = [inside(root, path) for path in paths]
+    root = find_repository(repo)
+    wanted = [to_repository_path(root, path) for path in paths]
     for path, name in zip(paths, wanted, strict=True):
         if base is None and commit is None and not os.path.lexists(root / name):
             raise click.UsageError(f"{path} doesn't exist; what a deletion means is checked with --base REF")
@@ -63,42 +71,46 @@ def command(
         base = None  # pre-commit's first commit: nothing was there before
 
     def changed() -> list[str]:
-        return _changed_files(root, wanted) if commit is None else []
+        return _list_uncommitted_files(root, wanted) if commit is None else []
 
-    def whole() -> Survey:
-        source = source_of(root, commit)
-        from allotment.pipeline.check.survey import survey
+    def whole() -> RepositoryCheck:
+        source = open_source(root, commit)
+        from allotment.services.check.repository_check import check_repository
 
-        return survey(
+        return check_repository(
             source,
-            day_of(source, as_of),
-            recall=None if no_memory else recalled(root, "-commit" if commit else ""),
-            base=source_of(root, base) if base else None,
-            today=day_of(source, None),
+            choose_day(source, as_of),
+            recall=None if no_memory else create_cache_opener(root, "-commit" if commit else ""),
+            base=open_source(root, base) if base else None,
+            today=choose_day(source, None),
             changed_files=changed,
         )
 
     if not watch:
-        raise click.exceptions.Exit(_show(whole(), style, wanted, source_of(root, commit), root))
+        raise click.exceptions.Exit(_print_problems(whole(), style, wanted, open_source(root, commit), root))
     if commit is not None:
         raise click.UsageError("A commit doesn't change: --watch is for a folder.")
-    _watch(
-        root, whole, base is not None, lambda check: _show(check, style, wanted, source_of(root, None), root), changed
+    _watch_files(
+        root,
+        whole,
+        base is not None,
+        lambda check: _print_problems(check, style, wanted, open_source(root, None), root),
+        changed,
     )
 
 
-def _changed_files(root: Path, wanted: list[str]) -> list[str]:
+def _list_uncommitted_files(root: Path, wanted: list[str]) -> list[str]:
     """Return the declared files that the branch `spec.git.branch` of origin lacks, of tenants only those in `wanted` if it has
     any. Without that branch they differ from the last commit."""
-    from allotment.adapters.folder import FolderSource
+    from allotment.adapters.folder_source import FolderSource
     from allotment.adapters.git.uncommitted import unmerged_files
-    from allotment.pipeline.declared import branch_of
+    from allotment.services.platform_settings import read_branch
 
-    names = unmerged_files(root, branch_of(FolderSource(root)))
-    return [name for name in names if not wanted or not name.startswith("tenants/") or _lies_in(name, wanted)]
+    names = unmerged_files(root, read_branch(FolderSource(root)))
+    return [name for name in names if not wanted or not name.startswith("tenants/") or _is_in_folders(name, wanted)]
 
 
-def _lies_in(path: str, folders: Iterable[str]) -> bool:
+def _is_in_folders(path: str, folders: Iterable[str]) -> bool:
     return any(folder in ("", path) or path.startswith(f"{folder}/") for folder in folders)
 
 
@@ -109,23 +121,25 @@ def _has_commits(root: Path) -> bool:
     return Repository(root).has_commits()
 
 
-def _show(check: Survey, style: str, wanted: list[str], source: Source, root: Path) -> int:
-    problems, judged = check.problems, Judged(check.files, len(check.parts))
+def _print_problems(check: RepositoryCheck, style: str, wanted: list[str], source: Source, root: Path) -> int:
+    problems, judged = check.problems, CheckedScope(check.file_count, len(check.tally_entries))
     if wanted and "" not in wanted:
-        problems = [*_beside(wanted), *(problem for problem in problems if problem.touches(wanted))]
-        judged = Judged(_files(check, source, wanted), elsewhere=_errors(check.problems) - _errors(problems))
+        problems = [*_warn_about_other_paths(wanted), *(problem for problem in problems if problem.touches(wanted))]
+        judged = CheckedScope(
+            _count_files(check, source, wanted), elsewhere=_count_errors(check.problems) - _count_errors(problems)
+        )
     if style == "text":
-        click.echo(as_text(problems, judged, _reader(source, root)), nl=False)
+        click.echo(as_text(problems, judged, _create_problem_context(source, root)), nl=False)
     else:
         click.echo(FORMATS[style](problems, judged), nl=False)
     if judged.elsewhere and style == "gitlab":
-        click.echo(judged.rest, err=True)
+        click.echo(judged.elsewhere_summary, err=True)
     if check.traces:
-        report_tenants(check.traces)
-    return 1 if _errors(problems) else 0
+        report_tenant_bugs(check.traces)
+    return 1 if _count_errors(problems) else 0
 
 
-def _reader(source: Source, root: Path) -> Reader:
+def _create_problem_context(source: Source, root: Path) -> ProblemContext:
     """Return how a person reads problems: paths from where they stand within the repository, lines on a terminal."""
     inner = os.path.relpath(os.path.realpath(os.curdir), os.path.realpath(root))
     file_lines: dict[str, list[str]] = {}
@@ -142,51 +156,51 @@ def _reader(source: Source, root: Path) -> Reader:
                 file_lines[text] = []
         return file_lines[text][number - 1] if 0 < number <= len(file_lines[text]) else None
 
-    return Reader(path, line if sys.stdout.isatty() else None)
+    return ProblemContext(path, line if sys.stdout.isatty() else None)
 
 
-def _beside(wanted: list[str]) -> Iterator[Problem]:
+def _warn_about_other_paths(wanted: list[str]) -> Iterator[Problem]:
     """Yield a warning for each path that no declaration can have."""
-    from allotment.adapters.source import place_problem
+    from allotment.adapters.declaration_source import path_problem
     from allotment.declared.layout import ROOTS
 
     words = f"nothing reads it: declarations lie in {', '.join(sorted(ROOTS))}"
     for path in sorted(set(wanted)):
         if path.split("/")[0] not in ROOTS:
-            yield place_problem(path, words, "layout")._replace(warning=True)
+            yield path_problem(path, words, "layout")._replace(warning=True)
 
 
-def _errors(problems: list[Problem]) -> int:
+def _count_errors(problems: list[Problem]) -> int:
     return sum(not problem.warning for problem in problems)
 
 
-def _files(check: Survey, source: Source, wanted: list[str]) -> int:
+def _count_files(check: RepositoryCheck, source: Source, wanted: list[str]) -> int:
     """Return how many declared files are wanted, or lie in what is. What no survey reads, as a folder behind a link,
     isn't looked into."""
     from allotment.declared.layout import PLATFORM, ROOTS, Scope, scope_of
 
-    clusters = {Scope("cluster", name) for name in check.offers.clusters}
-    scopes = {PLATFORM, *clusters, *(Scope("tenant", name) for name in check.parts)}
+    clusters = {Scope("cluster", name) for name in check.catalog.clusters}
+    scopes = {PLATFORM, *clusters, *(Scope("tenant", name) for name in check.tally_entries)}
     direct = {scope_of(f"{folder}/") for folder in wanted if folder.split("/")[0] in ROOTS}
     count = 0
     for scope in scopes if {"clusters", "tenants"} & set(wanted) else scopes & direct:
         with contextlib.suppress(FileNotFoundError):  # nothing of the platform is there yet
-            count += sum(_lies_in(path, wanted) for path in source.files(scope).paths)
+            count += sum(_is_in_folders(path, wanted) for path in source.files(scope).paths)
     return count
 
 
-def _watch(
+def _watch_files(
     root: Path,
-    check_all: Callable[[], Survey],
+    check_all: Callable[[], RepositoryCheck],
     compares: bool,
-    show: Callable[[Survey], int],
+    show: Callable[[RepositoryCheck], int],
     changed: Callable[[], list[str]],
 ) -> None:
     """Check on every save: only the tenants whose files changed, or everything where the offers or a base count."""
     from watchfiles import watch
 
-    from allotment.adapters.folder import FolderSource
-    from allotment.pipeline.check.survey import resurvey
+    from allotment.adapters.folder_source import FolderSource
+    from allotment.services.check.repository_check import recheck_tenants
 
     check = check_all()
     click.clear()
@@ -197,6 +211,6 @@ def _watch(
         if compares or any(len(part) < 2 or part[0] != "tenants" for part in parts):
             check = check_all()
         else:
-            check = resurvey(check, FolderSource(root), {part[1] for part in parts}, changed_files=changed)
+            check = recheck_tenants(check, FolderSource(root), {part[1] for part in parts}, changed_files=changed)
         click.clear()
         show(check)

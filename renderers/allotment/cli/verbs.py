@@ -9,7 +9,7 @@ _INSTANCE = "tenants/TENANT/instances/NAME.yaml"
 _STORAGE = "tenants/TENANT/storages/NAME.yaml"
 _REQUEST = "and open a pull request"
 
-ANSWERS: dict[tuple[str, ...], str] = {
+VERB_HINTS: dict[tuple[str, ...], str] = {
     ("ps", "get", "list", "ls", "show", "describe"): (
         "`allot status` lists everything, `allot status TENANT/NAME` shows one instance, storage or snapshot"
     ),
@@ -61,4 +61,4 @@ ANSWERS: dict[tuple[str, ...], str] = {
     ("quota",): "`allot catalog --tenant TENANT` shows its quota and the units that fit it",
     ("diff",): "`allot plan --diffs` shows the effect of a change on every file",
 }
-VERBS = {verb: answer for verbs, answer in ANSWERS.items() for verb in verbs}
+HINTS_BY_VERB = {verb: answer for verbs, answer in VERB_HINTS.items() for verb in verbs}

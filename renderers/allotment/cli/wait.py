@@ -9,33 +9,33 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from allotment.cli.completing import ANY_THING
-from allotment.cli.looking import (
-    LOOK_SECONDS,
-    check_known,
-    clone_of,
-    cluster_option,
-    near,
-    parted,
-    place_options,
-    publish_check,
-    silent_clusters,
-)
+from allotment.cli.completers import COMPLETE_RESOURCE
 from allotment.cli.options import Period, is_quiet, output_option
 from allotment.cli.progress import LiveLine
-from allotment.problems import Refused, printable
+from allotment.cli.status_options import (
+    POLL_SECONDS,
+    check_names,
+    clone_options,
+    cluster_option,
+    create_publish_check,
+    find_silent_clusters,
+    open_clone,
+    split_resource_name,
+    suggest_name,
+)
+from allotment.problems import OperationRefused, escape_unprintable
 
 if TYPE_CHECKING:
-    from allotment.observed.awaited import Verdict
-    from allotment.observed.joined import Joined
-    from allotment.pipeline.report.clone import Clone
-    from allotment.pipeline.report.joining import View
+    from allotment.observed.resource_status import ResourceStatus
+    from allotment.observed.wait_goals import GoalVerdict
+    from allotment.services.reporter.clone import Clone
+    from allotment.services.status_view.status_view import StatusView
 
-TIME_IS_UP = 124  # as timeout(1) says it
-_OUTCOMES: dict[str, int] = {"Reached": 0, "Failed": 1, "TimedOut": TIME_IS_UP}
+TIMEOUT_STATUS = 124  # as timeout(1) says it
+_EXIT_STATUSES: dict[str, int] = {"Reached": 0, "Failed": 1, "TimedOut": TIMEOUT_STATUS}
 
 
-class Awaited(NamedTuple):
+class WaitTarget(NamedTuple):
     """What is waited for: that the things of a tenant of one name, in one cluster or all, reach a goal."""
 
     tenant: str
@@ -44,11 +44,11 @@ class Awaited(NamedTuple):
     goal: str  # empty until it is known what it is
 
     def __str__(self) -> str:
-        return printable(f"{self.tenant}/{self.name}")
+        return escape_unprintable(f"{self.tenant}/{self.name}")
 
 
 @click.command()
-@click.argument("what", metavar="TENANT/NAME", shell_complete=ANY_THING)
+@click.argument("what", metavar="TENANT/NAME", shell_complete=COMPLETE_RESOURCE)
 @click.option(
     "--for",
     "goal",
@@ -62,7 +62,7 @@ class Awaited(NamedTuple):
 )
 @cluster_option
 @output_option()
-@place_options
+@clone_options
 def command(
     *, what: str, goal: str | None, seconds: int, cluster: str | None, style: str, repo: Path | None, url: str | None
 ) -> None:
@@ -78,186 +78,188 @@ def command(
       allot wait solo-ada/models --for prepared
       allot wait solo-ada/webui --for gone -o json
     """
-    tenant, name = parted(what)
+    tenant, name = split_resource_name(what)
     if not (tenant and name):
-        raise click.UsageError(f"{printable(what)} is no instance, storage or snapshot: write TENANT/NAME")
-    awaited = Awaited(tenant, name, cluster, goal or "")
-    waiting = _Waiting(clone_of(repo, url), awaited, style)
+        raise click.UsageError(f"{escape_unprintable(what)} is no instance, storage or snapshot: write TENANT/NAME")
+    awaited = WaitTarget(tenant, name, cluster, goal or "")
+    waiting = _Wait(open_clone(repo, url), awaited, style)
     outcome = waiting.wait(seconds)
-    waiting.say_end(outcome)
-    if _OUTCOMES[outcome]:
-        raise click.exceptions.Exit(_OUTCOMES[outcome])
+    waiting.print_outcome(outcome)
+    if _EXIT_STATUSES[outcome]:
+        raise click.exceptions.Exit(_EXIT_STATUSES[outcome])
 
 
-class _Waiting:
+class _Wait:
     """One wait: what was seen last, and what was said of it."""
 
-    def __init__(self, clone: Clone, awaited: Awaited, style: str) -> None:
-        self._clone, self._awaited, self._style = clone, awaited, style
-        self._check_publishing = publish_check(clone.root)
-        self._rows: list[Joined] = []
-        self._said: tuple[str, ...] = ()
-        self._unknown: dict[str, str] = {}  # the clusters of which nobody knows what runs there, and why
-        self._steps: tuple[str, ...] = ()  # the next step of each thing that is on its way
-        self._live = LiveLine()
-        self._begun = time.monotonic()
+    def __init__(self, clone: Clone, awaited: WaitTarget, style: str) -> None:
+        self._clone, self._target, self._style = clone, awaited, style
+        self._publish_check = create_publish_check(clone.root)
+        self._rows: list[ResourceStatus] = []
+        self._printed_lines: tuple[str, ...] = ()
+        self._unknown_clusters: dict[str, str] = {}  # the clusters of which nobody knows what runs there, and why
+        self._next_steps: tuple[str, ...] = ()  # the next step of each thing that is on its way
+        self._live_line = LiveLine()
+        self._started_at = time.monotonic()
 
     def wait(self, seconds: int) -> str:
-        """Return how it ended. Raises Refused where there is nothing to wait for, or no remote answers at first."""
-        from allotment.pipeline.report.joining import View
+        """Return how it ended. Raises OperationRefused where there is nothing to wait for, or no remote answers at first."""
+        from allotment.services.status_view.status_view import StatusView
 
-        view = View(self._clone, self._awaited.tenant)
-        self._check(view)
+        view = StatusView(self._clone, self._target.tenant)
+        self._check_target(view)
         refs: dict[str, str] = {}
-        while (result := self._look(view)) == "going":
+        while (result := self._evaluate(view)) == "going":
             while True:
-                remaining = self._begun + seconds - time.monotonic()
+                remaining = self._started_at + seconds - time.monotonic()
                 if remaining <= 0:
                     return "TimedOut"
-                self._rest(min(LOOK_SECONDS, remaining), seconds)
+                self._pause(min(POLL_SECONDS, remaining), seconds)
                 try:
-                    if (now := view.refs()) != refs:
-                        view, refs = View(self._clone, self._awaited.tenant), now
+                    if (now := view.read_refs()) != refs:
+                        view, refs = StatusView(self._clone, self._target.tenant), now
                         break
-                except Refused as error:
-                    self._say((f"{error}: looking again",))
+                except OperationRefused as error:
+                    self._print_lines((f"{error}: looking again",))
         return "Reached" if result == "reached" else "Failed"
 
-    def _rest(self, seconds: float, limit: int) -> None:
+    def _pause(self, seconds: float, limit: int) -> None:
         """Wait until the next look. On a terminal, a line counts the seconds and says the next step."""
-        from allotment.declared.values import duration_text
+        from allotment.declared.values import format_duration
 
-        if not self._live:
+        if not self._live_line:
             time.sleep(seconds)
             return
-        end, steps = time.monotonic() + seconds, "; ".join(self._steps)
+        end, steps = time.monotonic() + seconds, "; ".join(self._next_steps)
         try:
             while (remaining := end - time.monotonic()) > 0:
-                spent = f"{self._elapsed()} of {duration_text(limit)}, waiting for {self._awaited.goal}"
-                self._live.show(printable(f"{spent}; next: {steps}" if steps else spent, 400))
+                spent = f"{self._format_elapsed()} of {format_duration(limit)}, waiting for {self._target.goal}"
+                self._live_line.show(escape_unprintable(f"{spent}; next: {steps}" if steps else spent, 400))
                 time.sleep(min(1, remaining))
         finally:
-            self._live.show("")
+            self._live_line.show("")
 
-    def _elapsed(self) -> str:
-        from allotment.declared.values import duration_text
+    def _format_elapsed(self) -> str:
+        from allotment.declared.values import format_duration
 
-        return duration_text(int(time.monotonic() - self._begun))
+        return format_duration(int(time.monotonic() - self._started_at))
 
-    def _check(self, view: View) -> None:
-        """Check that there is what is waited for. Raises Refused."""
+    def _check_target(self, view: StatusView) -> None:
+        """Check that there is what is waited for. Raises OperationRefused."""
         from allotment.conditions import READY, RUNNING
-        from allotment.declared.things import INSTANCE
-        from allotment.observed.awaited import GOALS, GONE
+        from allotment.declared.tenant_resources import INSTANCE
+        from allotment.observed.wait_goals import GONE_GOAL, KINDS_BY_GOAL
 
-        tenant, name, cluster, goal = self._awaited
-        if goal == GONE:
-            check_known(view, "", "", cluster)
+        tenant, name, cluster, goal = self._target
+        if goal == GONE_GOAL:
+            check_names(view, "", "", cluster)
             return
-        check_known(view, tenant, name, cluster)
-        kinds = sorted({row.thing.kind for row in view.rows if row.thing.name == name})
+        check_names(view, tenant, name, cluster)
+        kinds = sorted({row.resource.kind for row in view.rows if row.resource.name == name})
         if not goal:
             goal = RUNNING if INSTANCE.word in kinds else READY
-            self._awaited = self._awaited._replace(goal=goal)
-        if not set(kinds) & set(GOALS[goal]):
-            fitting = ", ".join(candidate for candidate, able in GOALS.items() if set(able) & set(kinds))
+            self._target = self._target._replace(goal=goal)
+        if not set(kinds) & set(KINDS_BY_GOAL[goal]):
+            fitting = ", ".join(candidate for candidate, able in KINDS_BY_GOAL.items() if set(able) & set(kinds))
             is_now = " and ".join(f"{'an' if kind == 'instance' else 'a'} {kind}" for kind in kinds)
-            raise Refused(f"{self._awaited} is {is_now}, which is never {goal}: wait for {fitting}")
+            raise OperationRefused(f"{self._target} is {is_now}, which is never {goal}: wait for {fitting}")
 
-    def _look(self, view: View) -> Verdict:
-        from allotment.observed.awaited import GOALS, GONE, next_step, verdict
-        from allotment.pipeline.status_view.publish_check import explained
+    def _evaluate(self, view: StatusView) -> GoalVerdict:
+        from allotment.observed.wait_goals import GONE_GOAL, KINDS_BY_GOAL, describe_next_step, evaluate_goal
+        from allotment.services.status_view.publish_check import explain_unpublished
 
-        tenant, name, cluster, goal = self._awaited
+        tenant, name, cluster, goal = self._target
         chosen = [
             row
             for row in view.rows
-            if row.thing.name == name and row.thing.kind in GOALS[goal] and cluster in (None, row.thing.cluster)
+            if row.resource.name == name
+            and row.resource.kind in KINDS_BY_GOAL[goal]
+            and cluster in (None, row.resource.cluster)
         ]
-        self._rows, silent = list(explained(view, chosen, self._check_publishing)), silent_clusters(view)
-        self._unknown = {
-            silent_cluster: view.now.troubles.get(silent_cluster, "it has been silent for long")
-            for silent_cluster in sorted(silent & {row.thing.cluster for row in chosen})
+        self._rows, silent = list(explain_unpublished(view, chosen, self._publish_check)), find_silent_clusters(view)
+        self._unknown_clusters = {
+            silent_cluster: view.reported_status.troubles.get(silent_cluster, "it has been silent for long")
+            for silent_cluster in sorted(silent & {row.resource.cluster for row in chosen})
         }
-        against = {row.path: words for row in self._rows if (words := self._otherwise(view, row))}
+        against = {row.path: words for row in self._rows if (words := self._find_contradiction(view, row))}
         for at, row in enumerate(self._rows):
-            if row.thing.blob and row.path in against:
-                self._rows[at] = row._replace(stage=row.stage._replace(way_out=against[row.path]))
-        result = "failed" if against else verdict(self._rows, goal, silent)
-        steps = [next_step(row, goal, silent) if result == "going" else "" for row in self._rows]
-        self._steps = tuple(dict.fromkeys(step for step in steps if step))
-        lines = [_line(row, silent, step) for row, step in zip(self._rows, steps, strict=True)]
-        if goal == GONE and result == "reached":
-            where = view.where_published(tenant, name, cluster)
+            if row.resource.blob and row.path in against:
+                self._rows[at] = row._replace(stage=row.stage._replace(remedy=against[row.path]))
+        result = "failed" if against else evaluate_goal(self._rows, goal, silent)
+        steps = [describe_next_step(row, goal, silent) if result == "going" else "" for row in self._rows]
+        self._next_steps = tuple(dict.fromkeys(step for step in steps if step))
+        lines = [_format_row(row, silent, step) for row, step in zip(self._rows, steps, strict=True)]
+        if goal == GONE_GOAL and result == "reached":
+            where = view.find_publishing_clusters(tenant, name, cluster)
             if where:
                 result = "going"
-                lines = [f"{self._awaited}: published to {', '.join(where)} still"]
+                lines = [f"{self._target}: published to {', '.join(where)} still"]
             else:
-                known_names = {row.thing.name for row in view.rows}
-                hint = near(name, known_names) if tenant in view.tenants else ""
-                lines = [f"{self._awaited}: nothing declares it, and no cluster reports it{hint}"]
-        self._say(tuple(lines) or (f"{self._awaited}: nothing declares it any more",))
+                known_names = {row.resource.name for row in view.rows}
+                hint = suggest_name(name, known_names) if tenant in view.tenants else ""
+                lines = [f"{self._target}: nothing declares it, and no cluster reports it{hint}"]
+        self._print_lines(tuple(lines) or (f"{self._target}: nothing declares it any more",))
         return result
 
-    def _otherwise(self, view: View, row: Joined) -> str:
+    def _find_contradiction(self, view: StatusView, row: ResourceStatus) -> str:
         """Return what declares the opposite of the goal, and what to do; empty where nothing does."""
         from allotment.conditions import PREPARED, STOPPED
-        from allotment.declared.things import INSTANCE
-        from allotment.observed.awaited import GONE
-        from allotment.pipeline.report.things import stopped_by
+        from allotment.declared.tenant_resources import INSTANCE
+        from allotment.observed.wait_goals import GONE_GOAL
+        from allotment.services.reporter.declared_resources import explain_stop
 
-        goal = self._awaited.goal
-        if not row.thing.blob:
+        goal = self._target.goal
+        if not row.resource.blob:
             return ""
-        if goal == GONE:
+        if goal == GONE_GOAL:
             return f"{row.path} declares it: remove that file, and merge it"
-        if row.thing.kind != INSTANCE.word or goal == PREPARED:
+        if row.resource.kind != INSTANCE.word or goal == PREPARED:
             return ""
-        stopped = stopped_by(view.declared.source, row.path)
+        stopped = explain_stop(view.declared_commit.source, row.path)
         if goal == STOPPED and stopped == "":
             return f"{row.path} declares it to run: write `state: Stopped` there, and merge it"
         return f"{row.path} is declared not to run: {stopped}" if stopped and goal != STOPPED else ""
 
-    def _say(self, lines: tuple[str, ...]) -> None:
+    def _print_lines(self, lines: tuple[str, ...]) -> None:
         """Say where it is, if that is new: for people, so beside JSON on standard error."""
         now = datetime.datetime.now(datetime.UTC).strftime("%H:%M:%SZ")
         for line in lines:
-            if line not in self._said and not (is_quiet() and self._style == "json"):
-                click.echo(f"{now} ({self._elapsed()}) {line}", err=self._style == "json")
-        self._said = lines
+            if line not in self._printed_lines and not (is_quiet() and self._style == "json"):
+                click.echo(f"{now} ({self._format_elapsed()}) {line}", err=self._style == "json")
+        self._printed_lines = lines
 
-    def say_end(self, outcome: str) -> None:
+    def print_outcome(self, outcome: str) -> None:
         """Say how it ended."""
         if self._style == "json":
             from allotment.reports.outputs import as_json
             from allotment.reports.outputs.wait import WaitOutput, awaited_output
 
-            tenant, name, _, goal = self._awaited
-            elapsed = round(time.monotonic() - self._begun, 1)
+            tenant, name, _, goal = self._target
+            elapsed = round(time.monotonic() - self._started_at, 1)
             resources = tuple(awaited_output(row) for row in self._rows)
             result = WaitOutput(tenant=tenant, name=name, goal=goal, outcome=outcome, seconds=elapsed, things=resources)  # type: ignore[arg-type]  # one of _OUTCOMES
             click.echo(as_json(result), nl=False)
         if outcome == "Reached":
             return
-        ways = sorted({row.stage.way_out for row in self._rows} - {""})
+        ways = sorted({row.stage.remedy for row in self._rows} - {""})
         if outcome == "TimedOut" and not ways:
-            ways = [f"`allot status {self._awaited}` says more; run this again with a longer --timeout to wait on"]
-        more = f"; {printable('; '.join(ways), 1000)}" if ways else ""
+            ways = [f"`allot status {self._target}` says more; run this again with a longer --timeout to wait on"]
+        more = f"; {escape_unprintable('; '.join(ways), 1000)}" if ways else ""
         words = "time is up" if outcome == "TimedOut" else "it won't be so by itself"
-        head = f"{self._awaited} isn't {self._awaited.goal}: {words}"
-        if outcome == "TimedOut" and self._unknown:
-            unknown = "; ".join(f"{cluster}: {words}" for cluster, words in self._unknown.items())
-            head = f"{self._awaited}: time is up, and whether it is {self._awaited.goal} isn't known"
-            head += f" ({printable(unknown, 1000)})"
+        head = f"{self._target} isn't {self._target.goal}: {words}"
+        if outcome == "TimedOut" and self._unknown_clusters:
+            unknown = "; ".join(f"{cluster}: {words}" for cluster, words in self._unknown_clusters.items())
+            head = f"{self._target}: time is up, and whether it is {self._target.goal} isn't known"
+            head += f" ({escape_unprintable(unknown, 1000)})"
         click.echo(f"{head}{more}", err=True)
 
 
-def _line(row: Joined, silent: set[str], step: str) -> str:
-    where = f" in {row.thing.cluster}" if row.thing.cluster else ""
+def _format_row(row: ResourceStatus, silent: set[str], step: str) -> str:
+    where = f" in {row.resource.cluster}" if row.resource.cluster else ""
     phrases = [row.displayed_state]
-    if row.why:
-        phrases.append(row.why)
-    elif row.thing.cluster in silent:
+    if row.explanation:
+        phrases.append(row.explanation)
+    elif row.resource.cluster in silent:
         phrases.append("its cluster has been silent since")
     after = f"; next: {step}" if step else ""
-    return printable(f"{row.thing.kind} {row.label}{where}: {': '.join(phrases)}{after}", 4000)
+    return escape_unprintable(f"{row.resource.kind} {row.label}{where}: {': '.join(phrases)}{after}", 4000)

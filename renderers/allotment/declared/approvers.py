@@ -11,19 +11,19 @@ from typing import Any, NamedTuple
 
 from allotment.declared.kinds.members import Members, Role
 from allotment.declared.kinds.ownership import Approver, OwnershipSpec, PathRule
-from allotment.declared.people import Account, account
+from allotment.declared.people import Account, parse_account
 
 PLATFORM_TEAM = "platform"
 OWNERSHIP = "platform/ownership.yaml"  # whoever changes that is anybody: no pattern gives it away
-REST = "**"
-_RANKS: dict[Role, int] = {"Viewer": 0, "Member": 1, "Admin": 2}
+ANY_DEPTH = "**"
+_ROLE_RANKS: dict[Role, int] = {"Viewer": 0, "Member": 1, "Admin": 2}
 Segments = list[str]
 
 
 def matches(pattern: str, path: str) -> bool:
     """Return whether a pattern matches a path: segment by segment, `*` within one, a last `**` one or more."""
     wanted, segments = pattern.split("/"), path.split("/")
-    if wanted[-1] == REST:
+    if wanted[-1] == ANY_DEPTH:
         wanted = wanted[:-1]
         if len(segments) <= len(wanted):
             return False
@@ -31,19 +31,19 @@ def matches(pattern: str, path: str) -> bool:
     return len(wanted) == len(segments) and all(fnmatchcase(*pair) for pair in zip(segments, wanted, strict=True))
 
 
-def covers(wide: str, narrow: str) -> bool:
+def is_wider(wide: str, narrow: str) -> bool:
     """Return whether `wide` matches whatever `narrow` does."""
-    return _covers(wide.split("/"), narrow.split("/"))
+    return _segments_cover(wide.split("/"), narrow.split("/"))
 
 
-def _covers(wide: Segments, narrow: Segments) -> bool:
+def _segments_cover(wide: Segments, narrow: Segments) -> bool:
     if not wide or not narrow:
         return not wide and not narrow
-    if wide == [REST]:
+    if wide == [ANY_DEPTH]:
         return True
-    if narrow == [REST]:
+    if narrow == [ANY_DEPTH]:
         return False
-    return _text_covers(wide[0], narrow[0]) and _covers(wide[1:], narrow[1:])
+    return _text_covers(wide[0], narrow[0]) and _segments_cover(wide[1:], narrow[1:])
 
 
 def _text_covers(wide: str, narrow: str) -> bool:
@@ -56,20 +56,20 @@ def _text_covers(wide: str, narrow: str) -> bool:
     return other_start.startswith(start) and other_end.endswith(end)
 
 
-def meet(pattern: str, other: str) -> bool:
+def patterns_overlap(pattern: str, other: str) -> bool:
     """Return whether some path is matched by both patterns."""
-    return _meet(pattern.split("/"), other.split("/"))
+    return _segments_overlap(pattern.split("/"), other.split("/"))
 
 
-def _meet(segments: Segments, other: Segments) -> bool:
+def _segments_overlap(segments: Segments, other: Segments) -> bool:
     if not segments or not other:
         return not segments and not other
-    if [REST] in (segments, other):
+    if [ANY_DEPTH] in (segments, other):
         return True
-    return _texts_meet(segments[0], other[0]) and _meet(segments[1:], other[1:])
+    return _segment_texts_overlap(segments[0], other[0]) and _segments_overlap(segments[1:], other[1:])
 
 
-def _texts_meet(text: str, other: str) -> bool:
+def _segment_texts_overlap(text: str, other: str) -> bool:
     if "*" not in text or "*" not in other:
         return _text_covers(text, other) or _text_covers(other, text)
     (start, _, end), (other_start, _, other_end) = text.partition("*"), other.partition("*")
@@ -77,21 +77,23 @@ def _texts_meet(text: str, other: str) -> bool:
     return starts and (end.endswith(other_end) or other_end.endswith(end))
 
 
-def ties(rules: Iterable[PathRule]) -> Iterator[tuple[PathRule, PathRule]]:
+def ambiguous_pairs(rules: Iterable[PathRule]) -> Iterator[tuple[PathRule, PathRule]]:
     """Yield the pairs of which both match some path and neither is the more specific, the later one first."""
     seen: list[PathRule] = []
     for rule in rules:
         for other in seen:
-            if meet(rule.path, other.path) and covers(rule.path, other.path) == covers(other.path, rule.path):
+            if patterns_overlap(rule.path, other.path) and is_wider(rule.path, other.path) == is_wider(
+                other.path, rule.path
+            ):
                 yield rule, other
         seen.append(rule)
 
 
-def rule_of(spec: OwnershipSpec, path: str) -> PathRule | None:
+def find_path_rule(spec: OwnershipSpec, path: str) -> PathRule | None:
     """Return the most specific rule that matches a path; None where none does."""
     best_rule: PathRule | None = None
     for rule in spec.paths:
-        if matches(rule.path, path) and (best_rule is None or covers(best_rule.path, rule.path)):
+        if matches(rule.path, path) and (best_rule is None or is_wider(best_rule.path, rule.path)):
             best_rule = rule
     return best_rule
 
@@ -105,25 +107,27 @@ def tenant_of(path: str) -> str:
 def accounts_of(members: Members | None, role: Role) -> frozenset[Account]:
     """Return the accounts of a tenant's people in a role, or in one that includes it."""
     users = members.spec.users if members else []
-    return frozenset(account(user.login) for user in users if user.login and _RANKS[user.role] >= _RANKS[role])
+    return frozenset(
+        parse_account(user.login) for user in users if user.login and _ROLE_RANKS[user.role] >= _ROLE_RANKS[role]
+    )
 
 
-class Holders(NamedTuple):
+class ApproverSet(NamedTuple):
     """Who may change a thing or approve it: as declared, in words, and their accounts.
 
     `unknown` are teams of the forge whose members could not be had.
     """
 
-    words: tuple[str, ...]
+    descriptions: tuple[str, ...]
     accounts: frozenset[Account]
-    unknown: tuple[str, ...] = ()
+    unknown_teams: tuple[str, ...] = ()
 
     def includes(self, who: Account) -> bool:
         """Return whether somebody is one of them."""
-        return any(holder.means(who) for holder in self.accounts)
+        return any(holder.is_same_person(who) for holder in self.accounts)
 
 
-class Authority:
+class ChangeAuthority:
     """Who may change what, by the Ownership of the base.
 
     `members` returns a tenant's Members at the base; `teams` the accounts of each forge team, None where they
@@ -141,32 +145,32 @@ class Authority:
         self._teams = teams
         self._declared = {team.name: team for team in spec.teams}
 
-    def of_path(self, path: str) -> Holders:
+    def approvers_of_path(self, path: str) -> ApproverSet:
         """Return who may change a file. Where a tenant has nobody in the role that is asked for, the platform team
         may. What lies beside the declarations' folder (`../…`) is the platform team's, as the Ownership is."""
-        rule = rule_of(self._spec, path)
+        rule = find_path_rule(self._spec, path)
         if rule is None or path == OWNERSHIP or path.startswith("../"):
-            return self._holders([Approver(team=PLATFORM_TEAM)], "")
-        holders = self._holders(rule.approvers, tenant_of(path))
-        if holders.accounts or holders.unknown:
+            return self._resolve_approvers([Approver(team=PLATFORM_TEAM)], "")
+        holders = self._resolve_approvers(rule.approvers, tenant_of(path))
+        if holders.accounts or holders.unknown_teams:
             return holders
-        return self._holders([*rule.approvers, Approver(team=PLATFORM_TEAM)], tenant_of(path))
+        return self._resolve_approvers([*rule.approvers, Approver(team=PLATFORM_TEAM)], tenant_of(path))
 
-    def of_fields(self, path: str, kind: str, before: Any, after: Any) -> Iterator[tuple[str, Holders]]:
+    def approvers_of_fields(self, path: str, kind: str, before: Any, after: Any) -> Iterator[tuple[str, ApproverSet]]:
         """Yield the restricted fields of a kind that differ between two documents (None where there is none), and
         who may change them."""
         for rule in self._spec.fields:
-            if rule.kind == kind and _at(before, rule.field) != _at(after, rule.field):
-                yield rule.field, self._holders(rule.approvers, tenant_of(path))
+            if rule.kind == kind and _field_value(before, rule.field) != _field_value(after, rule.field):
+                yield rule.field, self._resolve_approvers(rule.approvers, tenant_of(path))
 
-    def _holders(self, approvers: Iterable[Approver], tenant: str) -> Holders:
+    def _resolve_approvers(self, approvers: Iterable[Approver], tenant: str) -> ApproverSet:
         words: list[str] = []
         accounts: set[Account] = set()
         unknown: list[str] = []
         for approver in approvers:
             if approver.login:
                 words.append(approver.login)
-                accounts.add(account(approver.login))
+                accounts.add(parse_account(approver.login))
             elif approver.tenant_role:
                 role_accounts = accounts_of(self._members(tenant), approver.tenant_role) if tenant else frozenset()
                 people = f": {', '.join(sorted(map(str, role_accounts)))}" if role_accounts else " (there is none)"
@@ -178,12 +182,12 @@ class Authority:
                 if team and team.forge_team and from_forge is None:
                     unknown.append(team.forge_team)
                 accounts |= from_forge or frozenset()
-                accounts |= set(map(account, team.logins)) if team else set()
+                accounts |= set(map(parse_account, team.logins)) if team else set()
                 words.append(f"team {approver.team}" + (f" ({team.forge_team})" if team and team.forge_team else ""))
-        return Holders(tuple(words), frozenset(accounts), tuple(unknown))
+        return ApproverSet(tuple(words), frozenset(accounts), tuple(unknown))
 
 
-def _at(document: Any, field: str) -> Any:
+def _field_value(document: Any, field: str) -> Any:
     for part in field.split("."):
         document = document.get(part) if isinstance(document, dict) else None
     return document

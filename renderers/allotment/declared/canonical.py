@@ -2,7 +2,7 @@
 
 What is somebody else's, a chart's values, keeps the order that it is written in.
 
-Only the form changes: `canonical(text)` reads to the same values. A comment stays with the entry that it stands above
+Only the form changes: `canonicalize(text)` reads to the same values. A comment stays with the entry that it stands above
 or beside; comments above the first entry stay at the top of the file.
 """
 
@@ -32,7 +32,7 @@ _COMMENT = re.compile(r"(?:^|(?<=[ \t]))#")
 
 class _Comments(NamedTuple):
     above: list[str]
-    beside: str
+    inline: str
 
 
 class _Entry(NamedTuple):
@@ -50,10 +50,10 @@ class _Group(NamedTuple):
     entries: list[_Entry]
 
 
-def canonical(data: bytes, model: type[BaseModel] | None) -> bytes:
+def canonicalize(data: bytes, model: type[BaseModel] | None) -> bytes:
     """Return a readable document's canonical form; `model` gives the order of fields."""
     text = data.decode("utf-8").replace("\r\n", "\n")
-    tree, comments = _Tree(text).build()
+    tree, comments = _CommentedTree(text).read_document()
     header = comments.header
     lines = [*header]
     _write(tree, model, "", lines, "")
@@ -61,34 +61,36 @@ def canonical(data: bytes, model: type[BaseModel] | None) -> bytes:
     return ("\n".join(lines) + "\n").encode("utf-8")
 
 
-class _Placed(NamedTuple):
+class _DocumentComments(NamedTuple):
     header: list[str]
     footer: list[str]
 
 
-class _Tree:
+class _CommentedTree:
     """Reads a document into entries with their comments."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.events: list[Any] = [event for event in documents.events(text) if not isinstance(event, _FRAME)]
+        self.events: list[Any] = [
+            event for event in documents.parse_events(text) if not isinstance(event, _FRAME_EVENTS)
+        ]
         self.at = 0
         self.comments = _find_comments(text, [event for event in self.events if isinstance(event, yaml.ScalarEvent)])
 
-    def build(self) -> tuple[_Group, _Placed]:
+    def read_document(self) -> tuple[_Group, _DocumentComments]:
         first = self.events[0].start_mark.line
-        header = self._take_before(first, whole_lines=True)
-        group = self._node()
+        header = self._take_comments_before(first, whole_lines=True)
+        group = self._read_node()
         footer = [text for line, (text, _) in sorted(self.comments.items())]
-        return group, _Placed(header, footer)
+        return group, _DocumentComments(header, footer)
 
-    def _take_before(self, line: int, whole_lines: bool) -> list[str]:
+    def _take_comments_before(self, line: int, whole_lines: bool) -> list[str]:
         numbers = [
             number for number, (_, alone) in sorted(self.comments.items()) if number < line and alone is whole_lines
         ]
         return [self.comments.pop(number)[0] for number in numbers]
 
-    def _node(self) -> Any:
+    def _read_node(self) -> Any:
         event = self.events[self.at]
         self.at += 1
         if isinstance(event, yaml.ScalarEvent):
@@ -98,18 +100,18 @@ class _Tree:
         while not isinstance(self.events[self.at], (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
             start: Any = self.events[self.at].start_mark
             line: int = start.line
-            above = self._take_before(line, whole_lines=True)
+            above = self._take_comments_before(line, whole_lines=True)
             key = None
             if mapping:
                 key = self.events[self.at].value
                 self.at += 1
-            beside = self._beside(self._last_line(self.events[self.at], line))
-            entries.append(_Entry(key, self._node(), _Comments(above, beside)))
+            beside = self._take_comment_beside(self._find_last_line(self.events[self.at], line))
+            entries.append(_Entry(key, self._read_node(), _Comments(above, beside)))
         self.at += 1
         return _Group(mapping, entries)
 
     @staticmethod
-    def _last_line(event: Any, line: int) -> int:
+    def _find_last_line(event: Any, line: int) -> int:
         """Where a comment beside an entry stands: the line its text ends on, of a block its first, else its key's."""
         if not isinstance(event, yaml.ScalarEvent):
             return line
@@ -117,7 +119,7 @@ class _Tree:
         last: int = mark.line
         return last
 
-    def _beside(self, line: int) -> str:
+    def _take_comment_beside(self, line: int) -> str:
         """A comment at the end of a line belongs to the last entry that begins on it."""
         if line not in self.comments or self.comments[line][1]:
             return ""
@@ -127,7 +129,7 @@ class _Tree:
         return self.comments.pop(line)[0]
 
 
-_FRAME = (yaml.StreamStartEvent, yaml.StreamEndEvent, yaml.DocumentStartEvent, yaml.DocumentEndEvent)
+_FRAME_EVENTS = (yaml.StreamStartEvent, yaml.StreamEndEvent, yaml.DocumentStartEvent, yaml.DocumentEndEvent)
 
 
 def _find_comments(text: str, scalars: list[Any]) -> dict[int, tuple[str, bool]]:
@@ -158,15 +160,15 @@ def _write(group: _Group, annotation: Any, pad: str, lines: list[str], first: st
         order = {alias: index for index, alias in enumerate(fields)}
         entries = sorted(entries, key=lambda entry: order.get(str(entry.key), len(order)))
     elif group.mapping:
-        keeps = annotation is None or _is_free(annotation)
+        keeps = annotation is None or _is_free_form(annotation)
         entries = entries if keeps else sorted(entries, key=lambda entry: str(entry.key))
-    inner = Any if _is_free(annotation) else annotation
+    inner = Any if _is_free_form(annotation) else annotation
     for entry in entries:
         lines += [f"{pad}{comment}" for comment in entry.comments.above]
         lead = first or pad
         first = ""
-        start = f"{lead}{_text(str(entry.key))}:" if group.mapping else f"{lead}-"
-        beside = f"  {entry.comments.beside}" if entry.comments.beside else ""
+        start = f"{lead}{_quote_text(str(entry.key))}:" if group.mapping else f"{lead}-"
+        beside = f"  {entry.comments.inline}" if entry.comments.inline else ""
         below = fields.get(str(entry.key)) if group.mapping and inner is not Any else inner
         _write_value(entry, below, pad, start, beside, lines)
 
@@ -174,12 +176,12 @@ def _write(group: _Group, annotation: Any, pad: str, lines: list[str], first: st
 def _write_value(entry: _Entry, annotation: Any, pad: str, start: str, beside: str, lines: list[str]) -> None:
     value = entry.value
     if not isinstance(value, _Group):
-        lines.append(f"{start} {_scalar(value, pad)[0]}{beside}")
-        lines.extend(_scalar(value, pad)[1])
+        lines.append(f"{start} {_write_scalar(value, pad)[0]}{beside}")
+        lines.extend(_write_scalar(value, pad)[1])
     elif not value.entries:
         lines.append(f"{start} {'{}' if value.mapping else '[]'}{beside}")
     elif value.mapping and entry.key is None:
-        inner = _ordered(value, annotation)
+        inner = _order_fields(value, annotation)
         if beside or inner.entries[0].comments.above:
             lines += [
                 f"{pad}{comment}" for comment in ([beside.strip()] if beside else []) + inner.entries[0].comments.above
@@ -192,16 +194,16 @@ def _write_value(entry: _Entry, annotation: Any, pad: str, start: str, beside: s
     else:
         lines.append(f"{start}{beside}")
         is_free = annotation is Any
-        items = value if is_free else _sorted_list(value, entry.key)
-        _write(items, Any if is_free else _item_of(annotation), pad + "  ", lines, "")
+        items = value if is_free else _sort_list(value, entry.key)
+        _write(items, Any if is_free else _item_annotation(annotation), pad + "  ", lines, "")
 
 
-def _ordered(group: _Group, annotation: Any) -> _Group:
+def _order_fields(group: _Group, annotation: Any) -> _Group:
     order = {alias: index for index, alias in enumerate(_field_order(annotation))}
     return _Group(True, sorted(group.entries, key=lambda entry: order.get(str(entry.key), len(order))))
 
 
-def _sorted_list(group: _Group, key: str | None) -> _Group:
+def _sort_list(group: _Group, key: str | None) -> _Group:
     """Return a list sorted by its key; a list of texts by the texts; one whose order means something as it is."""
     if key in ORDERED_LISTS:
         return group
@@ -224,7 +226,7 @@ def _sorted_list(group: _Group, key: str | None) -> _Group:
     return _Group(False, [group.entries[index] for index in order])
 
 
-def _is_free(annotation: Any) -> bool:
+def _is_free_form(annotation: Any) -> bool:
     """Return whether a mapping is somebody else's, such as a chart's values: what order means there, we don't know."""
     annotation = without_optional(annotation)
     return annotation is Any or typing.get_args(annotation)[-1:] == (Any,)
@@ -238,12 +240,12 @@ def _field_order(annotation: Any) -> dict[str, Any]:
     return {str(field.alias): field.annotation for field in annotation.model_fields.values()}
 
 
-def _item_of(annotation: Any) -> Any:
+def _item_annotation(annotation: Any) -> Any:
     arguments = typing.get_args(without_optional(annotation)) if annotation is not None else ()
     return without_optional(arguments[-1]) if arguments else None
 
 
-def _scalar(event: Any, pad: str) -> tuple[str, list[str]]:
+def _write_scalar(event: Any, pad: str) -> tuple[str, list[str]]:
     """Return a scalar's text after its key, and the lines that follow it."""
     value: str = event.value
     if not event.style:
@@ -252,7 +254,7 @@ def _scalar(event: Any, pad: str) -> tuple[str, list[str]]:
         ending = "" if value.endswith("\n") and not value.endswith("\n\n") else "-" if not value.endswith("\n") else "+"
         body = value.removesuffix("\n").split("\n")
         return f"|{ending}", [f"{pad}  {line}" if line else "" for line in body]
-    return _text(value), []
+    return _quote_text(value), []
 
 
 def _fits_block(value: str) -> bool:
@@ -265,7 +267,7 @@ def _fits_block(value: str) -> bool:
     )
 
 
-def _text(value: str) -> str:
+def _quote_text(value: str) -> str:
     if _PLAIN.fullmatch(value) and not value.endswith(" ") and reads_as_text(value):
         return value
     return _ESCAPED.sub(lambda match: f"\\u{ord(match.group()):04x}", json.dumps(value, ensure_ascii=False))

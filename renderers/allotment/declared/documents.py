@@ -16,17 +16,17 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from allotment.declared.encoding import SKIP_MARKER, LocatedFinding, Stop, decoded
-from allotment.declared.scalars import Surprise, meaning, reads_as_text
-from allotment.problems import FieldPath, Finding, printable
+from allotment.declared.encoding import SKIP_MARKER, LocatedFinding, UnreadableDeclaration, decode_text
+from allotment.declared.scalars import AmbiguousScalar, parse_scalar, reads_as_text
+from allotment.problems import FieldPath, Finding, escape_unprintable
 
 MAX_DEPTH = 32
-MOST_EVENTS = (
+MAX_EVENTS = (
     20_000  # of the parser: a key, a value, or either end of a list or mapping; the pure one takes 20 µs for each
 )
-MOST_EVENTS_A_CHARACTER = 4  # `[:,:,` has four events for every two
-MOST_FINDINGS = 50
-TOO_MANY = f"more than {MOST_EVENTS:,} keys and values are too many for one file: split it"
+MAX_EVENTS_PER_CHARACTER = 4  # `[:,:,` has four events for every two
+MAX_FINDINGS = 50
+TOO_MANY_MESSAGE = f"more than {MAX_EVENTS:,} keys and values are too many for one file: split it"
 
 
 class _PureParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
@@ -45,11 +45,11 @@ class _PureParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
 PARSER: Any = vars(yaml.cyaml)["CParser"] if yaml.__with_libyaml__ else _PureParser
 
 
-_good_keys: set[str] = set()  # keys that were found to read as text, so that each is looked at once
-_GOOD_KEYS_MOST = 5_000
+_valid_keys: set[str] = set()  # keys that were found to read as text, so that each is looked at once
+_MAX_VALID_KEYS = 5_000
 
 
-class Place(NamedTuple):
+class FieldPosition(NamedTuple):
     """Where a field stands: its value and its key, as 1-based lines and columns (a list's entry has no key)."""
 
     line: int
@@ -65,12 +65,12 @@ class Document(NamedTuple):
     findings: list[LocatedFinding]
 
 
-class _TooMany(Stop):
+class _TooManyEvents(UnreadableDeclaration):
     """The file holds more than anybody declares in one."""
 
 
 # libyaml takes a comment that touches a block's indicator; YAML and the pure parser don't.
-_DISPUTED = re.compile(r"[|>][+0-9-]*#")
+_DISPUTED_BLOCK = re.compile(r"[|>][+0-9-]*#")
 
 
 def read(data: bytes) -> Document:
@@ -82,57 +82,61 @@ def read(data: bytes) -> Document:
     """
     findings: list[LocatedFinding] = []
     try:
-        text = decoded(data)
-        if PARSER is not _PureParser and not _DISPUTED.search(text):
+        text = decode_text(data)
+        if PARSER is not _PureParser and not _DISPUTED_BLOCK.search(text):
             try:
-                value = _Builder(text, findings, None).build(PARSER)
-            except _TooMany:
+                value = _DocumentBuilder(text, findings, None).build(PARSER)
+            except _TooManyEvents:
                 raise
-            except (yaml.YAMLError, Stop):
+            except (yaml.YAMLError, UnreadableDeclaration):
                 findings.clear()
             else:
                 if not findings:
                     return Document(value, findings)
                 findings.clear()
-        return Document(_pure(text, findings, None), findings)
-    except _TooMany as stop:
+        return Document(_read_with_pure_parser(text, findings, None), findings)
+    except _TooManyEvents as stop:
         return Document(None, [stop.finding])
-    except Stop as stop:
+    except UnreadableDeclaration as stop:
         return Document(None, [*findings, stop.finding])
 
 
-def _pure(text: str, findings: list[LocatedFinding], marks: dict[FieldPath, Place] | None) -> dict[str, Any]:
+def _read_with_pure_parser(
+    text: str, findings: list[LocatedFinding], marks: dict[FieldPath, FieldPosition] | None
+) -> dict[str, Any]:
     try:
-        return _Builder(text, findings, marks).build(_PureParser)
+        return _DocumentBuilder(text, findings, marks).build(_PureParser)
     except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-        reason = printable(str(getattr(error, "problem", None) or "it can't be read"))
+        reason = escape_unprintable(str(getattr(error, "problem", None) or "it can't be read"))
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        raise Stop(f"this is no YAML: {reason}; look at this line and the one before", "syntax", line, column) from None
+        raise UnreadableDeclaration(
+            f"this is no YAML: {reason}; look at this line and the one before", "syntax", line, column
+        ) from None
 
 
-def events(text: str) -> Iterator[Any]:
+def parse_events(text: str) -> Iterator[Any]:
     """Yield the parser's events."""
     parser = PARSER(text)
     while parser.check_event():
         yield parser.get_event()
 
 
-def plain_scalars(text: str) -> Iterator[Any]:
+def find_plain_scalars(text: str) -> Iterator[Any]:
     """Yield the events of all keys and values without quotes, up to where the text is no YAML."""
     with contextlib.suppress(yaml.YAMLError):
-        yield from (event for event in events(text) if type(event) is yaml.ScalarEvent and not event.style)
+        yield from (event for event in parse_events(text) if type(event) is yaml.ScalarEvent and not event.style)
 
 
-def places(data: bytes) -> dict[FieldPath, Place]:
+def find_positions(data: bytes) -> dict[FieldPath, FieldPosition]:
     """Return the place of every field that can be read in `data`; `()` is the document itself."""
-    marks: dict[FieldPath, Place] = {(): Place(1, 1, 1, 1)}
-    with contextlib.suppress(Stop):  # what was read before the stop still has its place
-        _pure(decoded(data), [], marks)
+    marks: dict[FieldPath, FieldPosition] = {(): FieldPosition(1, 1, 1, 1)}
+    with contextlib.suppress(UnreadableDeclaration):  # what was read before the stop still has its place
+        _read_with_pure_parser(decode_text(data), [], marks)
     return marks
 
 
-def locate(marks: dict[FieldPath, Place], finding: Finding) -> tuple[int, int]:
+def locate_finding(marks: dict[FieldPath, FieldPosition], finding: Finding) -> tuple[int, int]:
     """Return line and column of a finding's field, or of the nearest field around it that exists.
 
     A value that begins on a line below its key is found at the key.
@@ -141,23 +145,23 @@ def locate(marks: dict[FieldPath, Place], finding: Finding) -> tuple[int, int]:
     while field and field not in marks:
         field = field[:-1]
     place = marks[field]
-    at_key = finding.at_key or place.line != place.key_line
+    at_key = finding.points_at_key or place.line != place.key_line
     return (place.key_line, place.key_column) if at_key else (place.line, place.column)
 
 
-class _Builder:
+class _DocumentBuilder:
     """Builds one document's value from parser events, without recursion; with `marks`, notes every place."""
 
-    def __init__(self, text: str, findings: list[LocatedFinding], marks: dict[FieldPath, Place] | None) -> None:
+    def __init__(self, text: str, findings: list[LocatedFinding], marks: dict[FieldPath, FieldPosition] | None) -> None:
         self.text = text
-        self.found = findings
+        self.findings = findings
         self.marks = marks
         self.path: list[str | int] = []
 
     def build(self, parser_type: Any) -> dict[str, Any]:
-        """Return the document's value. Raises Stop, and the parser's YAMLError."""
+        """Return the document's value. Raises UnreadableDeclaration, and the parser's YAMLError."""
         parser = parser_type(self.text)
-        next_event = self._limited(parser.get_event)
+        next_event = self._limit_events(parser.get_event)
         value: Any = None
         seen = 0
         try:
@@ -166,55 +170,57 @@ class _Builder:
                     continue
                 seen += 1
                 if seen > 1:
-                    raise self._stop(event, "a second document starts here: write one a file", "document")
+                    raise self._build_stop(event, "a second document starts here: write one a file", "document")
                 if event.version or event.tags:
-                    raise self._stop(event, "a directive (%) is not allowed: remove it", "directive")
-                value = self._root(next_event)
+                    raise self._build_stop(event, "a directive (%) is not allowed: remove it", "directive")
+                value = self._read_root(next_event)
         finally:
             parser.dispose()
         if value is None:
-            raise Stop("the file is empty: write one document, or remove the file", "document", 1, 1)
+            raise UnreadableDeclaration("the file is empty: write one document, or remove the file", "document", 1, 1)
         result: dict[str, Any] = value
         return result
 
-    def _limited(self, next_event: Any) -> Any:
+    def _limit_events(self, next_event: Any) -> Any:
         """Return what yields the events, MOST_EVENTS of them. A short text can't have as many, and needn't be counted."""
-        if len(self.text) * MOST_EVENTS_A_CHARACTER <= MOST_EVENTS:
+        if len(self.text) * MAX_EVENTS_PER_CHARACTER <= MAX_EVENTS:
             return next_event
-        numbers = iter(range(MOST_EVENTS))
+        numbers = iter(range(MAX_EVENTS))
 
         def limited() -> Any:
             event = next_event()
             if next(numbers, None) is None:
-                raise self._stop(event, TOO_MANY, "size", _TooMany)
+                raise self._build_stop(event, TOO_MANY_MESSAGE, "size", _TooManyEvents)
             return event
 
         return limited
 
-    def _root(self, next_event: Any) -> Any:
+    def _read_root(self, next_event: Any) -> Any:
         event = next_event()
         kind = type(event)
-        self._plain_node(event)
+        self._check_plain_node(event)
         if kind is yaml.SequenceStartEvent:
-            raise self._stop(
+            raise self._build_stop(
                 event, "a list stands at the top: write a mapping with apiVersion, kind, metadata, spec", "document"
             )
         if kind is yaml.ScalarEvent and event.value == "" and not event.style:
             return None
         if kind is not yaml.MappingStartEvent:
-            raise self._stop(event, "the file is no mapping: write apiVersion, kind, metadata and spec", "document")
+            raise self._build_stop(
+                event, "the file is no mapping: write apiVersion, kind, metadata and spec", "document"
+            )
         if self.marks is not None:
             mark = event.start_mark
-            self.marks[()] = Place(mark.line + 1, mark.column + 1, mark.line + 1, mark.column + 1)
-        return self._collect({}, next_event)
+            self.marks[()] = FieldPosition(mark.line + 1, mark.column + 1, mark.line + 1, mark.column + 1)
+        return self._read_content({}, next_event)
 
-    def _collect(self, root: dict[str, Any], next_event: Any) -> dict[str, Any]:
+    def _read_content(self, root: dict[str, Any], next_event: Any) -> dict[str, Any]:
         """Read events up to the end of `root`. The hot loop of the whole program: it stays one function."""
         scalar_event, mapping_end, sequence_end = yaml.ScalarEvent, yaml.MappingEndEvent, yaml.SequenceEndEvent
         path, marks = self.path, self.marks
         stack: list[Any] = []
         keys: list[Any] = [{}]
-        good_keys = _good_keys
+        good_keys = _valid_keys
         current: Any = root
         in_mapping = True
         while True:
@@ -242,7 +248,7 @@ class _Builder:
                 ):
                     seen[key] = key_mark.line + 1
                 else:
-                    key = self._key(event, seen)
+                    key = self._read_key(event, seen)
                 path.append(key)
                 event = next_event()
                 kind = type(event)
@@ -251,13 +257,15 @@ class _Builder:
             if marks is not None:
                 mark = event.start_mark
                 key_mark = key_mark or mark
-                marks[tuple(path)] = Place(mark.line + 1, mark.column + 1, key_mark.line + 1, key_mark.column + 1)
+                marks[tuple(path)] = FieldPosition(
+                    mark.line + 1, mark.column + 1, key_mark.line + 1, key_mark.column + 1
+                )
             if kind is scalar_event:
                 value: Any = event.value
                 if event.anchor is not None or event.tag is not None:
-                    self._plain_node(event)
+                    self._check_plain_node(event)
                 if not event.style:
-                    value = self._plain(event, value)
+                    value = self._read_plain_scalar(event, value)
                 elif not value.isprintable() or SKIP_MARKER in value:
                     self._check_text(event, value)
                 if in_mapping:
@@ -266,47 +274,47 @@ class _Builder:
                     current.append(value)
                 path.pop()
                 continue
-            self._plain_node(event)
+            self._check_plain_node(event)
             child: Any = {} if kind is yaml.MappingStartEvent else []
             if in_mapping:
                 current[key] = child
             else:
                 current.append(child)
             if len(stack) + 2 > MAX_DEPTH:
-                raise self._stop(event, f"the file nests deeper than {MAX_DEPTH} levels: flatten it", "depth")
+                raise self._build_stop(event, f"the file nests deeper than {MAX_DEPTH} levels: flatten it", "depth")
             stack.append(current)
             current = child
             in_mapping = kind is yaml.MappingStartEvent
             keys.append({} if in_mapping else None)
 
-    def _key(self, event: Any, seen: dict[str, int]) -> str:
+    def _read_key(self, event: Any, seen: dict[str, int]) -> str:
         if type(event) is not yaml.ScalarEvent:
-            self._plain_node(event)
-            raise self._stop(event, "a key must be plain text: write `key: value`", "key")
-        self._plain_node(event)
+            self._check_plain_node(event)
+            raise self._build_stop(event, "a key must be plain text: write `key: value`", "key")
+        self._check_plain_node(event)
         key: str = event.value
-        line: int = self._line(event)
+        line: int = self._line_number(event)
         if not event.style:
             if key == "<<":
-                raise self._stop(event, "a merge key (<<) is not allowed: write the fields out", "merge-key")
+                raise self._build_stop(event, "a merge key (<<) is not allowed: write the fields out", "merge-key")
             if not key:
-                raise self._stop(event, "a key is missing before the colon", "key")
+                raise self._build_stop(event, "a key is missing before the colon", "key")
             if reads_as_text(key):
-                if len(_good_keys) < _GOOD_KEYS_MOST:
-                    _good_keys.add(key)
+                if len(_valid_keys) < _MAX_VALID_KEYS:
+                    _valid_keys.add(key)
             else:
-                self._note(
+                self._note_finding(
                     event,
-                    f'key {printable(key, 40)} is no text to every YAML reader: quote it, "{printable(key, 40)}"',
+                    f'key {escape_unprintable(key, 40)} is no text to every YAML reader: quote it, "{escape_unprintable(key, 40)}"',
                     "scalar",
                 )
         else:
             self._check_text(event, key)
         if key in seen:
             self.path.append(key)
-            self._note(
+            self._note_finding(
                 event,
-                f"key '{printable(key, 40)}' is written twice, first in line {seen[key]}: remove one",
+                f"key '{escape_unprintable(key, 40)}' is written twice, first in line {seen[key]}: remove one",
                 "duplicate-key",
             )
             self.path.pop()
@@ -314,45 +322,51 @@ class _Builder:
             seen[key] = line
         return key
 
-    def _plain(self, event: Any, text: str) -> Any:
-        value = meaning(text)
-        if type(value) is Surprise:
-            self._note(event, value.message, value.rule)
+    def _read_plain_scalar(self, event: Any, text: str) -> Any:
+        value = parse_scalar(text)
+        if type(value) is AmbiguousScalar:
+            self._note_finding(event, value.message, value.rule)
             return value.value
         return value
 
-    def _plain_node(self, event: Any) -> None:
+    def _check_plain_node(self, event: Any) -> None:
         if isinstance(event, yaml.AliasEvent):
-            raise self._stop(
-                event, f"alias *{printable(str(event.anchor), 40)} is not allowed: write the value out", "alias"
+            raise self._build_stop(
+                event,
+                f"alias *{escape_unprintable(str(event.anchor), 40)} is not allowed: write the value out",
+                "alias",
             )
         if event.anchor is not None:
-            raise self._stop(event, f"anchor &{printable(event.anchor, 40)} is not allowed: remove it", "anchor")
+            raise self._build_stop(
+                event, f"anchor &{escape_unprintable(event.anchor, 40)} is not allowed: remove it", "anchor"
+            )
         if event.tag is not None:
-            tag = printable(event.tag, 80).replace("tag:yaml.org,2002:", "!!")
-            raise self._stop(event, f"tag {tag} is not allowed: remove it", "tag")
+            tag = escape_unprintable(event.tag, 80).replace("tag:yaml.org,2002:", "!!")
+            raise self._build_stop(event, f"tag {tag} is not allowed: remove it", "tag")
 
     def _check_text(self, event: Any, value: str) -> None:
         """Note what an escape can bring into a quoted text and no file or pod can hold."""
         for character in value:
             code = ord(character)
             if code == 0 or 0xD800 <= code <= 0xDFFF:
-                self._note(event, f"character U+{code:04X} can't stand in a text: remove it", "encoding")
+                self._note_finding(event, f"character U+{code:04X} can't stand in a text: remove it", "encoding")
                 return
         if SKIP_MARKER in value:
-            self._note(event, f"'{SKIP_MARKER}' makes Argo CD drop a file: remove it", "reserved")
+            self._note_finding(event, f"'{SKIP_MARKER}' makes Argo CD drop a file: remove it", "reserved")
 
     @staticmethod
-    def _line(event: Any) -> int:
+    def _line_number(event: Any) -> int:
         line: int = event.start_mark.line
         return line + 1
 
-    def _note(self, event: Any, message: str, rule: str) -> None:
+    def _note_finding(self, event: Any, message: str, rule: str) -> None:
         mark = event.start_mark
-        if len(self.found) >= MOST_FINDINGS:
-            raise self._stop(event, "and more like it: correct these first", rule)
-        self.found.append(LocatedFinding(message, rule, mark.line + 1, mark.column + 1, tuple(self.path)))
+        if len(self.findings) >= MAX_FINDINGS:
+            raise self._build_stop(event, "and more like it: correct these first", rule)
+        self.findings.append(LocatedFinding(message, rule, mark.line + 1, mark.column + 1, tuple(self.path)))
 
-    def _stop(self, event: Any, message: str, rule: str, kind: type[Stop] = Stop) -> Stop:
+    def _build_stop(
+        self, event: Any, message: str, rule: str, kind: type[UnreadableDeclaration] = UnreadableDeclaration
+    ) -> UnreadableDeclaration:
         mark = event.start_mark
         return kind(message, rule, mark.line + 1, mark.column + 1, tuple(self.path))

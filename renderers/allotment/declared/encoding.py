@@ -10,7 +10,7 @@ from allotment.problems import FieldPath
 MAX_BYTES = 256 * 1024
 SKIP_MARKER = "+argocd:skip-file-rendering"
 
-_FORBIDDEN = re.compile(
+_FORBIDDEN_CHARACTERS = re.compile(
     "[^\n\r\t\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # what YAML itself doesn't take
     "|[\u2028\u2029\ufeff]"  # line ends to some readers, and the byte order mark
     "|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # they reorder what a reviewer sees
@@ -28,7 +28,7 @@ class LocatedFinding(NamedTuple):
     field: FieldPath = ()
 
 
-class Stop(Exception):
+class UnreadableDeclaration(Exception):
     """Reading can't go on after this finding."""
 
     def __init__(self, message: str, rule: str, line: int, column: int, field: FieldPath = ()) -> None:
@@ -36,33 +36,37 @@ class Stop(Exception):
         self.finding = LocatedFinding(message, rule, line, column, field)
 
 
-def decoded(data: bytes) -> str:
-    """Return the text of a file. Raises Stop where it has none that everybody reads alike."""
+def decode_text(data: bytes) -> str:
+    """Return the text of a file. Raises UnreadableDeclaration where it has none that everybody reads alike."""
     if len(data) > MAX_BYTES:
-        raise Stop(f"the file has more than {MAX_BYTES} bytes: split it, or keep data elsewhere", "size", 1, 1)
+        raise UnreadableDeclaration(
+            f"the file has more than {MAX_BYTES} bytes: split it, or keep data elsewhere", "size", 1, 1
+        )
     if data.startswith((b"\xff\xfe", b"\xfe\xff", b"\x00")):
-        raise Stop("the file is UTF-16 or binary: save it as UTF-8", "encoding", 1, 1)
+        raise UnreadableDeclaration("the file is UTF-16 or binary: save it as UTF-8", "encoding", 1, 1)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         good = data[: error.start].decode("utf-8")
         line, column = _line_column(good, len(good))
         message = f"byte 0x{data[error.start]:02x} is not UTF-8: save the file as UTF-8"
-        raise Stop(message, "encoding", line, column) from None
+        raise UnreadableDeclaration(message, "encoding", line, column) from None
     plain = text.isascii() and text.replace("\n", "").isprintable()
-    if not plain and (bad := _FORBIDDEN.search(text)):
+    if not plain and (bad := _FORBIDDEN_CHARACTERS.search(text)):
         line, column = _line_column(text, bad.start())
         code = f"U+{ord(bad.group()[0]):04X}"
         message = (
             f'character {code} is not allowed: remove it, or write "\\u{ord(bad.group()[0]):04x}" in double quotes'
         )
-        raise Stop(message, "encoding", line, column)
+        raise UnreadableDeclaration(message, "encoding", line, column)
     if (tab := text.find("\t")) >= 0:  # two parsers take a tab for different things, and people can't see it
         line, column = _line_column(text, tab)
-        raise Stop('a tab can\'t stand in YAML: use spaces, or write "\\t" in double quotes', "tab", line, column)
+        raise UnreadableDeclaration(
+            'a tab can\'t stand in YAML: use spaces, or write "\\t" in double quotes', "tab", line, column
+        )
     if (at := text.find(SKIP_MARKER)) >= 0:
         line, column = _line_column(text, at)
-        raise Stop(f"'{SKIP_MARKER}' makes Argo CD drop a file: remove it", "reserved", line, column)
+        raise UnreadableDeclaration(f"'{SKIP_MARKER}' makes Argo CD drop a file: remove it", "reserved", line, column)
     return text
 
 

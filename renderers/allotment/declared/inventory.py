@@ -1,7 +1,7 @@
 """All declarations of one commit, indexed: what the platform offers, what each cluster has, what a tenant wants.
 
 A tenant's folder is a whole of its own, so that a repository of thousands is read, checked and rendered one tenant
-at a time, and what crosses tenants goes through small accounts (`allotment.accounts`).
+at a time, and what crosses tenants goes through small accounts (`allotment.capacity`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ D = TypeVar("D", bound=Declaration)
 D_co = TypeVar("D_co", bound=Declaration, covariant=True)
 
 
-def blob_id(data: bytes) -> str:
+def compute_blob_id(data: bytes) -> str:
     """Return the id that Git gives a blob of these bytes."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-class Declared(NamedTuple, Generic[D_co]):
+class DeclarationFile(NamedTuple, Generic[D_co]):
     """A declaration with the file it was read from."""
 
     path: str
@@ -34,9 +34,9 @@ class Declared(NamedTuple, Generic[D_co]):
     @property
     def blob(self) -> str:
         """The id that Git gives the file's content: what says which version of a declaration this is."""
-        return blob_id(self.data)
+        return compute_blob_id(self.data)
 
-    def finding(
+    def make_finding(
         self, field: str, message: str, rule: str, *, warning: bool = False, related: tuple[str, ...] = ()
     ) -> Finding:
         """Return a finding about a field, written as `spec.storages.0.name`."""
@@ -44,46 +44,49 @@ class Declared(NamedTuple, Generic[D_co]):
         return Finding(self.path, parts, message, rule, warning, related)
 
 
-class Folder:
+class ScopeDeclarations:
     """The declarations of one scope, by kind and name, in the order of their names.
 
     `broken` are the (kind, name) of files that are there but can't be read: what refers to them isn't blamed for it.
     """
 
     def __init__(
-        self, scope: Scope, declared: Iterable[Declared[Declaration]] = (), broken: Iterable[tuple[str, str]] = ()
+        self,
+        scope: Scope,
+        declared: Iterable[DeclarationFile[Declaration]] = (),
+        broken: Iterable[tuple[str, str]] = (),
     ) -> None:
         self.scope = scope
         self.name = scope.name
-        self.broken = frozenset(broken)
-        self._kinds: dict[str, dict[str, Declared[Declaration]]] = {}
+        self.invalid = frozenset(broken)
+        self._kinds: dict[str, dict[str, DeclarationFile[Declaration]]] = {}
         for declaration in sorted(declared, key=lambda declaration: declaration.path.removesuffix(".yaml")):
             self._kinds.setdefault(declaration.model.kind, {})[declaration.model.metadata.name] = declaration
 
-    def of(self, kind: type[D]) -> Mapping[str, Declared[D]]:
+    def of_kind(self, kind: type[D]) -> Mapping[str, DeclarationFile[D]]:
         """Return all declarations of a kind by name."""
         return self._kinds.get(kind.__name__, {})  # type: ignore[return-value]  # filed under their own kind
 
-    def lacks(self, kind: type[D], name: str) -> bool:
+    def is_absent(self, kind: type[D], name: str) -> bool:
         """Return whether no file declares this."""
-        return name not in self.of(kind) and (kind.__name__, name) not in self.broken
+        return name not in self.of_kind(kind) and (kind.__name__, name) not in self.invalid
 
-    def one(self, kind: type[D]) -> Declared[D] | None:
+    def get_singleton(self, kind: type[D]) -> DeclarationFile[D] | None:
         """Return the declaration of a kind that a folder holds once."""
-        return next(iter(self.of(kind).values()), None)
+        return next(iter(self.of_kind(kind).values()), None)
 
-    def all(self) -> Iterable[Declared[Declaration]]:
+    def all_declarations(self) -> Iterable[DeclarationFile[Declaration]]:
         """Return every declaration, sorted by kind's folder and name."""
         return (declaration for kind in self._kinds.values() for declaration in kind.values())
 
     def paths(self) -> tuple[str, ...]:
         """Return the paths of all files that were read."""
-        return tuple(declaration.path for declaration in self.all())
+        return tuple(declaration.path for declaration in self.all_declarations())
 
 
-class Offers(NamedTuple):
+class Catalog(NamedTuple):
     """What the platform team declares: the catalog and the clusters, on a day whose prices count."""
 
-    platform: Folder
-    clusters: Mapping[str, Folder]
+    platform: ScopeDeclarations
+    clusters: Mapping[str, ScopeDeclarations]
     as_of: datetime.date

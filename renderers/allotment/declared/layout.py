@@ -6,14 +6,16 @@ import re
 from typing import NamedTuple
 
 from allotment.declared.kinds import KINDS, Kind
-from allotment.problems import Finding, quoted
+from allotment.problems import Finding, quote_value
 
 ROOTS = ("clusters", "platform", "tenants")
-LONGEST_NAME = {"tenant": 20, "cluster": 24, "GPUInstance": 24}
-DEFAULT_LONGEST = 32
-DEVICE_NAMES = frozenset(("con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))))
+MAX_NAME_LENGTHS = {"tenant": 20, "cluster": 24, "GPUInstance": 24}
+DEFAULT_MAX_NAME_LENGTH = 32
+WINDOWS_DEVICE_NAMES = frozenset(
+    ("con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10)))
+)
 # The names of Argo CD's objects for the platform begin with `allotment--`, those of a tenant's with `<tenant>--`.
-RESERVED_TENANTS = frozenset(("allotment",))
+RESERVED_TENANT_NAMES = frozenset(("allotment",))
 
 _NAME = re.compile(r"[a-z](?:-?[a-z0-9])*")
 _SINGLE_FILES: dict[tuple[str, str], Kind] = {}
@@ -33,7 +35,7 @@ class Scope(NamedTuple):
     name: str
 
 
-class Meaning(NamedTuple):
+class DeclarationPath(NamedTuple):
     """What a path means."""
 
     kind: Kind
@@ -57,7 +59,7 @@ def folder_of(scope: Scope) -> str:
     return {"platform": "platform", "cluster": "clusters/", "tenant": "tenants/"}[scope.kind] + scope.name
 
 
-def spot_of(path: str) -> Meaning | Finding | None:
+def parse_path(path: str) -> DeclarationPath | Finding | None:
     """Return what a file at `path` declares, a finding when nothing may lie there, or None for a README.md."""
     parts = path.split("/")
     file = parts[-1]
@@ -67,7 +69,7 @@ def spot_of(path: str) -> Meaning | Finding | None:
     depth = 0 if root == "platform" else 1
     scope = scope_of(path)
     if depth and len(parts) < 3:
-        return _misplaced(path)
+        return _misplaced_finding(path)
     if len(parts) == 2 + depth:
         kind = _SINGLE_FILES.get((root, file))
         name = scope.name or file.removesuffix(".yaml")
@@ -76,30 +78,31 @@ def spot_of(path: str) -> Meaning | Finding | None:
         name = file.removesuffix(".yaml")
         if kind is not None and not file.endswith(".yaml"):
             return Finding(
-                path, (), f"only .yaml files and README.md may lie here: move {quoted(file)}, or rename it", "layout"
+                path,
+                (),
+                f"only .yaml files and README.md may lie here: move {quote_value(file)}, or rename it",
+                "layout",
             )
     else:
-        return _misplaced(path)
+        return _misplaced_finding(path)
     if kind is None:
-        return _misplaced(path)
+        return _misplaced_finding(path)
     for noun, owner, text in ((scope.kind, scope.kind, scope.name), ("file", kind.name, name)):
-        if text and (wrong := wrong_name(text, LONGEST_NAME.get(owner, DEFAULT_LONGEST))):
-            return Finding(path, (), f"{noun} name {quoted(text)} {wrong}", "name")
-    if scope.kind == "tenant" and scope.name in RESERVED_TENANTS:
-        message = (
-            f"tenant name {quoted(scope.name)} is reserved for the platform's own objects in Argo CD: choose another"
-        )
+        if text and (wrong := name_error(text, MAX_NAME_LENGTHS.get(owner, DEFAULT_MAX_NAME_LENGTH))):
+            return Finding(path, (), f"{noun} name {quote_value(text)} {wrong}", "name")
+    if scope.kind == "tenant" and scope.name in RESERVED_TENANT_NAMES:
+        message = f"tenant name {quote_value(scope.name)} is reserved for the platform's own objects in Argo CD: choose another"
         return Finding(path, (), message, "name")
-    return Meaning(kind, scope, name)
+    return DeclarationPath(kind, scope, name)
 
 
-def wrong_name(name: str, longest: int) -> str | None:
+def name_error(name: str, longest: int) -> str | None:
     """Return what is wrong with a name and what to write, or None."""
     if not _NAME.fullmatch(name):
         return "is not allowed: write a-z, 0-9 and single '-', a letter first, no '-' last"
     if not 3 <= len(name) <= longest:
         return f"has {len(name)} characters: write 3 to {longest}"
-    if name in DEVICE_NAMES:
+    if name in WINDOWS_DEVICE_NAMES:
         return "is a device on Windows, where nobody could check the repository out: choose another"
     return None
 
@@ -109,7 +112,7 @@ def path_of(kind: str, scope: Scope, name: str) -> str:
     return KINDS[kind].path.format(name=name, cluster=scope.name, tenant=scope.name)
 
 
-def _misplaced(path: str) -> Finding:
+def _misplaced_finding(path: str) -> Finding:
     root = path.split("/", 1)[0]
     locations = ", ".join(kind.path for kind in KINDS.values() if kind.path.startswith(f"{root}/"))
     return Finding(path, (), f"no declaration lies here: move it to one of {locations}", "layout")

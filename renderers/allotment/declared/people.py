@@ -8,7 +8,7 @@ from typing import NamedTuple
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
-def same_login(login: str) -> str:
+def normalize_login(login: str) -> str:
     """Return what two logins have in common that a forge takes for the same. By Unicode's rules the Kelvin sign is
     a k, too: not for a forge, where somebody else may have that name."""
     return login.translate(_LOWER)
@@ -23,12 +23,12 @@ class Account(NamedTuple):
     def __str__(self) -> str:
         return f"{self.login}#{self.id}" if self.id else self.login
 
-    def means(self, other: Account) -> bool:
+    def is_same_person(self, other: Account) -> bool:
         """Return whether a declared account is one that the forge named: by the id, where one is declared."""
-        return self.id == other.id if self.id else same_login(self.login) == same_login(other.login)
+        return self.id == other.id if self.id else normalize_login(self.login) == normalize_login(other.login)
 
 
-def account(text: str) -> Account:
+def parse_account(text: str) -> Account:
     """Return the account that a text writes."""
     login, _, number = text.partition("#")
     return Account(login, int(number) if number.isascii() and number.isdigit() else 0)

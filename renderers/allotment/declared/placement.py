@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from allotment.declared.inventory import Folder
+from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds import KINDS
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.references import references
-from allotment.declared.things import THINGS
+from allotment.declared.tenant_resources import RESOURCE_KINDS
 
 Lookup = Callable[[str, str], Declaration | None]
 
@@ -28,22 +28,22 @@ def cluster_of(model: Declaration, lookup: Lookup) -> str:
     return next((cluster_of(target, lookup) for target in targets if target is not None), "")
 
 
-def cluster_in(tenant: Folder, model: Declaration) -> str:
+def cluster_in(tenant: ScopeDeclarations, model: Declaration) -> str:
     """Return the cluster of a resource of a tenant; empty where the resource that it names is absent."""
 
     def lookup(kind: str, name: str) -> Declaration | None:
-        declared = tenant.of(KINDS[kind].model).get(name)
+        declared = tenant.of_kind(KINDS[kind].model).get(name)
         return declared.model if declared is not None else None
 
     return cluster_of(model, lookup)
 
 
-def clusters_of(tenant: Folder) -> list[str]:
+def clusters_of(tenant: ScopeDeclarations) -> list[str]:
     """Return the clusters that a tenant declares resources in, sorted; an empty name where one can't be told."""
     return sorted(
         {
             cluster_in(tenant, declared.model)
-            for thing in THINGS.values()
-            for declared in tenant.of(thing.kind.model).values()
+            for thing in RESOURCE_KINDS.values()
+            for declared in tenant.of_kind(thing.kind.model).values()
         }
     )

@@ -12,68 +12,70 @@ from pydantic import BaseModel, ValidationError
 
 from allotment import API_VERSION
 from allotment.declared import documents
-from allotment.declared.documents import MOST_FINDINGS
-from allotment.declared.inventory import Declared, Folder
+from allotment.declared.documents import MAX_FINDINGS
+from allotment.declared.inventory import DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds import KINDS
 from allotment.declared.kinds.declaration import Declaration
-from allotment.declared.layout import Meaning, Scope, path_of, spot_of
-from allotment.declared.values import PATTERNS
-from allotment.problems import FieldPath, Finding, Problem, field_text, printable, quoted
+from allotment.declared.layout import DeclarationPath, Scope, parse_path, path_of
+from allotment.declared.values import RULES_BY_PATTERN
+from allotment.problems import FieldPath, Finding, Problem, escape_unprintable, format_field, quote_value
 
-MOST_REMEMBERED = 500
-_Found = tuple[Declared[Declaration] | None, list[Problem]]
-_known: dict[tuple[str, bytes], _Found] = {}  # by path and SHA-256, those that were read last
+MAX_REMEMBERED = 500
+_ReadResult = tuple[DeclarationFile[Declaration] | None, list[Problem]]
+_read_cache: dict[tuple[str, bytes], _ReadResult] = {}  # by path and SHA-256, those that were read last
 
 
-def read_declaration(path: str, data: bytes, spot: Meaning) -> _Found:
+def read_declaration(path: str, data: bytes, spot: DeclarationPath) -> _ReadResult:
     """Return the declaration in `data`, or None and all its problems, placed.
 
     A plan and a publish ask for a file several times. What is wrong with one takes long to find, and what the platform
     declares is asked for by everybody, so both are remembered; of tenants there may be too many.
     """
     key = path, hashlib.sha256(data).digest()
-    if (cache_entry := _known.get(key)) is not None:
+    if (cache_entry := _read_cache.get(key)) is not None:
         return cache_entry[0], list(cache_entry[1])
-    declared, problems = _read(path, data, spot)
+    declared, problems = _read_uncached(path, data, spot)
     if declared is None or spot.scope.kind != "tenant":
-        if len(_known) >= MOST_REMEMBERED:
-            del _known[next(iter(_known))]
-        _known[key] = declared, problems
+        if len(_read_cache) >= MAX_REMEMBERED:
+            del _read_cache[next(iter(_read_cache))]
+        _read_cache[key] = declared, problems
     return declared, list(problems)
 
 
-def _read(path: str, data: bytes, spot: Meaning) -> tuple[Declared[Declaration] | None, list[Problem]]:
+def _read_uncached(
+    path: str, data: bytes, spot: DeclarationPath
+) -> tuple[DeclarationFile[Declaration] | None, list[Problem]]:
     document = documents.read(data)
     noted = [
-        Problem(path, finding.line, finding.column, field_text(finding.field), finding.message, finding.rule)
+        Problem(path, finding.line, finding.column, format_field(finding.field), finding.message, finding.rule)
         for finding in document.findings
     ]
     value = document.value
     if value is None:
         return None, noted
-    if wrong := list(_envelope(path, value, spot)):
-        return None, noted + place(wrong, data)
+    if wrong := list(_check_envelope(path, value, spot)):
+        return None, noted + locate_problems(wrong, data)
     try:
         model = spot.kind.model.model_validate(value)
     except ValidationError as error:
-        return None, _merged(noted, place(_findings(path, spot.kind.model, error), data))
+        return None, _merge_problems(noted, locate_problems(_build_findings(path, spot.kind.model, error), data))
     if model.metadata.name != spot.name:
-        message = f"{quoted(model.metadata.name)} is not what the path says: write {spot.name}, or move the file"
-        noted += place([Finding(path, ("metadata", "name"), message, "name")], data)
-    return (None if noted else Declared(path, data, model)), noted
+        message = f"{quote_value(model.metadata.name)} is not what the path says: write {spot.name}, or move the file"
+        noted += locate_problems([Finding(path, ("metadata", "name"), message, "name")], data)
+    return (None if noted else DeclarationFile(path, data, model)), noted
 
 
-def read_folder(scope: Scope, files: Iterable[tuple[str, bytes]]) -> tuple[Folder, list[Problem]]:
+def read_folder(scope: Scope, files: Iterable[tuple[str, bytes]]) -> tuple[ScopeDeclarations, list[Problem]]:
     """Return all declarations of a scope that can be read, and the problems of those that can't."""
-    declared: list[Declared[Declaration]] = []
+    declared: list[DeclarationFile[Declaration]] = []
     broken: list[tuple[str, str]] = []
     problems: list[Problem] = []
     for path, data in files:
-        spot = spot_of(path)
+        spot = parse_path(path)
         if spot is None:
             continue
         if isinstance(spot, Finding):
-            problems += place([spot], b"")
+            problems += locate_problems([spot], b"")
             continue
         declaration, wrong = read_declaration(path, data, spot)
         problems += wrong
@@ -81,10 +83,10 @@ def read_folder(scope: Scope, files: Iterable[tuple[str, bytes]]) -> tuple[Folde
             broken.append((spot.kind.name, spot.name))
         else:
             declared.append(declaration)
-    return Folder(scope, declared, broken), problems
+    return ScopeDeclarations(scope, declared, broken), problems
 
 
-def _merged(noted: list[Problem], wrong: list[Problem]) -> list[Problem]:
+def _merge_problems(noted: list[Problem], wrong: list[Problem]) -> list[Problem]:
     """Return both, one a field: what the field asks for says more than how its scalar reads."""
     specific = {problem.field for problem in wrong if problem.rule != "type" or "whole number" in problem.message}
     noted = [problem for problem in noted if problem.rule != "scalar" or problem.field not in specific]
@@ -92,16 +94,16 @@ def _merged(noted: list[Problem], wrong: list[Problem]) -> list[Problem]:
     return noted + [problem for problem in wrong if problem.field not in noted_fields]
 
 
-def place(findings: list[Finding], data: bytes) -> list[Problem]:
+def locate_problems(findings: list[Finding], data: bytes) -> list[Problem]:
     """Return findings about one file as problems, with lines and columns looked up in its bytes."""
     if not findings:
         return []
-    marks = documents.places(data)
+    marks = documents.find_positions(data)
     return [
         Problem(
             finding.path,
-            *documents.locate(marks, finding),
-            field_text(finding.field),
+            *documents.locate_finding(marks, finding),
+            format_field(finding.field),
             finding.message,
             finding.rule,
             warning=finding.warning,
@@ -111,42 +113,46 @@ def place(findings: list[Finding], data: bytes) -> list[Problem]:
     ]
 
 
-def nearest(word: object, candidates: Iterable[str]) -> str:
+def suggest_name(word: object, candidates: Iterable[str]) -> str:
     """Return "; did you mean 'x'?" for the known word nearest to `word`, or the few that are known, or nothing."""
     names = sorted(candidates)
     if not names:
         return ""
-    if close := _nearest(word, names):
+    if close := _closest_name(word, names):
         return f"; did you mean '{close}'?"
     shown = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
     return f"; known: {shown}"
 
 
-def nearest_declared(word: object, folder: Folder, kind: type[Declaration], without: Collection[str] = ()) -> str:
+def suggest_declared_name(
+    word: object, folder: ScopeDeclarations, kind: type[Declaration], without: Collection[str] = ()
+) -> str:
     """Return the same among the files of a kind in a folder, except some names. It says that a file is invalid."""
-    invalid = {name for each, name in folder.broken if each == kind.__name__}
-    names = {*folder.of(kind), *invalid}.difference(without)
-    close = _nearest(word, names)
-    return nearest(word, names) + (f" {invalid_file(kind.__name__, folder.scope, close)}" if close in invalid else "")
+    invalid = {name for each, name in folder.invalid if each == kind.__name__}
+    names = {*folder.of_kind(kind), *invalid}.difference(without)
+    close = _closest_name(word, names)
+    return suggest_name(word, names) + (
+        f" {invalid_file_hint(kind.__name__, folder.scope, close)}" if close in invalid else ""
+    )
 
 
-def invalid_file(kind: str, scope: Scope, name: str) -> str:
+def invalid_file_hint(kind: str, scope: Scope, name: str) -> str:
     """Return that the file of a declaration is there, and invalid."""
     return f"{path_of(kind, scope, name)} exists but is invalid: correct its problems first"
 
 
-def _nearest(word: object, names: Collection[str]) -> str:
+def _closest_name(word: object, names: Collection[str]) -> str:
     """Return the name that a word is nearly; empty where it is none."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(str(word)[:64], sorted(names), 1, 0.7)), "")
 
 
-def _envelope(path: str, value: dict[str, Any], spot: Meaning) -> Iterator[Finding]:
+def _check_envelope(path: str, value: dict[str, Any], spot: DeclarationPath) -> Iterator[Finding]:
     version, kind = value.get("apiVersion"), value.get("kind")
     if version != API_VERSION:
         message = (
-            f"{quoted(version)} is not known: write {API_VERSION}"
+            f"{quote_value(version)} is not known: write {API_VERSION}"
             if "apiVersion" in value
             else f"is missing: write {API_VERSION}"
         )
@@ -156,15 +162,15 @@ def _envelope(path: str, value: dict[str, Any], spot: Meaning) -> Iterator[Findi
             message = f"is missing: write {spot.kind.name}"
         elif isinstance(kind, str) and kind in KINDS:
             message = (
-                f"{quoted(kind)} does not lie here: write {spot.kind.name}, or move the file to {KINDS[kind].path}"
+                f"{quote_value(kind)} does not lie here: write {spot.kind.name}, or move the file to {KINDS[kind].path}"
             )
         else:
-            message = f"{quoted(kind)} is not known: write {spot.kind.name}"
+            message = f"{quote_value(kind)} is not known: write {spot.kind.name}"
         yield Finding(path, ("kind",), message, "kind")
 
 
 _QUOTED_TEXT = "text: write it in quotes"
-_TYPES = {
+_TYPE_TEXTS = {
     "int_type": "whole number: write digits alone, such as 4",
     "string_type": _QUOTED_TEXT,
     "bool_type": "truth value: write true or false, without quotes",
@@ -175,11 +181,11 @@ _TYPES = {
 }
 
 
-def _findings(path: str, model: type[BaseModel], error: ValidationError) -> list[Finding]:
+def _build_findings(path: str, model: type[BaseModel], error: ValidationError) -> list[Finding]:
     """Return what is wrong, the first of very many, and how many there are besides."""
-    errors = _once(model, error.errors(include_url=False))
-    findings = [_finding(path, model, detail) for detail in errors[:MOST_FINDINGS]]
-    if (remaining := len(errors) - MOST_FINDINGS) > 0:
+    errors = _without_misspelt_twins(model, error.errors(include_url=False))
+    findings = [_build_finding(path, model, detail) for detail in errors[:MAX_FINDINGS]]
+    if (remaining := len(errors) - MAX_FINDINGS) > 0:
         findings.append(
             findings[-1]._replace(
                 message=f"and {remaining:,} more problems of this file: correct these first", rule="size"
@@ -188,26 +194,26 @@ def _findings(path: str, model: type[BaseModel], error: ValidationError) -> list
     return findings
 
 
-def _once(model: type[BaseModel], errors: list[Any]) -> list[Any]:
+def _without_misspelt_twins(model: type[BaseModel], errors: list[Any]) -> list[Any]:
     """Return errors without the missing fields that a misspelt one beside them stands for: that says which is meant."""
     missing = {error["loc"] for error in errors if error["type"] == "missing"}
     around = {loc[:-1] for loc in missing}
     unknown = [error["loc"] for error in errors if error["type"] == "extra_forbidden" and error["loc"][:-1] in around]
     meant = {
         (*loc[:-1], near)
-        for loc in unknown[:MOST_FINDINGS]
-        if (near := _nearest(loc[-1], _fields_at(model, tuple(part for part in loc[:-1] if part != "[key]"))))
+        for loc in unknown[:MAX_FINDINGS]
+        if (near := _closest_name(loc[-1], _fields_at(model, tuple(part for part in loc[:-1] if part != "[key]"))))
     }
     explained_fields = missing & meant
     return [error for error in errors if error["type"] != "missing" or error["loc"] not in explained_fields]
 
 
-def wants_quotes(problem: Problem) -> bool:
+def is_fixed_by_quotes(problem: Problem) -> bool:
     """Return whether a problem of reading is mended by quotes around a value or key, and by nothing else."""
     return problem.rule == "scalar" or (problem.rule == "type" and problem.message.endswith(f" is no {_QUOTED_TEXT}"))
 
 
-def _finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
+def _build_finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
     kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
     field: FieldPath = tuple(part for part in detail["loc"] if part != "[key]")
     at_key = "[key]" in detail["loc"]
@@ -217,49 +223,57 @@ def _finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
         return Finding(
             path,
             field,
-            f"no such field{_meant(model, field)}",
+            f"no such field{_intended_field(model, field)}",
             "unknown-field",
-            at_key=True,
+            points_at_key=True,
         )
     if kind == "literal_error":
         choices = [part.strip("' ") for part in context["expected"].replace(" or ", ", ").split(",")]
-        return Finding(path, field, f"{quoted(value)} is not allowed: write one of {', '.join(choices)}", "enum")
-    if kind in _TYPES:
-        return Finding(path, field, f"{quoted(value)} is no {_TYPES[kind]}", "type")
+        return Finding(path, field, f"{quote_value(value)} is not allowed: write one of {', '.join(choices)}", "enum")
+    if kind in _TYPE_TEXTS:
+        return Finding(path, field, f"{quote_value(value)} is no {_TYPE_TEXTS[kind]}", "type")
     if kind == "string_pattern_mismatch":
-        rule, want = PATTERNS.get(context["pattern"], ("pattern", f"it must match {context['pattern']}"))
-        return Finding(path, field, f"{quoted(value)} is not allowed: {want}", rule, at_key=at_key)
+        rule, want = RULES_BY_PATTERN.get(context["pattern"], ("pattern", f"it must match {context['pattern']}"))
+        return Finding(path, field, f"{quote_value(value)} is not allowed: {want}", rule, points_at_key=at_key)
     if kind in ("string_too_short", "string_too_long"):
         bound = f"at least {context['min_length']}" if "min_length" in context else f"at most {context['max_length']}"
         return Finding(
-            path, field, f"{quoted(value)} has {len(value)} characters: write {bound}", "length", at_key=at_key
+            path,
+            field,
+            f"{quote_value(value)} has {len(value)} characters: write {bound}",
+            "length",
+            points_at_key=at_key,
         )
     if kind in ("too_short", "too_long"):
         bound = f"at least {context['min_length']}" if kind == "too_short" else f"at most {context['max_length']}"
         return Finding(path, field, f"{len(value)} entries: write {bound}", "length")
     if kind in ("greater_than_equal", "less_than_equal"):
         bound = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
-        return Finding(path, field, f"{quoted(value)} is out of range: write {bound}", "range")
+        return Finding(path, field, f"{quote_value(value)} is out of range: write {bound}", "range")
     from pydantic_core.core_schema import ErrorType
 
     own = kind not in typing.get_args(ErrorType)  # our own words have their values escaped already
     return Finding(
-        path, field, detail["msg"] if own else printable(detail["msg"], 500), kind if own else "value", at_key=at_key
+        path,
+        field,
+        detail["msg"] if own else escape_unprintable(detail["msg"], 500),
+        kind if own else "value",
+        points_at_key=at_key,
     )
 
 
-def _meant(model: type[BaseModel], field: FieldPath) -> str:
+def _intended_field(model: type[BaseModel], field: FieldPath) -> str:
     """Return what somebody meant by a field that isn't there: one beside it, one that stands elsewhere, or a value of
     one beside it."""
     here, name = _fields_at(model, field[:-1]), str(field[-1])
-    hint = nearest(name, here)
+    hint = suggest_name(name, here)
     if hint.startswith("; did you mean"):
         return hint
     fields = list(_fields_below(model))
     for path, _ in fields:
         if path.rpartition(".")[2] == name:
             return f"; did you mean {path}?"
-    around = field_text(tuple(part for part in field[:-1] if isinstance(part, str)))
+    around = format_field(tuple(part for part in field[:-1] if isinstance(part, str)))
     for path, annotation in fields:
         if path.rpartition(".")[0] == around and typing.get_origin(annotation) is typing.Literal:
             for value in typing.get_args(annotation):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple, get_args
 
 from pydantic import BaseModel, Field
 
-from allotment.declared.values import Named
+from allotment.declared.values import ResourceName
 from allotment.problems import FieldPath
 
 
@@ -28,7 +28,7 @@ GPUSpecReference = Annotated[Name, ReferenceTo("GPUSpec")]
 GPUStorageReference = Annotated[Name, ReferenceTo("GPUStorage")]
 NodePoolReference = Annotated[Name, ReferenceTo("NodePool")]
 PlanReference = Annotated[Name, ReferenceTo("Plan")]
-SnapshotReference = Annotated[Named, ReferenceTo("GPUStorageSnapshot")]
+SnapshotReference = Annotated[ResourceName, ReferenceTo("GPUStorageSnapshot")]
 SnapshotOf = Annotated[Name, ReferenceTo("GPUStorage", "; a storage stays while a snapshot of it exists")]
 StorageSpecReference = Annotated[Name, ReferenceTo("StorageSpec")]
 TenantReference = Annotated[Name, ReferenceTo("Tenant")]

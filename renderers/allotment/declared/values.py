@@ -20,13 +20,13 @@ from typing import Annotated, Any, NoReturn
 from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from allotment.problems import quoted
+from allotment.problems import quote_value
 
 MEBI, GIBI, TEBI = 1024**2, 1024**3, 1024**4
 
 NAME_PATTERN = "^[a-z](?:-?[a-z0-9])*$"
 IMAGE_PATTERN = r"^[a-z0-9][a-zA-Z0-9._:/-]*@sha256:[0-9a-f]{64}$"
-PATTERNS = {  # what a pattern that isn't met says; the rule's name first
+RULES_BY_PATTERN = {  # what a pattern that isn't met says; the rule's name first
     NAME_PATTERN: ("name", "write a-z, 0-9 and single '-', a letter first, no '-' last"),
 }
 
@@ -72,146 +72,157 @@ _SYSTEM_PATHS = (
 )
 
 
-def refuse(rule: str, message: str) -> NoReturn:
+def raise_rule_error(rule: str, message: str) -> NoReturn:
     """Raise the error of a rule."""
     raise PydanticCustomError(rule, message.replace("{", "{{").replace("}", "}}"))
 
 
-def _text(value: Any, want: str, rule: str = "type") -> str:
+def _check_text(value: Any, want: str, rule: str = "type") -> str:
     if isinstance(value, str):
         return value
-    return refuse(rule, f"{quoted(value)} is no text: write {want}")
+    return raise_rule_error(rule, f"{quote_value(value)} is no text: write {want}")
 
 
-def _size(value: Any) -> int:
-    text = _text(value, "a size such as 16Gi", "quantity")
+def _parse_size(value: Any) -> int:
+    text = _check_text(value, "a size such as 16Gi", "quantity")
     if match := _SIZE.fullmatch(text):
         return int(match[1]) * _SIZE_UNITS[match[2]]
-    return refuse("quantity", f"{quoted(text)} is no size: write a whole number with Mi, Gi or Ti, such as 16Gi")
+    return raise_rule_error(
+        "quantity", f"{quote_value(text)} is no size: write a whole number with Mi, Gi or Ti, such as 16Gi"
+    )
 
 
-def _cpu(value: Any) -> int:
+def _parse_cpu(value: Any) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 100_000:
         return value * 1000
     if isinstance(value, str) and (match := _MILLI_CPU.fullmatch(value)):
         return int(match[1])
-    return refuse(
-        "quantity", f"{quoted(value)} is no amount of CPU: write whole cores such as 8, or millicores such as 500m"
+    return raise_rule_error(
+        "quantity", f"{quote_value(value)} is no amount of CPU: write whole cores such as 8, or millicores such as 500m"
     )
 
 
-def _money(value: Any) -> Decimal:
+def _parse_money(value: Any) -> Decimal:
     if isinstance(value, str) and _MONEY.fullmatch(value):
         return Decimal(value)
-    return refuse(
-        "money", f'{quoted(value)} is no amount: write a quoted decimal with at most 6 places, such as "0.24"'
+    return raise_rule_error(
+        "money", f'{quote_value(value)} is no amount: write a quoted decimal with at most 6 places, such as "0.24"'
     )
 
 
-def _duration(value: Any) -> int:
-    text = _text(value, "a duration such as 1h30m", "duration")
+def _parse_duration(value: Any) -> int:
+    text = _check_text(value, "a duration such as 1h30m", "duration")
     match = _DURATION.fullmatch(text)
     seconds = (
         sum(int(part or 0) * unit for part, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else 0
     )
     if not seconds:
-        refuse("duration", f"{quoted(text)} is no duration: write hours, minutes and seconds, such as 1h30m")
+        raise_rule_error(
+            "duration", f"{quote_value(text)} is no duration: write hours, minutes and seconds, such as 1h30m"
+        )
     if seconds > 366 * 86400:
-        refuse("duration", f"{quoted(text)} is longer than a year")
+        raise_rule_error("duration", f"{quote_value(text)} is longer than a year")
     return seconds
 
 
-def _date(value: Any) -> datetime.date:
+def _parse_date(value: Any) -> datetime.date:
     if isinstance(value, str) and _DATE.fullmatch(value):
         try:
             return datetime.date.fromisoformat(value)
         except ValueError:
             pass
-    return refuse("date", f'{quoted(value)} is no date: write a quoted day such as "2026-01-31"')
+    return raise_rule_error("date", f'{quote_value(value)} is no date: write a quoted day such as "2026-01-31"')
 
 
 @cache
-def _time_zones() -> frozenset[str]:
+def _list_time_zones() -> frozenset[str]:
     """Return the time zones that there are, the same on every machine."""
     return frozenset(files("tzdata").joinpath("zones").read_text(encoding="ascii").split())
 
 
-def _time_zone(value: Any) -> str:
+def _parse_time_zone(value: Any) -> str:
     want = "an IANA time zone such as Europe/Berlin"
-    text = _text(value, want)
-    if text in _time_zones():
+    text = _check_text(value, want)
+    if text in _list_time_zones():
         return text
-    return refuse("time-zone", f"{quoted(text)} is no time zone that is known: write {want}")
+    return raise_rule_error("time-zone", f"{quote_value(text)} is no time zone that is known: write {want}")
 
 
-def _image(value: Any) -> str:
-    text = _text(value, "an image with its digest", "image")
+def _parse_image(value: Any) -> str:
+    text = _check_text(value, "an image with its digest", "image")
     name, at, digest = text.partition("@")
     base, _, tag = name.rpartition(":")
     if not base or "/" in tag:
         base, tag = name, ""
     if tag == "latest":
-        refuse("image", f"{quoted(text)} names 'latest', which moves: write a version and the digest")
+        raise_rule_error("image", f"{quote_value(text)} names 'latest', which moves: write a version and the digest")
     if not at or not _DIGEST.fullmatch(digest):
-        refuse("image", f"{quoted(text)} has no digest: write name:version@sha256:… with 64 hexadecimal digits")
+        raise_rule_error(
+            "image", f"{quote_value(text)} has no digest: write name:version@sha256:… with 64 hexadecimal digits"
+        )
     if len(text) > 400 or not _IMAGE_NAME.fullmatch(base) or (tag and not _IMAGE_TAG.fullmatch(tag)):
-        refuse("image", f"{quoted(text)} is no image reference: write registry/name:version@sha256:…")
+        raise_rule_error("image", f"{quote_value(text)} is no image reference: write registry/name:version@sha256:…")
     return text
 
 
-def _registry(value: Any) -> str:
-    text = _text(value, "a registry with a '/' at its end", "image")
+def _parse_registry(value: Any) -> str:
+    text = _check_text(value, "a registry with a '/' at its end", "image")
     if not text.endswith("/") or not _IMAGE_NAME.fullmatch(text[:-1]):
-        refuse(
+        raise_rule_error(
             "image",
-            f"{quoted(text)} is no registry prefix: write a host and path with '/' at the end, such as registry.example/",
+            f"{quote_value(text)} is no registry prefix: write a host and path with '/' at the end, such as registry.example/",
         )
     return text
 
 
-def matching(pattern: re.Pattern[str], rule: str, want: str, most: int = 253) -> Any:
+def match_pattern(pattern: re.Pattern[str], rule: str, want: str, most: int = 253) -> Any:
     """Return what checks that a value is a text of this pattern, of `most` characters; `want` says in words what to
     write."""
 
     def check(value: Any) -> str:
-        text = _text(value, want, rule)
+        text = _check_text(value, want, rule)
         if len(text) > most or not pattern.fullmatch(text):
-            refuse(rule, f"{quoted(text)} is not allowed here: write {want}")
+            raise_rule_error(rule, f"{quote_value(text)} is not allowed here: write {want}")
         return text
 
     return check
 
 
-def _base_path(value: Any) -> str:
-    text = _text(value, "a path such as /lab", "path")
+def _check_base_path(value: Any) -> str:
+    text = _check_text(value, "a path such as /lab", "path")
     if len(text) > 200 or not _BASE_PATH.fullmatch(text) or ".." in text:
-        refuse(
-            "path", f"{quoted(text)} is no base path: write / or letters, digits, '-', '_', '.', '~' between single '/'"
+        raise_rule_error(
+            "path",
+            f"{quote_value(text)} is no base path: write / or letters, digits, '-', '_', '.', '~' between single '/'",
         )
     return text
 
 
-def _mount_path(value: Any) -> str:
-    text = _text(value, "a path such as /workspace/models", "path")
+def _check_mount_path(value: Any) -> str:
+    text = _check_text(value, "a path such as /workspace/models", "path")
     if len(text) > 200 or not _ABSOLUTE_PATH.fullmatch(text) or any(part in (".", "..") for part in text.split("/")):
-        refuse(
+        raise_rule_error(
             "path",
-            f"{quoted(text)} is no absolute path: write one such as /workspace/models, without '..' or a '/' at the end",
+            f"{quote_value(text)} is no absolute path: write one such as /workspace/models, without '..' or a '/' at the end",
         )
     if any(text == system_path or text.startswith(f"{system_path}/") for system_path in _SYSTEM_PATHS):
-        refuse("path", f"{quoted(text)} belongs to the system or the platform: mount below /workspace, say")
+        raise_rule_error(
+            "path", f"{quote_value(text)} belongs to the system or the platform: mount below /workspace, say"
+        )
     return text
 
 
-def _sub_path(value: Any) -> str:
-    text = _text(value, "a path such as models/v1", "path")
+def _check_sub_path(value: Any) -> str:
+    text = _check_text(value, "a path such as models/v1", "path")
     if len(text) > 200 or not SUB_PATH.fullmatch(text) or any(part in (".", "..") for part in text.split("/")):
-        refuse("path", f"{quoted(text)} is no path inside the storage: write one such as models/v1, without '..'")
+        raise_rule_error(
+            "path", f"{quote_value(text)} is no path inside the storage: write one such as models/v1, without '..'"
+        )
     return text
 
 
-def _ssh_key(value: Any) -> str:
-    text = _text(value, "a public key", "ssh-key")
+def _parse_ssh_key(value: Any) -> str:
+    text = _check_text(value, "a public key", "ssh-key")
     match = _SSH_KEY.fullmatch(text)
     if match and len(text) <= 2000:
         try:
@@ -221,28 +232,31 @@ def _ssh_key(value: Any) -> str:
         kind = match[1].encode()
         if blob.startswith(len(kind).to_bytes(4, "big") + kind) and len(blob) > len(kind) + 32:
             return text
-    return refuse(
-        "ssh-key", f"{quoted(text)} is no public key: write one line as in id_ed25519.pub, without options before it"
+    return raise_rule_error(
+        "ssh-key",
+        f"{quote_value(text)} is no public key: write one line as in id_ed25519.pub, without options before it",
     )
 
 
-def _labels(value: Any) -> dict[str, str]:
+def _check_labels(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
-        refuse("type", f"{quoted(value)} is no mapping: write label: value pairs")
+        raise_rule_error("type", f"{quote_value(value)} is no mapping: write label: value pairs")
     for key, text in value.items():
         if not _LABEL_KEY.fullmatch(key):
-            refuse("label", f"{quoted(key)} is no label: write letters, digits, '-', '_', '.', at most 63, no '/'")
+            raise_rule_error(
+                "label", f"{quote_value(key)} is no label: write letters, digits, '-', '_', '.', at most 63, no '/'"
+            )
         if not isinstance(text, str) or not _LABEL_VALUE.fullmatch(text):
-            refuse(
+            raise_rule_error(
                 "label",
-                f"{quoted(text)} is no value of a label: write text of letters, digits, '-', '_', '.', at most 63",
+                f"{quote_value(text)} is no value of a label: write text of letters, digits, '-', '_', '.', at most 63",
             )
     if len(value) > 20:
-        refuse("label", f"{len(value)} labels are too many: write at most 20")
+        raise_rule_error("label", f"{len(value)} labels are too many: write at most 20")
     return value
 
 
-def written_as(kind: str, pattern: re.Pattern[str] | None, *examples: object, **more: object) -> WithJsonSchema:
+def json_schema(kind: str, pattern: re.Pattern[str] | None, *examples: object, **more: object) -> WithJsonSchema:
     """Return how a JSON Schema has a value."""
     schema: dict[str, Any] = {"type": kind, **more}
     if pattern is not None:
@@ -252,44 +266,44 @@ def written_as(kind: str, pattern: re.Pattern[str] | None, *examples: object, **
     return WithJsonSchema(schema)
 
 
-def name_of(longest: int, shortest: int = 3) -> Any:
+def name_field(longest: int, shortest: int = 3) -> Any:
     """Return the field settings of a name of `shortest` to `longest` characters."""
     return Field(pattern=NAME_PATTERN, min_length=shortest, max_length=longest)
 
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 CountOrZero = Annotated[int, Field(ge=0, le=1_000_000)]
-Size = Annotated[int, BeforeValidator(_size), written_as("string", _SIZE, "16Gi")]
+Size = Annotated[int, BeforeValidator(_parse_size), json_schema("string", _SIZE, "16Gi")]
 Cpu = Annotated[
     int,
-    BeforeValidator(_cpu),
+    BeforeValidator(_parse_cpu),
     WithJsonSchema(
         {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": f"^(?:{_MILLI_CPU.pattern})$"}]}
     ),
 ]
-Money = Annotated[Decimal, BeforeValidator(_money), written_as("string", _MONEY, "0.24")]
-Duration = Annotated[int, BeforeValidator(_duration), written_as("string", _DURATION, "1h30m")]
-Date = Annotated[datetime.date, BeforeValidator(_date), written_as("string", _DATE, "2026-01-01")]
+Money = Annotated[Decimal, BeforeValidator(_parse_money), json_schema("string", _MONEY, "0.24")]
+Duration = Annotated[int, BeforeValidator(_parse_duration), json_schema("string", _DURATION, "1h30m")]
+Date = Annotated[datetime.date, BeforeValidator(_parse_date), json_schema("string", _DATE, "2026-01-01")]
 Image = Annotated[
-    str, BeforeValidator(_image), WithJsonSchema({"type": "string", "pattern": IMAGE_PATTERN, "maxLength": 400})
+    str, BeforeValidator(_parse_image), WithJsonSchema({"type": "string", "pattern": IMAGE_PATTERN, "maxLength": 400})
 ]
-Registry = Annotated[str, BeforeValidator(_registry), written_as("string", None, "registry.example/")]
+Registry = Annotated[str, BeforeValidator(_parse_registry), json_schema("string", None, "registry.example/")]
 EnvPrefix = Annotated[
     str,
     BeforeValidator(
-        matching(
+        match_pattern(
             _ENV_PREFIX, "env", "a prefix such as DATA_: A-Z, 0-9 and '_', '_' last, and not NVIDIA_ or CUDA_MPS_", 40
         )
     ),
-    written_as("string", _ENV_PREFIX, maxLength=40),
+    json_schema("string", _ENV_PREFIX, maxLength=40),
 ]
-BasePath = Annotated[str, BeforeValidator(_base_path), written_as("string", _BASE_PATH, maxLength=200)]
-MountPath = Annotated[str, BeforeValidator(_mount_path), written_as("string", _ABSOLUTE_PATH, maxLength=200)]
-SubPath = Annotated[str, BeforeValidator(_sub_path), written_as("string", SUB_PATH, maxLength=200)]
-SshKey = Annotated[str, BeforeValidator(_ssh_key), written_as("string", None, maxLength=2000)]
+BasePath = Annotated[str, BeforeValidator(_check_base_path), json_schema("string", _BASE_PATH, maxLength=200)]
+MountPath = Annotated[str, BeforeValidator(_check_mount_path), json_schema("string", _ABSOLUTE_PATH, maxLength=200)]
+SubPath = Annotated[str, BeforeValidator(_check_sub_path), json_schema("string", SUB_PATH, maxLength=200)]
+SshKey = Annotated[str, BeforeValidator(_parse_ssh_key), json_schema("string", None, maxLength=2000)]
 Labels = Annotated[
     dict[str, str],
-    BeforeValidator(_labels),
+    BeforeValidator(_check_labels),
     WithJsonSchema(
         {"type": "object", "additionalProperties": {"type": "string", "maxLength": 63}, "maxProperties": 20}
     ),
@@ -297,36 +311,36 @@ Labels = Annotated[
 BranchName = Annotated[
     str,
     BeforeValidator(
-        matching(
+        match_pattern(
             _BRANCH,
             "branch",
             "a branch such as main: one that Git takes, and none that the program writes (rendered/, status/, recover/)",
             100,
         )
     ),
-    written_as("string", _BRANCH, "main", maxLength=100),
+    json_schema("string", _BRANCH, "main", maxLength=100),
 ]
-TimeZone = Annotated[str, BeforeValidator(_time_zone), written_as("string", _TIME_ZONE, "Europe/Berlin")]
+TimeZone = Annotated[str, BeforeValidator(_parse_time_zone), json_schema("string", _TIME_ZONE, "Europe/Berlin")]
 KubernetesName = Annotated[
     str,
-    BeforeValidator(matching(_KUBERNETES_NAME, "name", "a Kubernetes name: a-z, 0-9, '-', at most 63")),
-    written_as("string", _KUBERNETES_NAME, maxLength=63),
+    BeforeValidator(match_pattern(_KUBERNETES_NAME, "name", "a Kubernetes name: a-z, 0-9, '-', at most 63")),
+    json_schema("string", _KUBERNETES_NAME, maxLength=63),
 ]
 Text = Annotated[str, Field(max_length=2000)]
 Login = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,38}[A-Za-z0-9_])?(?:#[1-9][0-9]{0,17})?$")
 ]  # ada-k, or with the forge's id, ada-k#4711
-Named = Annotated[
+ResourceName = Annotated[
     str, Field(pattern=NAME_PATTERN, max_length=32)
 ]  # of what another tenant declares: nobody looks whether it is there
 
 
-def size_of(text: str) -> int:
+def parse_size(text: str) -> int:
     """Return the bytes of a size as we write it, such as 20Gi."""
-    return _size(text)
+    return _parse_size(text)
 
 
-def size_text(size: int) -> str:
+def format_size(size: int) -> str:
     """Return bytes as the shortest exact quantity: 17179869184 → 16Gi."""
     for unit, factor in (("Ti", TEBI), ("Gi", GIBI), ("Mi", MEBI)):
         if size % factor == 0 and size:
@@ -334,7 +348,7 @@ def size_text(size: int) -> str:
     return str(size)
 
 
-def decimal_text(amount: Fraction) -> str:
+def format_decimal(amount: Fraction) -> str:
     """Return an amount as a decimal: exactly where that ends, 13/4 → 3.25, else rounded and marked, 6/7 → ~0.857."""
     remainder = amount.denominator
     for prime in (2, 5):
@@ -345,12 +359,12 @@ def decimal_text(amount: Fraction) -> str:
     return f"{(Decimal(amount.numerator) / Decimal(amount.denominator)).normalize():f}"
 
 
-def duration_text(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return whole seconds as they are declared, such as 1h30m."""
     parts = zip((int(seconds) // 3600, int(seconds) // 60 % 60, int(seconds) % 60), "hms", strict=True)
     return "".join(f"{amount}{unit}" for amount, unit in parts if amount) or "0s"
 
 
-def cpu_text(millicores: int) -> str:
+def format_cpu(millicores: int) -> str:
     """Return millicores as Kubernetes writes them: 8000 → 8, 500 → 500m."""
     return str(millicores // 1000) if millicores % 1000 == 0 else f"{millicores}m"

@@ -4,45 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allotment.declared.inventory import Folder, Offers
+from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.add_on import AddOn
 from allotment.declared.kinds.platform import Platform
-from allotment.diagnosis.argocd import MOST_WORDS, failure, seen
+from allotment.diagnosis.argocd import MAX_MESSAGE_LENGTH, failure_message, require_hub
+from allotment.diagnosis.cluster_snapshot import APPLICATIONS, ClusterSnapshot, Object, index_by_name
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
-from allotment.diagnosis.looked import APPLICATIONS, Looked, Object, by_name
 from allotment.manifests import names
 from allotment.manifests.cluster import add_on
-from allotment.problems import printable
+from allotment.problems import escape_unprintable
 
 
-def check(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
-    """Yield how each add-on of the cluster is. Raises Unseen."""
+def check_add_ons(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+    """Yield how each add-on of the cluster is. Raises NotReadable."""
     declared = [
-        declaration for declaration in offers.platform.of(AddOn).values() if declaration.model.spec.is_in(cluster.name)
+        declaration
+        for declaration in offers.platform.of_kind(AddOn).values()
+        if declaration.model.spec.is_installed_in(cluster.name)
     ]
     if not declared:
         return
-    seen(looked)
-    if offers.platform.one(Platform) is None:
+    require_hub(looked)
+    if offers.platform.get_singleton(Platform) is None:
         yield skipped("add-ons", "platform/platform.yaml can't be read, so how they are installed isn't known")
         return
-    applications, parent = by_name(looked.all(APPLICATIONS)), names.platform_application("add-ons", cluster.name)
+    applications, parent = (
+        index_by_name(looked.list_objects(APPLICATIONS)),
+        names.platform_application("add-ons", cluster.name),
+    )
     if parent not in applications:
         yield skipped("add-ons", f"the Application {parent}, which brings them, isn't there")
         return
     for declaration in declared:
         _, wanted = add_on.render(offers, cluster, declaration, {})
         name = wanted["metadata"]["name"]
-        yield _installed(f"AddOn {declaration.model.name}", wanted, applications.get(name), cluster.name)
+        yield _diagnose_add_on(f"AddOn {declaration.model.name}", wanted, applications.get(name), cluster.name)
 
 
-def _installed(subject: str, wanted: Object, application: Object | None, cluster: str) -> Diagnosis:
+def _diagnose_add_on(subject: str, wanted: Object, application: Object | None, cluster: str) -> Diagnosis:
     name = wanted["metadata"]["name"]
     if application is None:
         advice = f"see what the Application {names.platform_application('add-ons', cluster)} says: those of lower waves come first"
         return error(subject, f"has no Application {name}: it isn't installed", advice)
     status, advice = application.get("status", {}), f"argocd app get {name}"
-    if words := failure(application):
+    if words := failure_message(application):
         return error(subject, words, advice)
     version, has = (
         manifest.get("spec", {}).get("source", {}).get("targetRevision") for manifest in (wanted, application)
@@ -55,7 +60,9 @@ def _installed(subject: str, wanted: Object, application: Object | None, cluster
         return warning(subject, f"is {synced}", advice)
     if state == "Degraded":
         return error(
-            subject, f"is Degraded: {printable(health.get('message') or 'no reason is given', MOST_WORDS)}", advice
+            subject,
+            f"is Degraded: {escape_unprintable(health.get('message') or 'no reason is given', MAX_MESSAGE_LENGTH)}",
+            advice,
         )
     if state != "Healthy":
         return warning(subject, f"is {state}", advice)

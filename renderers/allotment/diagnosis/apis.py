@@ -5,69 +5,69 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from allotment.declared.inventory import Folder, Offers
+from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.node_pool import NodePool
+from allotment.diagnosis.cluster_snapshot import ClusterSnapshot
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped
-from allotment.diagnosis.looked import Looked
-from allotment.manifests.cluster.node_class import node_class
+from allotment.manifests.cluster.node_class import build_node_class
 from allotment.manifests.cluster.node_pool import has_overlays
 
 
-class Needed(NamedTuple):
+class RequiredApi(NamedTuple):
     """An API version, the resources of it that are rendered, and what they come with."""
 
     api: str
     resources: tuple[str, ...]
-    of: str
-    why: str = ""
+    provider: str
+    reason: str = ""
     hub: bool = False
 
 
-GATEWAY = Needed(
+GATEWAY = RequiredApi(
     "gateway.networking.k8s.io/v1",
     ("gateways", "httproutes", "referencegrants"),
     "Gateway API 1.6",
     "instances are reached through it",
 )
-ENVOY = Needed(
+ENVOY = RequiredApi(
     "gateway.envoyproxy.io/v1alpha1", ("securitypolicies",), "Envoy Gateway 1.9", "logins are its SecurityPolicies"
 )
-ARGO = Needed(
+ARGO = RequiredApi(
     "argoproj.io/v1alpha1",
     ("applications", "appprojects"),
     "Argo CD 3.2 or later",
     "it applies what is published",
     hub=True,
 )
-ADMISSION = Needed(
+ADMISSION = RequiredApi(
     "admissionregistration.k8s.io/v1",
     ("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
     "Kubernetes 1.30 or later",
     "they protect volumes",
 )
-SNAPSHOTS = Needed(
+SNAPSHOTS = RequiredApi(
     "snapshot.storage.k8s.io/v1", ("volumesnapshots",), "external-snapshotter", "a volumeSnapshotClassName is declared"
 )
-BUCKETS = Needed(
+BUCKETS = RequiredApi(
     "objectbucket.io/v1alpha1",
     ("objectbucketclaims",),
     "Rook or another provisioner of buckets",
     "a bucket's class is declared",
 )
-DRA = Needed(
+DRA = RequiredApi(
     "resource.k8s.io/v1", ("deviceclasses", "resourceslices"), "Kubernetes 1.34 or later", "a pool has sharing.dra"
 )
-KARPENTER = Needed("karpenter.sh/v1", ("nodepools",), "Karpenter 1.14", "a pool has karpenter")
-OVERLAYS = Needed(
+KARPENTER = RequiredApi("karpenter.sh/v1", ("nodepools",), "Karpenter 1.14", "a pool has karpenter")
+OVERLAYS = RequiredApi(
     "karpenter.sh/v1alpha1", ("nodeoverlays",), "Karpenter 1.14", "spec.karpenter.featureGates has NodeOverlay"
 )
 
 
-def needed(offers: Offers, cluster: Folder) -> list[Needed]:
+def list_required_apis(offers: Catalog, cluster: ScopeDeclarations) -> list[RequiredApi]:
     """Return the APIs that a cluster's declarations need, beside what every Kubernetes has had for long."""
-    place = cluster.one(Cluster)
-    pools = [pool.model for pool in cluster.of(NodePool).values()]
+    place = cluster.get_singleton(Cluster)
+    pools = [pool.model for pool in cluster.of_kind(NodePool).values()]
     storages = place.model.spec.storages if place else []
     requirements = [GATEWAY, ENVOY, ARGO, ADMISSION]
     if any(storage.volume_snapshot_class_name for storage in storages):
@@ -80,34 +80,34 @@ def needed(offers: Offers, cluster: Folder) -> list[Needed]:
     if bought:
         requirements += [KARPENTER, *([OVERLAYS] if has_overlays(cluster) else [])]
     classes = {
-        f"{karpenter_class.group}/{karpenter_class.version}": Needed(
+        f"{karpenter_class.group}/{karpenter_class.version}": RequiredApi(
             f"{karpenter_class.group}/{karpenter_class.version}",
             (),
             f"Karpenter for {karpenter_class.group}",
             "a pool's node class is written in it",
         )
-        for karpenter_class in (node_class(name, karpenter) for name, karpenter in bought)
+        for karpenter_class in (build_node_class(name, karpenter) for name, karpenter in bought)
         if karpenter_class.spec is not None
     }
     return [*requirements, *classes.values()]
 
 
-def is_bucket(offers: Offers, storage_spec: str) -> bool:
+def is_bucket(offers: Catalog, storage_spec: str) -> bool:
     """Return whether a StorageSpec is of buckets."""
     from allotment.declared.kinds.storage_spec import StorageSpec
 
-    declared = offers.platform.of(StorageSpec).get(storage_spec)
+    declared = offers.platform.of_kind(StorageSpec).get(storage_spec)
     return declared is not None and declared.model.spec.volume is None
 
 
-def check(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+def check_apis(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield whether each API is served, with the resources that are rendered."""
     for where, served in (("", looked.apis), (" where Argo CD runs", looked.hub_apis)):
         if not served:
             words = f"can't be checked{where}: that needs get of /apis, and what lies below"
             yield error("APIs", words, "grant it: the ClusterRole system:discovery has it")
             return
-    for requirement in needed(offers, cluster):
+    for requirement in list_required_apis(offers, cluster):
         served = looked.hub_apis if requirement.hub else looked.apis
         resources = served.get(requirement.api)
         lacking = sorted(set(requirement.resources) - (resources or frozenset()))
@@ -120,20 +120,20 @@ def check(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis
         elif resources is None:
             yield error(
                 requirement.api,
-                f"isn't served{_others(requirement.api, served)}, and {requirement.why}",
-                f"install {requirement.of}, or its CRDs",
+                f"isn't served{_describe_other_versions(requirement.api, served)}, and {requirement.reason}",
+                f"install {requirement.provider}, or its CRDs",
             )
         elif lacking:
             yield error(
                 requirement.api,
-                f"is served without {', '.join(lacking)}, and {requirement.why}",
-                f"install the CRDs of {requirement.of}",
+                f"is served without {', '.join(lacking)}, and {requirement.reason}",
+                f"install the CRDs of {requirement.provider}",
             )
         else:
             yield ok(requirement.api, "is served")
 
 
-def _others(api: str, served: Mapping[str, frozenset[str]]) -> str:
+def _describe_other_versions(api: str, served: Mapping[str, frozenset[str]]) -> str:
     """Return which other versions of an API are served."""
     group = api.partition("/")[0]
     versions = sorted(served_api.partition("/")[2] for served_api in served if served_api.partition("/")[0] == group)

@@ -7,21 +7,28 @@ from collections.abc import Iterator
 from typing import Any
 
 from allotment.declared import documents
-from allotment.declared.inventory import Folder, Offers
+from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.platform import Platform
+from allotment.diagnosis.cluster_snapshot import (
+    APPLICATIONS,
+    ARGO_CONFIG_MAPS,
+    ClusterSnapshot,
+    NotReadable,
+    Object,
+    name_of,
+)
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
-from allotment.diagnosis.looked import APPLICATIONS, SETTINGS, Looked, Object, Unseen, name_of
 from allotment.manifests import names
 from allotment.manifests.cluster import bootstrap, control
 from allotment.manifests.tenant import applications
-from allotment.problems import printable
+from allotment.problems import escape_unprintable
 
-ADVICE = "allot bootstrap | kubectl apply --server-side --force-conflicts --filename -"
-_RESTART = ", then restart the application controller"
-_OPEN = "policy.default"  # of argocd-rbac-cm
-_ABSENT = {_OPEN: "", "scopes": "[groups]"}  # what Argo CD takes where a key isn't there
+BOOTSTRAP_ADVICE = "allot bootstrap | kubectl apply --server-side --force-conflicts --filename -"
+_RESTART_ADVICE = ", then restart the application controller"
+_DEFAULT_POLICY_KEY = "policy.default"  # of argocd-rbac-cm
+_DEFAULT_VALUES = {_DEFAULT_POLICY_KEY: "", "scopes": "[groups]"}  # what Argo CD takes where a key isn't there
 # What is rendered: a list of exclusions may name it.
-RENDERED = (
+RENDERED_KINDS = (
     *applications.TENANT_KINDS,
     ("", "LimitRange"),
     ("", "Namespace"),
@@ -39,13 +46,13 @@ RENDERED = (
     ("resource.k8s.io", "DeviceClass"),
     ("scheduling.k8s.io", "PriorityClass"),
 )
-MOST_WORDS = 300
+MAX_MESSAGE_LENGTH = 300
 
 
-def check_settings(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
-    """Yield whether Argo CD's ConfigMaps have our keys. Raises Unseen."""
-    seen(looked)
-    if offers.platform.one(Platform) is None:
+def check_settings(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+    """Yield whether Argo CD's ConfigMaps have our keys. Raises NotReadable."""
+    require_hub(looked)
+    if offers.platform.get_singleton(Platform) is None:
         yield skipped("argocd-cm", "platform/platform.yaml can't be read, so what it should say isn't known")
         return
     wanted = {
@@ -53,25 +60,29 @@ def check_settings(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[
         for manifest in bootstrap.render(offers)
         if manifest["kind"] == "ConfigMap"
     }
-    for kind in SETTINGS:
-        subject, config_map = f"ConfigMap {kind.namespace}/{kind.name}", looked.one(kind)
+    for kind in ARGO_CONFIG_MAPS:
+        subject, config_map = f"ConfigMap {kind.namespace}/{kind.name}", looked.get_object(kind)
         data = (config_map or {}).get("data", {})
-        differing = sorted(key for key, value in wanted[kind.name].items() if data.get(key, _ABSENT.get(key)) != value)
-        advice = ADVICE + (_RESTART if kind.name == "argocd-cmd-params-cm" else "")
-        if data.get(_OPEN) and _OPEN in differing:
+        differing = sorted(
+            key for key, value in wanted[kind.name].items() if data.get(key, _DEFAULT_VALUES.get(key)) != value
+        )
+        advice = BOOTSTRAP_ADVICE + (_RESTART_ADVICE if kind.name == "argocd-cmd-params-cm" else "")
+        if data.get(_DEFAULT_POLICY_KEY) and _DEFAULT_POLICY_KEY in differing:
             yield error(
                 subject,
-                f"has {_OPEN}: {printable(data[_OPEN], 60)}, so whoever logs in to Argo CD sees every tenant",
+                f"has {_DEFAULT_POLICY_KEY}: {escape_unprintable(data[_DEFAULT_POLICY_KEY], 60)}, so whoever logs in to Argo CD sees every tenant",
                 advice,
             )
-            differing.remove(_OPEN)
+            differing.remove(_DEFAULT_POLICY_KEY)
         if differing:
-            yield (warning if _only_links(differing) else error)(subject, _differing(differing, config_map), advice)
-        elif data.get(_OPEN, "") == wanted[kind.name].get(_OPEN, ""):
+            yield (warning if _are_link_keys(differing) else error)(
+                subject, _describe_differing_keys(differing, config_map), advice
+            )
+        elif data.get(_DEFAULT_POLICY_KEY, "") == wanted[kind.name].get(_DEFAULT_POLICY_KEY, ""):
             yield ok(subject, "has what allot bootstrap writes")
 
 
-def _differing(keys: list[str], config_map: Object | None) -> str:
+def _describe_differing_keys(keys: list[str], config_map: Object | None) -> str:
     """Return in words which keys aren't there, and which somebody else has written."""
     if config_map is None:
         return "isn't there"
@@ -80,19 +91,19 @@ def _differing(keys: list[str], config_map: Object | None) -> str:
     return " and ".join([*([f"lacks {lacking}"] if lacking else []), *([f"has another {other}"] if other else [])])
 
 
-def _only_links(keys: list[str]) -> bool:
+def _are_link_keys(keys: list[str]) -> bool:
     """Return whether only links of Argo CD's pages are at stake."""
     return all(key.endswith(".links") for key in keys)
 
 
-def check_exclusions(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+def check_exclusions(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield whether Argo CD leaves out a kind that is rendered: then it is never applied, and nothing says so."""
-    seen(looked)
-    config_map = looked.one(SETTINGS[0])
+    require_hub(looked)
+    config_map = looked.get_object(ARGO_CONFIG_MAPS[0])
     text = (config_map or {}).get("data", {}).get("resource.exclusions", "")
     if not text:
         return
-    subject = f"ConfigMap {SETTINGS[0].namespace}/{SETTINGS[0].name} resource.exclusions"
+    subject = f"ConfigMap {ARGO_CONFIG_MAPS[0].namespace}/{ARGO_CONFIG_MAPS[0].name} resource.exclusions"
     entries: Any = documents.read(f"exclusions:\n{text}".encode()).value
     entries = entries.get("exclusions") if isinstance(entries, dict) else None
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -100,8 +111,8 @@ def check_exclusions(looked: Looked, offers: Offers, cluster: Folder) -> Iterato
         return
     left_out = [
         f"{kind}.{group}" if group else kind
-        for group, kind in RENDERED
-        if any(_names(entry, group, kind) for entry in entries)
+        for group, kind in RENDERED_KINDS
+        if any(_excludes_kind(entry, group, kind) for entry in entries)
     ]
     if left_out:
         yield error(subject, f"names {', '.join(left_out)}, so Argo CD never applies them", "take them out of it")
@@ -109,7 +120,7 @@ def check_exclusions(looked: Looked, offers: Offers, cluster: Folder) -> Iterato
         yield ok(subject, "names nothing that is rendered")
 
 
-def _names(entry: dict[str, Any], group: str, kind: str) -> bool:
+def _excludes_kind(entry: dict[str, Any], group: str, kind: str) -> bool:
     """Return whether an entry names a kind in any cluster; an absent list names all."""
 
     def matches(patterns: Any, value: str) -> bool:
@@ -118,12 +129,12 @@ def _names(entry: dict[str, Any], group: str, kind: str) -> bool:
     return matches(entry.get("apiGroups"), group) and matches(entry.get("kinds"), kind)
 
 
-def check_applications(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
-    """Yield how the cluster's Applications are: each of the platform's own, and tenants' together. Raises Unseen."""
-    seen(looked)
+def check_applications(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+    """Yield how the cluster's Applications are: each of the platform's own, and tenants' together. Raises NotReadable."""
+    require_hub(looked)
     of_it = [
         application
-        for application in looked.all(APPLICATIONS)
+        for application in looked.list_objects(APPLICATIONS)
         if application["metadata"].get("labels", {}).get(names.CLUSTER) == cluster.name
     ]
     applications_by_name = {
@@ -132,15 +143,17 @@ def check_applications(looked: Looked, offers: Offers, cluster: Folder) -> Itera
         if names.ADD_ON not in application["metadata"]["labels"]
     }
     root = names.platform_application("root", cluster.name)
-    own = _of_the_platform(offers, cluster)
+    own = _list_platform_applications(offers, cluster)
     if root not in applications_by_name:
-        yield error(f"Application {root}", "isn't there: nothing that is published reaches the cluster", ADVICE)
+        yield error(
+            f"Application {root}", "isn't there: nothing that is published reaches the cluster", BOOTSTRAP_ADVICE
+        )
     other_names = sorted(
         name for name in applications_by_name if name.startswith(names.PLATFORM_PREFIX) and name not in (root, *own)
     )
     for name in [root, *own, *other_names]:
         if name in applications_by_name:
-            yield _platforms(applications_by_name[name], name)
+            yield _diagnose_application(applications_by_name[name], name)
         elif root in applications_by_name:
             advice = f"allot publish, and see what {root} says in Argo CD"
             yield error(f"Application {name}", "isn't there, and the root Application is", advice)
@@ -149,7 +162,7 @@ def check_applications(looked: Looked, offers: Offers, cluster: Folder) -> Itera
         for name, application in applications_by_name.items()
         if not name.startswith(names.PLATFORM_PREFIX)
     }
-    failing = {name: words for name, application in sorted(tenants.items()) if (words := failure(application))}
+    failing = {name: words for name, application in sorted(tenants.items()) if (words := failure_message(application))}
     for name, words in list(failing.items())[:1]:
         more = f"; and {len(failing) - 1} more" if len(failing) > 1 else ""
         yield warning(
@@ -161,9 +174,9 @@ def check_applications(looked: Looked, offers: Offers, cluster: Folder) -> Itera
         yield ok("tenants' Applications", f"all {len(tenants)} are applied")
 
 
-def _of_the_platform(offers: Offers, cluster: Folder) -> list[str]:
+def _list_platform_applications(offers: Catalog, cluster: ScopeDeclarations) -> list[str]:
     """Return the names of the Applications that a cluster's root brings, beside tenants'."""
-    if offers.platform.one(Platform) is None:
+    if offers.platform.get_singleton(Platform) is None:
         return []
     return [
         manifest["metadata"]["name"]
@@ -172,36 +185,38 @@ def _of_the_platform(offers: Offers, cluster: Folder) -> list[str]:
     ]
 
 
-def _platforms(application: Object, name: str) -> Diagnosis:
+def _diagnose_application(application: Object, name: str) -> Diagnosis:
     subject, status = f"Application {name}", application.get("status", {})
     synced, health = status.get("sync", {}).get("status", "Unknown"), status.get("health", {}).get("status", "Unknown")
     advice = f"argocd app get {name}"
-    if words := failure(application):
+    if words := failure_message(application):
         return error(subject, words, advice)
     if synced != "Synced":
         return warning(subject, f"is {synced}", advice)
     if health == "Degraded":
         return warning(
             subject,
-            f"is Degraded: {printable(status['health'].get('message', 'no reason is given'), MOST_WORDS)}",
+            f"is Degraded: {escape_unprintable(status['health'].get('message', 'no reason is given'), MAX_MESSAGE_LENGTH)}",
             advice,
         )
     return ok(subject, f"is Synced and {health}")
 
 
-def failure(application: Object) -> str:
+def failure_message(application: Object) -> str:
     """Return why an Application isn't applied, in Argo CD's words; empty where nothing failed."""
     status = application.get("status", {})
     for condition in status.get("conditions", ()):
         if str(condition.get("type", "")).endswith("Error"):
-            return printable(f"{condition['type']}: {condition.get('message', '')}", MOST_WORDS)
+            return escape_unprintable(f"{condition['type']}: {condition.get('message', '')}", MAX_MESSAGE_LENGTH)
     operation = status.get("operationState", {})
     if operation.get("phase") in ("Failed", "Error"):
-        return printable(f"its sync {operation['phase'].lower()}: {operation.get('message', '')}", MOST_WORDS)
+        return escape_unprintable(
+            f"its sync {operation['phase'].lower()}: {operation.get('message', '')}", MAX_MESSAGE_LENGTH
+        )
     return ""
 
 
-def seen(looked: Looked) -> None:
-    """Make sure that this is where Argo CD runs. Raises Unseen."""
+def require_hub(looked: ClusterSnapshot) -> None:
+    """Make sure that this is where Argo CD runs. Raises NotReadable."""
     if looked.hub_apis and "argoproj.io/v1alpha1" not in looked.hub_apis:
-        raise Unseen("Argo CD", "it doesn't run here: --argocd-kubeconfig or --argocd-context names its cluster")
+        raise NotReadable("Argo CD", "it doesn't run here: --argocd-kubeconfig or --argocd-context names its cluster")

@@ -6,29 +6,29 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from allotment.accounts.capacity import GPU, node_resources
-from allotment.declared.inventory import Folder, Offers
+from allotment.capacity.units import GPU, node_resources
+from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.node_pool import NodePool
-from allotment.declared.kinds.sharing import EXCLUSIVE
+from allotment.declared.kinds.sharing import EXCLUSIVE_CONFIG
+from allotment.diagnosis.cluster_snapshot import PLUGIN_CONFIG, RESOURCE_SLICES, ClusterSnapshot, Object, name_of
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, warning
-from allotment.diagnosis.looked import PLUGIN_CONFIG, SLICES, Looked, Object, name_of
-from allotment.diagnosis.pool_nodes import PRESENT, PoolNodes, labels_of, pools_with_nodes
+from allotment.diagnosis.pool_nodes import GPU_PRESENT_LABEL, PoolNodes, labels_of, pools_with_nodes
 from allotment.manifests import names
 from allotment.manifests.cluster import device_plugin
-from allotment.observed.quantity import amount
-from allotment.problems import counted
+from allotment.observed.quantity import parse_quantity
+from allotment.problems import pluralize
 
-DRIVER = "gpu.nvidia.com"
-FEATURE = "feature.node.kubernetes.io/pci-10de.present"  # of node-feature-discovery, by which the plugin's chart finds GPUs too
-MIG_STATE = "nvidia.com/mig.config.state"
+DRA_DRIVER = "gpu.nvidia.com"
+GPU_FEATURE_LABEL = "feature.node.kubernetes.io/pci-10de.present"  # of node-feature-discovery, by which the plugin's chart finds GPUs too
+MIG_STATE_LABEL = "nvidia.com/mig.config.state"
 
 
-def check_config(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+def check_config(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield whether the ConfigMap has the configurations that pools choose."""
     subject = f"ConfigMap {PLUGIN_CONFIG.namespace}/{PLUGIN_CONFIG.name}"
     (wanted,) = device_plugin.render(cluster)
     config_map, advice = (
-        looked.one(PLUGIN_CONFIG),
+        looked.get_object(PLUGIN_CONFIG),
         f"let Argo CD sync the Application {names.platform_application('platform', cluster.name)}",
     )
     if config_map is None:
@@ -47,25 +47,29 @@ def check_config(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Di
         yield ok(subject, f"has {', '.join(sorted(wanted['data']))}")
 
 
-def check_devices(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+def check_devices(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield whether each node shares its GPUs as its pool declares it: by its labels, and by the resources that it has."""
     for pool in pools_with_nodes(looked, cluster):
-        wrong = [diagnosis for node in pool.nodes for diagnosis in (*_labels(pool, node), *_resources(pool, node))]
+        wrong = [
+            diagnosis
+            for node in pool.nodes
+            for diagnosis in (*_check_labels(pool, node), *_check_resources(pool, node))
+        ]
         if wrong or not pool.nodes:
             yield from wrong
         else:
-            has = "" if _is_dra(pool) else f", each with {_listed(node_resources(pool.spec))}"
-            yield ok(f"NodePool {pool.name}", f"{counted(len(pool.nodes), 'node')} as declared{has}")
+            has = "" if _is_dra(pool) else f", each with {_format_resources(node_resources(pool.spec))}"
+            yield ok(f"NodePool {pool.name}", f"{pluralize(len(pool.nodes), 'node')} as declared{has}")
 
 
-def _labels(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
+def _check_labels(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
     name, labels = name_of(node), labels_of(node)
     subject = f"Node {name}"
-    if not _is_dra(pool) and "true" not in (labels.get(PRESENT), labels.get(FEATURE)):
+    if not _is_dra(pool) and "true" not in (labels.get(GPU_PRESENT_LABEL), labels.get(GPU_FEATURE_LABEL)):
         yield error(
             subject,
-            f"lacks the label {PRESENT}=true, so no device plugin starts there",
-            f"kubectl label node {name} {PRESENT}=true",
+            f"lacks the label {GPU_PRESENT_LABEL}=true, so no device plugin starts there",
+            f"kubectl label node {name} {GPU_PRESENT_LABEL}=true",
         )
     for key, value in device_plugin.node_labels(pool.spec).items():
         label_value = labels.get(key)
@@ -79,7 +83,7 @@ def _labels(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
                 f"{words}: it was made before that was declared",
                 f"kubectl get nodeclaims --selector karpenter.sh/nodepool={pool.name}; Karpenter replaces it once no instance runs there",
             )
-        elif label_value is None and value == EXCLUSIVE:
+        elif label_value is None and value == EXCLUSIVE_CONFIG:
             yield warning(
                 subject,
                 f"{words}: it shares as the device plugin's config.default says",
@@ -87,23 +91,23 @@ def _labels(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
             )
         else:
             yield error(subject, words, f"kubectl label node {name} {key}={value} --overwrite")
-    state = labels.get(MIG_STATE)
+    state = labels.get(MIG_STATE_LABEL)
     if names.MIG_CONFIG in device_plugin.node_labels(pool.spec) and state not in (None, "success"):
         tell = error if state == "failed" else warning
         yield tell(
             subject,
-            f"has {MIG_STATE}={state}: its GPUs aren't cut as {labels.get(names.MIG_CONFIG)} says",
+            f"has {MIG_STATE_LABEL}={state}: its GPUs aren't cut as {labels.get(names.MIG_CONFIG)} says",
             "look at the log of the MIG manager's pod there",
         )
 
 
-def _resources(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
+def _check_resources(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
     if _is_dra(pool):
         return
     status, name = node.get("status", {}), name_of(node)
     for resource, wanted in {GPU: 0, **node_resources(pool.spec)}.items():
-        has = int(amount(status.get("allocatable", {}).get(resource, 0)))
-        most = int(amount(status.get("capacity", {}).get(resource, 0)))
+        has = int(parse_quantity(status.get("allocatable", {}).get(resource, 0)))
+        most = int(parse_quantity(status.get("capacity", {}).get(resource, 0)))
         if has < wanted <= most:
             yield error(
                 f"Node {name}",
@@ -123,30 +127,30 @@ def _resources(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
             )
 
 
-def check_slices(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+def check_slices(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield whether the DRA driver has published the devices of each node, where a pool is of DRA."""
-    if not any(_shares_by_dra(node_pool.model) for node_pool in cluster.of(NodePool).values()):
+    if not any(_shares_by_dra(node_pool.model) for node_pool in cluster.of_kind(NodePool).values()):
         return
     counts = Counter[str]()
-    for resource_slice in looked.all(SLICES):
-        if resource_slice["spec"].get("driver") == DRIVER:
+    for resource_slice in looked.list_objects(RESOURCE_SLICES):
+        if resource_slice["spec"].get("driver") == DRA_DRIVER:
             counts[resource_slice["spec"].get("nodeName", "")] += len(resource_slice["spec"].get("devices", ()))
     for pool in pools_with_nodes(looked, cluster):
         if _is_dra(pool):
-            yield from _published(pool, counts)
+            yield from _check_published_devices(pool, counts)
 
 
-def _published(pool: PoolNodes, counts: Counter[str]) -> Iterator[Diagnosis]:
+def _check_published_devices(pool: PoolNodes, counts: Counter[str]) -> Iterator[Diagnosis]:
     wanted = sum(node_resources(pool.spec).values())
     short = [name_of(node) for node in pool.nodes if counts[name_of(node)] < wanted]
     for name in short:
         yield error(
             f"Node {name}",
-            f"has {counts[name]} devices of {DRIVER} in ResourceSlices, and pool {pool.name} declares {wanted}",
+            f"has {counts[name]} devices of {DRA_DRIVER} in ResourceSlices, and pool {pool.name} declares {wanted}",
             "look at the log of the DRA driver's pod there",
         )
     if pool.nodes and not short:
-        yield ok(f"NodePool {pool.name}", f"{wanted} devices of {DRIVER} on each node")
+        yield ok(f"NodePool {pool.name}", f"{wanted} devices of {DRA_DRIVER} on each node")
 
 
 def _is_dra(pool: PoolNodes) -> bool:
@@ -157,5 +161,5 @@ def _shares_by_dra(pool: NodePool) -> bool:
     return pool.spec.sharing is not None and pool.spec.sharing.dra is not None
 
 
-def _listed(resources: dict[str, Any]) -> str:
+def _format_resources(resources: dict[str, Any]) -> str:
     return ", ".join(f"{name}: {count}" for name, count in sorted(resources.items()))

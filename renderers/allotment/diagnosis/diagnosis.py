@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 Severity = Literal["error", "warning", "skipped", "ok"]
-ORDER: tuple[Severity, ...] = ("error", "warning", "skipped", "ok")
+SEVERITY_ORDER: tuple[Severity, ...] = ("error", "warning", "skipped", "ok")
 
 
 class Diagnosis(NamedTuple):
-    """What is known of `what`, such as `Node l4-ts4-1`: words with both values, and `advice` on what to do, empty where nothing
+    """What is known of `subject`, such as `Node l4-ts4-1`: words with both values, and `advice` on what to do, empty where nothing
     is. `skipped` is what can't be told, with why."""
 
     severity: Severity
     topic: str
-    what: str
-    words: str
+    subject: str
+    message: str
     advice: str = ""
 
 

@@ -5,56 +5,58 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from allotment.diagnosis.cluster_snapshot import NotReadable, diagnose_unreadable
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
-from allotment.diagnosis.looked import Unseen, diagnosis_of
 from allotment.manifests import names
-from allotment.observed.edits import Edit
-from allotment.problems import counted, printable
+from allotment.observed.edits import ManualEdit
+from allotment.problems import escape_unprintable, pluralize
 
 TOPIC = "edits"
-WHAT = "tenants' objects"
-MOST = 50  # edits that are listed
+SUBJECT = "tenants' objects"
+MAX_EDITS = 50  # edits that are listed
 # Kinds that keep tenants apart, and strangers out of an instance.
-_GUARDS = frozenset({"Namespace", "NetworkPolicy", "SecurityPolicy"})
+_ISOLATION_KINDS = frozenset({"Namespace", "NetworkPolicy", "SecurityPolicy"})
 
 
-class Comparison(NamedTuple):
-    """The comparison of live objects with the published manifests: the number of `objects`, and the `edits`. `unseen` are the
-    kinds that can't be read, `unsynced` the tenants of whom Argo CD hasn't applied everything that is published. Nothing was
+class EditComparison(NamedTuple):
+    """The comparison of live objects with the published manifests: the number of `objects`, and the `edits`. `unreadable` are the
+    kinds that can't be read, `unsynced_tenants` the tenants of whom Argo CD hasn't applied everything that is published. Nothing was
     compared where `skipped` or `failed` says why."""
 
-    edits: Sequence[Edit] = ()
+    edits: Sequence[ManualEdit] = ()
     objects: int = 0
-    unseen: Sequence[Unseen] = ()
-    unsynced: Sequence[str] = ()
+    unreadable: Sequence[NotReadable] = ()
+    unsynced_tenants: Sequence[str] = ()
     skipped: str = ""
     failed: str = ""
 
 
-def diagnose(comparison: Comparison) -> list[Diagnosis]:
+def diagnose_edits(comparison: EditComparison) -> list[Diagnosis]:
     """Return a diagnosis of each edit and addition by hand, and of the kinds that couldn't be compared."""
-    return [each._replace(topic=TOPIC) for each in _diagnoses(comparison)]
+    return [each._replace(topic=TOPIC) for each in _diagnose_comparison(comparison)]
 
 
-def _diagnoses(comparison: Comparison) -> Iterator[Diagnosis]:
+def _diagnose_comparison(comparison: EditComparison) -> Iterator[Diagnosis]:
     if comparison.skipped:
-        yield skipped(WHAT, comparison.skipped)
+        yield skipped(SUBJECT, comparison.skipped)
         return
     if comparison.failed:
         yield error(
-            WHAT, f"can't be compared: {printable(comparison.failed, 1000)}", "allot status looks at the same branch"
+            SUBJECT,
+            f"can't be compared: {escape_unprintable(comparison.failed, 1000)}",
+            "allot status looks at the same branch",
         )
         return
-    edits = sorted(comparison.edits, key=lambda edit: (edit.kind not in _GUARDS, edit))
-    for edit in edits[:MOST]:
-        subject = f"{edit.kind} {names.namespace(edit.tenant)}/{printable(edit.name, 63)}"
-        yield (error if edit.kind in _GUARDS else warning)(subject, edit.fault, edit.way_out)
-    if len(edits) > MOST:
-        more = f"{counted(len(edits) - MOST, 'more object')} aren't as published"
-        yield warning(WHAT, more, "undo the edits above, then look again")
-    yield from map(diagnosis_of, comparison.unseen)
-    if comparison.unsynced:
-        words = f"{counted(len(comparison.unsynced), 'tenant')} aren't compared in full: Argo CD hasn't applied the last publish"
-        yield skipped(WHAT, f"{words}, or its Applications can't be read: {comparison.unsynced[0]} first")
-    if not (edits or comparison.unseen or comparison.unsynced):
-        yield ok(WHAT, f"{counted(comparison.objects, 'object')} are as published")
+    edits = sorted(comparison.edits, key=lambda edit: (edit.kind not in _ISOLATION_KINDS, edit))
+    for edit in edits[:MAX_EDITS]:
+        subject = f"{edit.kind} {names.namespace(edit.tenant)}/{escape_unprintable(edit.name, 63)}"
+        yield (error if edit.kind in _ISOLATION_KINDS else warning)(subject, edit.description, edit.remedy)
+    if len(edits) > MAX_EDITS:
+        more = f"{pluralize(len(edits) - MAX_EDITS, 'more object')} aren't as published"
+        yield warning(SUBJECT, more, "undo the edits above, then look again")
+    yield from map(diagnose_unreadable, comparison.unreadable)
+    if comparison.unsynced_tenants:
+        words = f"{pluralize(len(comparison.unsynced_tenants), 'tenant')} aren't compared in full: Argo CD hasn't applied the last publish"
+        yield skipped(SUBJECT, f"{words}, or its Applications can't be read: {comparison.unsynced_tenants[0]} first")
+    if not (edits or comparison.unreadable or comparison.unsynced_tenants):
+        yield ok(SUBJECT, f"{pluralize(comparison.objects, 'object')} are as published")

@@ -9,41 +9,41 @@ import datetime
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from allotment.declared.inventory import Folder, Offers
+from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster, ClusterSpec
-from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
-from allotment.diagnosis.looked import (
+from allotment.diagnosis.cluster_snapshot import (
     CERTIFICATES,
     GATEWAY_CLASSES,
     GATEWAYS,
-    LOGINS,
     OTHER_PODS,
-    Looked,
+    SECURITY_POLICIES,
+    ClusterSnapshot,
+    NotReadable,
     Object,
-    Unseen,
-    condition,
+    condition_text,
+    find_condition,
     name_of,
-    said,
 )
+from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
 from allotment.manifests import names
-from allotment.observed.status import moment_of
+from allotment.observed.status import parse_time
 
-CONTROLLER = "gateway.envoyproxy.io/gatewayclass-controller"
-OWNING_NAME = "gateway.envoyproxy.io/owning-gateway-name"
-OWNING_NAMESPACE = "gateway.envoyproxy.io/owning-gateway-namespace"
-SOON = datetime.timedelta(days=14)
-LATE = datetime.timedelta(days=1)  # behind the time at which cert-manager meant to renew
-_TENANTS = names.labels(tenant="")
+GATEWAY_CONTROLLER = "gateway.envoyproxy.io/gatewayclass-controller"
+OWNING_NAME_LABEL = "gateway.envoyproxy.io/owning-gateway-name"
+OWNING_NAMESPACE_LABEL = "gateway.envoyproxy.io/owning-gateway-namespace"
+EXPIRY_WARNING = datetime.timedelta(days=14)
+RENEWAL_GRACE = datetime.timedelta(days=1)  # behind the time at which cert-manager meant to renew
+_TENANT_NAMESPACE_LABELS = names.labels(tenant="")
 
 
-def check_gateway(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+def check_gateway(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield whether the Gateway is there and programmed, and its listener takes tenants' routes."""
-    spec = _spec(cluster)
-    subject = _name(spec)
-    gateway = _gateway(looked, spec)
+    spec = _cluster_spec(cluster)
+    subject = _format_gateway_name(spec)
+    gateway = _find_gateway(looked, spec)
     if gateway is None:
         gateway_names = [
-            f"{candidate['metadata']['namespace']}/{name_of(candidate)}" for candidate in looked.all(GATEWAYS)
+            f"{candidate['metadata']['namespace']}/{name_of(candidate)}" for candidate in looked.list_objects(GATEWAYS)
         ]
         hint = f"; there are {', '.join(sorted(gateway_names)[:8])}" if gateway_names else ""
         yield error(
@@ -53,21 +53,21 @@ def check_gateway(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[D
         )
         return
     conditions = gateway.get("status", {}).get("conditions")
-    unmet = [kind for kind in ("Accepted", "Programmed") if condition(conditions, kind).get("status") != "True"]
+    unmet = [kind for kind in ("Accepted", "Programmed") if find_condition(conditions, kind).get("status") != "True"]
     for kind in unmet[:1]:
         yield error(
             subject,
-            f"isn't {kind}: {said(condition(conditions, kind))}",
+            f"isn't {kind}: {condition_text(find_condition(conditions, kind))}",
             f"kubectl -n {spec.gateway.namespace} describe gateway {spec.gateway.name}",
         )
     if not unmet:
         yield ok(subject, "is Programmed")
-    yield from _listener(gateway, spec)
+    yield from _check_listener(gateway, spec)
 
 
-def _listener(gateway: Object, spec: ClusterSpec) -> Iterator[Diagnosis]:
+def _check_listener(gateway: Object, spec: ClusterSpec) -> Iterator[Diagnosis]:
     name, host = spec.gateway.section_name, f"*.{spec.domain}"
-    subject = f"{_name(spec)} listener {name}"
+    subject = f"{_format_gateway_name(spec)} listener {name}"
     listeners = gateway["spec"].get("listeners", ())
     listener = next((candidate for candidate in listeners if candidate["name"] == name), None)
     if listener is None:
@@ -78,7 +78,7 @@ def _listener(gateway: Object, spec: ClusterSpec) -> Iterator[Diagnosis]:
             "add it to the Gateway, or write another as spec.gateway.sectionName",
         )
         return
-    wrong = [*_shape(subject, listener, host), *_routes(subject, listener, spec)]
+    wrong = [*_check_listener_settings(subject, listener, host), *_check_allowed_routes(subject, listener, spec)]
     yield from wrong or [ok(subject, f"takes tenants' routes for {host}")]
     status = next(
         (candidate for candidate in gateway.get("status", {}).get("listeners", ()) if candidate.get("name") == name),
@@ -88,17 +88,17 @@ def _listener(gateway: Object, spec: ClusterSpec) -> Iterator[Diagnosis]:
         yield skipped(subject, "the Gateway's status says nothing of it, so not whether its certificate is found")
         return
     for kind in ("Accepted", "ResolvedRefs", "Programmed"):
-        status_condition = condition(status.get("conditions"), kind)
+        status_condition = find_condition(status.get("conditions"), kind)
         if status_condition.get("status") == "False":
             yield error(
                 subject,
-                f"isn't {kind}: {said(status_condition)}",
+                f"isn't {kind}: {condition_text(status_condition)}",
                 "look at the Secret that its tls.certificateRefs name, and its ports",
             )
             return
 
 
-def _shape(subject: str, listener: Object, host: str) -> Iterator[Diagnosis]:
+def _check_listener_settings(subject: str, listener: Object, host: str) -> Iterator[Diagnosis]:
     protocol, hostname = listener.get("protocol"), listener.get("hostname")
     if protocol != "HTTPS":
         yield error(subject, f"is {protocol}, and logins need HTTPS", "write protocol: HTTPS, with tls.certificateRefs")
@@ -112,7 +112,7 @@ def _shape(subject: str, listener: Object, host: str) -> Iterator[Diagnosis]:
         )
 
 
-def _routes(subject: str, listener: Object, spec: ClusterSpec) -> Iterator[Diagnosis]:
+def _check_allowed_routes(subject: str, listener: Object, spec: ClusterSpec) -> Iterator[Diagnosis]:
     allowed = listener.get("allowedRoutes", {})
     kinds = allowed.get("kinds", ())
     if kinds and not any(route_kind.get("kind") == "HTTPRoute" for route_kind in kinds):
@@ -121,7 +121,7 @@ def _routes(subject: str, listener: Object, spec: ClusterSpec) -> Iterator[Diagn
     source = spaces.get("from", "Same")
     label = f"those with the label {names.TENANT}"
     if source == "Selector":
-        takes = selects(spaces.get("selector", {}), _TENANTS)
+        takes = selects(spaces.get("selector", {}), _TENANT_NAMESPACE_LABELS)
         if takes is None:
             yield skipped(
                 subject,
@@ -159,39 +159,41 @@ def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool | No
     return is_selected
 
 
-def check_class(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+def check_class(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield whether the Gateway's class is accepted, by Envoy Gateway."""
-    gateway = _gateway(looked, _spec(cluster))
+    gateway = _find_gateway(looked, _cluster_spec(cluster))
     if gateway is None:
         return
     name = str(gateway["spec"].get("gatewayClassName"))
     subject = f"GatewayClass {name}"
-    gateway_class = next((candidate for candidate in looked.all(GATEWAY_CLASSES) if name_of(candidate) == name), None)
+    gateway_class = next(
+        (candidate for candidate in looked.list_objects(GATEWAY_CLASSES) if name_of(candidate) == name), None
+    )
     if gateway_class is None:
         yield error(subject, "isn't there, and the Gateway names it", "install Envoy Gateway, and make its class")
         return
     accepted, controller = (
-        condition(gateway_class.get("status", {}).get("conditions"), "Accepted"),
+        find_condition(gateway_class.get("status", {}).get("conditions"), "Accepted"),
         gateway_class["spec"].get("controllerName"),
     )
-    if controller != CONTROLLER:
+    if controller != GATEWAY_CONTROLLER:
         yield warning(
             subject,
-            f"is of the controller {controller}, and logins are SecurityPolicies of Envoy Gateway, by default {CONTROLLER}",
+            f"is of the controller {controller}, and logins are SecurityPolicies of Envoy Gateway, by default {GATEWAY_CONTROLLER}",
             "check that it is an Envoy Gateway under another name",
         )
     if accepted.get("status") == "False":
-        yield error(subject, f"isn't accepted: {said(accepted)}", f"kubectl describe gatewayclass {name}")
+        yield error(subject, f"isn't accepted: {condition_text(accepted)}", f"kubectl describe gatewayclass {name}")
     elif accepted.get("status") != "True":
-        yield warning(subject, f"isn't accepted yet: {said(accepted)}", "check that Envoy Gateway runs")
-    elif controller == CONTROLLER:
+        yield warning(subject, f"isn't accepted yet: {condition_text(accepted)}", "check that Envoy Gateway runs")
+    elif controller == GATEWAY_CONTROLLER:
         yield ok(subject, "is accepted")
 
 
-def check_certificate(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+def check_certificate(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield whether the listener's certificate is of the domain, and how long it is good, as cert-manager says it."""
-    spec = _spec(cluster)
-    gateway = _gateway(looked, spec) or {"spec": {}}
+    spec = _cluster_spec(cluster)
+    gateway = _find_gateway(looked, spec) or {"spec": {}}
     listener: Object = next(
         (
             candidate
@@ -204,9 +206,9 @@ def check_certificate(looked: Looked, offers: Offers, cluster: Folder) -> Iterat
         space, secret = reference.get("namespace", spec.gateway.namespace), reference["name"]
         subject = f"Certificate in Secret {space}/{secret}"
         try:
-            certificates = looked.all(CERTIFICATES)
-        except Unseen as unseen:
-            if unseen.right or unseen.failed:
+            certificates = looked.list_objects(CERTIFICATES)
+        except NotReadable as unseen:
+            if unseen.missing_permission or unseen.failed:
                 raise
             certificates = []
         certificate = next(
@@ -222,10 +224,10 @@ def check_certificate(looked: Looked, offers: Offers, cluster: Folder) -> Iterat
                 subject, "no Certificate of cert-manager writes it, and no Secret is read: when it expires isn't known"
             )
         else:
-            yield from _dates(subject, certificate, spec, looked.now)
+            yield from _check_dates(subject, certificate, spec, looked.now)
 
 
-def _dates(subject: str, certificate: Object, spec: ClusterSpec, now: datetime.datetime) -> Iterator[Diagnosis]:
+def _check_dates(subject: str, certificate: Object, spec: ClusterSpec, now: datetime.datetime) -> Iterator[Diagnosis]:
     advice = f"kubectl -n {certificate['metadata']['namespace']} describe certificate {name_of(certificate)}"
     status, host = certificate.get("status", {}), f"*.{spec.domain}"
     if host not in certificate["spec"].get("dnsNames", ()):
@@ -235,29 +237,31 @@ def _dates(subject: str, certificate: Object, spec: ClusterSpec, now: datetime.d
             f'add "{host}" to its dnsNames',
         )
     ready, end, renewal = (
-        condition(status.get("conditions"), "Ready"),
-        moment_of(status.get("notAfter", "")),
-        moment_of(status.get("renewalTime", "")),
+        find_condition(status.get("conditions"), "Ready"),
+        parse_time(status.get("notAfter", "")),
+        parse_time(status.get("renewalTime", "")),
     )
     if end is None:
-        yield error(subject, f"isn't issued: {said(ready)}", advice)
+        yield error(subject, f"isn't issued: {condition_text(ready)}", advice)
     elif end <= now:
         yield error(subject, f"expired on {end:%Y-%m-%d}", advice)
-    elif now - LATE > renewal if renewal is not None else end - now < SOON:
-        yield warning(subject, f"expires on {end:%Y-%m-%d} and isn't renewed: {said(ready)}", advice)
+    elif now - RENEWAL_GRACE > renewal if renewal is not None else end - now < EXPIRY_WARNING:
+        yield warning(subject, f"expires on {end:%Y-%m-%d} and isn't renewed: {condition_text(ready)}", advice)
     elif host in certificate["spec"].get("dnsNames", ()):
         yield ok(subject, f"is good until {end:%Y-%m-%d}")
 
 
-def check_proxies(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+def check_proxies(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield whether the Gateway's proxies run where tenants' network policies let them in from."""
-    spec = _spec(cluster)
-    gateway, subject = spec.gateway, f"{_name(spec)} proxies"
-    wanted = {OWNING_NAME: gateway.name, OWNING_NAMESPACE: gateway.namespace}
-    pods = [pod for pod in looked.all(OTHER_PODS) if wanted.items() <= pod["metadata"].get("labels", {}).items()]
+    spec = _cluster_spec(cluster)
+    gateway, subject = spec.gateway, f"{_format_gateway_name(spec)} proxies"
+    wanted = {OWNING_NAME_LABEL: gateway.name, OWNING_NAMESPACE_LABEL: gateway.namespace}
+    pods = [
+        pod for pod in looked.list_objects(OTHER_PODS) if wanted.items() <= pod["metadata"].get("labels", {}).items()
+    ]
     elsewhere = sorted({pod["metadata"]["namespace"] for pod in pods} - {gateway.namespace})
     if not pods:
-        yield skipped(subject, f"no pod has the label {OWNING_NAME}={gateway.name}")
+        yield skipped(subject, f"no pod has the label {OWNING_NAME_LABEL}={gateway.name}")
     elif elsewhere:
         yield error(
             subject,
@@ -268,12 +272,12 @@ def check_proxies(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[D
         yield ok(subject, f"run in {gateway.namespace}")
 
 
-def check_logins(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+def check_logins(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield whether Envoy Gateway has taken the logins, which it does only where it finds the client's Secret."""
-    spec = _spec(cluster)
+    spec = _cluster_spec(cluster)
     subject = "SecurityPolicies"
-    policies = looked.all(LOGINS)
-    refused = [(policy, refusal) for policy in policies if (refusal := _refusal(policy))]
+    policies = looked.list_objects(SECURITY_POLICIES)
+    refused = [(policy, refusal) for policy in policies if (refusal := _refusal_message(policy))]
     for policy, words in refused[:1]:
         more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
         yield error(
@@ -292,32 +296,32 @@ def check_logins(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Di
         yield ok(subject, f"all {len(policies)} are accepted, {len(logins)} of them with a login")
 
 
-def _refusal(policy: Object) -> str:
+def _refusal_message(policy: Object) -> str:
     """Return why a policy isn't accepted; empty where it is, or nobody has looked at it yet."""
     for ancestor in policy.get("status", {}).get("ancestors", ()):
-        accepted = condition(ancestor.get("conditions"), "Accepted")
+        accepted = find_condition(ancestor.get("conditions"), "Accepted")
         if accepted.get("status") == "False":
-            return said(accepted)
+            return condition_text(accepted)
     return ""
 
 
-def _gateway(looked: Looked, spec: ClusterSpec) -> Object | None:
+def _find_gateway(looked: ClusterSnapshot, spec: ClusterSpec) -> Object | None:
     wanted = spec.gateway.namespace, spec.gateway.name
     return next(
         (
             candidate
-            for candidate in looked.all(GATEWAYS)
+            for candidate in looked.list_objects(GATEWAYS)
             if (candidate["metadata"]["namespace"], name_of(candidate)) == wanted
         ),
         None,
     )
 
 
-def _spec(cluster: Folder) -> ClusterSpec:
-    place = cluster.one(Cluster)
+def _cluster_spec(cluster: ScopeDeclarations) -> ClusterSpec:
+    place = cluster.get_singleton(Cluster)
     assert place is not None, "who asks has made sure that it can be read"
     return place.model.spec
 
 
-def _name(spec: ClusterSpec) -> str:
+def _format_gateway_name(spec: ClusterSpec) -> str:
     return f"Gateway {spec.gateway.namespace}/{spec.gateway.name}"

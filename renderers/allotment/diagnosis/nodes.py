@@ -5,40 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-from allotment.declared.inventory import Folder, Offers
+from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.plan import Plan
-from allotment.declared.values import GIBI, MEBI, cpu_text, size_text
+from allotment.declared.values import GIBI, MEBI, format_cpu, format_size
+from allotment.diagnosis.cluster_snapshot import NODES, OTHER_PODS, ClusterSnapshot, NotReadable, Object, name_of
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, warning
-from allotment.diagnosis.looked import NODES, OTHER_PODS, Looked, Object, Unseen, name_of
-from allotment.diagnosis.pool_nodes import PoolNodes, has_gpus, is_of, is_ready, labels_of, pools_with_nodes
+from allotment.diagnosis.pool_nodes import PoolNodes, belongs_to_pool, has_gpus, is_ready, labels_of, pools_with_nodes
 from allotment.manifests import names
-from allotment.manifests.tenant.gpu_instance import TOPOLOGIES
-from allotment.observed.quantity import amount
-from allotment.problems import counted
+from allotment.manifests.tenant.gpu_instance import TOPOLOGY_LABELS
+from allotment.observed.quantity import parse_quantity
+from allotment.problems import pluralize
 
-_KUBERNETES_OWN = ("node.kubernetes.io/", "karpenter.sh/")  # taints that come and go with a node's state
-_EVERYWHERE = ("DaemonSet", "Node")  # owners of pods that each node has: Node is that of static pods
-Room = tuple[int, int]  # millicores, bytes
+_KUBERNETES_TAINT_PREFIXES = ("node.kubernetes.io/", "karpenter.sh/")  # taints that come and go with a node's state
+_PER_NODE_OWNERS = ("DaemonSet", "Node")  # owners of pods that each node has: Node is that of static pods
+Capacity = tuple[int, int]  # millicores, bytes
 
 
-def check_pools(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+def check_pools(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield how many nodes each pool has, and what of them keeps units away, or lets others in."""
     for pool in pools_with_nodes(looked, cluster):
-        wrong = [*_number(pool), *(diagnosis for node in pool.nodes for diagnosis in _of_node(pool, node))]
-        yield from wrong or [ok(f"NodePool {pool.name}", _fine(pool))]
+        wrong = [*_check_node_count(pool), *(diagnosis for node in pool.nodes for diagnosis in _check_node(pool, node))]
+        yield from wrong or [ok(f"NodePool {pool.name}", _describe_pool(pool))]
 
 
-def _fine(pool: PoolNodes) -> str:
-    summary = f"{counted(len(pool.nodes), 'node')}, tainted and ready" if pool.nodes else "no node now"
-    return f"{summary}, {pool.coming} more on the way" if pool.coming else summary
+def _describe_pool(pool: PoolNodes) -> str:
+    summary = f"{pluralize(len(pool.nodes), 'node')}, tainted and ready" if pool.nodes else "no node now"
+    return f"{summary}, {pool.uninitialized} more on the way" if pool.uninitialized else summary
 
 
-def _number(pool: PoolNodes) -> Iterator[Diagnosis]:
+def _check_node_count(pool: PoolNodes) -> Iterator[Diagnosis]:
     subject, node_count = f"NodePool {pool.name}", len(pool.nodes)
     if pool.spec.static is not None and node_count < pool.spec.static.nodes:
         nodes = (
-            f"{counted(node_count, 'node')} {'has' if node_count == 1 else 'have'} {pool.labels}"
+            f"{pluralize(node_count, 'node')} {'has' if node_count == 1 else 'have'} {pool.labels}"
             if node_count
             else f"no node has {pool.labels}"
         )
@@ -53,15 +53,15 @@ def _number(pool: PoolNodes) -> Iterator[Diagnosis]:
             f"{node_count} nodes have {pool.labels}, and static.nodes is {pool.spec.static.nodes}: the rest is never sold",
             f"write static.nodes: {node_count}, and raise its Stocks",
         )
-    elif pool.spec.karpenter is not None and node_count + pool.coming > pool.spec.karpenter.max_nodes:
+    elif pool.spec.karpenter is not None and node_count + pool.uninitialized > pool.spec.karpenter.max_nodes:
         yield warning(
             subject,
-            f"Karpenter has bought {node_count + pool.coming} nodes, and maxNodes is {pool.spec.karpenter.max_nodes}",
+            f"Karpenter has bought {node_count + pool.uninitialized} nodes, and maxNodes is {pool.spec.karpenter.max_nodes}",
             f"kubectl get nodeclaims --selector karpenter.sh/nodepool={pool.name}; what is empty goes by itself",
         )
 
 
-def _of_node(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
+def _check_node(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
     name, taints = name_of(node), node.get("spec", {}).get("taints", ())
     subject = f"Node {name}"
     if not any(taint["key"] == names.GPU_TAINT and taint.get("effect") == "NoSchedule" for taint in taints):
@@ -72,7 +72,7 @@ def _of_node(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
         )
     for taint in taints:
         key, effect = taint["key"], taint.get("effect")
-        foreign = (key != names.GPU_TAINT or effect == "NoExecute") and not key.startswith(_KUBERNETES_OWN)
+        foreign = (key != names.GPU_TAINT or effect == "NoExecute") and not key.startswith(_KUBERNETES_TAINT_PREFIXES)
         if foreign and effect in ("NoSchedule", "NoExecute"):
             yield error(
                 subject,
@@ -91,26 +91,26 @@ def _of_node(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
         )
 
 
-def check_zones(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+def check_zones(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield the nodes that are in no zone, where a plan lets copies be spread over zones: nothing spread is scheduled there."""
-    if not any("Zones" in plan.model.spec.allow.spread for plan in offers.platform.of(Plan).values()):
+    if not any("Zones" in plan.model.spec.allow.spread for plan in offers.platform.of_kind(Plan).values()):
         return
     for pool in pools_with_nodes(looked, cluster):
-        without = [name_of(node) for node in pool.nodes if not labels_of(node).get(TOPOLOGIES["Zones"])]
+        without = [name_of(node) for node in pool.nodes if not labels_of(node).get(TOPOLOGY_LABELS["Zones"])]
         if without:
             yield warning(
                 f"NodePool {pool.name}",
-                f"{', '.join(without[:8])} {'lacks' if len(without) == 1 else 'lack'} the label {TOPOLOGIES['Zones']}, so no copy"
+                f"{', '.join(without[:8])} {'lacks' if len(without) == 1 else 'lack'} the label {TOPOLOGY_LABELS['Zones']}, so no copy"
                 " of an instance with spread: [Zones] is scheduled there",
-                f"kubectl label node {without[0]} {TOPOLOGIES['Zones']}=ZONE, or take Zones out of the plans' allow.spread",
+                f"kubectl label node {without[0]} {TOPOLOGY_LABELS['Zones']}=ZONE, or take Zones out of the plans' allow.spread",
             )
 
 
-def check_strays(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+def check_unassigned(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield the nodes with GPUs that are of no pool, and those that are of several."""
-    pools = [node_pool.model for node_pool in cluster.of(NodePool).values()]
-    for node in sorted(looked.all(NODES), key=name_of):
-        pool_names = [pool.metadata.name for pool in pools if is_of(node, pool)]
+    pools = [node_pool.model for node_pool in cluster.of_kind(NodePool).values()]
+    for node in sorted(looked.list_objects(NODES), key=name_of):
+        pool_names = [pool.metadata.name for pool in pools if belongs_to_pool(node, pool)]
         if len(pool_names) > 1:
             yield error(
                 f"Node {name_of(node)}",
@@ -125,28 +125,28 @@ def check_strays(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Di
             )
 
 
-def check_room(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+def check_capacity(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield whether each node leaves the CPU and memory that its pool declares, once DaemonSets have their part; else the numbers
-    to declare. Raises Unseen where pods may not be read, once nodes are found that have too little anyway."""
-    unseen: Unseen | None = None
+    to declare. Raises NotReadable where pods may not be read, once nodes are found that have too little anyway."""
+    unseen: NotReadable | None = None
     try:
-        usage = _taken(looked)
-    except Unseen as error_:
+        usage = _sum_daemon_requests(looked)
+    except NotReadable as error_:
         unseen, usage = error_, {}
     for pool in pools_with_nodes(looked, cluster):
-        rooms = {name_of(node): _room(node, usage.get(name_of(node), (0, 0))) for node in pool.nodes}
+        rooms = {name_of(node): _remaining_capacity(node, usage.get(name_of(node), (0, 0))) for node in pool.nodes}
         if not rooms:
             continue
-        declared, says = _declared_room(pool)
+        declared, says = _declared_capacity(pool)
         least = min(room[0] for room in rooms.values()), min(room[1] for room in rooms.values())
-        words = f"cpu {cpu_text(least[0])} and memory {_gibi(least[1])} are left for pods"
+        words = f"cpu {format_cpu(least[0])} and memory {_format_gib(least[1])} are left for pods"
         if least[0] < declared[0] or least[1] < declared[1]:
             at = 0 if least[0] < declared[0] else 1
             name = min(rooms, key=lambda each: rooms[each][at])
             yield error(
                 f"NodePool {pool.name}",
                 f"{words} on its smallest node ({name}), and {says}: units are sold that don't fit",
-                _room_to_declare(pool, least),
+                _capacity_advice(pool, least),
             )
         elif unseen is None:
             yield ok(f"NodePool {pool.name}", f"{words} on its smallest node, and {says}")
@@ -154,37 +154,37 @@ def check_room(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diag
         raise unseen
 
 
-def _declared_room(pool: PoolNodes) -> tuple[Room, str]:
+def _declared_capacity(pool: PoolNodes) -> tuple[Capacity, str]:
     """Return the CPU and memory that a pool declares of each node, for units and for pods of storages, and the same in words."""
     node, more = pool.spec.node, pool.spec.storage_pods
-    says = f"node.cpu is {cpu_text(node.cpu)} and node.memory {size_text(node.memory)}"
+    says = f"node.cpu is {format_cpu(node.cpu)} and node.memory {format_size(node.memory)}"
     if more is None:
         return (node.cpu, node.memory), says
-    says = f"{says}, beside storagePods' {cpu_text(more.cpu)} and {size_text(more.memory)}"
+    says = f"{says}, beside storagePods' {format_cpu(more.cpu)} and {format_size(more.memory)}"
     return (node.cpu + more.cpu, node.memory + more.memory), says
 
 
-def _room_to_declare(pool: PoolNodes, least: Room) -> str:
+def _capacity_advice(pool: PoolNodes, least: Capacity) -> str:
     more = pool.spec.storage_pods
     cpu, memory = least if more is None else (max(0, least[0] - more.cpu), max(0, least[1] - more.memory))
-    return f"write cpu: {cpu_text(_cores(cpu))}, memory: {size_text(_whole(memory))}"
+    return f"write cpu: {format_cpu(_floor_cores(cpu))}, memory: {format_size(_floor_gib(memory))}"
 
 
-def _taken(looked: Looked) -> dict[str, Room]:
+def _sum_daemon_requests(looked: ClusterSnapshot) -> dict[str, Capacity]:
     """Return what pods that every node has request, by node."""
-    usage: dict[str, Room] = {}
-    for pod in looked.all(OTHER_PODS):
+    usage: dict[str, Capacity] = {}
+    for pod in looked.list_objects(OTHER_PODS):
         owners = {owner.get("kind") for owner in pod["metadata"].get("ownerReferences", ())}
         name = pod["spec"].get("nodeName")
         ended = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
-        if name and not ended and owners & set(_EVERYWHERE):
-            cpu, memory = (requested(pod["spec"], resource) for resource in ("cpu", "memory"))
+        if name and not ended and owners & set(_PER_NODE_OWNERS):
+            cpu, memory = (pod_request(pod["spec"], resource) for resource in ("cpu", "memory"))
             previous = usage.get(name, (0, 0))
-            usage[name] = previous[0] + _up(cpu * 1000), previous[1] + _up(memory)
+            usage[name] = previous[0] + _ceil(cpu * 1000), previous[1] + _ceil(memory)
     return usage
 
 
-def requested(spec: Object, resource: str) -> Decimal:
+def pod_request(spec: Object, resource: str) -> Decimal:
     """Return what a pod requests of a resource, as the scheduler counts it: its own request where it has one, else that of its
     containers and sidecars together, or more while an init container runs; and the overhead of its runtime class.
 
@@ -192,7 +192,7 @@ def requested(spec: Object, resource: str) -> Decimal:
     """
 
     def of(consumer: Object) -> Decimal:
-        return amount(consumer.get("resources", {}).get("requests", {}).get(resource, 0))
+        return parse_quantity(consumer.get("resources", {}).get("requests", {}).get(resource, 0))
 
     total, highest, sidecars = sum(map(of, spec.get("containers", ())), Decimal(0)), Decimal(0), Decimal(0)
     for container in spec.get("initContainers", ()):
@@ -204,29 +204,29 @@ def requested(spec: Object, resource: str) -> Decimal:
     needed = max(total + sidecars, highest)
     if resource in spec.get("resources", {}).get("requests", {}):
         needed = of(spec)
-    return needed + amount(spec.get("overhead", {}).get(resource, 0))
+    return needed + parse_quantity(spec.get("overhead", {}).get(resource, 0))
 
 
-def _room(node: Object, usage: Room) -> Room:
+def _remaining_capacity(node: Object, usage: Capacity) -> Capacity:
     allocatable = node.get("status", {}).get("allocatable", {})
-    cpu, memory = amount(allocatable.get("cpu", 0)) * 1000, amount(allocatable.get("memory", 0))
+    cpu, memory = parse_quantity(allocatable.get("cpu", 0)) * 1000, parse_quantity(allocatable.get("memory", 0))
     return max(0, int(cpu) - usage[0]), max(0, int(memory) - usage[1])
 
 
-def _up(value: Decimal) -> int:
+def _ceil(value: Decimal) -> int:
     return int(value) + (value % 1 > 0)
 
 
-def _cores(millicores: int) -> int:
+def _floor_cores(millicores: int) -> int:
     """Return millicores, rounded down to whole cores where there is one."""
     return millicores // 1000 * 1000 if millicores >= 1000 else millicores
 
 
-def _whole(size: int) -> int:
+def _floor_gib(size: int) -> int:
     """Return bytes, rounded down to whole GiB where there is one."""
     return size // GIBI * GIBI if size >= GIBI else size // MEBI * MEBI
 
 
-def _gibi(size: int) -> str:
+def _format_gib(size: int) -> str:
     """Return bytes to a tenth of a GiB, rounded down, so that what is short never looks enough."""
-    return size_text(size) if size % GIBI == 0 else f"{size * 10 // GIBI / 10:.1f}Gi"
+    return format_size(size) if size % GIBI == 0 else f"{size * 10 // GIBI / 10:.1f}Gi"

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allotment.declared.inventory import Folder, Offers
+from allotment.declared.inventory import Catalog, ScopeDeclarations
+from allotment.diagnosis.cluster_snapshot import REPORTER_ROLE, ClusterSnapshot
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped
-from allotment.diagnosis.looked import REPORTER_ROLE, Looked
-from allotment.observed.decoding import APPLICATIONS, IN_CLUSTER
+from allotment.observed.decoding import APPLICATIONS, CLUSTER_KINDS
 
-VERBS = frozenset({"list", "watch"})
+REQUIRED_VERBS = frozenset({"list", "watch"})
 
 
-def check(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+def check_reporter_role(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield whether the role lets it list and watch each kind."""
     subject = f"ClusterRole {REPORTER_ROLE.name}"
-    cluster_role = looked.one(REPORTER_ROLE)
+    cluster_role = looked.get_object(REPORTER_ROLE)
     if cluster_role is None:
         yield skipped(
             subject, "isn't there: no reporter is installed from argo/add-ons, or it has a role of another name"
@@ -24,13 +24,13 @@ def check(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis
     may = {
         (group, resource)
         for rule in cluster_role.get("rules") or ()
-        if set(rule.get("verbs", ())) >= VERBS or "*" in rule.get("verbs", ())
+        if set(rule.get("verbs", ())) >= REQUIRED_VERBS or "*" in rule.get("verbs", ())
         for group in rule.get("apiGroups", ())
         for resource in rule.get("resources", ())
     }
     lacking = [
         f"{resource}.{group}" if group else resource
-        for group, resource in sorted(set(watched()))
+        for group, resource in sorted(set(list_watched_resources()))
         if not may & {(group, resource), (group, "*"), ("*", resource), ("*", "*")}
     ]
     if lacking:
@@ -42,10 +42,10 @@ def check(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis
         yield ok(subject, "grants what the reporter watches")
 
 
-def watched() -> list[tuple[str, str]]:
+def list_watched_resources() -> list[tuple[str, str]]:
     """Return group and resource of each kind that a reporter watches."""
     resources = []
-    for kind in (*IN_CLUSTER, APPLICATIONS):
+    for kind in (*CLUSTER_KINDS, APPLICATIONS):
         parts = kind.path.strip("/").split("/")  # api/v1/pods, apis/apps/v1/deployments
         resources.append(("" if parts[0] == "api" else parts[1], parts[-1]))
     return resources

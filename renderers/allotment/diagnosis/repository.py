@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
 from allotment.observed.retention import WAYS_OUT, RetainedTenant
-from allotment.problems import counted, printable
+from allotment.problems import escape_unprintable, pluralize
 
 MAX_RETAINED = 20  # tenants that are listed
 
@@ -18,14 +18,14 @@ class ClusterBranches(NamedTuple):
 
     name: str
     published: bool
-    trouble: str
+    error: str
     silent: bool
     age: str
     has_key: bool
 
 
-class Repository(NamedTuple):
-    """What is known of the repository. `missing` are the files of CI and of its pinned program that aren't there. `unpublished`
+class RepositoryState(NamedTuple):
+    """What is known of the repository. `missing_files` are the files of CI and of its pinned program that aren't there. `unpublished`
     counts the resources that are merged, or removed, and not published; `trouble` says why that is not known. `lag` says in a line how
     far publishing is behind, `stopped` why it has stopped. `retained` are the retained tenants, and `record_trouble` is
     the reason that their record does not count. `clusters` is None without a remote to look at."""
@@ -33,10 +33,10 @@ class Repository(NamedTuple):
     errors: int
     warnings: int
     placeholders: int
-    missing: tuple[str, ...]
+    missing_files: tuple[str, ...]
     has_publisher_key: bool
     unpublished: int
-    trouble: str
+    status_error: str
     clusters: tuple[ClusterBranches, ...] | None
     lag: str = ""
     stopped: str = ""
@@ -44,38 +44,38 @@ class Repository(NamedTuple):
     record_trouble: str = ""
 
 
-def diagnose(repository: Repository) -> list[Diagnosis]:
+def diagnose_repository(repository: RepositoryState) -> list[Diagnosis]:
     """Return what is found about a repository, by topic."""
     diagnoses: list[Diagnosis] = []
     for topic, check in (
-        ("declarations", _declared),
-        ("ci", _ci),
-        ("branches", _branches),
-        ("status", _status),
-        ("keys", _keys),
+        ("declarations", _check_declarations),
+        ("ci", _check_ci),
+        ("branches", _check_branches),
+        ("status", _check_status),
+        ("keys", _check_keys),
     ):
         diagnoses += (each._replace(topic=topic) for each in check(repository))
     return diagnoses
 
 
-def _declared(repository: Repository) -> Iterator[Diagnosis]:
+def _check_declarations(repository: RepositoryState) -> Iterator[Diagnosis]:
     if repository.errors:
-        yield error("declarations", f"allot validate finds {counted(repository.errors, 'error')}", "allot validate")
+        yield error("declarations", f"allot validate finds {pluralize(repository.errors, 'error')}", "allot validate")
     if other_warnings := repository.warnings - repository.placeholders:
-        yield warning("declarations", f"allot validate finds {counted(other_warnings, 'warning')}", "allot validate")
+        yield warning("declarations", f"allot validate finds {pluralize(other_warnings, 'warning')}", "allot validate")
     if repository.placeholders:
-        words = f"{counted(repository.placeholders, 'value')} of the sample {'is' if repository.placeholders == 1 else 'are'} still there"
+        words = f"{pluralize(repository.placeholders, 'value')} of the sample {'is' if repository.placeholders == 1 else 'are'} still there"
         yield warning("placeholders", words, "allot validate says where: write your own")
     if not repository.errors and not repository.warnings:
         yield ok("declarations", "allot validate finds nothing")
 
 
-def _ci(repository: Repository) -> Iterator[Diagnosis]:
-    if repository.missing:
+def _check_ci(repository: RepositoryState) -> Iterator[Diagnosis]:
+    if repository.missing_files:
         advice = "allot init in a folder of its own writes them; copy them from there, unless your CI is another"
         yield warning(
             "CI",
-            f"has no {', '.join(repository.missing)}: nothing here checks and publishes by a pinned program",
+            f"has no {', '.join(repository.missing_files)}: nothing here checks and publishes by a pinned program",
             advice,
         )
     else:
@@ -85,44 +85,50 @@ def _ci(repository: Repository) -> Iterator[Diagnosis]:
     )
 
 
-def _branches(repository: Repository) -> Iterator[Diagnosis]:
+def _check_branches(repository: RepositoryState) -> Iterator[Diagnosis]:
     if repository.clusters is None:
         yield skipped("rendered branches", "this repository has no remote named origin, which they would lie in")
         return
-    if repository.trouble:
-        yield error("rendered branches", printable(repository.trouble, 1000), "allot publish --dry-run")
+    if repository.status_error:
+        yield error("rendered branches", escape_unprintable(repository.status_error, 1000), "allot publish --dry-run")
     if repository.stopped:
         yield error(
-            "publishing", f"has stopped: {printable(repository.lag, 1000)}", printable(repository.stopped, 4000)
+            "publishing",
+            f"has stopped: {escape_unprintable(repository.lag, 1000)}",
+            escape_unprintable(repository.stopped, 4000),
         )
     elif repository.lag:
         yield warning(
-            "publishing", printable(repository.lag, 1000), "allot status says why; allot publish --dry-run what is next"
+            "publishing",
+            escape_unprintable(repository.lag, 1000),
+            "allot status says why; allot publish --dry-run what is next",
         )
     for tenant in repository.retained[:MAX_RETAINED]:
         yield warning(
-            f"tenant {tenant.tenant}", f"is retained: {printable(tenant.words, 1000)}", WAYS_OUT[tenant.reason]
+            f"tenant {tenant.tenant}", f"is retained: {escape_unprintable(tenant.words, 1000)}", WAYS_OUT[tenant.reason]
         )
     if repository.record_trouble:
-        yield warning("retained tenants", printable(repository.record_trouble, 1000), "the next publish replaces it")
+        yield warning(
+            "retained tenants", escape_unprintable(repository.record_trouble, 1000), "the next publish replaces it"
+        )
     for each in repository.clusters:
         subject = f"rendered/{each.name}"
         if each.published:
             yield ok(subject, "is published")
-        elif not repository.trouble:
+        elif not repository.status_error:
             yield error(subject, "nothing was ever published there", "allot publish, or let CI do it")
     if repository.unpublished:
-        words = f"{counted(repository.unpublished, 'change')} {'is' if repository.unpublished == 1 else 'are'} merged and not published"
+        words = f"{pluralize(repository.unpublished, 'change')} {'is' if repository.unpublished == 1 else 'are'} merged and not published"
         advice = "allot status --state merged --state kept --state removing says why"
         yield warning("rendered branches", words, advice)
 
 
-def _status(repository: Repository) -> Iterator[Diagnosis]:
+def _check_status(repository: RepositoryState) -> Iterator[Diagnosis]:
     for each in repository.clusters or ():
         subject = f"status/{each.name}"
         advice = f"run allot run --report {each.name}, or allot report --cluster {each.name} in it"
-        if each.trouble:
-            yield error(subject, printable(each.trouble, 1000), advice)
+        if each.error:
+            yield error(subject, escape_unprintable(each.error, 1000), advice)
         elif each.silent:
             yield error(
                 subject, f"its cluster was seen {each.age} ago for the last time" if each.age else "is silent", advice
@@ -131,7 +137,7 @@ def _status(repository: Repository) -> Iterator[Diagnosis]:
             yield ok(subject, f"is {each.age} old")
 
 
-def _keys(repository: Repository) -> Iterator[Diagnosis]:
+def _check_keys(repository: RepositoryState) -> Iterator[Diagnosis]:
     if repository.has_publisher_key:
         yield ok("spec.publisher.publicKey", "is declared: only what it signed counts as published")
     else:

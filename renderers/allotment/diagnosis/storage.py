@@ -5,17 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from allotment.declared.inventory import Folder, Offers
+from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster, ClusterStorage
-from allotment.declared.reading import nearest
+from allotment.declared.reading import suggest_name
 from allotment.diagnosis.apis import is_bucket
+from allotment.diagnosis.cluster_snapshot import (
+    NODES,
+    SNAPSHOT_CLASSES,
+    STORAGE_CLASSES,
+    ClusterSnapshot,
+    Object,
+    index_by_name,
+    name_of,
+)
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, warning
-from allotment.diagnosis.looked import NODES, SNAPSHOT_CLASSES, STORAGE_CLASSES, Looked, Object, by_name, name_of
-from allotment.problems import counted
+from allotment.problems import pluralize
 
 # Provisioners of NFS, SMB and FUSE file systems: the kernel maps no owners on their mounts, so that no container of a pod with
 # hostUsers: false starts. Source: Kubernetes, "User Namespaces" (before you begin); Linux, FS_ALLOW_IDMAP in fs/nfs, fs/smb.
-_UNMAPPED = {
+_FILE_SYSTEMS_WITHOUT_ID_MAPPING = {
     "blob.csi.azure.com": "FUSE or NFS",
     "efs.csi.aws.com": "NFS",
     "file.csi.azure.com": "SMB or NFS",
@@ -26,7 +34,7 @@ _UNMAPPED = {
     "s3.csi.aws.com": "FUSE",
     "smb.csi.k8s.io": "SMB",
 }
-_UNMAPPED_SUFFIXES = {  # Rook and other installers put a prefix before the driver's name
+_FILE_SYSTEMS_BY_SUFFIX = {  # Rook and other installers put a prefix before the driver's name
     ".nfs.csi.ceph.com": "NFS",
     "nfs-subdir-external-provisioner": "NFS",
 }
@@ -35,17 +43,17 @@ CEPHFS_KERNEL = (6, 7)  # the first with FS_ALLOW_IDMAP in fs/ceph
 _KERNEL = re.compile(r"(\d{1,3})\.(\d{1,3})\b")
 
 
-def check_id_mapping(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+def check_id_mapping(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield the storage classes whose file system can't be mounted in the user namespace that each pod of a tenant has."""
-    place = cluster.one(Cluster)
+    place = cluster.get_singleton(Cluster)
     if place is None:
         return
-    classes, spec = by_name(looked.all(STORAGE_CLASSES)), place.model.spec
+    classes, spec = index_by_name(looked.list_objects(STORAGE_CLASSES)), place.model.spec
     volumes = [storage.storage_class_name for storage in spec.storages if not is_bucket(offers, storage.storage_spec)]
     for name in dict.fromkeys((*volumes, spec.disk_storage_class_name)):
         provisioner = str(classes.get(name, {}).get("provisioner", ""))
         subject = f"StorageClass {name}"
-        if system := _unmapped(provisioner):
+        if system := _find_unmapped_file_system(provisioner):
             yield error(
                 subject,
                 f"is of {provisioner}, which mounts {system}: pods of tenants have user namespaces (hostUsers: false), and the"
@@ -53,22 +61,26 @@ def check_id_mapping(looked: Looked, offers: Offers, cluster: Folder) -> Iterato
                 "declare a class of another file system: block storage with ext4 or xfs, or CephFS for ReadWriteMany",
             )
         elif provisioner.endswith(_CEPHFS):
-            yield from _old_kernels(looked, subject)
+            yield from _check_kernels(looked, subject)
 
 
-def _unmapped(provisioner: str) -> str:
+def _find_unmapped_file_system(provisioner: str) -> str:
     """Return the file system of a provisioner whose mounts have no mapped owners; an empty text of any other."""
-    of_suffix = (system for suffix, system in _UNMAPPED_SUFFIXES.items() if provisioner.endswith(suffix))
-    return _UNMAPPED.get(provisioner) or next(of_suffix, "")
+    of_suffix = (system for suffix, system in _FILE_SYSTEMS_BY_SUFFIX.items() if provisioner.endswith(suffix))
+    return _FILE_SYSTEMS_WITHOUT_ID_MAPPING.get(provisioner) or next(of_suffix, "")
 
 
-def _old_kernels(looked: Looked, subject: str) -> Iterator[Diagnosis]:
+def _check_kernels(looked: ClusterSnapshot, subject: str) -> Iterator[Diagnosis]:
     """Yield the nodes whose kernel doesn't map owners on CephFS."""
-    old = [name_of(node) for node in looked.all(NODES) if (version := _kernel_of(node)) and version < CEPHFS_KERNEL]
+    old = [
+        name_of(node)
+        for node in looked.list_objects(NODES)
+        if (version := _kernel_of(node)) and version < CEPHFS_KERNEL
+    ]
     if old:
         yield error(
             subject,
-            f"is of CephFS, and {counted(len(old), 'node')} ({', '.join(sorted(old)[:8])}) runs a kernel before"
+            f"is of CephFS, and {pluralize(len(old), 'node')} ({', '.join(sorted(old)[:8])}) runs a kernel before"
             f" {'.'.join(map(str, CEPHFS_KERNEL))}, which doesn't mount CephFS in a user namespace: no container that mounts it"
             " starts there",
             "upgrade the kernel of these nodes",
@@ -81,33 +93,33 @@ def _kernel_of(node: Object) -> tuple[int, int] | None:
     return (int(reported[1]), int(reported[2])) if reported else None
 
 
-def check_classes(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+def check_classes(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield whether each storage class is there, keeps or deletes what it should, and grows."""
-    place = cluster.one(Cluster)
+    place = cluster.get_singleton(Cluster)
     if place is None:
         return
-    classes, spec = by_name(looked.all(STORAGE_CLASSES)), place.model.spec
+    classes, spec = index_by_name(looked.list_objects(STORAGE_CLASSES)), place.model.spec
     for storage in spec.storages:
-        yield from _class_of(storage, classes, volumes=not is_bucket(offers, storage.storage_spec))
+        yield from _check_class(storage, classes, volumes=not is_bucket(offers, storage.storage_spec))
     name = spec.disk_storage_class_name
     storage_class = classes.get(name)
     if storage_class is None:
-        yield _missing(f"StorageClass {name}", "diskStorageClassName names it", name, classes)
+        yield _missing_class(f"StorageClass {name}", "diskStorageClassName names it", name, classes)
     elif (policy := storage_class.get("reclaimPolicy", "Delete")) != "Delete":
         yield error(
             f"StorageClass {name}",
             f"has reclaimPolicy {policy}: each stopped instance leaves a disk behind, and diskStorageClassName wants Delete",
-            _anew(name, "Delete"),
+            _recreate_command(name, "Delete"),
         )
     else:
         yield ok(f"StorageClass {name}", "deletes, as disks should")
 
 
-def _class_of(storage: ClusterStorage, classes: dict[str, Object], *, volumes: bool) -> Iterator[Diagnosis]:
+def _check_class(storage: ClusterStorage, classes: dict[str, Object], *, volumes: bool) -> Iterator[Diagnosis]:
     name = storage.storage_class_name
     storage_class, subject = classes.get(name), f"StorageClass {name}"
     if storage_class is None:
-        yield _missing(subject, f"the storage {storage.storage_spec} names it", name, classes)
+        yield _missing_class(subject, f"the storage {storage.storage_spec} names it", name, classes)
         return
     fine = True
     if (policy := storage_class.get("reclaimPolicy", "Delete")) != "Retain":
@@ -115,7 +127,7 @@ def _class_of(storage: ClusterStorage, classes: dict[str, Object], *, volumes: b
         yield error(
             subject,
             f"has reclaimPolicy {policy}: data go with a claim that is deleted by mistake, and {storage.storage_spec} wants Retain",
-            _anew(name, "Retain"),
+            _recreate_command(name, "Retain"),
         )
     if volumes and not storage_class.get("allowVolumeExpansion"):
         fine = False
@@ -133,19 +145,19 @@ def _class_of(storage: ClusterStorage, classes: dict[str, Object], *, volumes: b
         yield ok(subject, f"retains{binding}")
 
 
-def check_snapshots(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+def check_snapshots(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield whether each snapshot class is there, retains, and is of its storage class's driver."""
-    place = cluster.one(Cluster)
+    place = cluster.get_singleton(Cluster)
     wanted = [storage for storage in place.model.spec.storages if storage.volume_snapshot_class_name] if place else []
     if not wanted:
         return
-    snapshot_classes = by_name(looked.all(SNAPSHOT_CLASSES))
-    classes = by_name(looked.all(STORAGE_CLASSES))
+    snapshot_classes = index_by_name(looked.list_objects(SNAPSHOT_CLASSES))
+    classes = index_by_name(looked.list_objects(STORAGE_CLASSES))
     for storage in wanted:
         name = storage.volume_snapshot_class_name or ""
         subject, snapshot_class = f"VolumeSnapshotClass {name}", snapshot_classes.get(name)
         if snapshot_class is None:
-            yield _missing(subject, f"the storage {storage.storage_spec} names it", name, snapshot_classes)
+            yield _missing_class(subject, f"the storage {storage.storage_spec} names it", name, snapshot_classes)
             continue
         policy, driver = snapshot_class.get("deletionPolicy"), snapshot_class.get("driver")
         provisioner = classes.get(storage.storage_class_name, {}).get("provisioner", driver)
@@ -165,9 +177,9 @@ def check_snapshots(looked: Looked, offers: Offers, cluster: Folder) -> Iterator
             yield ok(subject, "retains")
 
 
-def _missing(subject: str, why: str, name: str, candidates: dict[str, Object]) -> Diagnosis:
-    return error(subject, f"isn't there, and {why}{nearest(name, candidates)}", "make it, or declare another")
+def _missing_class(subject: str, why: str, name: str, candidates: dict[str, Object]) -> Diagnosis:
+    return error(subject, f"isn't there, and {why}{suggest_name(name, candidates)}", "make it, or declare another")
 
 
-def _anew(name: str, policy: str) -> str:
+def _recreate_command(name: str, policy: str) -> str:
     return f"make it anew: kubectl get storageclass {name} -o yaml, reclaimPolicy: {policy}, kubectl replace --force --filename FILE"

@@ -4,52 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allotment.declared.inventory import Folder, Offers
+from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster
 from allotment.diagnosis.apis import is_bucket
+from allotment.diagnosis.cluster_snapshot import KARPENTER_NODE_POOLS, NODES, ClusterSnapshot, NotReadable, Object
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok
-from allotment.diagnosis.looked import NODES, POOLS, Looked, Object, Unseen
 from allotment.diagnosis.pool_nodes import has_gpus
 from allotment.manifests import names, pods
 
-_REPELS = ("NoSchedule", "NoExecute")
-_WHAT = "nodes for storages"
+_REPELLING_EFFECTS = ("NoSchedule", "NoExecute")
+_SUBJECT = "nodes for storages"
 
 
-def check_storage_nodes(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
-    """Yield whether a node takes preparation Jobs and file accessors, where the cluster offers volumes. Raises Unseen."""
-    place = cluster.one(Cluster)
+def check_storage_nodes(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+    """Yield whether a node takes preparation Jobs and file accessors, where the cluster offers volumes. Raises NotReadable."""
+    place = cluster.get_singleton(Cluster)
     if place is None or all(is_bucket(offers, storage.storage_spec) for storage in place.model.spec.storages):
         return
     if pools := pods.storage_pools(cluster):
         yield ok(
-            _WHAT,
+            _SUBJECT,
             f"preparation Jobs and file accessors run on the pools {', '.join(pool.metadata.name for pool in pools)}",
         )
         return
-    takers = [node for node in looked.all(NODES) if not has_gpus(node) and not _repels(node.get("spec", {}))]
+    takers = [
+        node for node in looked.list_objects(NODES) if not has_gpus(node) and not _repels_pods(node.get("spec", {}))
+    ]
     if takers or _buys_nodes_without_gpus(looked):
-        yield ok(_WHAT, "a node without GPUs takes preparation Jobs and file accessors")
+        yield ok(_SUBJECT, "a node without GPUs takes preparation Jobs and file accessors")
         return
     yield error(
-        _WHAT,
+        _SUBJECT,
         "each node has GPUs or a taint, so no node takes preparation Jobs and file accessors: a storage with prepare stays Preparing",
         "add a node without GPUs, or write storagePods in a static NodePool",
     )
 
 
-def _repels(spec: Object) -> bool:
-    return bool(spec.get("unschedulable")) or any(taint.get("effect") in _REPELS for taint in spec.get("taints", ()))
+def _repels_pods(spec: Object) -> bool:
+    return bool(spec.get("unschedulable")) or any(
+        taint.get("effect") in _REPELLING_EFFECTS for taint in spec.get("taints", ())
+    )
 
 
-def _buys_nodes_without_gpus(looked: Looked) -> bool:
+def _buys_nodes_without_gpus(looked: ClusterSnapshot) -> bool:
     """Return whether Karpenter has a NodePool that is not Allotment's and whose nodes have no taint."""
     try:
-        bought = looked.all(POOLS)
-    except Unseen:  # no Karpenter, or no right to read it, which the topic karpenter reports
+        bought = looked.list_objects(KARPENTER_NODE_POOLS)
+    except NotReadable:  # no Karpenter, or no right to read it, which the topic karpenter reports
         return False
     return any(
-        pool["metadata"].get("labels", {}).get(names.MANAGED_BY) != names.PROGRAM
-        and not _repels(pool.get("spec", {}).get("template", {}).get("spec", {}))
+        pool["metadata"].get("labels", {}).get(names.MANAGED_BY) != names.PROGRAM_NAME
+        and not _repels_pods(pool.get("spec", {}).get("template", {}).get("spec", {}))
         for pool in bought
     )

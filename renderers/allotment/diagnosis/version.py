@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from allotment.declared.inventory import Folder, Offers
+from allotment.declared.inventory import Catalog, ScopeDeclarations
+from allotment.diagnosis.cluster_snapshot import ClusterSnapshot
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
-from allotment.diagnosis.looked import Looked
 
-TESTED = (1, 36)
+TESTED_VERSION = (1, 36)
 # User namespaces, which every pod of ours asks for, are on by default since 1.33.
-OLDEST = (1, 33)
+OLDEST_VERSION = (1, 33)
 _NUMBER = re.compile(r"^[0-9]{1,4}")
 
 
-def check(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+def check_version(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield whether what is rendered works with this version."""
     subject = "Kubernetes"
     major, minor = (_NUMBER.match(looked.version.get(part, "")) for part in ("major", "minor"))
@@ -23,14 +23,14 @@ def check(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis
         yield skipped(subject, "the API server doesn't say its version")
         return
     version = int(major[0]), int(minor[0])
-    words, tested = f"{version[0]}.{version[1]}", f"{TESTED[0]}.{TESTED[1]}"
-    if version < OLDEST:
+    words, tested = f"{version[0]}.{version[1]}", f"{TESTED_VERSION[0]}.{TESTED_VERSION[1]}"
+    if version < OLDEST_VERSION:
         yield error(
             subject,
-            f"it is {words}: tenants' pods run with hostUsers: false, which is off by default before {OLDEST[0]}.{OLDEST[1]}",
+            f"it is {words}: tenants' pods run with hostUsers: false, which is off by default before {OLDEST_VERSION[0]}.{OLDEST_VERSION[1]}",
             f"upgrade to {tested}, which Allotment is tested with",
         )
-    elif version < TESTED:
+    elif version < TESTED_VERSION:
         yield warning(subject, f"it is {words}: Allotment is tested with {tested}", f"upgrade to {tested}")
     else:
         yield ok(subject, f"it is {words}")

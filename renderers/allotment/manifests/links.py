@@ -1,4 +1,4 @@
-"""Addresses of pages in Argo CD and Grafana. Callers percent-encode names (`quoted`), except where Argo CD fills in a template."""
+"""Addresses of pages in Argo CD and Grafana. Callers percent-encode names (`percent_encode`), except where Argo CD fills in a template."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from allotment.manifests import names
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")  # RFC 3986, 2.3
 
 
-def quoted(name: str) -> str:
+def percent_encode(name: str) -> str:
     """Return a name, percent-encoded, as a part of an address."""
     return "".join(chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in name.encode())
 
 
-def node_page(argocd_url: str, application: str, node: str, tab: str) -> str:
+def node_page_url(argocd_url: str, application: str, node: str, tab: str) -> str:
     """Return the page of a resource in Argo CD, opened at a tab; `node` is group/kind/namespace/name."""
     base = argocd_url.rstrip("/")
     return f"{base}/applications/{names.ARGO_NAMESPACE}/{application}?node={node}/0&tab={tab}"
 
 
-def graphs_page(grafana_url: str, cluster: str, namespace: str, instance: str = "") -> str:
+def graphs_page_url(grafana_url: str, cluster: str, namespace: str, instance: str = "") -> str:
     """Return the dashboard of a namespace, or of an instance in it."""
     page = f"{grafana_url}?var-cluster={cluster}&var-namespace={namespace}"
     return f"{page}&var-instance={instance}" if instance else page

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
-PROGRAM = "allotment"
-OURS = f"{MANAGED_BY}={PROGRAM}"  # selects what we made
-PLATFORM_PREFIX = f"{PROGRAM}--"  # begins the names of Applications that are no tenant's
+PROGRAM_NAME = "allotment"
+MANAGED_BY_SELECTOR = f"{MANAGED_BY}={PROGRAM_NAME}"  # selects what we made
+PLATFORM_PREFIX = f"{PROGRAM_NAME}--"  # begins the names of Applications that are no tenant's
 
 TENANT = "allotment.dev/tenant"
 CLUSTER = "allotment.dev/cluster"
@@ -41,8 +41,10 @@ SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 EXTERNAL_LINK = "link.argocd.argoproj.io/external-link"
-KEEP = "Prune=false,Delete=false"
-OUTLIVE = "Delete=false"  # of what goes when Git says so, and not with an Application that somebody deletes
+KEEP_OPTIONS = "Prune=false,Delete=false"
+KEEP_ON_APPLICATION_DELETION = (
+    "Delete=false"  # of what goes when Git says so, and not with an Application that somebody deletes
+)
 
 ARGO_NAMESPACE = "argocd"
 STOCK_NAMESPACE = "allotment-stock"
@@ -55,7 +57,7 @@ STOCK_PRIORITIES = 10  # allotment-stock-1 … -10 have the values −10 … −
 FILES_ROLE = "files"
 PREPARE_ROLE = "prepare"
 COPY_ROLE = "copy"  # of a preparation that reads another tenant's files, and of nothing that a tenant brings
-WAITS = "--waits-for--"
+WAIT_MARKER_INFIX = "--waits-for--"
 
 GPU_TAINT = "nvidia.com/gpu"
 DEVICE_PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
@@ -124,9 +126,9 @@ def files_url(storage: str, tenant: str) -> str:
     return f"http://{files_service(storage)}.{namespace(tenant)}.svc:{FILES_PORT}/"
 
 
-def waiting_marker(stem: str, source: str) -> str:
+def wait_marker(stem: str, source: str) -> str:
     """Return the name of the ConfigMap that stands where a thing waits for a storage to be prepared."""
-    return f"{stem}{WAITS}{source}"
+    return f"{stem}{WAIT_MARKER_INFIX}{source}"
 
 
 def rendered_branch(cluster: str) -> str:
@@ -146,4 +148,4 @@ def label_of(word: str) -> str:
 
 def labels(**more: str) -> dict[str, str]:
     """Return the labels of one of our objects; keywords are the words after allotment.dev/."""
-    return {MANAGED_BY: PROGRAM, **{label_of(key): value for key, value in more.items()}}
+    return {MANAGED_BY: PROGRAM_NAME, **{label_of(key): value for key, value in more.items()}}

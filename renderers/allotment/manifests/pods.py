@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from allotment.accounts.capacity import placeholder_cpu, unit
-from allotment.declared.inventory import Folder
+from allotment.capacity.units import placeholder_cpu, unit_of_spec
+from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.gpu_spec import GPUSpecSpec
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
-from allotment.declared.values import cpu_text, size_text
+from allotment.declared.values import format_cpu, format_size
 from allotment.manifests import names
-from allotment.manifests.text import Fixed, present
+from allotment.manifests.yaml_text import Frozen, without_empty
 
 # Pod Security `restricted`, with root inside a user namespace: most GPU images start as root.
-POD_SECURITY = Fixed(seccompProfile={"type": "RuntimeDefault"}, fsGroup=1000, fsGroupChangePolicy="OnRootMismatch")
-CONTAINER_SECURITY = Fixed(allowPrivilegeEscalation=False, capabilities={"drop": ["ALL"]})
-READ_ONLY_SECURITY = Fixed(allowPrivilegeEscalation=False, capabilities={"drop": ["ALL"]}, readOnlyRootFilesystem=True)
+POD_SECURITY = Frozen(seccompProfile={"type": "RuntimeDefault"}, fsGroup=1000, fsGroupChangePolicy="OnRootMismatch")
+CONTAINER_SECURITY = Frozen(allowPrivilegeEscalation=False, capabilities={"drop": ["ALL"]})
+READ_ONLY_SECURITY = Frozen(allowPrivilegeEscalation=False, capabilities={"drop": ["ALL"]}, readOnlyRootFilesystem=True)
 
-HOST = "kubernetes.io/hostname"
-GPU_TOLERATION = Fixed(key=names.GPU_TAINT, operator="Exists", effect="NoSchedule")
+HOSTNAME_LABEL = "kubernetes.io/hostname"
+GPU_TOLERATION = Frozen(key=names.GPU_TAINT, operator="Exists", effect="NoSchedule")
 
 
-def pod(priority: str, containers: list[dict[str, Any]], volumes: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+def build_pod_spec(
+    priority: str, containers: list[dict[str, Any]], volumes: list[dict[str, Any]], **more: Any
+) -> dict[str, Any]:
     """Return a pod's spec: no service-account token, no service environment, root only inside a user namespace."""
-    return present(
+    return without_empty(
         {
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
@@ -38,63 +40,65 @@ def pod(priority: str, containers: list[dict[str, Any]], volumes: list[dict[str,
     )
 
 
-def of_storage(storage: str) -> dict[str, Any]:
+def storage_affinity_term(storage: str) -> dict[str, Any]:
     """Return the term of an affinity to the pods that prepare or show a storage."""
-    return {"labelSelector": {"matchLabels": {names.STORAGE: storage}}, "topologyKey": HOST}
+    return {"labelSelector": {"matchLabels": {names.STORAGE: storage}}, "topologyKey": HOSTNAME_LABEL}
 
 
-def beside_others_of(storage: str) -> dict[str, Any]:
+def storage_pod_affinity(storage: str) -> dict[str, Any]:
     """Return the affinity of a storage's own pods to one another: what is attached to one node is used there by all.
 
     The first of them goes where it likes: the scheduler takes a term that a pod itself fits for met when nobody
     else does.
     """
-    return {"requiredDuringSchedulingIgnoredDuringExecution": [of_storage(storage)]}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [storage_affinity_term(storage)]}
 
 
-def pool_labels(pool: NodePool) -> dict[str, str]:
+def node_pool_labels(pool: NodePool) -> dict[str, str]:
     """Return the labels that a pool's nodes, and no others, carry."""
     if pool.spec.static is not None:
         return dict(sorted(pool.spec.static.node_selector.items()))
     return {names.POOL: pool.metadata.name}
 
 
-def node_affinity(pools: list[NodePool]) -> Fixed:
+def require_pools(pools: list[NodePool]) -> Frozen:
     """Return an affinity that requires a node of one of `pools`."""
     terms = [
         {
             "matchExpressions": [
-                {"key": key, "operator": "In", "values": [value]} for key, value in pool_labels(pool).items()
+                {"key": key, "operator": "In", "values": [value]} for key, value in node_pool_labels(pool).items()
             ]
         }
         for pool in pools
     ]
-    return Fixed(requiredDuringSchedulingIgnoredDuringExecution={"nodeSelectorTerms": terms})
+    return Frozen(requiredDuringSchedulingIgnoredDuringExecution={"nodeSelectorTerms": terms})
 
 
-def storage_pools(cluster: Folder) -> list[NodePool]:
+def storage_pools(cluster: ScopeDeclarations) -> list[NodePool]:
     """Return the pools on whose nodes the pods of storages run, by name; empty where they run on nodes without GPUs."""
-    return [pool.model for pool in cluster.of(NodePool).values() if pool.model.spec.storage_pods is not None]
+    return [pool.model for pool in cluster.of_kind(NodePool).values() if pool.model.spec.storage_pods is not None]
 
 
-def unit_resources(spec: GPUSpecSpec) -> Fixed:
+def unit_resources(spec: GPUSpecSpec) -> Frozen:
     """Return a container's resources for exactly one unit; requests equal limits."""
-    wanted = unit(spec)
-    amounts = {"cpu": cpu_text(wanted.cpu), "memory": size_text(wanted.memory), wanted.resource: str(wanted.amount)}
-    return Fixed(requests=amounts, limits=dict(amounts))
+    wanted = unit_of_spec(spec)
+    amounts = {"cpu": format_cpu(wanted.cpu), "memory": format_size(wanted.memory), wanted.resource: str(wanted.amount)}
+    return Frozen(requests=amounts, limits=dict(amounts))
 
 
-def placeholder_resources(pool: NodePoolSpec, spec: GPUSpecSpec, stocked: Callable[[], Iterable[GPUSpecSpec]]) -> Fixed:
+def placeholder_resources(
+    pool: NodePoolSpec, spec: GPUSpecSpec, stocked: Callable[[], Iterable[GPUSpecSpec]]
+) -> Frozen:
     """Return the resources of a placeholder of one unit: a unit's own, but under DRA no device (capacity.placeholder_cpu).
 
     `stocked` returns the specs of the pool's stocks; it is called where they count.
     """
     if spec.sharing is None or spec.sharing.dra is None:
         return unit_resources(spec)
-    amounts = {"cpu": cpu_text(placeholder_cpu(pool, spec, stocked())), "memory": size_text(spec.memory)}
-    return Fixed(requests=amounts, limits=dict(amounts))
+    amounts = {"cpu": format_cpu(placeholder_cpu(pool, spec, stocked())), "memory": format_size(spec.memory)}
+    return Frozen(requests=amounts, limits=dict(amounts))
 
 
-def bill_labels(declared: dict[str, str]) -> dict[str, str]:
+def build_bill_labels(declared: dict[str, str]) -> dict[str, str]:
     """Return declared labels as labels of a pod: cost allocation reads them there."""
     return {f"{names.BILL_PREFIX}{key}": value for key, value in sorted(declared.items())}

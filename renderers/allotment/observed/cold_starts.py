@@ -12,14 +12,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from allotment import conditions as word
-from allotment.changes.cold import ColdTime
+from allotment.diff.cold_starts import ColdStartTime
 from allotment.observed.conditions import seconds_between
-from allotment.observed.status import MOST_SECONDS, ColdStart, Condition, Instance, TenantStatus
+from allotment.observed.status import MAX_COLD_START_SECONDS, ColdStart, Condition, Instance, TenantStatus
 
-KEPT = 20  # starts of a GPUSpec
+MAX_STARTS_PER_SPEC = 20  # starts of a GPUSpec
 
 
-def cold_starts(previous: TenantStatus | None, now: TenantStatus) -> Iterator[ColdStart]:
+def find_cold_starts(previous: TenantStatus | None, now: TenantStatus) -> Iterator[ColdStart]:
     """Yield the cold starts of a tenant whose node came between two looks.
 
     What waits because it is published without replicas has no condition Scheduled: it looks for no node.
@@ -27,17 +27,17 @@ def cold_starts(previous: TenantStatus | None, now: TenantStatus) -> Iterator[Co
     waited = [instance for instance in previous.instances if instance.reason == word.NO_FREE_UNIT] if previous else []
     instances = {instance.name: instance for instance in now.instances} if waited else {}
     for instance in waited:
-        begun, ended = _scheduled(instance), _scheduled(instances.get(instance.name))
+        begun, ended = _scheduled_condition(instance), _scheduled_condition(instances.get(instance.name))
         if begun is None or ended is None or (begun.status, ended.status) != ("False", "True"):
             continue
         if not begun.last_transition_time:
             continue
         seconds = int(seconds_between(begun.last_transition_time, ended.last_transition_time))
         name, spec = f"{now.tenant}/{instance.name}", instances[instance.name].gpu_spec
-        yield ColdStart(spec, name, ended.last_transition_time, min(max(seconds, 0), MOST_SECONDS))
+        yield ColdStart(spec, name, ended.last_transition_time, min(max(seconds, 0), MAX_COLD_START_SECONDS))
 
 
-def _scheduled(instance: Instance | None) -> Condition | None:
+def _scheduled_condition(instance: Instance | None) -> Condition | None:
     return (
         next((each for each in instance.conditions if each.type == word.SCHEDULED), None)
         if instance is not None
@@ -45,22 +45,26 @@ def _scheduled(instance: Instance | None) -> Condition | None:
     )
 
 
-def newest(starts: Iterable[ColdStart]) -> tuple[ColdStart, ...]:
+def select_newest(starts: Iterable[ColdStart]) -> tuple[ColdStart, ...]:
     """Return the last KEPT starts of each GPUSpec, each once, by GPUSpec and time."""
     by_spec: dict[str, dict[tuple[str, str], ColdStart]] = defaultdict(dict)
     for start in starts:
         by_spec[start.gpu_spec].setdefault((start.time, start.instance), start)
-    return tuple(spec_starts[key] for _, spec_starts in sorted(by_spec.items()) for key in sorted(spec_starts)[-KEPT:])
+    return tuple(
+        spec_starts[key]
+        for _, spec_starts in sorted(by_spec.items())
+        for key in sorted(spec_starts)[-MAX_STARTS_PER_SPEC:]
+    )
 
 
-def cold_times(starts: Iterable[ColdStart]) -> dict[str, ColdTime]:
+def summarize_cold_starts(starts: Iterable[ColdStart]) -> dict[str, ColdStartTime]:
     """Return how long the last KEPT starts of each GPUSpec took, by its name; a GPUSpec of which none is known has none."""
     by_spec: dict[str, list[int]] = defaultdict(list)
-    for start in newest(starts):
+    for start in select_newest(starts):
         by_spec[start.gpu_spec].append(start.seconds)
-    return {spec: _time(sorted(seconds)) for spec, seconds in by_spec.items()}
+    return {spec: _summarize_seconds(sorted(seconds)) for spec, seconds in by_spec.items()}
 
 
-def _time(seconds: list[int]) -> ColdTime:
+def _summarize_seconds(seconds: list[int]) -> ColdStartTime:
     count = len(seconds)
-    return ColdTime(count, (seconds[(count - 1) // 2] + seconds[count // 2]) // 2, seconds[-1])
+    return ColdStartTime(count, (seconds[(count - 1) // 2] + seconds[count // 2]) // 2, seconds[-1])

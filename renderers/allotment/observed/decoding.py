@@ -8,8 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from allotment.manifests import names
-from allotment.observed.objects import Seen
-from allotment.observed.shapes import (
+from allotment.observed.api_objects import (
     application,
     bucket_claim,
     deployment,
@@ -21,59 +20,60 @@ from allotment.observed.shapes import (
     route,
     volume_claim,
     volume_snapshot,
-    whole,
+    whole_object,
 )
-from allotment.observed.shapes.base import Shape
+from allotment.observed.api_objects.base import ApiObject
+from allotment.observed.objects import ObservedObject
 
 T = TypeVar("T")
 
 
-class _ListMeta(Shape, frozen=True):
+class _ListMeta(ApiObject, frozen=True):
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
 
 
-class _List(Shape, Generic[T], frozen=True):
+class _List(ApiObject, Generic[T], frozen=True):
     metadata: _ListMeta
     items: tuple[T, ...] | None  # the API server writes an empty list of metadata as null
 
 
-class _Envelope(Shape, frozen=True):
+class _Envelope(ApiObject, frozen=True):
     type: str
     object: msgspec.Raw
 
 
-class _Bookmark(Shape, frozen=True):
+class _Bookmark(ApiObject, frozen=True):
     metadata: _ListMeta = _ListMeta()
 
 
-class _Failure(Shape, frozen=True):
+class _Failure(ApiObject, frozen=True):
     code: int = 0
     reason: str = ""
     message: str = ""
 
 
-_ENVELOPES = msgspec.json.Decoder(_Envelope)
-_BOOKMARKS = msgspec.json.Decoder(_Bookmark)
-_FAILURES = msgspec.json.Decoder(_Failure)
-_ITEMS = msgspec.json.Decoder(_List[msgspec.Raw])
+_ENVELOPE_DECODER = msgspec.json.Decoder(_Envelope)
+_BOOKMARK_DECODER = msgspec.json.Decoder(_Bookmark)
+_FAILURE_DECODER = msgspec.json.Decoder(_Failure)
+_RAW_LIST_DECODER = msgspec.json.Decoder(_List[msgspec.Raw])
 
 
-class Unreadable(ValueError):
+class UnreadableResponse(ValueError):
     """The API server's answer isn't of the shape it should have."""
 
 
-class Page(NamedTuple):
-    """One page of a list: `more` is the token of the next, empty at the end; `skipped` counts objects of a strange
+class ListPage(NamedTuple):
+    """One page of a list: `continue_token` is the token of the next, empty at the end; `skipped` counts objects of a strange
     shape."""
 
     version: str
-    more: str
-    objects: list[Seen]
+    continue_token: str
+    objects: list[ObservedObject]
     skipped: int
 
 
-class Event(NamedTuple):
+class WatchEvent(NamedTuple):
     """What a watch said. `kind` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR; anything else means nothing to us.
 
     `code` is an ERROR's HTTP status.
@@ -81,7 +81,7 @@ class Event(NamedTuple):
 
     kind: str
     version: str = ""
-    object: Seen | None = None
+    object: ObservedObject | None = None
     code: int = 0
 
 
@@ -94,99 +94,110 @@ class WatchedKind:
         name: str,
         path: str,
         raw: type[Any],
-        flat: Callable[[Any], Seen],
+        flat: Callable[[Any], ObservedObject],
         *,
         metadata_only: bool = False,
-        selector: str = names.OURS,
+        selector: str = names.MANAGED_BY_SELECTOR,
     ) -> None:
         self.name = name
         self.path = path
         self.metadata_only = metadata_only
         self.selector = selector
-        self._flat = flat
-        self._pages: Any = msgspec.json.Decoder(_List[raw])  # type: ignore[valid-type]
-        self._one: Any = msgspec.json.Decoder(raw)
+        self._summarize = flat
+        self._list_decoder: Any = msgspec.json.Decoder(_List[raw])  # type: ignore[valid-type]
+        self._object_decoder: Any = msgspec.json.Decoder(raw)
 
-    def page(self, data: bytes) -> Page:
-        """Return a page of a list. Raises Unreadable."""
+    def decode_page(self, data: bytes) -> ListPage:
+        """Return a page of a list. Raises UnreadableResponse."""
         try:
-            object_list = self._pages.decode(data)
+            object_list = self._list_decoder.decode(data)
         except (msgspec.ValidationError, RecursionError):
-            return self._page_of_some(data)
+            return self._decode_page_leniently(data)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise Unreadable(str(error)) from None
-        read = [self._flat(raw_object) for raw_object in object_list.items or ()]
-        return Page(object_list.metadata.resource_version, object_list.metadata.continue_, read, 0)
+            raise UnreadableResponse(str(error)) from None
+        read = [self._summarize(raw_object) for raw_object in object_list.items or ()]
+        return ListPage(object_list.metadata.resource_version, object_list.metadata.continue_, read, 0)
 
-    def _page_of_some(self, data: bytes) -> Page:
+    def _decode_page_leniently(self, data: bytes) -> ListPage:
         """One object of a strange shape doesn't hide the others."""
         try:
-            object_list = _ITEMS.decode(data)
+            object_list = _RAW_LIST_DECODER.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise Unreadable(str(error)) from None
-        read, skipped = list[Seen](), 0
+            raise UnreadableResponse(str(error)) from None
+        read, skipped = list[ObservedObject](), 0
         for item in object_list.items or ():
             try:
-                read.append(self._flat(self._one.decode(item)))
+                read.append(self._summarize(self._object_decoder.decode(item)))
             except (msgspec.DecodeError, RecursionError):
                 skipped += 1
-        return Page(object_list.metadata.resource_version, object_list.metadata.continue_, read, skipped)
+        return ListPage(object_list.metadata.resource_version, object_list.metadata.continue_, read, skipped)
 
-    def event(self, line: bytes) -> Event:
-        """Return what a line of a watch says. Raises Unreadable."""
+    def decode_event(self, line: bytes) -> WatchEvent:
+        """Return what a line of a watch says. Raises UnreadableResponse."""
         try:
-            envelope = _ENVELOPES.decode(line)
+            envelope = _ENVELOPE_DECODER.decode(line)
             if envelope.type in ("ADDED", "MODIFIED", "DELETED"):
-                raw = self._one.decode(envelope.object)
-                return Event(envelope.type, raw.metadata.resource_version, self._flat(raw))
+                raw = self._object_decoder.decode(envelope.object)
+                return WatchEvent(envelope.type, raw.metadata.resource_version, self._summarize(raw))
             if envelope.type == "BOOKMARK":
-                return Event("BOOKMARK", _BOOKMARKS.decode(envelope.object).metadata.resource_version)
+                return WatchEvent("BOOKMARK", _BOOKMARK_DECODER.decode(envelope.object).metadata.resource_version)
             if envelope.type == "ERROR":
-                return Event("ERROR", code=_FAILURES.decode(envelope.object).code)
+                return WatchEvent("ERROR", code=_FAILURE_DECODER.decode(envelope.object).code)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise Unreadable(str(error)) from None
-        return Event(envelope.type)
+            raise UnreadableResponse(str(error)) from None
+        return WatchEvent(envelope.type)
 
 
 NAMESPACES = WatchedKind(
-    "namespaces", "/api/v1/namespaces", namespace.RawNamespace, namespace.namespace, metadata_only=True
+    "namespaces", "/api/v1/namespaces", namespace.RawNamespace, namespace.summarize_namespace, metadata_only=True
 )
 DISRUPTION_BUDGETS = WatchedKind(
     "poddisruptionbudgets",
     "/apis/policy/v1/poddisruptionbudgets",
     disruption_budget.RawDisruptionBudget,
-    disruption_budget.disruption_budget,
+    disruption_budget.summarize_disruption_budget,
     metadata_only=True,
 )
-PODS = WatchedKind("pods", "/api/v1/pods", pod.RawPod, pod.pod)
-DEPLOYMENTS = WatchedKind("deployments", "/apis/apps/v1/deployments", deployment.RawDeployment, deployment.deployment)
-REPLICA_SETS = WatchedKind(
-    "replicasets", "/apis/apps/v1/replicasets", replica_set.RawReplicaSet, replica_set.replica_set, metadata_only=True
+PODS = WatchedKind("pods", "/api/v1/pods", pod.RawPod, pod.summarize_pod)
+DEPLOYMENTS = WatchedKind(
+    "deployments", "/apis/apps/v1/deployments", deployment.RawDeployment, deployment.summarize_deployment
 )
-JOBS = WatchedKind("jobs", "/apis/batch/v1/jobs", job.RawJob, job.job)
+REPLICA_SETS = WatchedKind(
+    "replicasets",
+    "/apis/apps/v1/replicasets",
+    replica_set.RawReplicaSet,
+    replica_set.summarize_replica_set,
+    metadata_only=True,
+)
+JOBS = WatchedKind("jobs", "/apis/batch/v1/jobs", job.RawJob, job.summarize_job)
 CLAIMS = WatchedKind(
-    "persistentvolumeclaims", "/api/v1/persistentvolumeclaims", volume_claim.RawVolumeClaim, volume_claim.volume_claim
+    "persistentvolumeclaims",
+    "/api/v1/persistentvolumeclaims",
+    volume_claim.RawVolumeClaim,
+    volume_claim.summarize_volume_claim,
 )
 BUCKETS = WatchedKind(
     "objectbucketclaims",
     "/apis/objectbucket.io/v1alpha1/objectbucketclaims",
     bucket_claim.RawBucketClaim,
-    bucket_claim.bucket_claim,
+    bucket_claim.summarize_bucket_claim,
 )
 SNAPSHOTS = WatchedKind(
     "volumesnapshots",
     "/apis/snapshot.storage.k8s.io/v1/volumesnapshots",
     volume_snapshot.RawVolumeSnapshot,
-    volume_snapshot.volume_snapshot,
+    volume_snapshot.summarize_volume_snapshot,
 )
-ROUTES = WatchedKind("httproutes", "/apis/gateway.networking.k8s.io/v1/httproutes", route.RawRoute, route.route)
+ROUTES = WatchedKind(
+    "httproutes", "/apis/gateway.networking.k8s.io/v1/httproutes", route.RawRoute, route.summarize_route
+)
 APPLICATIONS = WatchedKind(
     "applications",
     f"/apis/argoproj.io/v1alpha1/namespaces/{names.ARGO_NAMESPACE}/applications",
     application.RawApplication,
-    application.application,
+    application.summarize_application,
 )
-_WHOLE_PATHS = {
+_WHOLE_OBJECT_PATHS = {
     "Namespace": NAMESPACES.path,
     "Deployment": DEPLOYMENTS.path,
     "Service": "/api/v1/services",
@@ -199,9 +210,26 @@ _WHOLE_PATHS = {
     "LimitRange": "/api/v1/limitranges",
 }
 # Whole objects, also those without our label, to compare them with their manifests: of the kinds of `drift.KINDS`.
-WHOLE = {
-    kind: WatchedKind(f"whole {path.rpartition('/')[2]}", path, whole.RawObject, whole.reader(kind), selector="")
-    for kind, path in _WHOLE_PATHS.items()
+WHOLE_OBJECT_KINDS = {
+    kind: WatchedKind(
+        f"whole {path.rpartition('/')[2]}",
+        path,
+        whole_object.RawObject,
+        whole_object.make_summarizer(kind),
+        selector="",
+    )
+    for kind, path in _WHOLE_OBJECT_PATHS.items()
 }
-SUMMARIES = NAMESPACES, DISRUPTION_BUDGETS, PODS, DEPLOYMENTS, REPLICA_SETS, JOBS, CLAIMS, BUCKETS, SNAPSHOTS, ROUTES
-IN_CLUSTER = *SUMMARIES, *WHOLE.values()
+SUMMARY_KINDS = (
+    NAMESPACES,
+    DISRUPTION_BUDGETS,
+    PODS,
+    DEPLOYMENTS,
+    REPLICA_SETS,
+    JOBS,
+    CLAIMS,
+    BUCKETS,
+    SNAPSHOTS,
+    ROUTES,
+)
+CLUSTER_KINDS = *SUMMARY_KINDS, *WHOLE_OBJECT_KINDS.values()

@@ -15,127 +15,127 @@ Default = Callable[[Value, Mapping[str, Value]], bool]  # of the live value, and
 _IP_FAMILIES = (["IPv4"], ["IPv6"])
 
 
-def _is(*values: Value) -> Default:
+def _equals_any(*values: Value) -> Default:
     """Return the default of a field that has always one of these values."""
     return lambda live, _: any(type(live) is type(value) and live == value for value in values)
 
 
-def _pull_policy(live: Value, container: Mapping[str, Value]) -> bool:
+def _is_implied_pull_policy(live: Value, container: Mapping[str, Value]) -> bool:
     """Return whether it is the policy that the image's tag implies: an image without tag and digest has `latest`."""
     name, _, digest = str(container.get("image", "")).partition("@")
     tag = name.rpartition("/")[2].partition(":")[2]
     return bool(live == ("Always" if tag == "latest" or not (tag or digest) else "IfNotPresent"))
 
 
-def _target_port(live: Value, port: Mapping[str, Value]) -> bool:
+def _is_default_target_port(live: Value, port: Mapping[str, Value]) -> bool:
     return bool(live == port.get("port"))
 
 
-def _rolling(live: Value, strategy: Mapping[str, Value]) -> bool:
-    return strategy.get("type") == "RollingUpdate" and live == _ROLLING
+def _is_default_rolling_update(live: Value, strategy: Mapping[str, Value]) -> bool:
+    return strategy.get("type") == "RollingUpdate" and live == _ROLLING_UPDATE_DEFAULTS
 
 
-def _cluster_ip(live: Value, _: Mapping[str, Value]) -> bool:
+def _is_assigned_cluster_ip(live: Value, _: Mapping[str, Value]) -> bool:
     return isinstance(live, str) and live not in ("", "None")
 
 
-def _cluster_ips(live: Value, spec: Mapping[str, Value]) -> bool:
+def _are_assigned_cluster_ips(live: Value, spec: Mapping[str, Value]) -> bool:
     return bool(live == [spec.get("clusterIP")]) and live != ["None"]
 
 
-def _volume_name(live: Value, _: Mapping[str, Value]) -> bool:
+def _is_bound_volume_name(live: Value, _: Mapping[str, Value]) -> bool:
     return isinstance(live, str)
 
 
-def _data_source(live: Value, spec: Mapping[str, Value]) -> bool:
+def _is_same_data_source(live: Value, spec: Mapping[str, Value]) -> bool:
     """Return whether it says the same as dataSourceRef, which is published."""
     return bool(live == spec.get("dataSourceRef"))
 
 
-def _policy_types(live: Value, spec: Mapping[str, Value]) -> bool:
+def _are_implied_policy_types(live: Value, spec: Mapping[str, Value]) -> bool:
     return bool(live == (["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]))
 
 
-_ROLLING = {"maxSurge": "25%", "maxUnavailable": "25%"}
-_PROBE: dict[str, Default] = {
-    "timeoutSeconds": _is(1),
-    "periodSeconds": _is(10),
-    "successThreshold": _is(1),
-    "failureThreshold": _is(3),
-    "httpGet/scheme": _is("HTTP"),
-    "httpGet/path": _is("/"),
+_ROLLING_UPDATE_DEFAULTS = {"maxSurge": "25%", "maxUnavailable": "25%"}
+_PROBE_DEFAULTS: dict[str, Default] = {
+    "timeoutSeconds": _equals_any(1),
+    "periodSeconds": _equals_any(10),
+    "successThreshold": _equals_any(1),
+    "failureThreshold": _equals_any(3),
+    "httpGet/scheme": _equals_any("HTTP"),
+    "httpGet/path": _equals_any("/"),
 }
-_CONTAINER: dict[str, Default] = {
-    "imagePullPolicy": _pull_policy,
-    "terminationMessagePath": _is("/dev/termination-log"),
-    "terminationMessagePolicy": _is("File"),
-    "resources": _is({}),
-    "ports/*/protocol": _is("TCP"),
-    "env/*/valueFrom/fieldRef/apiVersion": _is("v1"),
+_CONTAINER_DEFAULTS: dict[str, Default] = {
+    "imagePullPolicy": _is_implied_pull_policy,
+    "terminationMessagePath": _equals_any("/dev/termination-log"),
+    "terminationMessagePolicy": _equals_any("File"),
+    "resources": _equals_any({}),
+    "ports/*/protocol": _equals_any("TCP"),
+    "env/*/valueFrom/fieldRef/apiVersion": _equals_any("v1"),
     **{
         f"{probe}/{field}": default
         for probe in ("startupProbe", "readinessProbe", "livenessProbe")
-        for field, default in _PROBE.items()
+        for field, default in _PROBE_DEFAULTS.items()
     },
 }
-_POD: dict[str, Default] = {
-    "restartPolicy": _is("Always"),
-    "dnsPolicy": _is("ClusterFirst"),
-    "schedulerName": _is("default-scheduler"),
-    "securityContext": _is({}),
-    "terminationGracePeriodSeconds": _is(30),
-    "volumes/*/configMap/defaultMode": _is(420),
-    "volumes/*/secret/defaultMode": _is(420),
-    "volumes/*/emptyDir": _is({}),
-    "volumes/*/ephemeral/volumeClaimTemplate/metadata": _is({}, {"creationTimestamp": None}),
-    "volumes/*/ephemeral/volumeClaimTemplate/spec/volumeMode": _is("Filesystem"),
+_POD_DEFAULTS: dict[str, Default] = {
+    "restartPolicy": _equals_any("Always"),
+    "dnsPolicy": _equals_any("ClusterFirst"),
+    "schedulerName": _equals_any("default-scheduler"),
+    "securityContext": _equals_any({}),
+    "terminationGracePeriodSeconds": _equals_any(30),
+    "volumes/*/configMap/defaultMode": _equals_any(420),
+    "volumes/*/secret/defaultMode": _equals_any(420),
+    "volumes/*/emptyDir": _equals_any({}),
+    "volumes/*/ephemeral/volumeClaimTemplate/metadata": _equals_any({}, {"creationTimestamp": None}),
+    "volumes/*/ephemeral/volumeClaimTemplate/spec/volumeMode": _equals_any("Filesystem"),
     **{
         f"{containers_field}/*/{field}": default
         for containers_field in ("containers", "initContainers")
-        for field, default in _CONTAINER.items()
+        for field, default in _CONTAINER_DEFAULTS.items()
     },
 }
-DEFAULTS: dict[str, dict[str, Default]] = {
+DEFAULTS_BY_KIND: dict[str, dict[str, Default]] = {
     "Namespace": {
-        "spec": _is({"finalizers": ["kubernetes"]}),
+        "spec": _equals_any({"finalizers": ["kubernetes"]}),
         "metadata/labels/kubernetes.io/metadata.name": lambda _live, _labels: True,  # the API server refuses another
     },
     "Deployment": {
-        "spec/replicas": _is(1),
-        "spec/revisionHistoryLimit": _is(10),
-        "spec/progressDeadlineSeconds": _is(600),
-        "spec/strategy": _is({"type": "RollingUpdate", "rollingUpdate": _ROLLING}),
-        "spec/strategy/rollingUpdate": _rolling,
-        **{f"spec/template/spec/{field}": default for field, default in _POD.items()},
+        "spec/replicas": _equals_any(1),
+        "spec/revisionHistoryLimit": _equals_any(10),
+        "spec/progressDeadlineSeconds": _equals_any(600),
+        "spec/strategy": _equals_any({"type": "RollingUpdate", "rollingUpdate": _ROLLING_UPDATE_DEFAULTS}),
+        "spec/strategy/rollingUpdate": _is_default_rolling_update,
+        **{f"spec/template/spec/{field}": default for field, default in _POD_DEFAULTS.items()},
     },
     "Service": {
-        "spec/type": _is("ClusterIP"),
-        "spec/clusterIP": _cluster_ip,
-        "spec/clusterIPs": _cluster_ips,
-        "spec/ipFamilies": _is(*_IP_FAMILIES),
-        "spec/ipFamilyPolicy": _is("SingleStack"),
-        "spec/internalTrafficPolicy": _is("Cluster"),
-        "spec/sessionAffinity": _is("None"),
-        "spec/ports/*/protocol": _is("TCP"),
-        "spec/ports/*/targetPort": _target_port,
+        "spec/type": _equals_any("ClusterIP"),
+        "spec/clusterIP": _is_assigned_cluster_ip,
+        "spec/clusterIPs": _are_assigned_cluster_ips,
+        "spec/ipFamilies": _equals_any(*_IP_FAMILIES),
+        "spec/ipFamilyPolicy": _equals_any("SingleStack"),
+        "spec/internalTrafficPolicy": _equals_any("Cluster"),
+        "spec/sessionAffinity": _equals_any("None"),
+        "spec/ports/*/protocol": _equals_any("TCP"),
+        "spec/ports/*/targetPort": _is_default_target_port,
     },
     "NetworkPolicy": {
-        "spec/policyTypes": _policy_types,
-        "spec/ingress/*/ports/*/protocol": _is("TCP"),
-        "spec/egress/*/ports/*/protocol": _is("TCP"),
+        "spec/policyTypes": _are_implied_policy_types,
+        "spec/ingress/*/ports/*/protocol": _equals_any("TCP"),
+        "spec/egress/*/ports/*/protocol": _equals_any("TCP"),
     },
     "PersistentVolumeClaim": {
-        "spec/volumeName": _volume_name,
-        "spec/volumeMode": _is("Filesystem"),
-        "spec/dataSource": _data_source,
+        "spec/volumeName": _is_bound_volume_name,
+        "spec/volumeMode": _equals_any("Filesystem"),
+        "spec/dataSource": _is_same_data_source,
     },
     "HTTPRoute": {
-        "spec/rules/*/matches": _is([{"path": {"type": "PathPrefix", "value": "/"}}]),
-        "spec/rules/*/backendRefs/*/weight": _is(1),
-        "spec/rules/*/backendRefs/*/group": _is(""),
-        "spec/rules/*/backendRefs/*/kind": _is("Service"),
-        "spec/parentRefs/*/group": _is("gateway.networking.k8s.io"),
-        "spec/parentRefs/*/kind": _is("Gateway"),
+        "spec/rules/*/matches": _equals_any([{"path": {"type": "PathPrefix", "value": "/"}}]),
+        "spec/rules/*/backendRefs/*/weight": _equals_any(1),
+        "spec/rules/*/backendRefs/*/group": _equals_any(""),
+        "spec/rules/*/backendRefs/*/kind": _equals_any("Service"),
+        "spec/parentRefs/*/group": _equals_any("gateway.networking.k8s.io"),
+        "spec/parentRefs/*/kind": _equals_any("Gateway"),
     },
     "SecurityPolicy": {},
     "PodDisruptionBudget": {},
@@ -143,7 +143,7 @@ DEFAULTS: dict[str, dict[str, Default]] = {
     "LimitRange": {},
 }
 # Annotations that controllers write. `kubectl rollout restart` annotates the pod template, and counts as an edit.
-ANNOTATIONS: dict[str, frozenset[str]] = {
+CONTROLLER_ANNOTATIONS: dict[str, frozenset[str]] = {
     "Deployment": frozenset({"deployment.kubernetes.io/revision"}),
     "PersistentVolumeClaim": frozenset(
         {
@@ -156,14 +156,14 @@ ANNOTATIONS: dict[str, frozenset[str]] = {
         }
     ),
 }
-TRACKING = "argocd.argoproj.io/tracking-id"  # Argo CD's own, on every object that it applies
-FINALIZERS: dict[str, frozenset[str]] = {
+TRACKING_ANNOTATION = "argocd.argoproj.io/tracking-id"  # Argo CD's own, on every object that it applies
+CONTROLLER_FINALIZERS: dict[str, frozenset[str]] = {
     "PersistentVolumeClaim": frozenset(
         {"kubernetes.io/pvc-protection", "snapshot.storage.kubernetes.io/pvc-as-source-protection"}
     ),
 }
 # Published fields that an API server leaves out because they say nothing: an absent one means the same.
-OMITTED: dict[str, Value] = {
+OMITTED_VALUES: dict[str, Value] = {
     "env/*/value": "",
     "volumeMounts/*/readOnly": False,
     "persistentVolumeClaim/readOnly": False,

@@ -1,7 +1,7 @@
 """The point of no return of a removed volume: until when a new declaration of its name keeps the data.
 
 A removed storage or snapshot stays protected until its cluster was seen to have it marked for deletion for
-`spec.deletion.after` (`changes/departure`). From then on Argo CD may delete the volume at any moment, and a new declaration
+`spec.deletion.after` (`lifecycle/deletion_steps`). From then on Argo CD may delete the volume at any moment, and a new declaration
 gets a new, empty volume.
 """
 
@@ -11,37 +11,37 @@ import datetime
 from collections.abc import Iterable
 
 from allotment import conditions as word
-from allotment.declared.values import duration_text
-from allotment.observed.status import Condition, moment_of
+from allotment.declared.values import format_duration
+from allotment.observed.status import Condition, parse_time
 
-LOST = "its data may be deleted at any moment: a new declaration of its name gets a new, empty volume"
+DATA_LOST_TEXT = "its data may be deleted at any moment: a new declaration of its name gets a new, empty volume"
 
 
-def marked_since(conditions: Iterable[Condition]) -> str:
+def find_marked_since(conditions: Iterable[Condition]) -> str:
     """Return since when a volume is seen to be marked for deletion, by its API server's clock; empty where it is not."""
     marks = (
         condition.last_transition_time or ""
         for condition in conditions
-        if condition.type == word.MARKED and condition.status == "True"
+        if condition.type == word.MARKED_FOR_DELETION and condition.status == "True"
     )
     return next(marks, "")
 
 
-def point_of_no_return(marked: str, after: float) -> datetime.datetime | None:
+def compute_point_of_no_return(marked: str, after: float) -> datetime.datetime | None:
     """Return the time (UTC) from which a volume that was marked at `marked` may go, `after` seconds later; None where it is
     not marked, or at a time that no calendar has."""
-    moment = moment_of(marked)
+    moment = parse_time(marked)
     try:
         return (moment + datetime.timedelta(seconds=after)).astimezone(datetime.UTC) if moment is not None else None
     except OverflowError:
         return None
 
 
-def saving_words(marked: str, after: float) -> str:
+def describe_data_deadline(marked: str, after: float) -> str:
     """Return until when a new declaration keeps the data of a protected volume that was marked at `marked`."""
-    point = point_of_no_return(marked, after)
+    point = compute_point_of_no_return(marked, after)
     if point is None:
-        until = f"its cluster was seen to have it marked for deletion for {duration_text(after)}"
+        until = f"its cluster was seen to have it marked for deletion for {format_duration(after)}"
         return f"its data is kept until {until}: a declaration of its name before then keeps it"
     time = point.strftime("%Y-%m-%dT%H:%M:%SZ")
     return f"its data is kept until {time}: a declaration of its name that is published before then keeps it"

@@ -14,15 +14,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
-from allotment.manifests.text import Object
-from allotment.observed.defaults import ANNOTATIONS, DEFAULTS, FINALIZERS, OMITTED, TRACKING
-from allotment.observed.quantity import amount
-from allotment.problems import printable
+from allotment.manifests.yaml_text import Object
+from allotment.observed.defaults import (
+    CONTROLLER_ANNOTATIONS,
+    CONTROLLER_FINALIZERS,
+    DEFAULTS_BY_KIND,
+    OMITTED_VALUES,
+    TRACKING_ANNOTATION,
+)
+from allotment.observed.quantity import parse_quantity
+from allotment.problems import escape_unprintable
 
-MOST = 5  # differences of one object that are kept
-MOST_SEGMENT = 80  # characters of a field's name
-KINDS = tuple(DEFAULTS)
-_COMPARED = ("labels", "annotations", "finalizers")  # of metadata; the API server and controllers write the rest
+MAX_DIFFERENCES = 5  # differences of one object that are kept
+MAX_SEGMENT_LENGTH = 80  # characters of a field's name
+COMPARED_KINDS = tuple(DEFAULTS_BY_KIND)
+_COMPARED_METADATA = (
+    "labels",
+    "annotations",
+    "finalizers",
+)  # of metadata; the API server and controllers write the rest
 # How the API server merges a list of mappings: by these fields of its elements.
 _LIST_KEYS: dict[str, tuple[str, ...]] = {
     "containers": ("name",),
@@ -34,8 +44,8 @@ _LIST_KEYS: dict[str, tuple[str, ...]] = {
 }
 _SERVICE_PORTS = "spec/ports", ("port", "protocol")
 _QUANTITIES = frozenset({"limits", "requests", "hard", "default", "defaultRequest"})
-_WORDS = {"added": "isn't published", "missing": "is missing", "changed": "isn't as published"}
-_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+_CHANGE_TEXTS = {"added": "isn't published", "missing": "is missing", "changed": "isn't as published"}
+_PLAIN_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 
 
 class Difference(NamedTuple):
@@ -45,33 +55,33 @@ class Difference(NamedTuple):
     change: Literal["added", "missing", "changed"]
 
     def __str__(self) -> str:
-        return f"{self.field} {_WORDS[self.change]}"
+        return f"{self.field} {_CHANGE_TEXTS[self.change]}"
 
 
-class _Path(NamedTuple):
+class _FieldPath(NamedTuple):
     """A field: how it is shown, and its pattern in the tables of `defaults`."""
 
-    shown: str = ""
+    display: str = ""
     pattern: str = ""
 
-    def key(self, name: str) -> _Path:
+    def child(self, name: str) -> _FieldPath:
         """Return the field of a mapping."""
-        text = printable(name, MOST_SEGMENT)
-        step = f".{text}" if _PLAIN.issuperset(name) else f"[{text}]"
-        return _Path(f"{self.shown}{step}".removeprefix("."), f"{self.pattern}/{name}".removeprefix("/"))
+        text = escape_unprintable(name, MAX_SEGMENT_LENGTH)
+        step = f".{text}" if _PLAIN_CHARACTERS.issuperset(name) else f"[{text}]"
+        return _FieldPath(f"{self.display}{step}".removeprefix("."), f"{self.pattern}/{name}".removeprefix("/"))
 
-    def element(self, name: object) -> _Path:
+    def element(self, name: object) -> _FieldPath:
         """Return the element of a list."""
-        return _Path(f"{self.shown}[{printable(str(name), MOST_SEGMENT)}]", f"{self.pattern}/*")
+        return _FieldPath(f"{self.display}[{escape_unprintable(str(name), MAX_SEGMENT_LENGTH)}]", f"{self.pattern}/*")
 
 
-def differences(published: Object, live: Object) -> tuple[Difference, ...]:
+def find_differences(published: Object, live: Object) -> tuple[Difference, ...]:
     """Return the differences between a published manifest and the live object of the same kind and name, at most MOST.
 
     `live` may be without apiVersion, kind and status. Its kind is that of `published`, one of KINDS.
     """
     kind = published["kind"]
-    return tuple(islice(_Comparison(kind).object(published, live), MOST))
+    return tuple(islice(_Comparison(kind).compare_objects(published, live), MAX_DIFFERENCES))
 
 
 class _Comparison:
@@ -79,80 +89,93 @@ class _Comparison:
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
-        self._defaults = DEFAULTS[kind]
+        self._defaults = DEFAULTS_BY_KIND[kind]
 
-    def object(self, published: Object, live: Object) -> Iterator[Difference]:
+    def compare_objects(self, published: Object, live: Object) -> Iterator[Difference]:
         """Yield the differences of `metadata` and of the other fields."""
         published_metadata, live_metadata = published.get("metadata", {}), live.get("metadata", {})
-        root = _Path().key("metadata")
-        for name in _COMPARED:
-            path = root.key(name)
+        root = _FieldPath().child("metadata")
+        for name in _COMPARED_METADATA:
+            path = root.child(name)
             if name == "finalizers":
-                yield from self._finalizers(published_metadata.get(name) or [], live_metadata.get(name) or [], path)
+                yield from self._compare_finalizers(
+                    published_metadata.get(name) or [], live_metadata.get(name) or [], path
+                )
             else:
-                yield from self._mapping(published_metadata.get(name) or {}, live_metadata.get(name) or {}, path)
+                yield from self._compare_mappings(
+                    published_metadata.get(name) or {}, live_metadata.get(name) or {}, path
+                )
         head = {"apiVersion", "kind", "metadata", "status"}
         wanted = {key: value for key, value in published.items() if key not in head}
         live_fields = {key: value for key, value in live.items() if key not in head}
-        yield from self._mapping(wanted, live_fields, _Path())
+        yield from self._compare_mappings(wanted, live_fields, _FieldPath())
 
-    def _finalizers(self, published: Sequence[str], live: Sequence[str], path: _Path) -> Iterator[Difference]:
-        known_finalizers = {*published, *FINALIZERS.get(self._kind, ())}
-        yield from (Difference(path.element(name).shown, "added") for name in live if name not in known_finalizers)
-        yield from (Difference(path.element(name).shown, "missing") for name in published if name not in live)
+    def _compare_finalizers(
+        self, published: Sequence[str], live: Sequence[str], path: _FieldPath
+    ) -> Iterator[Difference]:
+        known_finalizers = {*published, *CONTROLLER_FINALIZERS.get(self._kind, ())}
+        yield from (Difference(path.element(name).display, "added") for name in live if name not in known_finalizers)
+        yield from (Difference(path.element(name).display, "missing") for name in published if name not in live)
 
-    def _mapping(self, published: Mapping[str, Any], live: Mapping[str, Any], path: _Path) -> Iterator[Difference]:
+    def _compare_mappings(
+        self, published: Mapping[str, Any], live: Mapping[str, Any], path: _FieldPath
+    ) -> Iterator[Difference]:
         for name, value in published.items():
-            field = path.key(name)
+            field = path.child(name)
             if live.get(name) is not None:
-                yield from self._value(value, live[name], field)
+                yield from self._compare_values(value, live[name], field)
             elif value is not None and not _is_omitted(field, value):
-                yield Difference(field.shown, "missing")
+                yield Difference(field.display, "missing")
         for name, value in live.items():
             if published.get(name) is None and value is not None and not self._is_default(path, name, live):
-                yield Difference(path.key(name).shown, "added")
+                yield Difference(path.child(name).display, "added")
 
-    def _is_default(self, path: _Path, name: str, live: Mapping[str, Any]) -> bool:
+    def _is_default(self, path: _FieldPath, name: str, live: Mapping[str, Any]) -> bool:
         """Return whether a live field that isn't published has the value that it has by itself."""
-        if path.pattern == "metadata/annotations" and name in {TRACKING, *ANNOTATIONS.get(self._kind, ())}:
+        if path.pattern == "metadata/annotations" and name in {
+            TRACKING_ANNOTATION,
+            *CONTROLLER_ANNOTATIONS.get(self._kind, ()),
+        }:
             return True
-        default = self._defaults.get(path.key(name).pattern)
+        default = self._defaults.get(path.child(name).pattern)
         return default is not None and default(live[name], live)
 
-    def _value(self, published: Any, live: Any, path: _Path) -> Iterator[Difference]:
+    def _compare_values(self, published: Any, live: Any, path: _FieldPath) -> Iterator[Difference]:
         if isinstance(published, Mapping) and isinstance(live, Mapping):
-            yield from self._mapping(published, live, path)
+            yield from self._compare_mappings(published, live, path)
         elif isinstance(published, list) and isinstance(live, list):
-            yield from self._list(published, live, path)
+            yield from self._compare_lists(published, live, path)
         elif not _is_same(published, live, path):
-            yield Difference(path.shown, "changed")
+            yield Difference(path.display, "changed")
 
-    def _list(self, published: list[Any], live: list[Any], path: _Path) -> Iterator[Difference]:
-        keys = _keys_of(path, published, live)
+    def _compare_lists(self, published: list[Any], live: list[Any], path: _FieldPath) -> Iterator[Difference]:
+        keys = _find_identity_keys(path, published, live)
         if keys is not None:
-            yield from self._keyed(_by_key(published, keys), _by_key(live, keys), path)
+            yield from self._compare_keyed_items(_index_by_key(published, keys), _index_by_key(live, keys), path)
         elif len(published) == len(live) and all(isinstance(each, Mapping) for each in (*published, *live)):
             for index, (published_element, live_element) in enumerate(zip(published, live, strict=True)):
-                yield from self._value(published_element, live_element, path.element(index))
+                yield from self._compare_values(published_element, live_element, path.element(index))
         elif published != live:
-            yield Difference(path.shown, "changed")
+            yield Difference(path.display, "changed")
 
-    def _keyed(
-        self, published: Mapping[tuple[Any, ...], Any], live: Mapping[tuple[Any, ...], Any], path: _Path
+    def _compare_keyed_items(
+        self, published: Mapping[tuple[Any, ...], Any], live: Mapping[tuple[Any, ...], Any], path: _FieldPath
     ) -> Iterator[Difference]:
         for key, value in published.items():
             element = path.element(key[0])
             if key in live:
-                yield from self._value(value, live[key], element)
+                yield from self._compare_values(value, live[key], element)
             else:
-                yield Difference(element.shown, "missing")
+                yield Difference(element.display, "missing")
         for key in live:
             if key not in published:
-                yield Difference(path.element(key[0]).shown, "added")
+                yield Difference(path.element(key[0]).display, "added")
 
 
-def _is_omitted(path: _Path, value: Any) -> bool:
-    return any(path.pattern.endswith(f"/{field}") and _is_identical(value, empty) for field, empty in OMITTED.items())
+def _is_omitted(path: _FieldPath, value: Any) -> bool:
+    return any(
+        path.pattern.endswith(f"/{field}") and _is_identical(value, empty) for field, empty in OMITTED_VALUES.items()
+    )
 
 
 def _is_identical(value: Any, other: Any) -> bool:
@@ -160,16 +183,16 @@ def _is_identical(value: Any, other: Any) -> bool:
     return type(value) is type(other) and bool(value == other)
 
 
-def _is_same(published: Any, live: Any, path: _Path) -> bool:
+def _is_same(published: Any, live: Any, path: _FieldPath) -> bool:
     if _is_identical(published, live):
         return True
     parts = path.pattern.split("/")
     if parts[-1] == "sizeLimit" or _QUANTITIES & set(parts[:-1]):
-        return amount(published) == amount(live) != 0
+        return parse_quantity(published) == parse_quantity(live) != 0
     return False
 
 
-def _keys_of(path: _Path, *lists: list[Any]) -> tuple[str, ...] | None:
+def _find_identity_keys(path: _FieldPath, *lists: list[Any]) -> tuple[str, ...] | None:
     """Return the fields that identify an element of both lists; None if there are no such fields."""
     keys = _SERVICE_PORTS[1] if path.pattern == _SERVICE_PORTS[0] else _LIST_KEYS.get(path.pattern.rpartition("/")[2])
     if keys is None:
@@ -177,10 +200,10 @@ def _keys_of(path: _Path, *lists: list[Any]) -> tuple[str, ...] | None:
     for elements in lists:
         if not all(isinstance(each, Mapping) and keys[0] in each for each in elements):
             return None
-        if len(_by_key(elements, keys)) < len(elements):
+        if len(_index_by_key(elements, keys)) < len(elements):
             return None
     return keys
 
 
-def _by_key(elements: list[Any], keys: tuple[str, ...]) -> dict[tuple[Any, ...], Any]:
+def _index_by_key(elements: list[Any], keys: tuple[str, ...]) -> dict[tuple[Any, ...], Any]:
     return {tuple(str(each.get(key, "TCP")) for key in keys): each for each in elements}

@@ -13,26 +13,26 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from allotment import conditions as word
-from allotment.declared.things import THINGS
+from allotment.declared.tenant_resources import RESOURCE_KINDS
 from allotment.manifests import names
 from allotment.observed.drift import Difference
 from allotment.observed.status import Condition, Instance, Snapshot, Storage, TenantStatus
-from allotment.problems import printable
+from allotment.problems import escape_unprintable
 
-MOST_OBJECTS = 5  # that a message names
-TYPES = (word.AS_PUBLISHED, word.ONLY_PUBLISHED)
+MAX_NAMED_OBJECTS = 5  # that a message names
+EDIT_CONDITION_TYPES = (word.AS_PUBLISHED, word.ONLY_PUBLISHED)
 T = TypeVar("T", Instance, Storage, Snapshot)
 
 
-class Edit(NamedTuple):
-    """One object that isn't as it is published: its differences, none if it isn't published at all. `thing` is the word and
+class ManualEdit(NamedTuple):
+    """One object that isn't as it is published: its differences, none if it isn't published at all. `resource` is the word and
     the name of the instance, storage or snapshot that it belongs to, both empty where it is the tenant's; `since` is when it was
     first seen so."""
 
     tenant: str
     kind: str
     name: str
-    thing: tuple[str, str]
+    resource: tuple[str, str]
     differences: tuple[Difference, ...]
     since: str
 
@@ -44,22 +44,22 @@ class Edit(NamedTuple):
     @property
     def label(self) -> str:
         """Its kind and name."""
-        return f"{self.kind} {printable(self.name, 63)}"
+        return f"{self.kind} {escape_unprintable(self.name, 63)}"
 
     @property
-    def fault(self) -> str:
+    def description(self) -> str:
         """The differences in words, without the object's name."""
         return f"was edited by hand: {', '.join(map(str, self.differences))}" if self.differences else "isn't published"
 
     @property
-    def words(self) -> str:
+    def message(self) -> str:
         """What differs."""
-        return f"{self.label} {self.fault}"
+        return f"{self.label} {self.description}"
 
     @property
-    def way_out(self) -> str:
+    def remedy(self) -> str:
         """The command that undoes it. Only a foreign object is deleted, a volume only after its data is copied."""
-        resource = f"{self.kind.lower()} {printable(self.name, 63)}"
+        resource = f"{self.kind.lower()} {escape_unprintable(self.name, 63)}"
         if self.kind == "Namespace":
             return f"kubectl edit {resource}"
         command = f"kubectl -n {names.namespace(self.tenant)} {'delete' if self.is_foreign else 'edit'} {resource}"
@@ -72,21 +72,22 @@ class Edit(NamedTuple):
         return self.tenant, self.kind, self.name
 
 
-def with_edits(status: TenantStatus, edits: Iterable[Edit]) -> TenantStatus:
+def with_edits(status: TenantStatus, edits: Iterable[ManualEdit]) -> TenantStatus:
     """Return a status with a condition for each edit."""
-    by_thing: dict[tuple[str, str], list[Edit]] = defaultdict(list)
+    by_thing: dict[tuple[str, str], list[ManualEdit]] = defaultdict(list)
     reported = {
         (kind.word, resource.name)
-        for kind in THINGS.values()
+        for kind in RESOURCE_KINDS.values()
         if kind.reported
         for resource in getattr(status, kind.plural)
     }
     for edit in edits:
-        by_thing[edit.thing if edit.thing in reported else ("", "")].append(edit)
+        by_thing[edit.resource if edit.resource in reported else ("", "")].append(edit)
 
     def edited(kind: str, resources: Sequence[T]) -> tuple[T, ...]:
         return tuple(
-            _with_conditions(resource, _conditions(by_thing.get((kind, resource.name), ()))) for resource in resources
+            _with_conditions(resource, _edit_conditions(by_thing.get((kind, resource.name), ())))
+            for resource in resources
         )
 
     return msgspec.structs.replace(
@@ -94,18 +95,18 @@ def with_edits(status: TenantStatus, edits: Iterable[Edit]) -> TenantStatus:
         instances=edited("instance", status.instances),
         storages=edited("storage", status.storages),
         snapshots=edited("snapshot", status.snapshots),
-        conditions=tuple(_conditions(by_thing["", ""])),
+        conditions=tuple(_edit_conditions(by_thing["", ""])),
     )
 
 
-def with_conditions_of(status: TenantStatus, previous: TenantStatus | None) -> TenantStatus:
+def with_edits_of(status: TenantStatus, previous: TenantStatus | None) -> TenantStatus:
     """Return a status that says of edits the same as its predecessor, because nothing is known of them now."""
     if previous is None:
         return status
 
     def same(resources: Sequence[T], previous_resources: Sequence[T]) -> tuple[T, ...]:
         conditions = {
-            resource.name: [each for each in resource.conditions if each.type in TYPES]
+            resource.name: [each for each in resource.conditions if each.type in EDIT_CONDITION_TYPES]
             for resource in previous_resources
         }
         return tuple(_with_conditions(resource, conditions.get(resource.name, ())) for resource in resources)
@@ -130,7 +131,7 @@ def _with_conditions(resource: T, conditions: Iterable[Condition]) -> T:
     return msgspec.structs.replace(resource, message=message, conditions=(*resource.conditions, *edit_conditions))
 
 
-def _conditions(edits: Iterable[Edit]) -> Iterator[Condition]:
+def _edit_conditions(edits: Iterable[ManualEdit]) -> Iterator[Condition]:
     sorted_edits = sorted(edits)
     for kind, reason, is_foreign in (
         (word.AS_PUBLISHED, word.EDITED_BY_HAND, False),
@@ -138,15 +139,19 @@ def _conditions(edits: Iterable[Edit]) -> Iterator[Condition]:
     ):
         own = [edit for edit in sorted_edits if edit.is_foreign == is_foreign]
         if own:
-            words = [f"{edit.words} (undo: {edit.way_out})" for edit in own[:MOST_OBJECTS]]
-            more = [f"and {len(own) - MOST_OBJECTS} more objects"] if len(own) > MOST_OBJECTS else []
+            words = [f"{edit.message} (undo: {edit.remedy})" for edit in own[:MAX_NAMED_OBJECTS]]
+            more = [f"and {len(own) - MAX_NAMED_OBJECTS} more objects"] if len(own) > MAX_NAMED_OBJECTS else []
             yield Condition(kind, "False", reason, "; ".join([*words, *more]), min(edit.since for edit in own))
 
 
-def conditions_of(status: TenantStatus, resource_key: tuple[str, str]) -> dict[str, str]:
+def edit_condition_times(status: TenantStatus, resource_key: tuple[str, str]) -> dict[str, str]:
     """Return since when a status says of a thing, or of the tenant (both empty), that something isn't as published: by the
     condition's type."""
     kind, name = resource_key
-    resources = getattr(status, THINGS[kind].plural) if kind else ()
+    resources = getattr(status, RESOURCE_KINDS[kind].plural) if kind else ()
     conditions = next((resource.conditions for resource in resources if resource.name == name), status.conditions)
-    return {condition.type: condition.last_transition_time for condition in conditions if condition.type in TYPES}
+    return {
+        condition.type: condition.last_transition_time
+        for condition in conditions
+        if condition.type in EDIT_CONDITION_TYPES
+    }

@@ -9,24 +9,24 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from allotment import conditions as word
-from allotment.observed.conditions import Conditions, Found
-from allotment.observed.copies import Copy, InstanceView, copy_of
+from allotment.observed.conditions import ConditionBuilder, ConditionValue
 from allotment.observed.objects import Deployment, Pod, Route
+from allotment.observed.pod_state import InstanceView, PodState, derive_pod_state
 from allotment.observed.status import Condition, Instance
-from allotment.problems import printable
+from allotment.problems import escape_unprintable
 
-_WAY = (word.INIT, word.READY, word.RUNNING)
-_OF_ENDED = (word.CONTAINER_ENDED, word.CRASH_LOOP, word.OUT_OF_MEMORY, word.CONFIG_FAILED, word.PROBE_FAILED)
-_ORDER = (word.FAILED, word.WAITING, word.INIT, word.READY, word.RUNNING)
+_STARTUP_STATES = (word.INIT, word.READY, word.RUNNING)
+_TERMINATED_REASONS = (word.CONTAINER_ENDED, word.CRASH_LOOP, word.OUT_OF_MEMORY, word.CONFIG_FAILED, word.PROBE_FAILED)
+_STATES_BY_PROGRESS = (word.FAILED, word.WAITING, word.INIT, word.READY, word.RUNNING)
 
 
-def instance(view: InstanceView, previous: Instance | None) -> Instance:
+def derive_instance(view: InstanceView, previous: Instance | None) -> Instance:
     """Return an instance's status; `previous` has the times of what hasn't changed since."""
     deployment = view.deployment
-    pods = _of_rollout(view)
-    copies = [copy_of(view, pod) for pod in pods]
-    instance_state = _state(view, copies)
-    urls = _urls(view) if view.routes else []
+    pods = _current_pods(view)
+    copies = [derive_pod_state(view, pod) for pod in pods]
+    instance_state = _derive_state(view, copies)
+    urls = _sorted_urls(view) if view.routes else []
     same = previous is not None and previous.state == instance_state.state
     return Instance(
         deployment.instance,
@@ -36,7 +36,7 @@ def instance(view: InstanceView, previous: Instance | None) -> Instance:
         instance_state.message,
         since=previous.since
         if previous is not None and same
-        else _reached(instance_state.state, pods, previous, view.now),
+        else _reached_at(instance_state.state, pods, previous, view.now),
         gpu_spec=deployment.gpu_spec,
         units=deployment.units,
         replicas=deployment.replicas,
@@ -46,7 +46,7 @@ def instance(view: InstanceView, previous: Instance | None) -> Instance:
             [
                 pod
                 for pod in view.pods
-                if is_holding(pod) and not (pod.ending and deployment.replicas and not deployment.ending)
+                if holds_unit(pod) and not (pod.terminating and deployment.replicas and not deployment.terminating)
             ]
         ),
         running_pod=min([pod.name for pod in pods if pod.started_at], default=""),
@@ -54,11 +54,13 @@ def instance(view: InstanceView, previous: Instance | None) -> Instance:
         start_time=max([pod.started_at for pod in pods], default=""),
         url=urls[0] if urls else "",
         links=tuple(urls[1:]),
-        conditions=_conditions(view, pods, copies, Conditions(previous.conditions if previous else (), view.now)),
+        conditions=_build_conditions(
+            view, pods, copies, ConditionBuilder(previous.conditions if previous else (), view.now)
+        ),
     )
 
 
-def _urls(view: InstanceView) -> list[str]:
+def _sorted_urls(view: InstanceView) -> list[str]:
     """Return the URLs of an instance, its own first."""
     name = view.deployment.name
     return [
@@ -68,21 +70,21 @@ def _urls(view: InstanceView) -> list[str]:
     ]
 
 
-def steps(previous: Instance | None, now: Instance) -> list[tuple[str, str]]:
+def state_path(previous: Instance | None, now: Instance) -> list[tuple[str, str]]:
     """Return the states that an instance went through to get where it is, each with its time, the last one included.
 
     Between two looks it may have gone through several; it gets to Running by Init and Ready only, and comes
     back to it by those that it had lost.
     """
-    if now.state not in _WAY:
+    if now.state not in _STARTUP_STATES:
         return [(now.state, now.since)]
-    was, end = previous.state if previous else "", _WAY.index(now.state)
-    if was in _WAY and _WAY.index(was) > end:
+    was, end = previous.state if previous else "", _STARTUP_STATES.index(now.state)
+    if was in _STARTUP_STATES and _STARTUP_STATES.index(was) > end:
         return [(now.state, now.since)]
-    begun = _WAY.index(was) + 1 if was in _WAY else _kept_steps(previous, now)
+    begun = _STARTUP_STATES.index(was) + 1 if was in _STARTUP_STATES else _count_kept_steps(previous, now)
     earliest = previous.since if previous else ""
     passed = []
-    for state in _WAY[begun:end]:
+    for state in _STARTUP_STATES[begun:end]:
         mark = word.SCHEDULED if state == word.INIT else word.STARTED
         since = next(
             (condition.last_transition_time for condition in now.conditions if condition.type == mark), now.since
@@ -91,7 +93,7 @@ def steps(previous: Instance | None, now: Instance) -> list[tuple[str, str]]:
     return [*passed, (now.state, now.since)]
 
 
-def _kept_steps(previous: Instance | None, now: Instance) -> int:
+def _count_kept_steps(previous: Instance | None, now: Instance) -> int:
     """Return how many steps still hold of an instance that left the way: its pods have their nodes, and run as before.
 
     A condition keeps its time also when another pod takes over, so the nodes and the start are compared, too.
@@ -109,33 +111,37 @@ def _kept_steps(previous: Instance | None, now: Instance) -> int:
     return 2 if word.STARTED in holds and previous.start_time == now.start_time else 1
 
 
-def may_change(instance: Instance) -> bool:
+def is_time_dependent(instance: Instance) -> bool:
     """Return whether a state may change by time alone: a pod looks for its place, or a container that ended runs again."""
     return instance.reason == word.SCHEDULING or (
-        instance.reason in _OF_ENDED and instance.state == word.FAILED and instance.start_time != ""
+        instance.reason in _TERMINATED_REASONS and instance.state == word.FAILED and instance.start_time != ""
     )
 
 
-def _of_rollout(view: InstanceView) -> list[Pod]:
+def _current_pods(view: InstanceView) -> list[Pod]:
     """Return the pods of the Deployment's newest ReplicaSet that aren't on their way out. One that its node
     threw out stays as an object; it counts only as long as no other was made after it."""
     deployment = view.deployment
-    current = [each.uid for each in view.rollout if each.revision == deployment.revision] if deployment.observed else []
+    current = (
+        [each.uid for each in view.replica_sets if each.revision == deployment.revision]
+        if deployment.generation_observed
+        else []
+    )
     rollout_pods = [pod for pod in view.pods if pod.owner in current]
-    pods = [pod for pod in rollout_pods if is_holding(pod) and not pod.ending]
+    pods = [pod for pod in rollout_pods if holds_unit(pod) and not pod.terminating]
     if len(pods) < len(rollout_pods) and (missing := deployment.replicas - len(pods)) > 0:
         last = max(pod.created for pod in rollout_pods)
-        ended_pods = [pod for pod in rollout_pods if pod.created == last and not (is_holding(pod) or pod.ending)]
+        ended_pods = [pod for pod in rollout_pods if pod.created == last and not (holds_unit(pod) or pod.terminating)]
         pods += sorted(ended_pods, key=lambda pod: pod.name)[-missing:]
     return pods if len(pods) < 2 else sorted(pods, key=lambda pod: pod.name)
 
 
-def is_holding(pod: Pod) -> bool:
+def holds_unit(pod: Pod) -> bool:
     """Return whether a pod holds a unit, or is about to."""
     return pod.phase not in ("Succeeded", "Failed")
 
 
-def orphaned(name: str, pods: Sequence[Pod], previous: Instance | None, now: str) -> Instance:
+def derive_without_deployment(name: str, pods: Sequence[Pod], previous: Instance | None, now: str) -> Instance:
     """Return the status of an instance of which nothing but pods is left; their Deployment is gone."""
     same = previous is not None and previous.state == word.STOPPED
     return Instance(
@@ -151,7 +157,7 @@ def orphaned(name: str, pods: Sequence[Pod], previous: Instance | None, now: str
     )
 
 
-def _reached(state: str, pods: Sequence[Pod], previous: Instance | None, now: str) -> str:
+def _reached_at(state: str, pods: Sequence[Pod], previous: Instance | None, now: str) -> str:
     """Return when a state was reached, by the objects' own times where they say; no time goes back."""
     time = ""
     if previous is None or previous.state != word.RUNNING:
@@ -163,71 +169,77 @@ def _reached(state: str, pods: Sequence[Pod], previous: Instance | None, now: st
     return since if previous is None or previous.since < since else previous.since
 
 
-def _state(view: InstanceView, copies: list[Copy]) -> Copy:
+def _derive_state(view: InstanceView, copies: list[PodState]) -> PodState:
     deployment = view.deployment
-    if deployment.ending:
-        return Copy(word.STOPPED, word.TERMINATING, "it is being removed")
+    if deployment.terminating:
+        return PodState(word.STOPPED, word.TERMINATING, "it is being removed")
     if deployment.replicas == 0:
-        return _without_replicas(view)
-    if deployment.refused:
-        return Copy(
+        return _state_without_replicas(view)
+    if deployment.creation_failure:
+        return PodState(
             word.FAILED,
             word.CREATION_REFUSED,
-            f"the cluster lets no pod of it be made: {_why_refused(deployment.refused)}",
+            f"the cluster lets no pod of it be made: {_refusal_text(deployment.creation_failure)}",
         )
-    if len(copies) < deployment.replicas or not deployment.observed:
-        copies = [*copies, Copy(word.INIT, word.ROLLOUT_PENDING, "its pods are being made")]
-    return _worst(copies)
+    if len(copies) < deployment.replicas or not deployment.generation_observed:
+        copies = [*copies, PodState(word.INIT, word.ROLLOUT_PENDING, "its pods are being made")]
+    return _least_advanced(copies)
 
 
-def _worst(copies: Sequence[Copy]) -> Copy:
-    return copies[0] if len(copies) == 1 else min(copies, key=_weight)
+def _least_advanced(copies: Sequence[PodState]) -> PodState:
+    return copies[0] if len(copies) == 1 else min(copies, key=_progress_key)
 
 
-def _weight(copy: Copy) -> tuple[int, bool]:
-    return _ORDER.index(copy.state), copy.reason != word.GPU_UNHEALTHY
+def _progress_key(copy: PodState) -> tuple[int, bool]:
+    return _STATES_BY_PROGRESS.index(copy.state), copy.reason != word.GPU_UNHEALTHY
 
 
-def _why_refused(message: str) -> str:
+def _refusal_text(message: str) -> str:
     if "exceeded quota" in message:
         return "the namespace's quota is used up"
     if "violates PodSecurity" in message:
         return "it violates the namespace's Pod Security"
-    return printable(message, 160)
+    return escape_unprintable(message, 160)
 
 
-def _without_replicas(view: InstanceView) -> Copy:
+def _state_without_replicas(view: InstanceView) -> PodState:
     deployment = view.deployment
     reason = deployment.waits_reason
     if reason == word.STORAGE_UNPREPARED:
-        return Copy(word.WAITING, reason, "; ".join(_unprepared(view)) or printable(deployment.waits_for, 200))
+        return PodState(
+            word.WAITING,
+            reason,
+            "; ".join(_describe_unprepared_storages(view)) or escape_unprintable(deployment.waits_for, 200),
+        )
     if reason == word.NO_FREE_UNIT:
-        return Copy(word.WAITING, reason, f"no unit of {printable(deployment.gpu_spec, 32)} is free on {view.cluster}")
+        return PodState(
+            word.WAITING, reason, f"no unit of {escape_unprintable(deployment.gpu_spec, 32)} is free on {view.cluster}"
+        )
     if reason == word.VERSION_REVOKED:
-        return Copy(word.WAITING, reason, f"{printable(deployment.waits_for, 100)}: choose another one")
-    ending = deployment.there > 0 or any(map(is_holding, view.pods))
+        return PodState(word.WAITING, reason, f"{escape_unprintable(deployment.waits_for, 100)}: choose another one")
+    ending = deployment.current_replicas > 0 or any(map(holds_unit, view.pods))
     message = "its pods are ending" if ending else ""
-    return Copy(word.STOPPED, word.TERMINATING if ending else reason or word.STOPPED_AS_DECLARED, message)
+    return PodState(word.STOPPED, word.TERMINATING if ending else reason or word.STOPPED_AS_DECLARED, message)
 
 
-def _unprepared(view: InstanceView) -> list[str]:
+def _describe_unprepared_storages(view: InstanceView) -> list[str]:
     """Return, for each storage that is waited for, what is the matter with it."""
     return [
         f"storage {name}: {storage.message or 'its preparation has not been seen to succeed'}"
         for name, storage in sorted(view.storages.items())
-        if name in view.deployment.mounts and storage.prepare is not None and storage.state != word.AVAILABLE_STORAGE
+        if name in view.deployment.mounts and storage.prepare is not None and storage.state != word.STORAGE_READY
     ]
 
 
-def _conditions(
-    view: InstanceView, pods: Sequence[Pod], copies: Sequence[Copy], conditions: Conditions
+def _build_conditions(
+    view: InstanceView, pods: Sequence[Pod], copies: Sequence[PodState], conditions: ConditionBuilder
 ) -> tuple[Condition, ...]:
     wanted = view.deployment.replicas
-    conditions.add(word.ADMITTED, *_admitted(view.deployment, view.cluster))
-    conditions.add(word.STORAGES_PREPARED, *_prepared(view))
-    conditions.add(word.SYNCED, *view.synced)
+    conditions.add(word.ADMITTED, *_admitted_condition(view.deployment, view.cluster))
+    conditions.add(word.STORAGES_PREPARED, *_prepared_condition(view))
+    conditions.add(word.SYNCED, *view.synced_condition)
     if wanted == 0:
-        return conditions.all()
+        return conditions.build()
     looking = min([pod.created for pod in pods if not pod.node], default="")  # for a node, since then
     up = [(pod, copy) for pod, copy in zip(pods, copies, strict=True) if copy.state != word.FAILED]
     for kind, reason, times in (
@@ -238,40 +250,40 @@ def _conditions(
         if len(times) >= wanted:
             conditions.add(kind, "True", reason, "", max(times))
         else:
-            why = _worst(copies).reason if copies else word.ROLLOUT_PENDING
+            why = _least_advanced(copies).reason if copies else word.ROLLOUT_PENDING
             message = f"{len(times)} of {wanted} copies" if wanted > 1 else ""
             conditions.add(kind, "False", why, message, looking if kind == word.SCHEDULED else "")
     if view.routes:
-        conditions.add(word.EXPOSED, *_exposed(view.routes))
-    return conditions.all()
+        conditions.add(word.EXPOSED, *_exposed_condition(view.routes))
+    return conditions.build()
 
 
-def _admitted(deployment: Deployment, cluster: str) -> Found:
+def _admitted_condition(deployment: Deployment, cluster: str) -> ConditionValue:
     if deployment.units:
-        return Found("True", word.UNITS_HELD, _units(deployment.units, deployment.gpu_spec))
+        return ConditionValue("True", word.UNITS_HELD, _format_units(deployment.units, deployment.gpu_spec))
     if deployment.waits_reason == word.NO_FREE_UNIT:
-        return Found(
-            "False", word.NO_FREE_UNIT, f"no unit of {printable(deployment.gpu_spec, 32)} is free on {cluster}"
+        return ConditionValue(
+            "False", word.NO_FREE_UNIT, f"no unit of {escape_unprintable(deployment.gpu_spec, 32)} is free on {cluster}"
         )
-    return Found("False", deployment.waits_reason or word.STOPPED_AS_DECLARED)
+    return ConditionValue("False", deployment.waits_reason or word.STOPPED_AS_DECLARED)
 
 
 @lru_cache(maxsize=1024)
-def _units(units: int, spec: str) -> str:
-    return f"{units} unit{'' if units == 1 else 's'} of {printable(spec, 32)}"
+def _format_units(units: int, spec: str) -> str:
+    return f"{units} unit{'' if units == 1 else 's'} of {escape_unprintable(spec, 32)}"
 
 
-def _prepared(view: InstanceView) -> Found:
+def _prepared_condition(view: InstanceView) -> ConditionValue:
     if view.deployment.waits_reason == word.STORAGE_UNPREPARED:
-        return Found("False", word.STORAGE_UNPREPARED, "; ".join(_unprepared(view)))
+        return ConditionValue("False", word.STORAGE_UNPREPARED, "; ".join(_describe_unprepared_storages(view)))
     mounted = [view.storages[name] for name in view.deployment.mounts if name in view.storages]
     some = any(storage.prepare is not None for storage in mounted)
-    return Found("True", word.ALL_PREPARED if some else word.NOTHING_TO_PREPARE, "")
+    return ConditionValue("True", word.ALL_PREPARED if some else word.NOTHING_TO_PREPARE, "")
 
 
-def _exposed(routes: Sequence[Route]) -> Found:
+def _exposed_condition(routes: Sequence[Route]) -> ConditionValue:
     if all(route.accepted for route in routes):
-        return Found("True", word.ROUTES_ACCEPTED, "")
+        return ConditionValue("True", word.ROUTES_ACCEPTED, "")
     if any(route.refused for route in routes):
-        return Found("False", word.ROUTE_REFUSED, "the gateway refused its route")
-    return Found("False", word.ROUTE_PENDING, "no gateway has accepted its route yet")
+        return ConditionValue("False", word.ROUTE_REFUSED, "the gateway refused its route")
+    return ConditionValue("False", word.ROUTE_PENDING, "no gateway has accepted its route yet")

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-NEVER_BEGAN = "StartError"  # `ended` of a container that ended before its program began
+START_ERROR = "StartError"  # `ended` of a container that ended before its program began
 
 
 class Pod(NamedTuple):
     """A pod of ours, and its one container that says how it is: of several the first that isn't done. Times are the
-    API's texts; empty where something hasn't happened. `waiting_words` is the end of what the kubelet says of it, and
-    `ran` and `start_limit` are seconds: how long the container's last run lasted, and how long a start may take until
-    it answers, 0 where nothing is asked. `ended_at` is when its node began to throw it out, or its container ended, the
-    later of both. `lost`: its node doesn't answer. `unhealthy`: a device that it was given went bad."""
+    API's texts; empty where something hasn't happened. `waiting_message` is the end of what the kubelet says of it, and
+    `run_seconds` and `startup_seconds` are seconds: how long the container's last run lasted, and how long a start may take until
+    it answers, 0 where nothing is asked. `terminated_at` is when its node began to throw it out, or its container ended, the
+    later of both. `node_lost`: its node doesn't answer. `has_unhealthy_device`: a device that it was given went bad."""
 
     uid: str
     name: str
@@ -24,11 +24,11 @@ class Pod(NamedTuple):
     stock: str
     role: str
     created: str
-    ending: bool
+    terminating: bool
     node: str
     phase: str
     reason: str
-    words: str
+    message: str
     scheduled_at: str
     unschedulable: bool
     nominated: bool
@@ -37,21 +37,21 @@ class Pod(NamedTuple):
     ready: bool
     ready_at: str
     unready_at: str
-    lost: bool
+    node_lost: bool
     restarts: int
-    waiting: str
-    waiting_words: str
+    waiting_reason: str
+    waiting_message: str
     exit_code: int | None
-    ended: str
-    ran: float
-    ended_at: str
-    start_limit: int
+    terminated_reason: str
+    run_seconds: float
+    terminated_at: str
+    startup_seconds: int
     container: str
-    unhealthy: bool
+    has_unhealthy_device: bool
 
 
 class Deployment(NamedTuple):
-    """A Deployment of ours. `observed` says whether its controller has seen its newest generation, `refused` why no pod
+    """A Deployment of ours. `generation_observed` says whether its controller has seen its newest generation, `refused` why no pod
     could be made. `node_pool` is the Karpenter NodePool of placeholders, empty where their nodes are static."""
 
     uid: str
@@ -67,15 +67,15 @@ class Deployment(NamedTuple):
     waits_for: str
     waits_reason: str
     created: str
-    ending: bool
+    terminating: bool
     replicas: int
-    there: int
-    ready: int
-    observed: bool
+    current_replicas: int
+    ready_replicas: int
+    generation_observed: bool
     revision: str
     image: str
     mounts: tuple[str, ...]
-    refused: str
+    creation_failure: str
     node_pool: str
 
 
@@ -92,7 +92,7 @@ class ReplicaSet(NamedTuple):
 class Job(NamedTuple):
     """A preparation: its input and attempt, where its log is, and how it ended.
 
-    `failure` is Kubernetes' reason, empty where it didn't fail. `was_complete` says that it failed because our own
+    `failure` is Kubernetes' reason, empty where it didn't fail. `already_complete` says that it failed because our own
     check found the volume complete.
     """
 
@@ -103,18 +103,18 @@ class Job(NamedTuple):
     input_hash: str
     attempt: int
     created: str
-    started: str
-    ended: str
+    started_at: str
+    completed_at: str
     active: int
     succeeded: bool
     failure: str
-    was_complete: bool
+    already_complete: bool
     log: str
-    kept: bool
+    prune_protected: bool
 
 
 class VolumeClaim(NamedTuple):
-    """A storage's PersistentVolumeClaim; `requested` and `capacity` are quantities, `prepares` is the Job that is
+    """A storage's PersistentVolumeClaim; `requested` and `capacity` are quantities, `preparation_job` is the Job that is
     to fill it."""
 
     uid: str
@@ -123,12 +123,12 @@ class VolumeClaim(NamedTuple):
     storage: str
     blob: str
     created: str
-    ending: bool
+    terminating: bool
     phase: str
     requested: str
     capacity: str
-    prepares: str
-    marked: bool
+    preparation_job: str
+    marked_for_deletion: bool
     unprotected: bool
 
 
@@ -143,7 +143,7 @@ class BucketClaim(NamedTuple):
     created: str
     phase: str
     size: str
-    marked: bool
+    marked_for_deletion: bool
     unprotected: bool
 
 
@@ -156,13 +156,13 @@ class VolumeSnapshot(NamedTuple):
     snapshot: str
     blob: str
     created: str
-    ending: bool
-    of: str
+    terminating: bool
+    source_claim: str
     ready: bool
-    taken: str
+    taken_at: str
     restore_size: str
     failed: bool
-    marked: bool
+    marked_for_deletion: bool
     unprotected: bool
 
 
@@ -181,7 +181,7 @@ class DisruptionBudget(NamedTuple):
     uid: str
     name: str
     tenant: str
-    ending: bool
+    terminating: bool
 
 
 class Route(NamedTuple):
@@ -201,7 +201,7 @@ class Route(NamedTuple):
 class Application(NamedTuple):
     """What Argo CD says of one part of a tenant.
 
-    `differing` are the (kind, name) of objects that aren't as published, `failed` of those that could not be applied;
+    `out_of_sync` are the (kind, name) of objects that aren't as published, `failed` of those that could not be applied;
     `resources` of all there are.
     """
 
@@ -214,7 +214,7 @@ class Application(NamedTuple):
     revision: str
     phase: str
     resources: frozenset[tuple[str, str]]
-    differing: frozenset[tuple[str, str]]
+    out_of_sync: frozenset[tuple[str, str]]
     failed: frozenset[tuple[str, str]]
 
 
@@ -227,13 +227,13 @@ class LiveObject(NamedTuple):
     name: str
     tenant: str
     created: str
-    ending: bool
+    terminating: bool
     owned: bool
     managed: bool
     content: bytes
 
 
-Seen = (
+ObservedObject = (
     Namespace
     | DisruptionBudget
     | Pod

@@ -16,7 +16,7 @@ _FACTORS = {
 }
 
 
-def amount(text: object) -> Decimal:
+def parse_quantity(text: object) -> Decimal:
     """Return a quantity as a number: cores, bytes, devices. What is no quantity is 0: an API server writes no such."""
     match = _QUANTITY.match(str(text))
     if match is None or not any(letter.isdigit() for letter in match[1]):

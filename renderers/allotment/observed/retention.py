@@ -8,13 +8,13 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
-from allotment.observed.status import moment_of
-from allotment.problems import Problem, printable
+from allotment.observed.status import parse_time
+from allotment.problems import Problem, escape_unprintable
 
 MAX_PROBLEMS = 20  # lines of a tenant in the record
 MAX_LINE = 1000  # characters
 MAX_RECORD_BYTES = 4 << 20
-_SUFFIX = 40  # characters by which `printable` says how long a text was
+_SUFFIX = 40  # characters by which `escape_unprintable` says how long a text was
 
 
 class RetentionReason(StrEnum):
@@ -102,7 +102,7 @@ def retained_tenant(tenant: str, retention: Retention, since: str = "") -> Retai
     a tenant is shown to its people."""
     lines = [str(problem) for problem in retention.problems if _concerns(problem, tenant)]
     shown = tuple(_line(line) for line in lines[:MAX_PROBLEMS])
-    return RetainedTenant(printable(tenant), retention.reason, since, shown, len(lines[MAX_PROBLEMS:]))
+    return RetainedTenant(escape_unprintable(tenant), retention.reason, since, shown, len(lines[MAX_PROBLEMS:]))
 
 
 def _concerns(problem: Problem, tenant: str) -> bool:
@@ -111,7 +111,7 @@ def _concerns(problem: Problem, tenant: str) -> bool:
 
 
 def _line(text: str) -> str:
-    return text if text.isprintable() and len(text) <= MAX_LINE else printable(text, MAX_LINE)
+    return text if text.isprintable() and len(text) <= MAX_LINE else escape_unprintable(text, MAX_LINE)
 
 
 def decode_record(data: bytes) -> RetentionRecord:
@@ -124,7 +124,7 @@ def decode_record(data: bytes) -> RetentionRecord:
         raise ValueError(str(error)) from None
     if not all(text.isprintable() for text in _texts(record)):
         raise ValueError("it holds text that is not printable")
-    if any(moment_of(tenant.since) is None for tenant in record.tenants):
+    if any(parse_time(tenant.since) is None for tenant in record.tenants):
         raise ValueError("it holds a time that is none")
     return record
 

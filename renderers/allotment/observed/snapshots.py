@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from allotment import conditions as word
-from allotment.observed.conditions import Conditions, Found, add_departure
+from allotment.observed.conditions import ConditionBuilder, ConditionValue, add_deletion_conditions
 from allotment.observed.objects import VolumeSnapshot
 from allotment.observed.status import Snapshot
 
 
-def snapshot(live: VolumeSnapshot, synced: Found, now: str, previous: Snapshot | None) -> Snapshot:
+def derive_snapshot(live: VolumeSnapshot, synced: ConditionValue, now: str, previous: Snapshot | None) -> Snapshot:
     """Return a snapshot's status; `previous` has the times of what hasn't changed since."""
     predecessor = previous if previous is not None and previous.uid == live.uid else None
-    state, reason, message = _state(live)
-    conditions = Conditions(predecessor.conditions if predecessor else (), now)
+    state, reason, message = _derive_state(live)
+    conditions = ConditionBuilder(predecessor.conditions if predecessor else (), now)
     conditions.add(word.SYNCED, *synced)
-    add_departure(conditions, live.marked, live.unprotected)
+    add_deletion_conditions(conditions, live.marked_for_deletion, live.unprotected)
     return Snapshot(
         name=live.snapshot,
         observed_blob=live.blob,
@@ -23,14 +23,14 @@ def snapshot(live: VolumeSnapshot, synced: Found, now: str, previous: Snapshot |
         message=message,
         since=predecessor.since if predecessor and predecessor.state == state else now,
         uid=live.uid,
-        storage=live.of,
+        storage=live.source_claim,
         restore_size=live.restore_size,
-        creation_time=live.taken,
-        conditions=conditions.all(),
+        creation_time=live.taken_at,
+        conditions=conditions.build(),
     )
 
 
-def waiting(name: str, source: str, now: str, previous: Snapshot | None) -> Snapshot:
+def derive_waiting_snapshot(name: str, source: str, now: str, previous: Snapshot | None) -> Snapshot:
     """Return the status of a snapshot that isn't taken yet: its storage is still being prepared."""
     same = previous is not None and previous.reason == word.SOURCE_UNPREPARED
     since = previous.since if previous is not None and same else now
@@ -39,9 +39,9 @@ def waiting(name: str, source: str, now: str, previous: Snapshot | None) -> Snap
     return Snapshot(name, blob, word.PENDING, word.SOURCE_UNPREPARED, words, since, storage=source)
 
 
-def _state(live: VolumeSnapshot) -> tuple[str, str, str]:
+def _derive_state(live: VolumeSnapshot) -> tuple[str, str, str]:
     if live.ready:
-        return word.AVAILABLE_STORAGE, word.SNAPSHOT_TAKEN, ""
+        return word.STORAGE_READY, word.SNAPSHOT_TAKEN, ""
     if live.failed:
         return word.FAILED, word.SNAPSHOT_FAILED, "the storage driver can't take it: ask the platform team"
     return word.PENDING, word.SNAPSHOT_PENDING, "it is being taken"

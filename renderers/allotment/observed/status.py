@@ -10,11 +10,11 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from allotment.declared.kinds.declaration import API_VERSION
-from allotment.manifests.text import Malformed, dump, load_one, split
-from allotment.problems import quoted
+from allotment.manifests.yaml_text import Malformed, dump, load_one, split
+from allotment.problems import quote_value
 
-MOST_SECONDS = 30 * 86_400  # of one start that are told
-TIMES = frozenset(
+MAX_COLD_START_SECONDS = 30 * 86_400  # of one start that are told
+TIME_FIELDS = frozenset(
     {
         "completion_time",
         "creation_time",
@@ -26,18 +26,18 @@ TIMES = frozenset(
         "time",
     }
 )
-S = TypeVar("S", bound="_Part")
+S = TypeVar("S", bound="_StatusPart")
 
 
-class Implausible(Malformed):
+class ImplausibleStatus(Malformed):
     """A status that no reporter writes, because it names something twice or has a time without a time zone. Nobody believes it."""
 
 
-class _Part(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """A part of a status. Times (`TIMES`) are RFC 3339 in UTC, by the API server's clock; empty where there is none."""
+class _StatusPart(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """A part of a status. Times (`TIME_FIELDS`) are RFC 3339 in UTC, by the API server's clock; empty where there is none."""
 
 
-class Condition(_Part, frozen=True):
+class Condition(_StatusPart, frozen=True):
     """One thing that holds ("True"), doesn't ("False"), or isn't known ("Unknown"), since when and why."""
 
     type: str
@@ -47,7 +47,7 @@ class Condition(_Part, frozen=True):
     last_transition_time: str = ""
 
 
-class Instance(_Part, frozen=True):
+class Instance(_StatusPart, frozen=True):
     """An instance: its state and why. `observed_blob` is the Git blob of the declaration that the cluster has of it.
 
     `pods` are those that hold a unit: all that haven't ended, less those on their way out whose place others take.
@@ -74,7 +74,7 @@ class Instance(_Part, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class Preparation(_Part, frozen=True):
+class Preparation(_StatusPart, frozen=True):
     """One attempt to prepare a storage. `uid` is its Job's: what says which attempt it was, whatever it is called.
     `log` is where its log can be read: nothing of it is ever copied. `kept` says that Argo CD doesn't prune its
     Job."""
@@ -91,7 +91,7 @@ class Preparation(_Part, frozen=True):
     kept: bool = False
 
 
-class Storage(_Part, frozen=True):
+class Storage(_StatusPart, frozen=True):
     """A storage. `claim` is the uid of what holds its data, a volume's claim or a bucket's: made anew it is another.
 
     `url` shows its files to who may log in, `in_cluster_url` to the tenant's own pods.
@@ -112,7 +112,7 @@ class Storage(_Part, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class Snapshot(_Part, frozen=True):
+class Snapshot(_StatusPart, frozen=True):
     """A snapshot of a storage: `restore_size` is what it needs to be restored, `creation_time` the moment it is of."""
 
     name: str
@@ -128,7 +128,7 @@ class Snapshot(_Part, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class ApplicationStatus(_Part, frozen=True):
+class ApplicationStatus(_StatusPart, frozen=True):
     """What Argo CD says of a tenant's storage or compute. `source_commit` is the commit of the declarations that is
     live there, `tree` the Git tree that says so."""
 
@@ -139,7 +139,7 @@ class ApplicationStatus(_Part, frozen=True):
     tree: str = ""
 
 
-class Transition(_Part, frozen=True):
+class Transition(_StatusPart, frozen=True):
     """A change of state, of the instance, storage or snapshot `name`; `source` is empty where it began, `target`
     where it is gone."""
 
@@ -151,7 +151,7 @@ class Transition(_Part, frozen=True):
     time: str
 
 
-class TenantStatus(_Part, frozen=True):
+class TenantStatus(_StatusPart, frozen=True):
     """What one cluster says of a tenant.
 
     `namespace` says whether its namespace is Protected or Unprotected, empty where there is none; `disruption` is
@@ -173,7 +173,7 @@ class TenantStatus(_Part, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class Stock(_Part, frozen=True):
+class Stock(_StatusPart, frozen=True):
     """Units of a GPUSpec: declared, held by instances, free, and ready on a node at once. `node_pool` is the Karpenter NodePool
     whose nodes come when they are needed, empty where they are static."""
 
@@ -187,17 +187,17 @@ class Stock(_Part, frozen=True):
     node_pool: str = ""
 
 
-class ColdStart(_Part, frozen=True):
+class ColdStart(_StatusPart, frozen=True):
     """A start of an instance, `<tenant>/<name>`, that found no free unit: at `time` a node had room for it, after it had
     looked for one for so many seconds."""
 
     gpu_spec: str
     instance: str
     time: str
-    seconds: Annotated[int, msgspec.Meta(ge=0, le=MOST_SECONDS)]
+    seconds: Annotated[int, msgspec.Meta(ge=0, le=MAX_COLD_START_SECONDS)]
 
 
-class ClusterStatus(_Part, frozen=True):
+class ClusterStatus(_StatusPart, frozen=True):
     """What one cluster holds ready, and when it was last seen. `silent_since` and `message` say that it doesn't answer.
     `cold_starts` are the last of each GPUSpec (`observed.cold_starts`)."""
 
@@ -209,7 +209,7 @@ class ClusterStatus(_Part, frozen=True):
     cold_starts: tuple[ColdStart, ...] = ()
 
 
-def moment_of(text: str) -> datetime.datetime | None:
+def parse_time(text: str) -> datetime.datetime | None:
     """Return the moment that a time names; None where it is no time, or names no time zone."""
     try:
         moment = datetime.datetime.fromisoformat(text)
@@ -218,23 +218,23 @@ def moment_of(text: str) -> datetime.datetime | None:
     return moment if moment.tzinfo is not None else None
 
 
-def text_of(status: TenantStatus | ClusterStatus) -> bytes:
+def dump_status(status: TenantStatus | ClusterStatus) -> bytes:
     """Return a status as the file that is committed."""
     content = msgspec.to_builtins(status, builtin_types=())
     name = content.pop("tenant", status.cluster)
     header = {"apiVersion": API_VERSION, "kind": type(status).__name__, "metadata": {"name": name}}
-    return dump([{**header, "status": _plain(content)}])
+    return dump([{**header, "status": _to_plain(content)}])
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(element) for key, element in value.items()}
-    return [_plain(element) for element in value] if isinstance(value, tuple | list) else value
+        return {key: _to_plain(element) for key, element in value.items()}
+    return [_to_plain(element) for element in value] if isinstance(value, tuple | list) else value
 
 
-def read_tenant(data: bytes) -> TenantStatus:
-    """Return a tenant's status from its file. Raises Malformed where it is no such file, and Implausible."""
-    status = _read(data, TenantStatus, "tenant")
+def parse_tenant_status(data: bytes) -> TenantStatus:
+    """Return a tenant's status from its file. Raises Malformed where it is no such file, and ImplausibleStatus."""
+    status = _parse_status(data, TenantStatus, "tenant")
     _check_times(status)
     for kind, resources in (
         ("instance", status.instances),
@@ -245,33 +245,33 @@ def read_tenant(data: bytes) -> TenantStatus:
     return status
 
 
-def read_cluster(data: bytes) -> ClusterStatus:
-    """Return a cluster's status from its file. Raises Malformed where it is no such file, and Implausible."""
-    status = _read(data, ClusterStatus, "cluster")
+def parse_cluster_status(data: bytes) -> ClusterStatus:
+    """Return a cluster's status from its file. Raises Malformed where it is no such file, and ImplausibleStatus."""
+    status = _parse_status(data, ClusterStatus, "cluster")
     _check_times(status)
     _check_names("stock", status.stocks)
     return status
 
 
 def _check_names(kind: str, entries: Sequence[Instance | Storage | Snapshot | Stock]) -> None:
-    """Raise Implausible where two of them have one name."""
+    """Raise ImplausibleStatus where two of them have one name."""
     for name, count in Counter(entry.name for entry in entries).items():
         if count > 1:
-            raise Implausible(f"it names {kind} {quoted(name)} {count} times")
+            raise ImplausibleStatus(f"it names {kind} {quote_value(name)} {count} times")
 
 
-def _check_times(part: _Part) -> None:
-    """Raise Implausible where a time, in this part or in a part of it, is none."""
+def _check_times(part: _StatusPart) -> None:
+    """Raise ImplausibleStatus where a time, in this part or in a part of it, is none."""
     for name in part.__struct_fields__:
         value = getattr(part, name)
         for inner in value if isinstance(value, tuple) else (value,):
-            if isinstance(inner, _Part):
+            if isinstance(inner, _StatusPart):
                 _check_times(inner)
-        if name in TIMES and value and moment_of(value) is None:
-            raise Implausible(f"it gives a time as {quoted(value)}, which isn't RFC 3339 with a time zone")
+        if name in TIME_FIELDS and value and parse_time(value) is None:
+            raise ImplausibleStatus(f"it gives a time as {quote_value(value)}, which isn't RFC 3339 with a time zone")
 
 
-def _read(data: bytes, kind: type[S], key: str) -> S:
+def _parse_status(data: bytes, kind: type[S], key: str) -> S:
     try:
         document = load_one(split(data)[0])
         if (document.get("apiVersion"), document.get("kind")) != (API_VERSION, kind.__name__):

@@ -9,16 +9,16 @@ from allotment.observed.objects import Deployment, Pod
 from allotment.observed.status import Stock
 
 
-def stocks(
+def derive_stocks(
     placeholders: Iterable[Deployment], pods: Iterable[Pod], held: Mapping[tuple[str, str], int]
 ) -> tuple[Stock, ...]:
     """Return every stock, sorted; `held` has the units of each (GPUSpec, tenant).
 
     A tenant's units lie on its own stocks first, then on shared ones, each in the order of names
-    (`accounts.capacity.placeholders`). Ready are placeholders that run, so that an instance takes their place at once:
+    (`capacity.units.count_placeholders`). Ready are placeholders that run, so that an instance takes their place at once:
     none whose device went bad, since the node offers that one to nobody any more.
     """
-    ready = Counter(pod.stock for pod in pods if pod.ready and not pod.ending and not pod.unhealthy)
+    ready = Counter(pod.stock for pod in pods if pod.ready and not pod.terminating and not pod.has_unhealthy_device)
     remaining = Counter({key: units for key, units in held.items() if units})
     sorted_placeholders = sorted(
         placeholders, key=lambda placeholder: (not placeholder.reserved_for, placeholder.stock)

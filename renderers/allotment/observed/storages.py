@@ -8,18 +8,18 @@ from typing import NamedTuple
 import msgspec
 
 from allotment import conditions as word
-from allotment.declared.values import size_of
+from allotment.declared.values import parse_size
 from allotment.manifests import names
-from allotment.observed.conditions import Conditions, Found, add_departure
-from allotment.observed.copies import CONFIG_REASONS, IMAGE_REASONS
+from allotment.observed.conditions import ConditionBuilder, ConditionValue, add_deletion_conditions
 from allotment.observed.objects import BucketClaim, Deployment, Job, Pod, Route, VolumeClaim
+from allotment.observed.pod_state import CONFIG_REASONS, IMAGE_REASONS
 from allotment.observed.status import Condition, Preparation, Storage
-from allotment.problems import printable
+from allotment.preparation.job_names import format_job_name
+from allotment.problems import escape_unprintable
 from allotment.programs import ending
-from allotment.readiness.preparation import name_of
 
-OWN_CONTAINERS = ("check", "copy", "fetch", "seal", "hold")
-_REASONS = {
+ALLOTMENT_CONTAINERS = ("check", "copy", "fetch", "seal", "hold")
+_REASONS_BY_EXIT_CODE = {
     ending.LOCKED: word.LOCKED,
     ending.CHECKSUM_MISMATCH: word.CHECKSUM_MISMATCH,
     ending.ADDRESS_REFUSED: word.ADDRESS_REFUSED,
@@ -29,7 +29,7 @@ _REASONS = {
     ending.ACCESS_DENIED: word.ACCESS_DENIED,
     ending.SUPERSEDED: word.SUPERSEDED,
 }
-_WORDS = {
+_FAILURE_TEXTS = {
     word.LOCKED: "another preparation still holds the volume",
     word.CHECKSUM_MISMATCH: "what was fetched has another SHA-256 than is declared",
     word.ADDRESS_REFUSED: "its source isn't an https address of the internet",
@@ -41,7 +41,7 @@ _WORDS = {
 }
 
 
-class State(NamedTuple):
+class StorageState(NamedTuple):
     """How a storage is, and why."""
 
     state: str
@@ -58,22 +58,22 @@ class StorageView(NamedTuple):
     pods: Sequence[Pod]
     accessor: Deployment | None
     routes: Sequence[Route]
-    synced: Found
+    synced_condition: ConditionValue
     now: str
-    awaited: str = ""
+    waits_for_storage: str = ""
 
 
-def storage(view: StorageView, previous: Storage | None) -> Storage:
+def derive_storage(view: StorageView, previous: Storage | None) -> Storage:
     """Return a storage's status; `previous` has the times of what hasn't changed since."""
     claim = view.claim
     predecessor = (
         previous if previous is not None and previous.claim == claim.uid else None
     )  # made anew it is another volume
-    prepare = _prepare(view)
-    completed = _completed_before(view, prepare, predecessor)
-    storage_state = _state(view, completed or prepare)
-    if completed is not None and storage_state.state == word.AVAILABLE_STORAGE:
-        storage_state = storage_state._replace(message=_running_again(completed))
+    prepare = _derive_preparation(view)
+    completed = _find_completed_attempt(view, prepare, predecessor)
+    storage_state = _derive_state(view, completed or prepare)
+    if completed is not None and storage_state.state == word.STORAGE_READY:
+        storage_state = storage_state._replace(message=_rerun_message(completed))
     prepare = completed or prepare
     urls = sorted(route.url for route in view.routes if route.url)
     return Storage(
@@ -84,30 +84,34 @@ def storage(view: StorageView, previous: Storage | None) -> Storage:
         message=storage_state.message,
         since=predecessor.since
         if predecessor and predecessor.state == storage_state.state
-        else _reached(storage_state.state, prepare, view.now),
+        else _reached_at(storage_state.state, prepare, view.now),
         claim=claim.uid,
         size=claim.requested,
         capacity=claim.capacity,
         url=urls[0] if urls else "",
         in_cluster_url=names.files_url(claim.storage, claim.tenant) if view.accessor is not None else "",
         prepare=prepare,
-        conditions=_conditions(view, prepare, Conditions(predecessor.conditions if predecessor else (), view.now)),
+        conditions=_build_conditions(
+            view, prepare, ConditionBuilder(predecessor.conditions if predecessor else (), view.now)
+        ),
     )
 
 
-def bucket(live: BucketClaim, synced: Found, now: str, previous: Storage | None) -> Storage:
+def derive_bucket(live: BucketClaim, synced: ConditionValue, now: str, previous: Storage | None) -> Storage:
     """Return the status of a storage that is a bucket."""
     predecessor = previous if previous is not None and previous.claim == live.uid else None
     if live.phase == "Bound":
-        storage_state = State(word.AVAILABLE_STORAGE, word.BUCKET_BOUND)
+        storage_state = StorageState(word.STORAGE_READY, word.BUCKET_BOUND)
     elif live.phase == "Failed":
-        storage_state = State(word.FAILED, word.BUCKET_FAILED, "the object store can't make it: ask the platform team")
+        storage_state = StorageState(
+            word.FAILED, word.BUCKET_FAILED, "the object store can't make it: ask the platform team"
+        )
     else:
-        storage_state = State(word.PENDING, word.BINDING, "it has no bucket yet")
-    conditions = Conditions(predecessor.conditions if predecessor else (), now)
+        storage_state = StorageState(word.PENDING, word.BINDING, "it has no bucket yet")
+    conditions = ConditionBuilder(predecessor.conditions if predecessor else (), now)
     conditions.add(word.SYNCED, *synced)
     conditions.add(word.BOUND, "True" if live.phase == "Bound" else "False", storage_state.reason)
-    add_departure(conditions, live.marked, live.unprotected)
+    add_deletion_conditions(conditions, live.marked_for_deletion, live.unprotected)
     return Storage(
         name=live.storage,
         observed_blob=live.blob,
@@ -117,13 +121,13 @@ def bucket(live: BucketClaim, synced: Found, now: str, previous: Storage | None)
         since=predecessor.since if predecessor and predecessor.state == storage_state.state else now,
         claim=live.uid,
         size=live.size,
-        conditions=conditions.all(),
+        conditions=conditions.build(),
     )
 
 
-def unborn(name: str, source: str, now: str, previous: Storage | None) -> Storage:
+def derive_not_created(name: str, source: str, now: str, previous: Storage | None) -> Storage:
     """Return the status of a storage whose volume is made from another's, which isn't prepared yet."""
-    storage_state = _awaiting(source)
+    storage_state = _waiting_state(source)
     same = previous is not None and previous.state == storage_state.state
     return Storage(
         name,
@@ -135,11 +139,11 @@ def unborn(name: str, source: str, now: str, previous: Storage | None) -> Storag
     )
 
 
-def _awaiting(source: str) -> State:
-    return State(word.PENDING, word.SOURCE_UNPREPARED, f"waits for storage {source} to be prepared")
+def _waiting_state(source: str) -> StorageState:
+    return StorageState(word.PENDING, word.SOURCE_UNPREPARED, f"waits for storage {source} to be prepared")
 
 
-def _reached(state: str, prepare: Preparation | None, now: str) -> str:
+def _reached_at(state: str, prepare: Preparation | None, now: str) -> str:
     """Return when a state was reached, by the preparation's own time where it brought it about."""
     if prepare is None:
         return now
@@ -147,38 +151,38 @@ def _reached(state: str, prepare: Preparation | None, now: str) -> str:
     return min(time or now, now)
 
 
-def _counting(view: StorageView) -> Job | None:
+def _current_job(view: StorageView) -> Job | None:
     """Return the preparation that counts: the one that the volume is to be filled by, else the last made.
 
     A branch that somebody wound back may have brought an earlier one again.
     """
     return max(
         view.jobs,
-        key=lambda job: (job.name == view.claim.prepares, job.created, job.attempt, job.name),
+        key=lambda job: (job.name == view.claim.preparation_job, job.created, job.attempt, job.name),
         default=None,
     )
 
 
-def _prepare(view: StorageView) -> Preparation | None:
-    job = _counting(view)
+def _derive_preparation(view: StorageView) -> Preparation | None:
+    job = _current_job(view)
     if job is None:
         return None
-    state, reason = _attempt_state(view, job)
+    state, reason = _derive_attempt_state(view, job)
     return Preparation(
         uid=job.uid,
         attempt=job.attempt,
         input_hash=job.input_hash,
         state=state,
-        start_time=job.started,
-        completion_time=job.ended if state in (word.SUCCEEDED, word.FAILED) else "",
+        start_time=job.started_at,
+        completion_time=job.completed_at if state in (word.SUCCEEDED, word.FAILED) else "",
         exit_code=_exit_code(view, job),
         reason=reason,
         log=job.log,
-        kept=job.kept,
+        kept=job.prune_protected,
     )
 
 
-def _completed_before(
+def _find_completed_attempt(
     view: StorageView, prepare: Preparation | None, predecessor: Storage | None
 ) -> Preparation | None:
     """Return the attempt that filled the volume, where somebody deleted its Job, which is to run again or runs; else None.
@@ -186,8 +190,8 @@ def _completed_before(
     if predecessor is None or predecessor.prepare is None or predecessor.prepare.state != word.SUCCEEDED:
         return None
     earlier = predecessor.prepare
-    name = name_of(view.claim.storage, earlier.input_hash, earlier.attempt)
-    if view.claim.prepares == name and all(job.name != name for job in view.jobs):
+    name = format_job_name(view.claim.storage, earlier.input_hash, earlier.attempt)
+    if view.claim.preparation_job == name and all(job.name != name for job in view.jobs):
         return earlier
     if prepare is None or prepare.state in (word.SUCCEEDED, word.FAILED):
         return None
@@ -197,7 +201,7 @@ def _completed_before(
 
 def _exit_code(view: StorageView, job: Job) -> int | None:
     """Return the exit code of the last pod that ended, as far as pods or the Job itself say it."""
-    if job.was_complete:
+    if job.already_complete:
         return ending.ALREADY_COMPLETE
     codes = sorted(
         (pod.created, pod.exit_code) for pod in view.pods if pod.owner == job.uid and pod.exit_code is not None
@@ -205,53 +209,57 @@ def _exit_code(view: StorageView, job: Job) -> int | None:
     return codes[-1][1] if codes else 0 if job.succeeded else None
 
 
-def _attempt_state(view: StorageView, job: Job) -> tuple[str, str]:
+def _derive_attempt_state(view: StorageView, job: Job) -> tuple[str, str]:
     if job.created < view.claim.created and (job.succeeded or job.failure):
         return word.FAILED, word.OF_ANOTHER_VOLUME
     if job.succeeded:
         return word.SUCCEEDED, word.PREPARATION_SUCCEEDED
-    if job.was_complete:
+    if job.already_complete:
         return word.SUCCEEDED, word.ALREADY_PREPARED
     if job.failure:
-        return word.FAILED, word.DEADLINE_EXCEEDED if job.failure == "DeadlineExceeded" else _why_failed(view, job)
+        return word.FAILED, word.DEADLINE_EXCEEDED if job.failure == "DeadlineExceeded" else _failure_reason(view, job)
     own = [pod for pod in view.pods if pod.owner == job.uid]
     if any(pod.started_at for pod in own):
-        return word.JOB_RUNNING, word.JOB_ACTIVE
-    if own and all(pod.waiting in IMAGE_REASONS for pod in own):
+        return word.JOB_RUNNING, word.PREPARATION_RUNNING
+    if own and all(pod.waiting_reason in IMAGE_REASONS for pod in own):
         return word.PENDING, word.IMAGE_PULL_FAILED
-    if own and all(pod.waiting in CONFIG_REASONS for pod in own):
+    if own and all(pod.waiting_reason in CONFIG_REASONS for pod in own):
         return word.PENDING, word.CONFIG_FAILED
-    return word.PENDING, word.JOB_PENDING
+    return word.PENDING, word.PREPARATION_PENDING
 
 
-def _why_failed(view: StorageView, job: Job) -> str:
+def _failure_reason(view: StorageView, job: Job) -> str:
     """Return the reason of the last pod that failed. Only our own programs' exit statuses mean something to us."""
     ends = [pod for pod in view.pods if pod.owner == job.uid and pod.exit_code]
     last = max(ends, key=lambda pod: (pod.created, pod.name), default=None)
     if last is None:
-        return word.JOB_FAILED
-    if last.ended == "OOMKilled":
+        return word.PREPARATION_FAILED
+    if last.terminated_reason == "OOMKilled":
         return word.OUT_OF_MEMORY
-    return _REASONS.get(last.exit_code or 0, word.JOB_FAILED) if last.container in OWN_CONTAINERS else word.JOB_FAILED
+    return (
+        _REASONS_BY_EXIT_CODE.get(last.exit_code or 0, word.PREPARATION_FAILED)
+        if last.container in ALLOTMENT_CONTAINERS
+        else word.PREPARATION_FAILED
+    )
 
 
-def _state(view: StorageView, prepare: Preparation | None) -> State:
+def _derive_state(view: StorageView, prepare: Preparation | None) -> StorageState:
     if view.claim.phase == "Lost":
-        return State(word.LOST, word.VOLUME_LOST, "its volume is gone: ask the platform team")
+        return StorageState(word.LOST, word.VOLUME_LOST, "its volume is gone: ask the platform team")
     if prepare is not None and prepare.state == word.FAILED:
-        return State(word.FAILED, prepare.reason, _failure(prepare))
+        return StorageState(word.FAILED, prepare.reason, _failure_message(prepare))
     if prepare is not None and prepare.state != word.SUCCEEDED:
-        return State(word.PREPARING, prepare.reason, _going_on(prepare))
-    if view.awaited and prepare is None:
-        return _awaiting(view.awaited)
-    if view.claim.prepares and prepare is None:
-        return State(word.PREPARING, word.JOB_PENDING, "its preparation hasn't begun yet")
+        return StorageState(word.PREPARING, prepare.reason, _progress_message(prepare))
+    if view.waits_for_storage and prepare is None:
+        return _waiting_state(view.waits_for_storage)
+    if view.claim.preparation_job and prepare is None:
+        return StorageState(word.PREPARING, word.PREPARATION_PENDING, "its preparation hasn't begun yet")
     if view.claim.phase == "Bound":
-        return State(word.AVAILABLE_STORAGE, word.VOLUME_BOUND)
-    return State(word.PENDING, word.BINDING, "it has no volume yet")
+        return StorageState(word.STORAGE_READY, word.VOLUME_BOUND)
+    return StorageState(word.PENDING, word.BINDING, "it has no volume yet")
 
 
-def _failure(prepare: Preparation) -> str:
+def _failure_message(prepare: Preparation) -> str:
     retry_hint = "`allot recover` tries again"
     if prepare.reason == word.OF_ANOTHER_VOLUME:
         return f"attempt {prepare.attempt} prepared a volume that is gone; {retry_hint}"
@@ -260,17 +268,17 @@ def _failure(prepare: Preparation) -> str:
     if prepare.reason == word.SUPERSEDED:
         why = "another has begun on the volume since, and this one left it as it is"
         return f"preparation failed in attempt {prepare.attempt}: {why}; raise spec.prepare.attempt to overwrite it"
-    if prepare.reason in _WORDS:
-        return f"preparation failed in attempt {prepare.attempt}: {_WORDS[prepare.reason]}; {retry_hint}"
+    if prepare.reason in _FAILURE_TEXTS:
+        return f"preparation failed in attempt {prepare.attempt}: {_FAILURE_TEXTS[prepare.reason]}; {retry_hint}"
     code = f"exit {prepare.exit_code}" if prepare.exit_code is not None else "its pod never ran"
     return f"preparation failed in attempt {prepare.attempt}: {code}; {retry_hint}"
 
 
-def _running_again(prepare: Preparation) -> str:
+def _rerun_message(prepare: Preparation) -> str:
     return f"the Job of attempt {prepare.attempt} was deleted and runs again: it writes nothing on a complete volume"
 
 
-def _going_on(prepare: Preparation) -> str:
+def _progress_message(prepare: Preparation) -> str:
     if prepare.state == word.JOB_RUNNING:
         return f"preparation runs, attempt {prepare.attempt}"
     if prepare.reason == word.IMAGE_PULL_FAILED:
@@ -280,45 +288,47 @@ def _going_on(prepare: Preparation) -> str:
     return f"preparation waits for its pod, attempt {prepare.attempt}"
 
 
-def _conditions(view: StorageView, prepare: Preparation | None, conditions: Conditions) -> tuple[Condition, ...]:
+def _build_conditions(
+    view: StorageView, prepare: Preparation | None, conditions: ConditionBuilder
+) -> tuple[Condition, ...]:
     claim = view.claim
-    conditions.add(word.SYNCED, *view.synced)
+    conditions.add(word.SYNCED, *view.synced_condition)
     if claim.phase == "Bound":
         conditions.add(word.BOUND, "True", word.VOLUME_BOUND)
     else:
         conditions.add(word.BOUND, "False", word.VOLUME_LOST if claim.phase == "Lost" else word.BINDING)
-    if prepare is None and view.awaited:
-        conditions.add(word.PREPARED, "False", word.SOURCE_UNPREPARED, _awaiting(view.awaited).message)
-    elif prepare is None and claim.prepares:
-        conditions.add(word.PREPARED, "False", word.JOB_PENDING)
+    if prepare is None and view.waits_for_storage:
+        conditions.add(word.PREPARED, "False", word.SOURCE_UNPREPARED, _waiting_state(view.waits_for_storage).message)
+    elif prepare is None and claim.preparation_job:
+        conditions.add(word.PREPARED, "False", word.PREPARATION_PENDING)
     elif prepare is None:
         conditions.add(word.PREPARED, "True", word.NOTHING_TO_PREPARE)
     elif prepare.state == word.SUCCEEDED:
         conditions.add(word.PREPARED, "True", prepare.reason, "", prepare.completion_time)
     else:
-        conditions.add(word.PREPARED, "False", prepare.reason, _state(view, prepare).message)
-    if claim.capacity and _bytes(claim.capacity) >= _bytes(claim.requested):
+        conditions.add(word.PREPARED, "False", prepare.reason, _derive_state(view, prepare).message)
+    if claim.capacity and _parse_bytes(claim.capacity) >= _parse_bytes(claim.requested):
         conditions.add(word.RESIZED, "True", word.AS_DECLARED)
     elif claim.capacity:
-        sizes = f"{printable(claim.capacity, 20)} of {printable(claim.requested, 20)}"
+        sizes = f"{escape_unprintable(claim.capacity, 20)} of {escape_unprintable(claim.requested, 20)}"
         conditions.add(word.RESIZED, "False", word.RESIZING, sizes)
-    add_departure(conditions, claim.marked, claim.unprotected)
+    add_deletion_conditions(conditions, claim.marked_for_deletion, claim.unprotected)
     if view.accessor is not None:
-        conditions.add(word.ACCESSOR_AVAILABLE, *_accessor(view.accessor))
-    return conditions.all()
+        conditions.add(word.ACCESSOR_AVAILABLE, *_accessor_condition(view.accessor))
+    return conditions.build()
 
 
-def _bytes(quantity: str) -> int:
+def _parse_bytes(quantity: str) -> int:
     """Return a size in bytes; a form that only others write counts as 0."""
     try:
-        return size_of(quantity)
+        return parse_size(quantity)
     except ValueError:
         return int(quantity) if quantity.isascii() and quantity.isdigit() else 0
 
 
-def _accessor(files: Deployment) -> Found:
+def _accessor_condition(files: Deployment) -> ConditionValue:
     if files.replicas == 0:
-        return Found("False", word.TENANT_SUSPENDED)
-    if files.ready >= files.replicas:
-        return Found("True", word.PROBES_ANSWERED)
-    return Found("False", word.STARTING)
+        return ConditionValue("False", word.TENANT_SUSPENDED)
+    if files.ready_replicas >= files.replicas:
+        return ConditionValue("True", word.PROBES_ANSWERED)
+    return ConditionValue("False", word.STARTING)

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment import conditions as word
-from allotment.declared.things import INSTANCE, SNAPSHOT, STORAGE
+from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
 from allotment.manifests import names
 from allotment.manifests.tenant import disruption
-from allotment.observed import instances, removed, snapshots, storages
-from allotment.observed.conditions import Conditions, synced
-from allotment.observed.copies import InstanceView
+from allotment.observed import instances, orphans, snapshots, storages
+from allotment.observed.conditions import ConditionBuilder, derive_synced_condition
 from allotment.observed.objects import (
     Application,
     BucketClaim,
@@ -21,17 +20,18 @@ from allotment.observed.objects import (
     Job,
     LiveObject,
     Namespace,
+    ObservedObject,
     Pod,
     ReplicaSet,
     Route,
-    Seen,
     VolumeClaim,
     VolumeSnapshot,
 )
+from allotment.observed.pod_state import InstanceView
 from allotment.observed.status import ApplicationStatus, Instance, Snapshot, Storage, TenantStatus, Transition
 
 
-class Live(NamedTuple):
+class TenantObjects(NamedTuple):
     """The sorted-out objects of one tenant in one cluster."""
 
     deployments: list[Deployment]
@@ -45,33 +45,33 @@ class Live(NamedTuple):
     applications: list[Application]
     namespaces: list[Namespace]
     budgets: list[DisruptionBudget]
-    whole: list[LiveObject]
+    whole_objects: list[LiveObject]
 
     @staticmethod
-    def of(objects: Iterable[Seen]) -> Live:
+    def from_objects(objects: Iterable[ObservedObject]) -> TenantObjects:
         """Return objects sorted by what they are."""
-        kinds: dict[type, list[Seen]] = defaultdict(list)
+        kinds: dict[type, list[ObservedObject]] = defaultdict(list)
         for live_object in objects:
             kinds[type(live_object)].append(live_object)
         about = Deployment, ReplicaSet, Pod, Job, VolumeClaim, BucketClaim, VolumeSnapshot
         order = *about, Route, Application, Namespace, DisruptionBudget, LiveObject
-        return Live(*(kinds[kind] for kind in order))  # type: ignore[arg-type]
+        return TenantObjects(*(kinds[kind] for kind in order))  # type: ignore[arg-type]
 
     @property
-    def rendered(self) -> list[removed.Object]:
+    def rendered_objects(self) -> list[orphans.RenderedObject]:
         """The objects that we render; pods and ReplicaSets follow from them."""
         return [*self.deployments, *self.jobs, *self.claims, *self.buckets, *self.snapshots, *self.routes]
 
     @property
-    def is_of_tenant(self) -> bool:
+    def has_labelled_objects(self) -> bool:
         """Whether anything here has the tenant's label, rather than only to lie in a namespace that is named like its own."""
-        return any(objects for objects in self if objects is not self.whole)
+        return any(objects for objects in self if objects is not self.whole_objects)
 
-    def published_last(self, published: removed.Published) -> Live:
+    def prefer_published(self, published: orphans.PublishedObjects) -> TenantObjects:
         """Return the same with what isn't published first: of two that claim to be one thing, the last counts."""
 
-        def is_published(live_object: removed.Object) -> bool:
-            return not published.lacks(live_object)
+        def is_published(live_object: orphans.RenderedObject) -> bool:
+            return not published.is_unpublished(live_object)
 
         return self._replace(
             deployments=sorted(self.deployments, key=is_published),
@@ -82,31 +82,31 @@ class Live(NamedTuple):
 
 
 # By part: the source commit that is live in a folder of the rendered branch, and the folder's Git tree.
-Sources = Mapping[str, tuple[str, str]]
+PartSources = Mapping[str, tuple[str, str]]
 
 
-def tenant_status(
+def derive_tenant_status(
     tenant: str,
     cluster: str,
-    live: Live,
+    live: TenantObjects,
     *,
     previous: TenantStatus | None,
     now: str,
-    sources: Sources | None = None,
-    published: removed.Published | None = None,
+    sources: PartSources | None = None,
+    published: orphans.PublishedObjects | None = None,
 ) -> TenantStatus:
     """Return a tenant's status. Its transitions are those since `previous`, whose own are left behind.
 
     `published` is what the rendered branch has of the tenant, None where that isn't known.
     """
     if published is not None:
-        live = live.published_last(published)
+        live = live.prefer_published(published)
     parts = {application.name.rpartition("--")[2]: application for application in live.applications}
-    look = removed.TenantSeen(tenant, cluster, parts, published, now)
-    objects_by_resource = removed.by_thing(live.rendered)
+    look = orphans.TenantObservation(tenant, cluster, parts, published, now)
+    objects_by_resource = orphans.group_by_resource(live.rendered_objects)
 
-    def judged(resource: removed.T, previous_resources: Mapping[str, removed.T]) -> removed.T:
-        return removed.with_removed(
+    def judged(resource: orphans.T, previous_resources: Mapping[str, orphans.T]) -> orphans.T:
+        return orphans.with_orphans(
             resource,
             objects_by_resource.get((type(resource), resource.name), ()),
             previous_resources.get(resource.name),
@@ -115,20 +115,21 @@ def tenant_status(
 
     known_storages = {storage.name: storage for storage in previous.storages} if previous else {}
     known_instances = {instance.name: instance for instance in previous.instances} if previous else {}
-    waiting = _waiting(parts.get("storage"))
-    stored = _storages(live, parts.get("storage"), waiting, known_storages, now)
+    waiting = _find_waiting(parts.get("storage"))
+    stored = _derive_storages(live, parts.get("storage"), waiting, known_storages, now)
     storage_statuses = tuple(judged(storage, known_storages) for storage in stored)
     known_snapshots = {snapshot.name: snapshot for snapshot in previous.snapshots} if previous else {}
-    shots = _snapshots(live, parts.get("storage"), waiting, known_snapshots, now)
+    shots = _derive_snapshots(live, parts.get("storage"), waiting, known_snapshots, now)
     snapshot_statuses = tuple(judged(snapshot, known_snapshots) for snapshot in shots)
     by_name = {storage.name: storage for storage in storage_statuses}
-    running = _instances(cluster, live, parts.get("compute"), known_instances, by_name, now)
+    running = _derive_instances(cluster, live, parts.get("compute"), known_instances, by_name, now)
     run = tuple(judged(instance, known_instances) for instance in running)
     return TenantStatus(
         tenant=tenant,
         cluster=cluster,
         applications=tuple(
-            _part(name, application, previous, sources or {}) for name, application in sorted(parts.items())
+            _application_status(name, application, previous, sources or {})
+            for name, application in sorted(parts.items())
         ),
         instances=run,
         storages=storage_statuses,
@@ -137,23 +138,25 @@ def tenant_status(
             (word.UNPROTECTED if namespace.unprotected else word.PROTECTED for namespace in live.namespaces), ""
         ),
         disruption=word.PROTECTED
-        if any(budget.name == disruption.ALL and not budget.ending for budget in live.budgets)
+        if any(budget.name == disruption.ALL_INSTANCES_BUDGET and not budget.terminating for budget in live.budgets)
         else "",
         transitions=(
-            *_transitions(known_instances, run, known_storages, storage_statuses, now),
-            *_taken(known_snapshots, snapshot_statuses, now),
+            *_find_transitions(known_instances, run, known_storages, storage_statuses, now),
+            *_snapshot_transitions(known_snapshots, snapshot_statuses, now),
         ),
     )
 
 
-def _waiting(application: Application | None) -> dict[str, str]:
+def _find_waiting(application: Application | None) -> dict[str, str]:
     """Return the storages and snapshots that wait for a storage, and for which: by the names of what stands for them."""
     markers = [name for kind, name in application.resources if kind == "ConfigMap"] if application else []
-    split = [name.split(names.WAITS) for name in markers]
+    split = [name.split(names.WAIT_MARKER_INFIX) for name in markers]
     return {parts[0]: parts[1] for parts in split if len(parts) == 2}
 
 
-def _part(name: str, application: Application, previous: TenantStatus | None, sources: Sources) -> ApplicationStatus:
+def _application_status(
+    name: str, application: Application, previous: TenantStatus | None, sources: PartSources
+) -> ApplicationStatus:
     previous_parts = {part.name: part for part in previous.applications} if previous else {}
     if name in sources:
         commit, tree = sources[name]
@@ -164,8 +167,8 @@ def _part(name: str, application: Application, previous: TenantStatus | None, so
     return ApplicationStatus(name, application.sync or "Unknown", application.health or "Unknown", commit, tree)
 
 
-def _snapshots(
-    live: Live,
+def _derive_snapshots(
+    live: TenantObjects,
     application: Application | None,
     waiting: Mapping[str, str],
     previous_snapshots: Mapping[str, Snapshot],
@@ -181,14 +184,16 @@ def _snapshots(
     }
     for name in sorted(volume_snapshots.keys() | awaited.keys()):
         if name in volume_snapshots:
-            sync_condition = synced(application, "VolumeSnapshot", volume_snapshots[name].name, live=True)
-            yield snapshots.snapshot(volume_snapshots[name], sync_condition, now, previous_snapshots.get(name))
+            sync_condition = derive_synced_condition(
+                application, "VolumeSnapshot", volume_snapshots[name].name, live=True
+            )
+            yield snapshots.derive_snapshot(volume_snapshots[name], sync_condition, now, previous_snapshots.get(name))
         else:
-            yield snapshots.waiting(name, awaited[name], now, previous_snapshots.get(name))
+            yield snapshots.derive_waiting_snapshot(name, awaited[name], now, previous_snapshots.get(name))
 
 
-def _storages(
-    live: Live,
+def _derive_storages(
+    live: TenantObjects,
     application: Application | None,
     waiting: Mapping[str, str],
     previous_storages: Mapping[str, Storage],
@@ -204,30 +209,30 @@ def _storages(
     for name in sorted(claims.keys() | buckets.keys() | unborn):
         claim = claims.get(name)
         if claim is None and name in buckets:
-            sync_condition = synced(application, "ObjectBucketClaim", name, live=True)
-            yield storages.bucket(buckets[name], sync_condition, now, previous_storages.get(name))
+            sync_condition = derive_synced_condition(application, "ObjectBucketClaim", name, live=True)
+            yield storages.derive_bucket(buckets[name], sync_condition, now, previous_storages.get(name))
             continue
         if claim is None:
-            yield storages.unborn(name, waiting[name], now, previous_storages.get(name))
+            yield storages.derive_not_created(name, waiting[name], now, previous_storages.get(name))
             continue
-        yield storages.storage(
+        yield storages.derive_storage(
             storages.StorageView(
                 claim=claim,
                 jobs=[job for job in live.jobs if job.storage == name],
                 pods=[pod for pod in live.pods if pod.storage == name],
                 accessor=next((deployment for deployment in live.deployments if deployment.storage == name), None),
                 routes=[route for route in live.routes if route.storage == name],
-                synced=synced(application, "PersistentVolumeClaim", claim.name, live=True),
+                synced_condition=derive_synced_condition(application, "PersistentVolumeClaim", claim.name, live=True),
                 now=now,
-                awaited=waiting.get(name, ""),
+                waits_for_storage=waiting.get(name, ""),
             ),
             previous_storages.get(name),
         )
 
 
-def _instances(
+def _derive_instances(
     cluster: str,
-    live: Live,
+    live: TenantObjects,
     application: Application | None,
     previous_instances: Mapping[str, Instance],
     storage_statuses: dict[str, Storage],
@@ -241,38 +246,38 @@ def _instances(
     for each in live.replica_sets:
         rollouts[each.owner].append(each)
     unborn = {name for kind, name in application.resources if kind == "Deployment"} if application else set()
-    orphans = {
+    unowned_pods = {
         name: holding_pods
         for name, owned_pods in pods.items()
-        if (holding_pods := [pod for pod in owned_pods if instances.is_holding(pod)])
+        if (holding_pods := [pod for pod in owned_pods if instances.holds_unit(pod)])
     }
-    for name in sorted(deployments.keys() | unborn | orphans.keys() - {""}):
-        if name not in deployments and name in orphans:
-            yield instances.orphaned(name, orphans[name], previous_instances.get(name), now)
+    for name in sorted(deployments.keys() | unborn | unowned_pods.keys() - {""}):
+        if name not in deployments and name in unowned_pods:
+            yield instances.derive_without_deployment(name, unowned_pods[name], previous_instances.get(name), now)
             continue
         if name not in deployments:
-            yield _unborn(name, application, previous_instances.get(name), now)
+            yield _not_created_instance(name, application, previous_instances.get(name), now)
             continue
         view = InstanceView(
             cluster=cluster,
             deployment=deployments[name],
-            rollout=rollouts[deployments[name].uid],
+            replica_sets=rollouts[deployments[name].uid],
             pods=pods[name],
             routes=[route for route in live.routes if route.instance == name],
             storages=storage_statuses,
-            synced=synced(application, "Deployment", name, live=True),
+            synced_condition=derive_synced_condition(application, "Deployment", name, live=True),
             now=now,
         )
-        yield instances.instance(view, previous_instances.get(name))
+        yield instances.derive_instance(view, previous_instances.get(name))
 
 
-def _unborn(name: str, application: Application | None, previous: Instance | None, now: str) -> Instance:
+def _not_created_instance(name: str, application: Application | None, previous: Instance | None, now: str) -> Instance:
     """An instance that is published, and that the cluster hasn't got."""
-    sync_condition = synced(application, "Deployment", name, live=False)
+    sync_condition = derive_synced_condition(application, "Deployment", name, live=False)
     failed = sync_condition.reason == word.SYNC_FAILED
     state = word.FAILED if failed else word.INIT
     same = previous is not None and previous.state == state
-    conditions = Conditions(previous.conditions if previous else (), now)
+    conditions = ConditionBuilder(previous.conditions if previous else (), now)
     conditions.add(word.SYNCED, *sync_condition)
     return Instance(
         name,
@@ -282,11 +287,11 @@ def _unborn(name: str, application: Application | None, previous: Instance | Non
         sync_condition.message,
         previous.since if previous is not None and same else now,
         gpu_spec=previous.gpu_spec if previous else "",
-        conditions=conditions.all(),
+        conditions=conditions.build(),
     )
 
 
-def _transitions(
+def _find_transitions(
     instances_before: Mapping[str, Instance],
     run: Sequence[Instance],
     storages_before: Mapping[str, Storage],
@@ -301,7 +306,7 @@ def _transitions(
         state = previous.state if previous else ""
         if previous is not None and previous.state == instance.state:
             continue
-        for target, time in instances.steps(previous, instance):
+        for target, time in instances.state_path(previous, instance):
             yield Transition(
                 INSTANCE.kind.name,
                 instance.name,
@@ -325,7 +330,7 @@ def _transitions(
             )
 
 
-def _taken(
+def _snapshot_transitions(
     previous_snapshots: Mapping[str, Snapshot], snapshot_statuses: Sequence[Snapshot], now: str
 ) -> Iterator[Transition]:
     snapshot_names = {snapshot.name for snapshot in snapshot_statuses}
@@ -344,7 +349,7 @@ def _taken(
             )
 
 
-def unsettled(status: TenantStatus) -> bool:
+def is_time_dependent(status: TenantStatus) -> bool:
     """Return whether a status may change by time alone: a pod looks for its place, a container was just started again, or what is
     removed is going."""
-    return any(map(instances.may_change, status.instances)) or removed.may_change(status)
+    return any(map(instances.is_time_dependent, status.instances)) or orphans.is_time_dependent(status)

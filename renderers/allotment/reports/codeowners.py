@@ -9,75 +9,80 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from allotment.declared.approvers import OWNERSHIP, PLATFORM_TEAM, accounts_of, covers, matches
+from allotment.declared.approvers import OWNERSHIP, PLATFORM_TEAM, accounts_of, is_wider, matches
 from allotment.declared.forges import FORGES
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.ownership import Approver, OwnershipSpec
-from allotment.declared.people import Account, account
+from allotment.declared.people import Account, parse_account
 
-_HEAD = (
+_HEADER = (
     "# Written by `allot ownership codeowners` from platform/ownership.yaml and the tenants' members: change those.\n"
 )
-ALL = "**"
-_IN_PATTERNS = re.compile(r"[.*]")
+ALL_PATHS = "**"
+_REGEX_SPECIAL = re.compile(r"[.*]")
 
 
-class Owned(NamedTuple):
+class OwnedPattern(NamedTuple):
     """A pattern as an Ownership has it, and the forge's names of its owners, with `@`."""
 
     pattern: str
     owners: tuple[str, ...]
 
 
-def owned(spec: OwnershipSpec, tenants: Collection[str], members: Callable[[str], Members | None]) -> list[Owned]:
+def list_owned_patterns(
+    spec: OwnershipSpec, tenants: Collection[str], members: Callable[[str], Members | None]
+) -> list[OwnedPattern]:
     """Return who owns what: of the patterns that match a path the last counts, and the first, `**`, matches all. `tenants`
     are those that there are, `members` returns a tenant's people."""
-    platform = _owners(spec, [Approver(team=PLATFORM_TEAM)], None)
-    lines: dict[str, Owned] = {}
+    platform = _owner_names(spec, [Approver(team=PLATFORM_TEAM)], None)
+    lines: dict[str, OwnedPattern] = {}
     for rule in sorted(spec.paths, key=lambda rule: _specificity(rule.path)):
-        for pattern, tenant in _of_tenants(rule.path, tenants):
+        for pattern, tenant in _expand_tenants(rule.path, tenants):
             by_role = any(approver.tenant_role for approver in rule.approvers)
             people = members(tenant) if tenant else None
-            owners = _owners(spec, rule.approvers, people) or platform
-            lines[pattern if by_role else rule.path] = Owned(pattern if by_role else rule.path, owners)
+            owners = _owner_names(spec, rule.approvers, people) or platform
+            lines[pattern if by_role else rule.path] = OwnedPattern(pattern if by_role else rule.path, owners)
     if any(matches(rule.path, OWNERSHIP) for rule in spec.paths):
-        lines[OWNERSHIP] = Owned(OWNERSHIP, platform)
+        lines[OWNERSHIP] = OwnedPattern(OWNERSHIP, platform)
     ordered = sorted(lines.values(), key=lambda line: (_specificity(line.pattern), line.pattern))
-    return [Owned(ALL, platform), *ordered]
+    return [OwnedPattern(ALL_PATHS, platform), *ordered]
 
 
-def codeowners(owners: Sequence[Owned], forge: str) -> str:
+def render_codeowners(owners: Sequence[OwnedPattern], forge: str) -> str:
     """Return the file for a forge that says who owns what."""
-    write = _regexes if FORGES[forge].has_owner_regexes else _globs
-    return _HEAD + "".join(f"{line}\n" for line in write(owners[0].owners, owners[1:]))
+    write = _regex_lines if FORGES[forge].has_owner_regexes else _glob_lines
+    return _HEADER + "".join(f"{line}\n" for line in write(owners[0].owners, owners[1:]))
 
 
-def _owners(spec: OwnershipSpec, approvers: Collection[Approver], people: Members | None) -> tuple[str, ...]:
+def _owner_names(spec: OwnershipSpec, approvers: Collection[Approver], people: Members | None) -> tuple[str, ...]:
     names: list[str] = []
     teams = {team.name: team for team in spec.teams}
     for approver in approvers:
         if approver.login:
-            names.append(_at(account(approver.login)))
+            names.append(_forge_login(parse_account(approver.login)))
         elif approver.tenant_role:
-            names += [_at(owner) for owner in sorted(accounts_of(people, approver.tenant_role))]
+            names += [_forge_login(owner) for owner in sorted(accounts_of(people, approver.tenant_role))]
         elif approver.team and (team := teams.get(approver.team)):
-            names += [*([team.forge_team] if team.forge_team else []), *(_at(account(each)) for each in team.logins)]
+            names += [
+                *([team.forge_team] if team.forge_team else []),
+                *(_forge_login(parse_account(each)) for each in team.logins),
+            ]
     return tuple(dict.fromkeys(names))
 
 
-def _at(owner: Account) -> str:
+def _forge_login(owner: Account) -> str:
     """Return how a forge's file names a person: it knows logins alone."""
     return f"@{owner.login}"
 
 
-def _of_tenants(pattern: str, tenants: Collection[str]) -> Iterator[tuple[str, str]]:
+def _expand_tenants(pattern: str, tenants: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield a pattern for each tenant that it is about; as it is, where it is about none."""
     parts = pattern.split("/")
     if parts[0] != "tenants" or len(parts) < 3:
         yield pattern, ""
         return
     for tenant in sorted(tenants):
-        if covers(parts[1], tenant):
+        if is_wider(parts[1], tenant):
             yield "/".join([parts[0], tenant, *parts[2:]]), tenant
 
 
@@ -87,32 +92,32 @@ def _specificity(pattern: str) -> tuple[int, int]:
     return -stars, len(pattern.replace("*", ""))
 
 
-def _globs(platform: tuple[str, ...], lines: Sequence[Owned]) -> Iterator[str]:
+def _glob_lines(platform: tuple[str, ...], lines: Sequence[OwnedPattern]) -> Iterator[str]:
     """GitHub's and GitLab's: the last line that matches a path decides."""
     yield f"* {' '.join(platform)}"
     for line in lines:
         yield f"/{line.pattern} {' '.join(line.owners)}"
 
 
-def _regexes(platform: tuple[str, ...], lines: Sequence[Owned]) -> Iterator[str]:
+def _regex_lines(platform: tuple[str, ...], lines: Sequence[OwnedPattern]) -> Iterator[str]:
     """Gitea's: every line that matches counts, so that each leaves out what a more specific one has."""
     patterns = [line.pattern for line in lines]
-    yield f"{_but(patterns)}.* {' '.join(platform)}"
+    yield f"{_exclusion_regex(patterns)}.* {' '.join(platform)}"
     for line in lines:
         narrower = [
             narrow_pattern
             for narrow_pattern in patterns
-            if narrow_pattern != line.pattern and covers(line.pattern, narrow_pattern)
+            if narrow_pattern != line.pattern and is_wider(line.pattern, narrow_pattern)
         ]
-        yield f"{_but(narrower)}{_regex(line.pattern)} {' '.join(line.owners)}"
+        yield f"{_exclusion_regex(narrower)}{_pattern_regex(line.pattern)} {' '.join(line.owners)}"
 
 
-def _but(patterns: list[str]) -> str:
-    return f"(?!(?:{'|'.join(_regex(pattern) for pattern in patterns)})$)" if patterns else ""
+def _exclusion_regex(patterns: list[str]) -> str:
+    return f"(?!(?:{'|'.join(_pattern_regex(pattern) for pattern in patterns)})$)" if patterns else ""
 
 
-def _regex(pattern: str) -> str:
+def _pattern_regex(pattern: str) -> str:
     """Return a pattern as a regular expression without a backslash, which Gitea's reader of the file takes for its own."""
     folder = pattern.removesuffix("/**")
-    text = _IN_PATTERNS.sub(lambda match: "[.]" if match.group() == "." else "[^/]*", folder)
+    text = _REGEX_SPECIAL.sub(lambda match: "[.]" if match.group() == "." else "[^/]*", folder)
     return f"{text}/.+" if folder != pattern else text

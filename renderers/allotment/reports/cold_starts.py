@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from allotment.changes.cold import ColdTime
+from allotment.diff.cold_starts import ColdStartTime
 
-NOT_KNOWN = "not known yet"
+UNKNOWN_DURATION = "not known yet"
 
 
-def lasting(seconds: int) -> str:
+def format_duration(seconds: int) -> str:
     """Return a duration in words, rounded to what matters of it: 45 s, 6 min, 2 h 10 min."""
     if seconds < 90:
         return f"{seconds} s"
@@ -18,10 +18,10 @@ def lasting(seconds: int) -> str:
     return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
-def cold_words(time: ColdTime | None) -> str:
+def format_cold_start(time: ColdStartTime | None) -> str:
     """Return how long nodes took to come, and by how many starts that is known."""
     if time is None:
-        return NOT_KNOWN
-    if time.starts == 1:
-        return f"{lasting(time.median)} in the 1 start seen"
-    return f"{lasting(time.median)} at the median of {time.starts} starts, {lasting(time.longest)} at most"
+        return UNKNOWN_DURATION
+    if time.start_count == 1:
+        return f"{format_duration(time.median_seconds)} in the 1 start seen"
+    return f"{format_duration(time.median_seconds)} at the median of {time.start_count} starts, {format_duration(time.longest_seconds)} at most"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from allotment.manifests import names
-from allotment.manifests.links import graphs_page, node_page, quoted
-from allotment.manifests.tenant.project_roles import INSTANCES
+from allotment.manifests.links import graphs_page_url, node_page_url, percent_encode
+from allotment.manifests.tenant.project_roles import INSTANCES_PART
 from allotment.observed.status import Instance
 
 
@@ -29,14 +29,14 @@ class InstanceLinks(NamedTuple):
 def instance_links(consoles: Consoles, tenant: str, cluster: str, instance: Instance) -> InstanceLinks:
     """Return the links of an instance that a cluster reports. Argo CD shows the logs of all pods at the Deployment, and a
     terminal at a pod alone."""
-    name, pod = quoted(instance.name), quoted(instance.running_pod)
-    namespace = quoted(names.namespace(tenant))
-    application = quoted(names.application(tenant, cluster, INSTANCES))
+    name, pod = percent_encode(instance.name), percent_encode(instance.running_pod)
+    namespace = percent_encode(names.namespace(tenant))
+    application = percent_encode(names.application(tenant, cluster, INSTANCES_PART))
     log = terminal = graphs = ""
     if consoles.argocd and instance.pods:
-        log = node_page(consoles.argocd, application, f"apps/Deployment/{namespace}/{name}", "logs")
+        log = node_page_url(consoles.argocd, application, f"apps/Deployment/{namespace}/{name}", "logs")
     if consoles.argocd and pod:
-        terminal = node_page(consoles.argocd, application, f"/Pod/{namespace}/{pod}", "exec")
+        terminal = node_page_url(consoles.argocd, application, f"/Pod/{namespace}/{pod}", "exec")
     if grafana := consoles.grafana.get(cluster):
-        graphs = graphs_page(grafana, quoted(cluster), namespace, name)
+        graphs = graphs_page_url(grafana, percent_encode(cluster), namespace, name)
     return InstanceLinks(log, terminal, graphs)

@@ -12,37 +12,37 @@ from collections.abc import Iterable, Sequence
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>~&@$:/.-])")
 _TICKS = re.compile("`+")
-_SHOWN = 200  # characters of a message
-_HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
+_MAX_LENGTH = 200  # characters of a message
+_HIDDEN_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 
 
-def plain(text: str, limit: int = _SHOWN) -> str:
+def escape_markdown(text: str, limit: int = _MAX_LENGTH) -> str:
     """Return a text as Markdown that shows it and does nothing: no link, mention, image, HTML, table or code."""
     cut = text if len(text) <= limit else f"{text[:limit]}…"
     return _SPECIAL.sub(r"\\\1", " ".join(cut.split()).replace("&", "&amp;").replace("<", "&lt;"))
 
 
-def visible(text: str) -> str:
+def escape_invisible(text: str) -> str:
     """Return a text whose characters all show: what is invisible, or turns the direction of others, as its escape."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
         character
-        if character == "\n" or unicodedata.category(character) not in _HIDDEN
+        if character == "\n" or unicodedata.category(character) not in _HIDDEN_CATEGORIES
         else character.encode("unicode_escape", "surrogatepass").decode("ascii")
         for character in text
     )
 
 
-def code(text: str, limit: int = _SHOWN) -> str:
+def code_span(text: str, limit: int = _MAX_LENGTH) -> str:
     """Return a text as a code span for a table, on one line."""
-    return code_outside_tables(text, limit).replace("|", "\\|")
+    return code_span_outside_tables(text, limit).replace("|", "\\|")
 
 
-def code_outside_tables(text: str, limit: int = _SHOWN) -> str:
+def code_span_outside_tables(text: str, limit: int = _MAX_LENGTH) -> str:
     """Return a text as a code span, on one line. In a table its `|` would end the cell."""
     cut = text if len(text) <= limit else f"{text[:limit]}…"
-    shown = visible(" ".join(cut.split()))
+    shown = escape_invisible(" ".join(cut.split()))
     if not shown:
         return ""
     ticks = "`" * (max((len(run) for run in _TICKS.findall(shown)), default=0) + 1)
@@ -50,14 +50,14 @@ def code_outside_tables(text: str, limit: int = _SHOWN) -> str:
     return f"{ticks}{space}{shown}{space}{ticks}"
 
 
-def fenced(lines: Sequence[str], language: str = "") -> str:
+def code_block(lines: Sequence[str], language: str = "") -> str:
     """Return lines as a block of code, whose fence is longer than any in them."""
-    text = visible("\n".join(lines))
+    text = escape_invisible("\n".join(lines))
     ticks = "`" * max(3, max((len(run) for run in _TICKS.findall(text)), default=0) + 1)
     return f"{ticks}{language}\n{text}\n{ticks}"
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Return a table's lines, or that there is none; cells are Markdown already."""
     lines = [f"| {' | '.join(row)} |" for row in rows]
     if not lines:

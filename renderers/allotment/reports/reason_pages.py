@@ -13,38 +13,44 @@ from allotment import conditions as word
 class Reason(NamedTuple):
     """Why something isn't where it should be, and what to do about it."""
 
-    means: str
-    to_do: str
+    meaning: str
+    remedy: str
 
 
-class Held(NamedTuple):
+class ConditionPage(NamedTuple):
     """When a condition is True, and of what there is one."""
 
-    when: str
-    of: str
+    true_when: str
+    subject: str
 
 
-CONDITIONS: dict[str, Held] = {
-    word.ADMITTED: Held("a publish has given it its units", "an instance"),
-    word.STORAGES_PREPARED: Held("the storages that it mounts are prepared, or need no preparation", "an instance"),
-    word.SYNCED: Held("Argo CD has applied it as it is published", "all"),
-    word.SCHEDULED: Held("its pods have nodes", "an instance"),
-    word.STARTED: Held("its containers have started", "an instance"),
-    word.AVAILABLE: Held("its probes were answered", "an instance"),
-    word.EXPOSED: Held("the Gateway has accepted its routes", "an instance"),
-    word.BOUND: Held("it has a volume, or a bucket", "a storage"),
-    word.PREPARED: Held("its preparation was seen to succeed", "a storage"),
-    word.RESIZED: Held("its volume is as large as declared", "a storage"),
-    word.ACCESSOR_AVAILABLE: Held("its web page answers", "a storage"),
-    word.MARKED: Held("the cluster has `deletionPolicy: Delete`; the hour counts from here", "what holds data"),
-    word.UNPROTECTED: Held("it was let go, and may be deleted", "what holds data"),
-    word.PROTECTED: Held("its namespace can't be deleted", "a tenant"),
-    word.DECLARED: Held("never: it is `False` of what is removed from Git and still there", "all"),
-    word.AS_PUBLISHED: Held("never: it is `False` of an object that somebody edited by hand", "all"),
-    word.ONLY_PUBLISHED: Held(
+CONDITIONS: dict[str, ConditionPage] = {
+    word.ADMITTED: ConditionPage("a publish has given it its units", "an instance"),
+    word.STORAGES_PREPARED: ConditionPage(
+        "the storages that it mounts are prepared, or need no preparation", "an instance"
+    ),
+    word.SYNCED: ConditionPage("Argo CD has applied it as it is published", "all"),
+    word.SCHEDULED: ConditionPage("its pods have nodes", "an instance"),
+    word.STARTED: ConditionPage("its containers have started", "an instance"),
+    word.AVAILABLE: ConditionPage("its probes were answered", "an instance"),
+    word.EXPOSED: ConditionPage("the Gateway has accepted its routes", "an instance"),
+    word.BOUND: ConditionPage("it has a volume, or a bucket", "a storage"),
+    word.PREPARED: ConditionPage("its preparation was seen to succeed", "a storage"),
+    word.RESIZED: ConditionPage("its volume is as large as declared", "a storage"),
+    word.ACCESSOR_AVAILABLE: ConditionPage("its web page answers", "a storage"),
+    word.MARKED_FOR_DELETION: ConditionPage(
+        "the cluster has `deletionPolicy: Delete`; the hour counts from here", "what holds data"
+    ),
+    word.UNPROTECTED: ConditionPage("it was let go, and may be deleted", "what holds data"),
+    word.PROTECTED: ConditionPage("its namespace can't be deleted", "a tenant"),
+    word.DECLARED: ConditionPage("never: it is `False` of what is removed from Git and still there", "all"),
+    word.AS_PUBLISHED: ConditionPage("never: it is `False` of an object that somebody edited by hand", "all"),
+    word.ONLY_PUBLISHED: ConditionPage(
         "never: it is `False` of a namespace that has an object which isn't published", "a tenant"
     ),
-    word.STOPPED_DECLARED: Held("never: it is `False` of what is declared stopped and still runs", "an instance"),
+    word.STOPPED_DECLARED: ConditionPage(
+        "never: it is `False` of what is declared stopped and still runs", "an instance"
+    ),
 }
 REASONS: dict[str, Reason] = {
     word.EDITED_BY_HAND: Reason(
@@ -148,11 +154,11 @@ REASONS: dict[str, Reason] = {
         "it is being taken",
         "wait; then look at the snapshot controller",
     ),
-    word.JOB_PENDING: Reason(
+    word.PREPARATION_PENDING: Reason(
         "its Job has no pod yet, or fills the volume",
         "wait until `timeout`; its log is linked",
     ),
-    word.JOB_ACTIVE: Reason(
+    word.PREPARATION_RUNNING: Reason(
         "its Job has no pod yet, or fills the volume",
         "wait until `timeout`; its log is linked",
     ),
@@ -228,7 +234,7 @@ REASONS: dict[str, Reason] = {
         "the object store, or the driver, can't make it",
         "look at its controller's log",
     ),
-    word.JOB_FAILED: Reason(
+    word.PREPARATION_FAILED: Reason(
         "the preparation ended with an error",
         "read its log; then `allot recover TENANT/STORAGE --reason TEXT`",
     ),
@@ -272,15 +278,15 @@ REASONS: dict[str, Reason] = {
         "the attempt prepared a volume that is gone",
         "`allot recover`",
     ),
-    word.STILL_RUNNING: Reason(
+    word.REMOVED_STILL_RUNNING: Reason(
         "it was removed two minutes ago or longer, and runs",
         "refresh the Application that the message names: `argocd app get NAME --hard-refresh`",
     ),
-    word.STILL_THERE: Reason(
+    word.REMOVED_STILL_THERE: Reason(
         "it is there, and doesn't run",
         "refresh the Application that the message names: `argocd app get NAME --hard-refresh`",
     ),
-    word.STILL_OPEN: Reason(
+    word.REMOVED_STILL_OPEN: Reason(
         "its address still answers",
         "at once, refresh the Application that the message names: `argocd app get NAME --hard-refresh`",
     ),
@@ -290,7 +296,7 @@ REASONS: dict[str, Reason] = {
     ),
 }
 # Why a condition holds: nothing is to be done.
-WELL = (
+GOOD_REASONS = (
     word.UNITS_HELD,
     word.ALL_PREPARED,
     word.NOTHING_TO_PREPARE,
@@ -308,21 +314,22 @@ WELL = (
     word.DELETION_DECLARED,
     word.LET_GO,
 )
-AS_DECLARED = (*WELL, word.STOPPED_AS_DECLARED)
+AS_DECLARED_REASONS = (*GOOD_REASONS, word.STOPPED_AS_DECLARED)
 
 
-def _sentence(text: str) -> str:
+def _to_sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}{'' if text.endswith('?') else '.'}"
 
 
 def reason_pages() -> dict[str, str]:
     """Return the pages of all conditions and reasons by their names, sorted."""
     pages = {
-        name: f"A condition of {'everything' if condition.of == 'all' else condition.of}, which is True when: {condition.when}."
+        name: f"A condition of {'everything' if condition.subject == 'all' else condition.subject}, which is True when: {condition.true_when}."
         for name, condition in CONDITIONS.items()
     }
     pages |= {
-        name: f"{_sentence(reason.means)}\n\nWhat to do: {_sentence(reason.to_do)}" for name, reason in REASONS.items()
+        name: f"{_to_sentence(reason.meaning)}\n\nWhat to do: {_to_sentence(reason.remedy)}"
+        for name, reason in REASONS.items()
     }
-    pages |= dict.fromkeys(WELL, "It says why a condition holds: all is well.")
+    pages |= dict.fromkeys(GOOD_REASONS, "It says why a condition holds: all is well.")
     return dict(sorted(pages.items()))

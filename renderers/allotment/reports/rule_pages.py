@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 from types import ModuleType
 
-from allotment.problems import Refused, quoted
+from allotment.problems import OperationRefused, quote_value
 
 # Rules that a file is read by. Those that go across files and commits explain themselves, in the module of each.
-OF_A_FILE = {
+FILE_RULES = {
     "address": "What a preparation fetches from is a host of the internet: no private or local address, and no name of a cluster.",
     "anchor": "A value stands where it is meant: YAML's anchors and aliases are not read. Write the value out.",
     "api-version": "apiVersion is allotment.dev/v1alpha1.",
@@ -85,16 +85,16 @@ OF_A_FILE = {
 
 
 def rule_page(rule: str) -> str:
-    """Return a rule's page. Raises Refused for an id that no rule has, with the nearest."""
+    """Return a rule's page. Raises OperationRefused for an id that no rule has, with the nearest."""
     pages = rule_pages()
     if rule not in pages:
-        from allotment.declared.reading import nearest
+        from allotment.declared.reading import suggest_name
 
-        raise Refused(f"no rule is named {quoted(rule)}{nearest(rule, pages)}")
+        raise OperationRefused(f"no rule is named {quote_value(rule)}{suggest_name(rule, pages)}")
     return pages[rule]
 
 
-def _page(module: ModuleType | None) -> str:
+def _module_page(module: ModuleType | None) -> str:
     return inspect.cleandoc(getattr(module, "__doc__", None) or "")
 
 
@@ -103,10 +103,10 @@ def rule_pages() -> dict[str, str]:
     from allotment import rules
 
     tables = (rules.PLATFORM_RULES, rules.TENANT_RULES, rules.SHARED_RULES, rules.CHANGE_RULES)
-    across = {rule: _page(inspect.getmodule(check)) for table in tables for rule, check in table.items()}
+    across = {rule: _module_page(inspect.getmodule(check)) for table in tables for rule, check in table.items()}
     across |= {
-        module.RULE: _page(module)
+        module.RULE: _module_page(module)
         for module in vars(rules).values()
         if isinstance(module, ModuleType) and hasattr(module, "RULE")
     }
-    return dict(sorted({**OF_A_FILE, **across}.items()))
+    return dict(sorted({**FILE_RULES, **across}.items()))

@@ -9,23 +9,23 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.text import Text
 
-from allotment.problems import printable
+from allotment.problems import escape_unprintable
 
-NARROW = 100  # columns: in fewer, nothing long shares a line with the rest
-MOST_WORDS = 4_000  # characters of a sentence; ours are shorter
+NARROW_WIDTH = 100  # columns: in fewer, nothing long shares a line with the rest
+MAX_LENGTH = 4_000  # characters of a sentence; ours are shorter
 _GAP = 3
-_CLOSE = 2  # the gap in a narrow terminal
+_NARROW_GAP = 2  # the gap in a narrow terminal
 _INDENT = "    "
 
 
-def plain(value: object) -> Text:
+def sanitize_value(value: object) -> Text:
     """Return a value as it may be shown: whoever wrote it can do nothing to a terminal."""
-    return Text(printable(str(value), 400))
+    return Text(escape_unprintable(str(value), 400))
 
 
-def words(text: str) -> Text:
+def sanitize_sentence(text: str) -> Text:
     """Return a sentence as it may be shown: whole, however long it is."""
-    return Text(printable(text, MOST_WORDS))
+    return Text(escape_unprintable(text, MAX_LENGTH))
 
 
 class Sheet:
@@ -38,7 +38,7 @@ class Sheet:
         self._short = len(heads) - len(long)
         self._rows: list[Sequence[Text]] = []
 
-    def add(self, *cells: Text) -> None:
+    def add_row(self, *cells: Text) -> None:
         """Add a row, a cell for each head."""
         self._rows.append(cells)
 
@@ -48,29 +48,29 @@ class Sheet:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         """Yield the lines, as wide as the console is; of a pipe, as wide as they are."""
-        yield from self.lines(_width(console, options))
+        yield from self.render_lines(_console_width(console, options))
 
-    def lines(self, width: int | None) -> Iterator[Text]:
+    def render_lines(self, width: int | None) -> Iterator[Text]:
         """Yield the lines for a terminal of a width, None for what is no terminal."""
         rows = [self._heads, *self._rows]
         widths = [max(row[at].cell_len for row in rows) for at in range(len(self._heads))]
         natural = sum(widths) + _GAP * (len(widths) - 1)
-        if width is None or (width >= NARROW and natural <= width):
-            yield from (_aligned(row, widths, _GAP) for row in rows)
+        if width is None or (width >= NARROW_WIDTH and natural <= width):
+            yield from (_align_cells(row, widths, _GAP) for row in rows)
             return
-        gap = _GAP if width >= NARROW else _CLOSE
-        beside = self._fitting(widths, gap, width)
-        yield _aligned(self._heads[:beside], widths, gap)
+        gap = _GAP if width >= NARROW_WIDTH else _NARROW_GAP
+        beside = self._count_fitting_columns(widths, gap, width)
+        yield _align_cells(self._heads[:beside], widths, gap)
         for row in self._rows:
-            yield _aligned(row[:beside], widths, gap)
+            yield _align_cells(row[:beside], widths, gap)
             named = zip(self._heads[beside : self._short], row[beside : self._short], strict=True)
-            yield from _below(
+            yield from _long_cell_lines(
                 Text("  ".join(f"{head.plain}: {cell.plain}" for head, cell in named if cell.plain)), width
             )
             for cell in row[self._short :]:
-                yield from _below(cell, width)
+                yield from _long_cell_lines(cell, width)
 
-    def _fitting(self, widths: Sequence[int], gap: int, width: int) -> int:
+    def _count_fitting_columns(self, widths: Sequence[int], gap: int, width: int) -> int:
         """Return how many of the short columns fit beside one another, at least the first."""
         ends = [sum(widths[:number]) + gap * (number - 1) for number in range(1, self._short + 1)]
         return max(1, sum(end <= width for end in ends))
@@ -81,12 +81,12 @@ def terminal_width() -> int | None:
     return Console().width if sys.stdout.isatty() else None
 
 
-def _width(console: Console, options: ConsoleOptions) -> int | None:
+def _console_width(console: Console, options: ConsoleOptions) -> int | None:
     """Return a terminal's width; None of anything else, also where colours are forced into it."""
     return options.max_width if console.file.isatty() else None
 
 
-def _aligned(cells: Sequence[Text], widths: Sequence[int], gap: int) -> Text:
+def _align_cells(cells: Sequence[Text], widths: Sequence[int], gap: int) -> Text:
     line = Text()
     for cell, width in zip(cells, widths, strict=False):
         line.append_text(cell)
@@ -95,35 +95,35 @@ def _aligned(cells: Sequence[Text], widths: Sequence[int], gap: int) -> Text:
     return line
 
 
-def _below(cell: Text, width: int) -> Iterator[Text]:
+def _long_cell_lines(cell: Text, width: int) -> Iterator[Text]:
     """Yield a long cell's own lines. A word stays whole, so that an address can be copied."""
-    for line in _wrapped(cell.plain, max(width, 40) - len(_INDENT)):
+    for line in _wrap_text(cell.plain, max(width, 40) - len(_INDENT)):
         yield Text(_INDENT + line, style=cell.style)
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def _wrap_text(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 
-class Facts:
+class FactList:
     """Names with their values, one a line; a long value goes on below itself."""
 
-    def __init__(self, facts: Iterable[tuple[str, object]], longest: int = MOST_WORDS) -> None:
+    def __init__(self, facts: Iterable[tuple[str, object]], longest: int = MAX_LENGTH) -> None:
         self._facts = [(f"{name}:", value) for name, value in facts if value != ""]
         self._longest = longest
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         """Yield the lines, as wide as the console is; of a pipe, as wide as they are."""
         at = max((len(name) for name, _ in self._facts), default=0) + _GAP
-        width = _width(console, options)
+        width = _console_width(console, options)
         room = max(width - at, 40) if width is not None else self._longest
         for name, value in self._facts:
-            first, *more = _wrapped(printable(str(value), self._longest), room) or [""]
+            first, *more = _wrap_text(escape_unprintable(str(value), self._longest), room) or [""]
             yield Text.assemble((name, "bold"), " " * (at - len(name)), first)
             yield from (Text(" " * at + line) for line in more)
 
 
-def show(renderable: RenderableType) -> None:
+def print_output(renderable: RenderableType) -> None:
     """Print it: as wide as the terminal, and never folded into a pipe."""
     console = Console(highlight=False)
     console.print(renderable, soft_wrap=True)

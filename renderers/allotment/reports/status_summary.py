@@ -6,57 +6,59 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from allotment.declared.things import THINGS
-from allotment.observed.joined import Joined
-from allotment.problems import counted
-from allotment.reports.reason_pages import AS_DECLARED
+from allotment.declared.tenant_resources import RESOURCE_KINDS
+from allotment.observed.resource_status import ResourceStatus
+from allotment.problems import pluralize
+from allotment.reports.reason_pages import AS_DECLARED_REASONS
 
 
 class SharedReason(NamedTuple):
     """A reason, and the way out, of several rows; `mark` refers to it in each of them."""
 
     mark: str
-    words: str
+    text: str
     labels: tuple[str, ...]
 
 
-def counts(rows: Sequence[Joined]) -> str:
+def count_states(rows: Sequence[ResourceStatus]) -> str:
     """Return the count of each kind by state: `3 instances: 2 Running, 1 Failed; 1 storage: 1 Ready`."""
     parts = []
-    for kind in THINGS:
-        states = Counter(row.displayed_state for row in rows if row.thing.kind == kind)
-        by_state = ", ".join(f"{count:,} {state}" for state, count in sorted(states.items(), key=_most_first))
-        parts += [f"{counted(states.total(), kind)}: {by_state}"] if states else []
+    for kind in RESOURCE_KINDS:
+        states = Counter(row.displayed_state for row in rows if row.resource.kind == kind)
+        by_state = ", ".join(f"{count:,} {state}" for state, count in sorted(states.items(), key=_count_order))
+        parts += [f"{pluralize(states.total(), kind)}: {by_state}"] if states else []
     return "; ".join(parts)
 
 
-def _most_first(item: tuple[str, int]) -> tuple[int, str]:
+def _count_order(item: tuple[str, int]) -> tuple[int, str]:
     return -item[1], item[0]
 
 
-def shared_reasons(rows: Iterable[Joined]) -> dict[tuple[str, str], SharedReason]:
+def shared_reasons(rows: Iterable[ResourceStatus]) -> dict[tuple[str, str], SharedReason]:
     """Return the reasons that several rows have together with their way out, in the order of their first rows."""
     labels = defaultdict[tuple[str, str], list[str]](list)
     for row in rows:
         labels[reason_key(row)].append(row.label)
     shared = [(key, tuple(names)) for key, names in labels.items() if key[0] and len(names) > 1]
-    return {key: SharedReason(f"({number})", _words(*key), names) for number, (key, names) in enumerate(shared, 1)}
+    return {
+        key: SharedReason(f"({number})", _reason_text(*key), names) for number, (key, names) in enumerate(shared, 1)
+    }
 
 
-def reason_key(row: Joined) -> tuple[str, str]:
+def reason_key(row: ResourceStatus) -> tuple[str, str]:
     """Return the reason and the way out of a row."""
-    return displayed_why(row, row.why), row.stage.way_out
+    return display_reason(row, row.explanation), row.stage.remedy
 
 
-def displayed_why(row: Joined, why: str) -> str:
+def display_reason(row: ResourceStatus, why: str) -> str:
     """Return the words of a reason; empty for a reason that only confirms the declaration."""
-    return "" if row.is_as_declared and why in AS_DECLARED else why
+    return "" if row.is_as_declared and why in AS_DECLARED_REASONS else why
 
 
-def _words(why: str, way_out: str) -> str:
+def _reason_text(why: str, way_out: str) -> str:
     return f"{why}; {way_out}" if way_out and way_out not in why else why
 
 
-def notes(reasons: Iterable[SharedReason]) -> list[tuple[str, str]]:
+def reason_notes(reasons: Iterable[SharedReason]) -> list[tuple[str, str]]:
     """Return each mark with its reason and the names of its rows."""
-    return [(reason.mark, f"{reason.words}; concerns {', '.join(reason.labels)}") for reason in reasons]
+    return [(reason.mark, f"{reason.text}; concerns {', '.join(reason.labels)}") for reason in reasons]

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from allotment.declared.inventory import Folder, Offers
+from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.problems import Finding
 from allotment.rules import (
     app_folders,
     buckets,
     budget,
-    change,
     deletion,
     domains,
+    folder_change,
     immutability,
     karpenter,
     lifecycle,
@@ -39,7 +39,7 @@ from allotment.rules import (
 )
 from allotment.rules.tally import Tally
 
-PLATFORM_RULES: dict[str, Callable[[Offers], Iterator[Finding]]] = {
+PLATFORM_RULES: dict[str, Callable[[Catalog], Iterator[Finding]]] = {
     "reference": references.check_offers,
     "stock-pool": pools.check,
     "packing": packing.check,
@@ -49,7 +49,7 @@ PLATFORM_RULES: dict[str, Callable[[Offers], Iterator[Finding]]] = {
     "ownership": ownership.check,
     "placeholder": placeholders.check,
 }
-TENANT_RULES: dict[str, Callable[[Offers, Folder], Iterator[Finding]]] = {
+TENANT_RULES: dict[str, Callable[[Catalog, ScopeDeclarations], Iterator[Finding]]] = {
     "reference": references.check_tenant,
     "mount": mounts.check,
     "app-folder": app_folders.check,
@@ -61,13 +61,13 @@ TENANT_RULES: dict[str, Callable[[Offers, Folder], Iterator[Finding]]] = {
     "quota": quota.check,
     "budget": budget.check,
 }
-SHARED_RULES: dict[str, Callable[[Offers, Tally], Iterator[Finding]]] = {
+SHARED_RULES: dict[str, Callable[[Catalog, Tally], Iterator[Finding]]] = {
     "reference": references.check_across_tenants,
     "stock": stock.check,
     "storage-capacity": storage_capacity.check,
     "sharing": sharing.check,
 }
-CHANGE_RULES: dict[str, Callable[[change.Change], Iterator[Finding]]] = {
+CHANGE_RULES: dict[str, Callable[[folder_change.FolderChange], Iterator[Finding]]] = {
     "immutable": immutability.check,
     "price": prices.check,
     "deletion": deletion.check,

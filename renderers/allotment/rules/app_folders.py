@@ -5,39 +5,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from allotment.declared.inventory import Folder, Offers
+from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.gpu_instance import GPUInstance, GPUInstanceSpec
+from allotment.preparation.start_gates import app_version
 from allotment.problems import Finding
-from allotment.readiness.instances import app_version
 
 RULE = "app-folder"
 
 
-def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
+def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
     """Check the mounts of a tenant's instances of apps."""
-    for instance in tenant.of(GPUInstance).values():
+    for instance in tenant.of_kind(GPUInstance).values():
         version, spec = app_version(offers, instance.model), instance.model.spec
         folders = [folder.path for folder in version.folders] if version is not None else []
         if not folders or spec.app is None:
             continue
-        texts = _own_texts(spec)
+        texts = _instance_arguments(spec)
         for index, mount in enumerate(spec.storages):
             path = mount.mount_path
-            if _overlaps(path, folders) or any(path in text for text in texts):
+            if _overlaps_any_folder(path, folders) or any(path in text for text in texts):
                 continue
             message = (
                 f"{path} is no folder of app {spec.app.name} {spec.app.version}, which has {', '.join(folders)}; mount the"
                 " storage there, or name this path in container.args or container.env"
             )
-            yield instance.finding(f"spec.storages.{index}.mountPath", message, RULE, warning=True)
+            yield instance.make_finding(f"spec.storages.{index}.mountPath", message, RULE, warning=True)
 
 
-def _overlaps(path: str, folders: Iterable[str]) -> bool:
+def _overlaps_any_folder(path: str, folders: Iterable[str]) -> bool:
     """Return whether a path is one of some folders, or lies in or above one."""
     return any(f"{path}/".startswith(f"{folder}/") or folder.startswith(f"{path}/") for folder in folders)
 
 
-def _own_texts(spec: GPUInstanceSpec) -> list[str]:
+def _instance_arguments(spec: GPUInstanceSpec) -> list[str]:
     """Return the args and the values of environment variables that an instance gives its app."""
     own = spec.container
     return [] if own is None else [*own.args, *(variable.value for variable in own.env)]

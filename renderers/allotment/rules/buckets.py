@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.preparation.sources import is_bucket
 from allotment.problems import Finding
-from allotment.readiness.sources import is_bucket
 
 RULE = "bucket"
 
 
-def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
+def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
     """Check a tenant's buckets and who uses them."""
-    storages = tenant.of(GPUStorage)
+    storages = tenant.of_kind(GPUStorage)
     for storage in storages.values():
         if is_bucket(offers, storage.model):
             spec = storage.model.spec
@@ -26,27 +26,29 @@ def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
             ):
                 if is_set:
                     message = f"{spec.storage_spec} is a bucket, which has no files: remove {field}, or choose a volume"
-                    yield storage.finding(f"spec.{field}", message, RULE)
+                    yield storage.make_finding(f"spec.{field}", message, RULE)
     buckets = [name for name, declared_storage in storages.items() if is_bucket(offers, declared_storage.model)]
-    for instance in tenant.of(GPUInstance).values():
+    for instance in tenant.of_kind(GPUInstance).values():
         yield from _check_instance(offers, tenant, instance, buckets)
 
 
 def _check_instance(
-    offers: Offers, tenant: Folder, instance: Declared[GPUInstance], buckets: list[str]
+    offers: Catalog, tenant: ScopeDeclarations, instance: DeclarationFile[GPUInstance], buckets: list[str]
 ) -> Iterator[Finding]:
-    storages, spec = tenant.of(GPUStorage), instance.model.spec
+    storages, spec = tenant.of_kind(GPUStorage), instance.model.spec
     for index, mount in enumerate(spec.storages):
         if mount.name in buckets:
             message = f"storage {mount.name} is a bucket, which nothing mounts: name it under spec.buckets"
-            yield instance.finding(f"spec.storages.{index}.name", message, RULE, related=(storages[mount.name].path,))
+            yield instance.make_finding(
+                f"spec.storages.{index}.name", message, RULE, related=(storages[mount.name].path,)
+            )
     for index, use in enumerate(spec.buckets):
         field, storage = f"spec.buckets.{index}.name", storages.get(use.name)
         if storage is None:
             continue
         elif not is_bucket(offers, storage.model):
             message = f"storage {use.name} is a volume: name it under spec.storages, with a mountPath"
-            yield instance.finding(field, message, RULE, related=(storage.path,))
+            yield instance.make_finding(field, message, RULE, related=(storage.path,))
         elif storage.model.spec.cluster != spec.cluster:
             message = f"bucket {use.name} lies in cluster {storage.model.spec.cluster}, the instance in {spec.cluster}: they must be in one"
-            yield instance.finding(field, message, RULE, related=(storage.path,))
+            yield instance.make_finding(field, message, RULE, related=(storage.path,))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-from allotment.accounts.pricing import money_text, monthly_costs
-from allotment.declared.inventory import Folder, Offers
+from allotment.capacity.pricing import format_money, monthly_costs
+from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.tenant import Tenant
 from allotment.problems import Finding
@@ -15,22 +15,26 @@ from allotment.rules.limits import plan_of
 RULE = "budget"
 
 
-def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
+def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
     """Check a tenant's cost per month; a plan that only warns makes it a warning."""
-    plan, declared, platform = plan_of(offers, tenant), tenant.one(Tenant), offers.platform.one(Platform)
+    plan, declared, platform = (
+        plan_of(offers, tenant),
+        tenant.get_singleton(Tenant),
+        offers.platform.get_singleton(Platform),
+    )
     if plan is None or declared is None or platform is None or plan.model.spec.budget is None:
         return
     budget, currency = plan.model.spec.budget, platform.model.spec.billing.currency
     costs = monthly_costs(offers, tenant)
     total = sum((cost.per_month for cost in costs), Decimal(0))
     if total > budget.per_month:
-        largest = ", ".join(f"{cost.what} {money_text(cost.per_month)}" for cost in costs[:3])
+        largest = ", ".join(f"{cost.label} {format_money(cost.per_month)}" for cost in costs[:3])
         message = (
-            f"what is declared costs {money_text(total)} {currency} a month, plan {plan.model.name} allows"
-            f" {money_text(budget.per_month)}; the largest: {largest}: stop or shrink what costs"
-            f" {money_text(total - budget.per_month)}, or ask the platform team for another plan"
+            f"what is declared costs {format_money(total)} {currency} a month, plan {plan.model.name} allows"
+            f" {format_money(budget.per_month)}; the largest: {largest}: stop or shrink what costs"
+            f" {format_money(total - budget.per_month)}, or ask the platform team for another plan"
         )
         warning = budget.enforcement == "Warn"
-        yield declared.finding(
+        yield declared.make_finding(
             "spec.plan", message, RULE, warning=warning, related=(plan.path, *(cost.path for cost in costs))
         )

@@ -9,29 +9,29 @@ from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.tenant import Tenant
 from allotment.problems import Finding
-from allotment.rules.change import Change
+from allotment.rules.folder_change import FolderChange
 
 RULE = "deletion"
 
 
-def check(change: Change) -> Iterator[Finding]:
+def check(change: FolderChange) -> Iterator[Finding]:
     """Check what is gone. Paths are those of the base: the files are no longer there."""
-    for storage in change.removed(GPUStorage):
+    for storage in change.removed_declarations(GPUStorage):
         if storage.model.spec.deletion_policy != "Delete":
-            yield storage_gone(storage.path, storage.model.name)._replace(related=change.beside)
-    for snapshot in change.removed(GPUStorageSnapshot):
+            yield storage_removal_finding(storage.path, storage.model.name)._replace(related=change.current_paths)
+    for snapshot in change.removed_declarations(GPUStorageSnapshot):
         if snapshot.model.spec.deletion_policy != "Delete":
-            yield snapshot_gone(snapshot.path, snapshot.model.name)._replace(related=change.beside)
-    for tenant in change.removed(Tenant):
+            yield snapshot_removal_finding(snapshot.path, snapshot.model.name)._replace(related=change.current_paths)
+    for tenant in change.removed_declarations(Tenant):
         if tenant.model.spec.lifecycle != "Retired":
-            yield tenant_gone(tenant.path, tenant.model.name)._replace(related=change.beside)
-    for cluster in change.removed(Cluster):
+            yield tenant_removal_finding(tenant.path, tenant.model.name)._replace(related=change.current_paths)
+    for cluster in change.removed_declarations(Cluster):
         if cluster.model.spec.lifecycle != "Retired":
             message = f"cluster {cluster.model.name} would be deleted (a rename is a deletion): put the file back, and merge lifecycle: Retired first"
-            yield Finding(cluster.path, (), message, RULE, related=change.beside)
+            yield Finding(cluster.path, (), message, RULE, related=change.current_paths)
 
 
-def storage_gone(path: str, name: str) -> Finding:
+def storage_removal_finding(path: str, name: str) -> Finding:
     """Return what is wrong where a storage's file is gone that nothing had marked for deletion."""
     message = (
         f"storage {name} would be deleted with its data (a rename is a deletion): put the file back,"
@@ -40,7 +40,7 @@ def storage_gone(path: str, name: str) -> Finding:
     return Finding(path, (), message, RULE)
 
 
-def snapshot_gone(path: str, name: str) -> Finding:
+def snapshot_removal_finding(path: str, name: str) -> Finding:
     """Return what is wrong where a snapshot's file is gone that nothing had marked for deletion."""
     message = (
         f"snapshot {name} would be deleted (a rename is a deletion): put the file back,"
@@ -49,7 +49,7 @@ def snapshot_gone(path: str, name: str) -> Finding:
     return Finding(path, (), message, RULE)
 
 
-def tenant_gone(path: str, name: str) -> Finding:
+def tenant_removal_finding(path: str, name: str) -> Finding:
     """Return what is wrong where a tenant is gone that wasn't retired."""
     message = (
         f"tenant {name} would be deleted (a rename is a deletion): put the file back,"

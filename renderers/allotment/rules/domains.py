@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allotment.declared.inventory import Offers
+from allotment.declared.inventory import Catalog
 from allotment.declared.kinds.cluster import Cluster
 from allotment.problems import Finding
 
 RULE = "domain"
 
 
-def check(offers: Offers) -> Iterator[Finding]:
+def check(offers: Catalog) -> Iterator[Finding]:
     """Check all pairs of clusters."""
     declared = [
-        declaration for cluster in offers.clusters.values() if (declaration := cluster.one(Cluster)) is not None
+        declaration
+        for cluster in offers.clusters.values()
+        if (declaration := cluster.get_singleton(Cluster)) is not None
     ]
     for cluster in declared:
         for other in declared:
@@ -22,4 +24,4 @@ def check(offers: Offers) -> Iterator[Finding]:
             same = domain == other_domain and cluster.path > other.path
             if same or domain.endswith(f".{other_domain}"):
                 message = f"{domain} lies within {other_domain}, the domain of cluster {other.model.name}: choose one beside it"
-                yield cluster.finding("spec.domain", message, RULE, related=(other.path,))
+                yield cluster.make_finding("spec.domain", message, RULE, related=(other.path,))

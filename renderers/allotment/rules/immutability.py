@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allotment.declared.inventory import Declared
+from allotment.declared.inventory import DeclarationFile
 from allotment.declared.kinds.app import App
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.declaration import Declaration
@@ -13,10 +13,10 @@ from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.storage_spec import StorageSpec
-from allotment.declared.values import cpu_text, size_text
+from allotment.declared.values import format_cpu, format_size
+from allotment.preparation.sources import is_cloned_by_driver
 from allotment.problems import Finding
-from allotment.readiness.sources import is_cloned_by_driver
-from allotment.rules.change import Change, value_at
+from allotment.rules.folder_change import FolderChange, value_at
 
 RULE = "immutable"
 
@@ -50,23 +50,25 @@ FIELDS: dict[type[Declaration], list[tuple[str, str, str]]] = {
 }
 
 
-def check(change: Change) -> Iterator[Finding]:
+def check(change: FolderChange) -> Iterator[Finding]:
     """Check the declarations that are there before and after."""
     for kind, fields in FIELDS.items():
-        for old, new in change.kept(kind):
+        for old, new in change.common_declarations(kind):
             yield from _check_fields(old, new, fields)
-    for old_app, new_app in change.kept(App):
+    for old_app, new_app in change.common_declarations(App):
         yield from _check_versions(old_app, new_app)
-    for old_cluster, new_cluster in change.kept(Cluster):
+    for old_cluster, new_cluster in change.common_declarations(Cluster):
         yield from _check_storage_classes(old_cluster, new_cluster)
-    for old_storage, new_storage in change.kept(GPUStorage):
+    for old_storage, new_storage in change.common_declarations(GPUStorage):
         was, is_now = old_storage.model.spec.size, new_storage.model.spec.size
         if is_now < was:
-            yield shrunk(new_storage.path, was, is_now)
+            yield shrink_finding(new_storage.path, was, is_now)
         yield from _check_origin(change, old_storage, new_storage)
 
 
-def _check_origin(change: Change, old: Declared[GPUStorage], new: Declared[GPUStorage]) -> Iterator[Finding]:
+def _check_origin(
+    change: FolderChange, old: DeclarationFile[GPUStorage], new: DeclarationFile[GPUStorage]
+) -> Iterator[Finding]:
     """A volume that the driver made from another keeps where it came from; one that wasn't made so never was."""
     was, is_now = old.model.spec.prepare, new.model.spec.prepare
     if is_now is None or (was is not None and was.source == is_now.source):
@@ -75,48 +77,50 @@ def _check_origin(change: Change, old: Declared[GPUStorage], new: Declared[GPUSt
     after = is_cloned_by_driver(change.offers, change.after, new.model)
     if before or after:
         message = "a volume is cloned when it is made, and this one is there already: declare another storage"
-        yield new.finding("spec.prepare.source", message, RULE)
+        yield new.make_finding("spec.prepare.source", message, RULE)
 
 
 def _check_fields(
-    old: Declared[Declaration], new: Declared[Declaration], fields: list[tuple[str, str, str]]
+    old: DeclarationFile[Declaration], new: DeclarationFile[Declaration], fields: list[tuple[str, str, str]]
 ) -> Iterator[Finding]:
     for field, python, instead in fields:
         was, is_now = value_at(old.model.spec, python), value_at(new.model.spec, python)
         if was != is_now:
-            yield new.finding(
-                field, f"{_shown(field, is_now)} was {_shown(field, was)} and can't change: {instead}", RULE
+            yield new.make_finding(
+                field,
+                f"{_display_value(field, is_now)} was {_display_value(field, was)} and can't change: {instead}",
+                RULE,
             )
 
 
-def _shown(field: str, value: object) -> str:
+def _display_value(field: str, value: object) -> str:
     if value is None:
         return "nothing"
     if field == "spec.cpu" and isinstance(value, int):
-        return cpu_text(value)
+        return format_cpu(value)
     if isinstance(value, int) and value >= 1024**2:
-        return size_text(value)
+        return format_size(value)
     return f"'{value}'" if isinstance(value, (str, int)) else "this"
 
 
-def _check_versions(old: Declared[App], new: Declared[App]) -> Iterator[Finding]:
+def _check_versions(old: DeclarationFile[App], new: DeclarationFile[App]) -> Iterator[Finding]:
     old_versions = {version.version: version for version in old.model.spec.versions}
     for index, version in enumerate(new.model.spec.versions):
         if version.version in old_versions and old_versions[version.version].container != version.container:
             message = f"the container of version {version.version} changed, and instances run it: add a version instead"
-            yield new.finding(f"spec.versions.{index}.container", message, RULE)
+            yield new.make_finding(f"spec.versions.{index}.container", message, RULE)
 
 
-def _check_storage_classes(old: Declared[Cluster], new: Declared[Cluster]) -> Iterator[Finding]:
+def _check_storage_classes(old: DeclarationFile[Cluster], new: DeclarationFile[Cluster]) -> Iterator[Finding]:
     old_classes = {entry.storage_spec: entry.storage_class_name for entry in old.model.spec.storages}
     for index, entry in enumerate(new.model.spec.storages):
         was = old_classes.get(entry.storage_spec, entry.storage_class_name)
         if was != entry.storage_class_name:
             message = f"'{entry.storage_class_name}' was '{was}', and volumes keep their class: declare another StorageSpec for it"
-            yield new.finding(f"spec.storages.{index}.storageClassName", message, RULE)
+            yield new.make_finding(f"spec.storages.{index}.storageClassName", message, RULE)
 
 
-def shrunk(path: str, was: int, is_now: int) -> Finding:
+def shrink_finding(path: str, was: int, is_now: int) -> Finding:
     """Return what is wrong where a storage would shrink; sizes in bytes."""
-    message = f"{size_text(is_now)} is less than the {size_text(was)} it had, and a volume never shrinks: write at least {size_text(was)}"
+    message = f"{format_size(is_now)} is less than the {format_size(was)} it had, and a volume never shrinks: write at least {format_size(was)}"
     return Finding(path, ("spec", "size"), message, "shrink")

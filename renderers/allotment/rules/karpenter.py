@@ -5,58 +5,60 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allotment.accounts.capacity import pack, pool_stocks
-from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.capacity.units import pack_stocks, pool_stocks
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.node_pool import NodePool
-from allotment.declared.values import duration_text
+from allotment.declared.values import format_duration
 from allotment.problems import Finding
 
 RULE = "karpenter"
 
 
-def check(offers: Offers) -> Iterator[Finding]:
+def check(offers: Catalog) -> Iterator[Finding]:
     """Check every pool whose nodes Karpenter buys."""
     for cluster in offers.clusters.values():
-        for pool in cluster.of(NodePool).values():
+        for pool in cluster.of_kind(NodePool).values():
             if pool.model.spec.karpenter is not None:
                 yield from _check_overlay(cluster, pool)
                 yield from _check_expiry(pool)
-                yield from _check_spare(offers, cluster, pool)
+                yield from _check_spare_nodes(offers, cluster, pool)
 
 
-def _check_overlay(cluster: Folder, pool: Declared[NodePool]) -> Iterator[Finding]:
+def _check_overlay(cluster: ScopeDeclarations, pool: DeclarationFile[NodePool]) -> Iterator[Finding]:
     """Karpenter counts GPUs as the cloud sells them, so without an overlay no node of its fits a slice."""
-    place, sharing = cluster.one(Cluster), pool.model.spec.sharing
+    place, sharing = cluster.get_singleton(Cluster), pool.model.spec.sharing
     if place is None or sharing is None or "NodeOverlay" in place.model.spec.karpenter.feature_gates:
         return
     message = (
         f"Karpenter would buy no node for slices of a GPU without its feature gate NodeOverlay, which cluster {cluster.name}"
         " doesn't declare: turn it on there and write it under spec.karpenter.featureGates of the cluster, or make the pool static"
     )
-    yield pool.finding("spec.sharing", message, RULE, related=(place.path,))
+    yield pool.make_finding("spec.sharing", message, RULE, related=(place.path,))
 
 
-def _check_expiry(pool: Declared[NodePool]) -> Iterator[Finding]:
+def _check_expiry(pool: DeclarationFile[NodePool]) -> Iterator[Finding]:
     karpenter = pool.model.spec.karpenter
     if karpenter is None or karpenter.expire_after is None:
         return
     message = (
-        f"no instance is stopped, but a node takes none after {duration_text(karpenter.expire_after)}, and all nodes of that age"
+        f"no instance is stopped, but a node takes none after {format_duration(karpenter.expire_after)}, and all nodes of that age"
         " go before any other comes: remove it, and raise spec.generation to replace them one at a time"
     )
-    yield pool.finding("spec.karpenter.expireAfter", message, RULE, warning=True)
+    yield pool.make_finding("spec.karpenter.expireAfter", message, RULE, warning=True)
 
 
-def _check_spare(offers: Offers, cluster: Folder, pool: Declared[NodePool]) -> Iterator[Finding]:
+def _check_spare_nodes(
+    offers: Catalog, cluster: ScopeDeclarations, pool: DeclarationFile[NodePool]
+) -> Iterator[Finding]:
     """Karpenter replaces a node by one that comes first, and buys none beyond the pool's limits."""
     karpenter = pool.model.spec.karpenter
     if karpenter is None or pool.model.spec.generation is None:
         return
-    filled = pack(pool.model.spec, pool_stocks(offers, cluster, pool.model.name)).nodes
+    filled = pack_stocks(pool.model.spec, pool_stocks(offers, cluster, pool.model.name)).nodes
     if filled >= karpenter.max_nodes:
         message = (
             f"its stocks fill {filled} of {karpenter.max_nodes} nodes, and a node is replaced by one that comes first: while all are"
             " used none is replaced; write one more, or fewer units"
         )
-        yield pool.finding("spec.karpenter.maxNodes", message, RULE, warning=True)
+        yield pool.make_finding("spec.karpenter.maxNodes", message, RULE, warning=True)

@@ -10,7 +10,7 @@ from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.tenant import Tenant
 from allotment.problems import FieldPath, Finding
 from allotment.rules import references
-from allotment.rules.change import Change, value_at
+from allotment.rules.folder_change import FolderChange, value_at
 
 _CHOICES: dict[type[Declaration], tuple[str, ...]] = {
     Tenant: ("plan",),
@@ -26,14 +26,14 @@ _ALIASES: dict[str, FieldPath] = {
 }
 
 
-def check(change: Change) -> Iterator[Finding]:
+def check(change: FolderChange) -> Iterator[Finding]:
     """Return as errors the warnings about closed offers that are new: the base had no such choice in that file."""
     if change.after.scope.kind != "tenant":
         return
     used = {
         (old.path, _ALIASES[field])
         for kind, fields in _CHOICES.items()
-        for old, new in change.kept(kind)
+        for old, new in change.common_declarations(kind)
         for field in fields
         if value_at(old.model.spec, field) == value_at(new.model.spec, field)
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds.container import Container
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
@@ -14,26 +14,26 @@ from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.plan import Plan
 from allotment.declared.kinds.tenant import Tenant
-from allotment.problems import Finding, quoted
-from allotment.readiness.instances import app_version
+from allotment.preparation.start_gates import app_version
+from allotment.problems import Finding, quote_value
 
 RULE = "limit"
 
 
-def plan_of(offers: Offers, tenant: Folder) -> Declared[Plan] | None:
+def plan_of(offers: Catalog, tenant: ScopeDeclarations) -> DeclarationFile[Plan] | None:
     """Return the plan that a tenant is on."""
-    declared = tenant.one(Tenant)
-    return offers.platform.of(Plan).get(declared.model.spec.plan) if declared else None
+    declared = tenant.get_singleton(Tenant)
+    return offers.platform.of_kind(Plan).get(declared.model.spec.plan) if declared else None
 
 
-def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
+def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
     """Check a tenant's choices against its plan."""
     plan = plan_of(offers, tenant)
     if plan is None:
         return
-    for instance in tenant.of(GPUInstance).values():
+    for instance in tenant.of_kind(GPUInstance).values():
         yield from _check_instance(offers, tenant, plan, instance)
-    for storage in tenant.of(GPUStorage).values():
+    for storage in tenant.of_kind(GPUStorage).values():
         spec = storage.model.spec
         if spec.prepare is not None and spec.prepare.source.image is not None:
             yield from _check_image(plan, storage, "spec.prepare.source.image.image", spec.prepare.source.image.image)
@@ -41,37 +41,37 @@ def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
             yield from _check_exposure(plan, tenant, storage, "spec.accessor.exposure", spec.accessor.exposure)
 
 
-def way_of_sharing(spec: GPUSpecSpec) -> str:
+def sharing_mode(spec: GPUSpecSpec) -> str:
     """Return how a GPUSpec shares its GPU, as plans name it."""
-    chosen = spec.sharing.chosen if spec.sharing is not None else None
+    chosen = spec.sharing.chosen_member if spec.sharing is not None else None
     return "Exclusive" if chosen is None else chosen.title().replace("_", "")
 
 
-def lacks_people(tenant: Folder) -> bool:
+def has_no_users(tenant: ScopeDeclarations) -> bool:
     """Return whether nobody of a tenant could log in. Of a file that can't be read nothing is said."""
-    if (Members.__name__, tenant.name) in tenant.broken:
+    if (Members.__name__, tenant.name) in tenant.invalid:
         return False
-    members = tenant.one(Members)
+    members = tenant.get_singleton(Members)
     return members is None or not (members.model.spec.groups or any(user.subject for user in members.model.spec.users))
 
 
 def _check_instance(
-    offers: Offers, tenant: Folder, plan: Declared[Plan], instance: Declared[GPUInstance]
+    offers: Catalog, tenant: ScopeDeclarations, plan: DeclarationFile[Plan], instance: DeclarationFile[GPUInstance]
 ) -> Iterator[Finding]:
     spec = instance.model.spec
-    offer = offers.platform.of(GPUSpec).get(spec.gpu_spec)
+    offer = offers.platform.of_kind(GPUSpec).get(spec.gpu_spec)
     if offer is not None:
-        way = way_of_sharing(offer.model.spec)
+        way = sharing_mode(offer.model.spec)
         allowed = plan.model.spec.allow.sharing
         if way not in allowed:
             message = f"{spec.gpu_spec} is {way}, and plan {plan.model.name} allows {', '.join(allowed) or 'nothing'}: choose another GPUSpec, or another plan"
-            yield instance.finding("spec.gpuSpec", message, RULE, related=(plan.path,))
+            yield instance.make_finding("spec.gpuSpec", message, RULE, related=(plan.path,))
     for index, over in enumerate(spec.spread):
         if over not in plan.model.spec.allow.spread:
             allowed_spread = ", ".join(plan.model.spec.allow.spread)
             allowed_over = f"only over {allowed_spread}" if allowed_spread else "over nothing"
             message = f"plan {plan.model.name} lets copies be spread {allowed_over}, not over {over}: remove it, or ask for another plan"
-            yield instance.finding(f"spec.spread.{index}", message, RULE, related=(plan.path,))
+            yield instance.make_finding(f"spec.spread.{index}", message, RULE, related=(plan.path,))
     version = app_version(offers, instance.model)
     container: Container | None = version.container if version is not None else spec.container
     if container is None:
@@ -83,14 +83,16 @@ def _check_instance(
         yield from _check_exposure(plan, tenant, instance, field, port.exposure)
 
 
-def _check_image(plan: Declared[Plan], declaration: Declared[Declaration], field: str, image: str) -> Iterator[Finding]:
+def _check_image(
+    plan: DeclarationFile[Plan], declaration: DeclarationFile[Declaration], field: str, image: str
+) -> Iterator[Finding]:
     registries = plan.model.spec.allow.image_registries
     if not registries:
         message = f"plan {plan.model.name} allows no images but the catalog's: choose an app, or another plan"
-        yield declaration.finding(field, message, "image", related=(plan.path,))
+        yield declaration.make_finding(field, message, "image", related=(plan.path,))
     elif not any(full_image(image).startswith(prefix) for prefix in registries):
-        message = f"{quoted(image)} is of no registry that plan {plan.model.name} allows: {', '.join(registries)}"
-        yield declaration.finding(field, message, "image", related=(plan.path,))
+        message = f"{quote_value(image)} is of no registry that plan {plan.model.name} allows: {', '.join(registries)}"
+        yield declaration.make_finding(field, message, "image", related=(plan.path,))
 
 
 def full_image(image: str) -> str:
@@ -102,19 +104,23 @@ def full_image(image: str) -> str:
 
 
 def _check_exposure(
-    plan: Declared[Plan], tenant: Folder, declaration: Declared[Declaration], field: str, exposure: str
+    plan: DeclarationFile[Plan],
+    tenant: ScopeDeclarations,
+    declaration: DeclarationFile[Declaration],
+    field: str,
+    exposure: str,
 ) -> Iterator[Finding]:
     if exposure == "Namespace":
         return
     allowed = plan.model.spec.allow.exposure
     if exposure not in allowed:
         allowed_exposures = ", ".join(["Namespace", *allowed])
-        yield declaration.finding(
+        yield declaration.make_finding(
             field,
             f"{exposure} is not what plan {plan.model.name} allows: {allowed_exposures}",
             RULE,
             related=(plan.path,),
         )
-    elif exposure == "Members" and lacks_people(tenant):
+    elif exposure == "Members" and has_no_users(tenant):
         message = f"tenants/{tenant.name}/members.yaml names no group and no user with a subject, so that nobody could log in: add one"
-        yield declaration.finding(field, message, RULE, related=(f"tenants/{tenant.name}/members.yaml",))
+        yield declaration.make_finding(field, message, RULE, related=(f"tenants/{tenant.name}/members.yaml",))

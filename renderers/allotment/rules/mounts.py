@@ -6,20 +6,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds.gpu_instance import GPUInstance, Mount
 from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.preparation.sources import is_single_writer
 from allotment.problems import Finding
-from allotment.readiness.sources import writes_once
 
 RULE = "mount"
 
 
-def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
+def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
     """Check a tenant's mounts."""
-    storages = tenant.of(GPUStorage)
-    users: dict[str, list[tuple[Declared[GPUInstance], str]]] = defaultdict(list)
-    for instance in tenant.of(GPUInstance).values():
+    storages = tenant.of_kind(GPUStorage)
+    users: dict[str, list[tuple[DeclarationFile[GPUInstance], str]]] = defaultdict(list)
+    for instance in tenant.of_kind(GPUInstance).values():
         spec = instance.model.spec
         yield from _check_paths(instance)
         for index, mount in enumerate(spec.storages):
@@ -29,18 +29,20 @@ def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
             field = f"spec.storages.{index}.name"
             if storage.model.spec.cluster != spec.cluster:
                 message = f"storage {mount.name} lies in cluster {storage.model.spec.cluster}, the instance in {spec.cluster}: they must be in one"
-                yield instance.finding(field, message, RULE, related=(storage.path,))
-            if spec.state != "Running" or not writes_once(offers, storage.model):
+                yield instance.make_finding(field, message, RULE, related=(storage.path,))
+            if spec.state != "Running" or not is_single_writer(offers, storage.model):
                 continue
             if spec.replicas > 1:
                 message = f"storage {mount.name} is ReadWriteOnce and the instance has {spec.replicas} replicas: write replicas: 1, or use a ReadWriteMany storage"
-                yield instance.finding(field, message, RULE, related=(storage.path,))
+                yield instance.make_finding(field, message, RULE, related=(storage.path,))
             users[mount.name].append((instance, field))
     for name, mounts in users.items():
         yield from _check_shared(storages[name], mounts)
 
 
-def _check_shared(storage: Declared[GPUStorage], mounts: list[tuple[Declared[GPUInstance], str]]) -> Iterator[Finding]:
+def _check_shared(
+    storage: DeclarationFile[GPUStorage], mounts: list[tuple[DeclarationFile[GPUInstance], str]]
+) -> Iterator[Finding]:
     """Check that a single instance mounts a ReadWriteOnce storage: else each of them has an error."""
     for instance, field in mounts:
         other_instances = {other.path: other.model.name for other, _ in mounts if other.path != instance.path}
@@ -51,10 +53,10 @@ def _check_shared(storage: Declared[GPUStorage], mounts: list[tuple[Declared[GPU
                 f"storage {storage.model.name} is ReadWriteOnce and {noun} {', '.join(other_instances.values())} {verb} it too:"
                 " let only a single instance run, or use a ReadWriteMany storage"
             )
-            yield instance.finding(field, message, RULE, related=(storage.path,))
+            yield instance.make_finding(field, message, RULE, related=(storage.path,))
 
 
-def _check_paths(instance: Declared[GPUInstance]) -> Iterator[Finding]:
+def _check_paths(instance: DeclarationFile[GPUInstance]) -> Iterator[Finding]:
     """A mount below another would hide part of it."""
     mounts: list[Mount] = instance.model.spec.storages
     for index, mount in enumerate(mounts):
@@ -67,7 +69,7 @@ def _check_paths(instance: Declared[GPUInstance]) -> Iterator[Finding]:
             None,
         )
         if outer is not None:
-            yield instance.finding(
+            yield instance.make_finding(
                 f"spec.storages.{index}.mountPath",
                 f"{mount.mount_path} lies below {outer}, another mount: choose a path beside it",
                 RULE,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allotment.declared.inventory import Offers
+from allotment.declared.inventory import Catalog
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.problems import Finding
 
@@ -18,10 +18,10 @@ _MESSAGE = (
 )
 
 
-def check(offers: Offers) -> Iterator[Finding]:
+def check(offers: Catalog) -> Iterator[Finding]:
     """Warn of every pool that shares by MPS."""
     for cluster in offers.clusters.values():
-        for pool in cluster.of(NodePool).values():
+        for pool in cluster.of_kind(NodePool).values():
             sharing = pool.model.spec.sharing
             if sharing is not None and sharing.mps is not None:
-                yield pool.finding("spec.sharing.mps", _MESSAGE, RULE, warning=True)
+                yield pool.make_finding("spec.sharing.mps", _MESSAGE, RULE, warning=True)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from allotment.declared.approvers import PLATFORM_TEAM, Authority, Holders, ties
-from allotment.declared.inventory import Declared, Offers
+from allotment.declared.approvers import PLATFORM_TEAM, ApproverSet, ChangeAuthority, ambiguous_pairs
+from allotment.declared.inventory import Catalog, DeclarationFile
 from allotment.declared.kinds import KINDS
 from allotment.declared.kinds.ownership import Approver, Ownership
 from allotment.declared.people import Account
-from allotment.declared.reading import nearest
-from allotment.problems import Finding, quoted
+from allotment.declared.reading import suggest_name
+from allotment.problems import Finding, quote_value
 
 RULE = "ownership"
-MOST_NAMED = 5  # files of a folder, each in a line of its own
+MAX_NAMED_PATHS = 5  # files of a folder, each in a line of its own
 
 
 class Review(NamedTuple):
@@ -27,7 +27,7 @@ class Review(NamedTuple):
     pushers: frozenset[Account] | None
     approvers: frozenset[Account] = frozenset()
 
-    def suffices(self, holders: Holders) -> bool:
+    def is_sufficient(self, holders: ApproverSet) -> bool:
         """Return whether one of the holders approved it, or all who proposed and pushed it are of them."""
         if any(map(holders.includes, self.approvers)):
             return True
@@ -37,19 +37,19 @@ class Review(NamedTuple):
 class FileChange(NamedTuple):
     """A file that a change touches: the kind it declares, if any, and its values before and after.
 
-    `unread` says that a side could not be read: then any field may have changed.
+    `is_unreadable` says that a side could not be read: then any field may have changed.
     """
 
     path: str
     kind: str = ""
     before: Any = None
     after: Any = None
-    unread: bool = False
+    is_unreadable: bool = False
 
 
-def check(offers: Offers) -> Iterator[Finding]:
+def check(offers: Catalog) -> Iterator[Finding]:
     """Check what is declared: teams and kinds exist, no two patterns are equally specific, someone owns the rest."""
-    declared = offers.platform.one(Ownership)
+    declared = offers.platform.get_singleton(Ownership)
     if declared is None:
         return
     spec = declared.model.spec
@@ -57,40 +57,42 @@ def check(offers: Offers) -> Iterator[Finding]:
     for index, team in enumerate(spec.teams):
         if not team.forge_team and not team.logins:
             message = f"team {team.name} has nobody: name logins, or a forgeTeam"
-            yield declared.finding(f"spec.teams.{index}", message, RULE)
+            yield declared.make_finding(f"spec.teams.{index}", message, RULE)
     if PLATFORM_TEAM not in teams:
         message = f"no team is named {PLATFORM_TEAM}: what no pattern matches is its, so it must exist"
-        yield declared.finding("spec.teams", message, RULE)
+        yield declared.make_finding("spec.teams", message, RULE)
     for index, rule in enumerate(spec.paths):
         in_tenant = rule.path.startswith("tenants/")
         yield from _check_approvers(declared, f"spec.paths.{index}", rule.approvers, teams, in_tenant)
     for index, field in enumerate(spec.fields):
         kind = KINDS.get(field.kind)
         if kind is None:
-            message = f"no kind is named {quoted(field.kind)}{nearest(field.kind, KINDS)}"
-            yield declared.finding(f"spec.fields.{index}.kind", message, RULE)
+            message = f"no kind is named {quote_value(field.kind)}{suggest_name(field.kind, KINDS)}"
+            yield declared.make_finding(f"spec.fields.{index}.kind", message, RULE)
         elif wrong := _unknown_field(kind.model, field.field):
-            yield declared.finding(f"spec.fields.{index}.field", f"{field.kind} {wrong}", RULE)
+            yield declared.make_finding(f"spec.fields.{index}.field", f"{field.kind} {wrong}", RULE)
         of_tenant = kind is not None and kind.scope == "tenant"
         yield from _check_approvers(declared, f"spec.fields.{index}", field.approvers, teams, of_tenant)
-    for rule, other in ties(spec.paths):
+    for rule, other in ambiguous_pairs(spec.paths):
         index = spec.paths.index(rule)
-        message = f"{quoted(rule.path)} and {quoted(other.path)} match the same paths and neither is more specific: make one so"
-        yield declared.finding(f"spec.paths.{index}.path", message, RULE)
+        message = f"{quote_value(rule.path)} and {quote_value(other.path)} match the same paths and neither is more specific: make one so"
+        yield declared.make_finding(f"spec.paths.{index}.path", message, RULE)
 
 
 def _check_approvers(
-    declared: Declared[Ownership], where: str, approvers: list[Approver], teams: set[str], in_tenant: bool
+    declared: DeclarationFile[Ownership], where: str, approvers: list[Approver], teams: set[str], in_tenant: bool
 ) -> Iterator[Finding]:
     for index, approver in enumerate(approvers):
         field = f"{where}.approvers.{index}"
         if approver.team and approver.team not in teams:
-            yield declared.finding(
-                f"{field}.team", f"no team is named {quoted(approver.team)}{nearest(approver.team, teams)}", RULE
+            yield declared.make_finding(
+                f"{field}.team",
+                f"no team is named {quote_value(approver.team)}{suggest_name(approver.team, teams)}",
+                RULE,
             )
         if approver.tenant_role and not in_tenant:
             message = "a tenantRole is of the tenant whose folder the file lies in, and this is in none: name a team"
-            yield declared.finding(f"{field}.tenantRole", message, RULE)
+            yield declared.make_finding(f"{field}.tenantRole", message, RULE)
 
 
 def _unknown_field(model: Any, field: str) -> str:
@@ -100,7 +102,7 @@ def _unknown_field(model: Any, field: str) -> str:
         fields = {field_info.alias: field_info for field_info in getattr(at, "model_fields", {}).values()}
         if part not in fields:
             shown = ".".join(field.split(".")[: depth + 1])
-            return f"has no field {quoted(shown)}{nearest(part, fields)}"
+            return f"has no field {quote_value(shown)}{suggest_name(part, fields)}"
         at = _model_of(fields[part].annotation)
     return ""
 
@@ -116,31 +118,31 @@ def _model_of(annotation: Any) -> Any:
     return next((model for argument in typing.get_args(annotation) if (model := _model_of(argument)) is not None), None)
 
 
-def authorised(authority: Authority, review: Review, files: list[FileChange]) -> Iterator[Finding]:
+def check_authorization(authority: ChangeAuthority, review: Review, files: list[FileChange]) -> Iterator[Finding]:
     """Check that each changed file, and each restricted field in it, was changed or approved by one of its owners.
 
     Many files of a folder that lack the same approval are one finding, of their folder.
     """
-    lacking: dict[tuple[str, str], list[tuple[str, Holders]]] = {}
+    lacking: dict[tuple[str, str], list[tuple[str, ApproverSet]]] = {}
     for change in files:
-        holders = authority.of_path(change.path)
-        if not review.suffices(holders):
-            words = _words(review, "this file", holders)
+        holders = authority.approvers_of_path(change.path)
+        if not review.is_sufficient(holders):
+            words = _approval_message(review, "this file", holders)
             lacking.setdefault((_shared_folder(change.path), words), []).append((change.path, holders))
     for (folder, words), entries in lacking.items():
-        if folder and len(entries) > MOST_NAMED:
+        if folder and len(entries) > MAX_NAMED_PATHS:
             first, holders = entries[0]
-            subject = f"{len(entries):,} files of this folder, such as {quoted(first.removeprefix(folder))}"
-            yield Finding(folder, (), _words(review, subject, holders), RULE)
+            subject = f"{len(entries):,} files of this folder, such as {quote_value(first.removeprefix(folder))}"
+            yield Finding(folder, (), _approval_message(review, subject, holders), RULE)
         else:
             yield from [Finding(path, (), words, RULE) for path, _ in entries]
     for change in files:
         if not change.kind:
             continue
-        before, after = (object(), object()) if change.unread else (change.before, change.after)
-        for field, owners in authority.of_fields(change.path, change.kind, before, after):
-            if not review.suffices(owners):
-                yield Finding(change.path, tuple(field.split(".")), _words(review, field, owners), RULE)
+        before, after = (object(), object()) if change.is_unreadable else (change.before, change.after)
+        for field, owners in authority.approvers_of_fields(change.path, change.kind, before, after):
+            if not review.is_sufficient(owners):
+                yield Finding(change.path, tuple(field.split(".")), _approval_message(review, field, owners), RULE)
 
 
 def _shared_folder(path: str) -> str:
@@ -156,11 +158,11 @@ def _shared_folder(path: str) -> str:
     return "/".join([*folders[: above + 1 + of_one], ""])
 
 
-def _words(review: Review, subject: str, holders: Holders) -> str:
+def _approval_message(review: Review, subject: str, holders: ApproverSet) -> str:
     def shown(account: Account) -> str:  # the id where it is what tells people apart
         if not any(each.id for each in holders.accounts):
-            return quoted(account.login)
-        return quoted(str(account)) if account.id else f"{quoted(account.login)}, whose id isn't said,"
+            return quote_value(account.login)
+        return quote_value(str(account)) if account.id else f"{quote_value(account.login)}, whose id isn't said,"
 
     takes = "an approval"
     if not holders.includes(review.author):
@@ -177,5 +179,7 @@ def _words(review: Review, subject: str, holders: Holders) -> str:
         if review.approvers
         else ""
     )
-    unknown = f"; who is in {', '.join(holders.unknown)} could not be read" if holders.unknown else ""
-    return f"{wrong}{approved}: it takes {takes} of the newest commit from {', or '.join(holders.words)}{unknown}"
+    unknown = f"; who is in {', '.join(holders.unknown_teams)} could not be read" if holders.unknown_teams else ""
+    return (
+        f"{wrong}{approved}: it takes {takes} of the newest commit from {', or '.join(holders.descriptions)}{unknown}"
+    )

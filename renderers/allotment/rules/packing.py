@@ -5,70 +5,74 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from allotment.accounts.capacity import Unit, node_resources, pack, pool_stocks, unit
-from allotment.declared.inventory import Offers
+from allotment.capacity.units import Unit, node_resources, pack_stocks, pool_stocks, unit_of_spec
+from allotment.declared.inventory import Catalog
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
 from allotment.declared.kinds.stock import Stock
-from allotment.declared.values import cpu_text, size_text
-from allotment.problems import Finding, counted
+from allotment.declared.values import format_cpu, format_size
+from allotment.problems import Finding, pluralize
 
 RULE = "packing"
 CPU, MEMORY = "CPU", "memory"
 
 
-def check(offers: Offers) -> Iterator[Finding]:
+def check(offers: Catalog) -> Iterator[Finding]:
     """Check every pool; a finding names the stocks that find no place."""
     for cluster in offers.clusters.values():
-        stocks = cluster.of(Stock)
-        for pool in cluster.of(NodePool).values():
+        stocks = cluster.of_kind(Stock)
+        for pool in cluster.of_kind(NodePool).values():
             wanted = pool_stocks(offers, cluster, pool.model.name)
-            packing = pack(pool.model.spec, wanted)
+            packing = pack_stocks(pool.model.spec, wanted)
             everyone = ", ".join(f"{name} {count}" for name, _, count in wanted)
-            units = {name: (unit(spec), count) for name, spec, count in wanted}
+            units = {name: (unit_of_spec(spec), count) for name, spec, count in wanted}
             short = _shortages(pool.model.spec, units.values())
             for name, missing in packing.missing.items():
-                nodes = pool.model.spec.most_nodes
-                why = short or _rounding(pool.model.spec, units[name][0], alone=len(units) == 1)
+                nodes = pool.model.spec.node_limit
+                why = short or _rounding_cause(pool.model.spec, units[name][0], alone=len(units) == 1)
                 message = (
-                    f"{missing} of {counted(stocks[name].model.spec.count, 'unit')} do not fit on the {counted(nodes, 'node')} of pool {pool.model.name}"
+                    f"{missing} of {pluralize(stocks[name].model.spec.count, 'unit')} do not fit on the {pluralize(nodes, 'node')} of pool {pool.model.name}"
                     f" (its stocks: {everyone}): {why}: write fewer, or more nodes"
                 )
                 related = (pool.path, *(stocks[other].path for other, _, _ in wanted))
-                yield stocks[name].finding("spec.count", message, RULE, related=related)
+                yield stocks[name].make_finding("spec.count", message, RULE, related=related)
 
 
 def _shortages(pool: NodePoolSpec, units: Collection[tuple[Unit, int]]) -> str:
     """Return each resource that the nodes together have too little of, with both amounts; empty where there is none."""
-    node, needed = _node(pool), Counter[str]()
+    node, needed = _node_resources(pool), Counter[str]()
     for each, count in units:
-        for resource, amount in _amounts(each).items():
+        for resource, amount in _unit_amounts(each).items():
             needed[resource] += amount * count
     short = [
-        f"{_text(resource, amount)} {resource} (the nodes have {_text(resource, available)})"
+        f"{_amount_text(resource, amount)} {resource} (the nodes have {_amount_text(resource, available)})"
         for resource, amount in needed.items()
-        if amount > (available := node.get(resource, 0) * pool.most_nodes)
+        if amount > (available := node.get(resource, 0) * pool.node_limit)
     ]
     return f"they need {', '.join(short)}" if short else ""
 
 
-def _rounding(pool: NodePoolSpec, wanted: Unit, *, alone: bool) -> str:
+def _rounding_cause(pool: NodePoolSpec, wanted: Unit, *, alone: bool) -> str:
     """Return why a unit fits no node although the nodes together have enough; `alone` says that the pool has no other stock."""
-    node, amounts = _node(pool), _amounts(wanted)
+    node, amounts = _node_resources(pool), _unit_amounts(wanted)
     if not alone:
-        each = ", ".join(f"{_text(resource, amount)} {resource}" for resource, amount in amounts.items())
+        each = ", ".join(f"{_amount_text(resource, amount)} {resource}" for resource, amount in amounts.items())
         return f"a unit needs {each} of the same node, and no node has all of it left"
     tight = min(amounts, key=lambda resource: node[resource] // amounts[resource])
-    each, has, units = _text(tight, amounts[tight]), _text(tight, node[tight]), node[tight] // amounts[tight]
+    each, has, units = (
+        _amount_text(tight, amounts[tight]),
+        _amount_text(tight, node[tight]),
+        node[tight] // amounts[tight],
+    )
     return f"a unit needs {each} {tight}, and a node has {has}, enough for {units}"
 
 
-def _node(pool: NodePoolSpec) -> dict[str, int]:
+def _node_resources(pool: NodePoolSpec) -> dict[str, int]:
     return {**node_resources(pool), CPU: pool.node.cpu, MEMORY: pool.node.memory}
 
 
-def _amounts(wanted: Unit) -> dict[str, int]:
+def _unit_amounts(wanted: Unit) -> dict[str, int]:
     return {wanted.resource: wanted.amount, CPU: wanted.cpu, MEMORY: wanted.memory}
 
 
-def _text(resource: str, amount: int) -> str:
-    return {CPU: cpu_text, MEMORY: size_text}.get(resource, str)(amount)
+def _amount_text(resource: str, amount: int) -> str:
+    return {CPU: format_cpu, MEMORY: format_size}.get(resource, str)(amount)

@@ -9,24 +9,31 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from allotment.declared.inventory import Declared, Offers
+from allotment.declared.inventory import Catalog, DeclarationFile
 from allotment.declared.kinds.declaration import Declaration
-from allotment.problems import Finding, quoted
+from allotment.problems import Finding, quote_value
 
 RULE = "placeholder"
-_WORDS = ("description", "displayName", "labels", "env", "args", "command")  # texts for people and for programs
+_FREE_TEXT_FIELDS = (
+    "description",
+    "displayName",
+    "labels",
+    "env",
+    "args",
+    "command",
+)  # texts for people and for programs
 _DIGEST = re.compile(r"sha256:([0-9a-f])\1{63}")
-_AFTER_HOST = re.compile(r"[/:?#]")
-_Place = tuple[Declared[Declaration], str]  # a declaration, and one of its fields
+_HOST_END = re.compile(r"[/:?#]")
+_PlaceholderField = tuple[DeclarationFile[Declaration], str]  # a declaration, and one of its fields
 
 
-def check(offers: Offers) -> Iterator[Finding]:
+def check(offers: Catalog) -> Iterator[Finding]:
     """Check what the platform and its clusters declare."""
-    places: dict[str, list[_Place]] = {}
+    places: dict[str, list[_PlaceholderField]] = {}
     for folder in (offers.platform, *offers.clusters.values()):
-        for declaration in folder.all():
+        for declaration in folder.all_declarations():
             if b".example" in declaration.data or b"sha256:" in declaration.data:
-                for field, placeholder in _placeholders(declaration):
+                for field, placeholder in _find_placeholders(declaration):
                     places.setdefault(placeholder, []).append((declaration, field))
     for placeholder, occurrences in places.items():
         (first, field), other_paths = (
@@ -36,28 +43,28 @@ def check(offers: Offers) -> Iterator[Finding]:
         more = (
             f", here and in {len(other_paths)} more file{'' if len(other_paths) == 1 else 's'}" if other_paths else ""
         )
-        words = f"{quoted(placeholder)} is a placeholder{more}: write your own"
-        yield first.finding(field, words, RULE, warning=True, related=tuple(other_paths))
+        words = f"{quote_value(placeholder)} is a placeholder{more}: write your own"
+        yield first.make_finding(field, words, RULE, warning=True, related=tuple(other_paths))
 
 
-def _placeholders(declaration: Declared[Declaration]) -> Iterator[tuple[str, str]]:
+def _find_placeholders(declaration: DeclarationFile[Declaration]) -> Iterator[tuple[str, str]]:
     """Yield the field and the placeholder of each value that has one: a host's domain, or a digest."""
-    for field, text in _texts("spec", declaration.model.spec.model_dump(by_alias=True, exclude_none=True)):
-        host = _AFTER_HOST.split(text.partition("://")[2] or text, maxsplit=1)[0]
+    for field, text in _text_values("spec", declaration.model.spec.model_dump(by_alias=True, exclude_none=True)):
+        host = _HOST_END.split(text.partition("://")[2] or text, maxsplit=1)[0]
         if host.endswith(".example"):
             yield field, ".".join(host.split(".")[-2:])
         elif digest := _DIGEST.search(text):
             yield field, digest[0]
 
 
-def _texts(field: str, value: Any) -> Iterator[tuple[str, str]]:
+def _text_values(field: str, value: Any) -> Iterator[tuple[str, str]]:
     """Yield all texts below a value that may be addresses, with their fields."""
     if isinstance(value, Mapping):
         for key, each in value.items():
-            if key not in _WORDS:
-                yield from _texts(f"{field}.{key}", each)
+            if key not in _FREE_TEXT_FIELDS:
+                yield from _text_values(f"{field}.{key}", each)
     elif isinstance(value, list | tuple):
         for index, each in enumerate(value):
-            yield from _texts(f"{field}.{index}", each)
+            yield from _text_values(f"{field}.{index}", each)
     elif isinstance(value, str):
         yield field, value

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from allotment.accounts.capacity import unit, units_per_node
-from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.capacity.units import unit_of_spec, units_per_node
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds.gpu_spec import GPUSpec, GPUSpecSpec
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
 from allotment.declared.kinds.sharing import (
@@ -23,43 +23,43 @@ from allotment.declared.kinds.stock import Stock
 from allotment.problems import Finding
 
 RULE = "stock-pool"
-NODES = "pool-nodes"
+NODES_RULE = "pool-nodes"
 _CONFIG_LABEL = "nvidia.com/device-plugin.config"
 
 
-def check(offers: Offers) -> Iterator[Finding]:
+def check(offers: Catalog) -> Iterator[Finding]:
     """Check every stock against its pool, and pools against one another."""
-    specs = offers.platform.of(GPUSpec)
+    specs = offers.platform.of_kind(GPUSpec)
     for cluster in offers.clusters.values():
-        pools = cluster.of(NodePool)
+        pools = cluster.of_kind(NodePool)
         yield from _check_nodes(list(pools.values()))
         for pool in pools.values():
             yield from _check_config(pool)
-        for stock in cluster.of(Stock).values():
+        for stock in cluster.of_kind(Stock).values():
             spec, its_pool = specs.get(stock.model.spec.gpu_spec), pools.get(stock.model.spec.node_pool)
             if spec is not None and its_pool is not None:
                 yield from _check_agreement(stock, spec, its_pool)
                 yield from _check_tenancy(cluster, stock, spec)
 
 
-def _check_nodes(pools: list[Declared[NodePool]]) -> Iterator[Finding]:
+def _check_nodes(pools: list[DeclarationFile[NodePool]]) -> Iterator[Finding]:
     """What shares GPUs and what doesn't are told apart by labels of nodes: a selector must not take in another pool's."""
     static = [(pool, pool.model.spec.static.node_selector) for pool in pools if pool.model.spec.static is not None]
     for (first_pool, own), (other, other_labels) in combinations(static, 2):
         if own.items() <= other_labels.items() or other_labels.items() <= own.items():
             labels = ", ".join(f"{key}={value}" for key, value in sorted({**own, **other_labels}.items()))
             message = f"nodes with {labels} would be those of pool {first_pool.model.name} and of pool {other.model.name}: select each pool's nodes by a label of its own"
-            yield other.finding("spec.static.nodeSelector", message, NODES, related=(first_pool.path,))
+            yield other.make_finding("spec.static.nodeSelector", message, NODES_RULE, related=(first_pool.path,))
 
 
-def _check_config(pool: Declared[NodePool]) -> Iterator[Finding]:
+def _check_config(pool: DeclarationFile[NodePool]) -> Iterator[Finding]:
     """The device plugin passes over a node whose label names no configuration of ours; labels that a static pool selects by
     have no prefix, so that none of them is that one."""
     spec = pool.model.spec
     for index, requirement in enumerate(spec.karpenter.requirements if spec.karpenter is not None else ()):
         if requirement.key == _CONFIG_LABEL:
             message = f"{_CONFIG_LABEL} is {device_plugin_config(spec.sharing)} here, as sharing says: leave it out"
-            yield pool.finding(f"spec.karpenter.requirements.{index}.key", message, NODES)
+            yield pool.make_finding(f"spec.karpenter.requirements.{index}.key", message, NODES_RULE)
 
 
 def _sharing_text(sharing: SpecSharing | PoolSharing | None) -> str:
@@ -76,11 +76,11 @@ def _sharing_text(sharing: SpecSharing | PoolSharing | None) -> str:
     return f"dra {sharing.dra.device_class_name}{f' {parts}' if parts else ''}"
 
 
-def _same_sharing(spec: GPUSpecSpec, pool: NodePoolSpec) -> bool:
+def _shares_alike(spec: GPUSpecSpec, pool: NodePoolSpec) -> bool:
     wanted, pool_sharing = spec.sharing, pool.sharing
     if wanted is None or pool_sharing is None:
         return wanted is None and pool_sharing is None
-    if wanted.chosen != pool_sharing.chosen or replicas_of(wanted) != replicas_of(pool_sharing):
+    if wanted.chosen_member != pool_sharing.chosen_member or replicas_of(wanted) != replicas_of(pool_sharing):
         return False
     if wanted.mig is not None and pool_sharing.mig is not None:
         return wanted.mig.profile in pool_sharing.mig.devices
@@ -90,7 +90,9 @@ def _same_sharing(spec: GPUSpecSpec, pool: NodePoolSpec) -> bool:
     return True
 
 
-def _check_agreement(stock: Declared[Stock], spec: Declared[GPUSpec], pool: Declared[NodePool]) -> Iterator[Finding]:
+def _check_agreement(
+    stock: DeclarationFile[Stock], spec: DeclarationFile[GPUSpec], pool: DeclarationFile[NodePool]
+) -> Iterator[Finding]:
     wanted, pool_spec = spec.model.spec, pool.model.spec
     related = (spec.path, pool.path)
     differences = []
@@ -98,28 +100,30 @@ def _check_agreement(stock: Declared[Stock], spec: Declared[GPUSpec], pool: Decl
         differences.append(f"GPU model {wanted.gpu.model} and {pool_spec.node.gpu.model}")
     if wanted.capacity_type != pool_spec.capacity_type:
         differences.append(f"capacityType {wanted.capacity_type} and {pool_spec.capacity_type}")
-    if not _same_sharing(wanted, pool_spec):
+    if not _shares_alike(wanted, pool_spec):
         differences.append(f"sharing {_sharing_text(wanted.sharing)} and {_sharing_text(pool_spec.sharing)}")
     for difference in differences:
         message = f"spec {spec.model.name} and pool {pool.model.name} differ: {difference}; name a pool that agrees"
-        yield stock.finding("spec.nodePool", message, RULE, related=related)
+        yield stock.make_finding("spec.nodePool", message, RULE, related=related)
     if not differences and units_per_node(wanted, pool_spec) == 0:
-        size = unit(wanted)
+        size = unit_of_spec(wanted)
         message = f"one unit of {spec.model.name} ({size.amount} {size.resource}, {size.cpu / 1000:g} CPU) is larger than a node of {pool.model.name}"
-        yield stock.finding("spec.nodePool", message, RULE, related=related)
+        yield stock.make_finding("spec.nodePool", message, RULE, related=related)
 
 
-def _check_tenancy(cluster: Folder, stock: Declared[Stock], spec: Declared[GPUSpec]) -> Iterator[Finding]:
+def _check_tenancy(
+    cluster: ScopeDeclarations, stock: DeclarationFile[Stock], spec: DeclarationFile[GPUSpec]
+) -> Iterator[Finding]:
     if spec.model.spec.tenancy != "Single":
         return
     owner, pool = stock.model.spec.tenant, stock.model.spec.node_pool
     if owner is None:
         message = f"spec {spec.model.name} has tenancy Single, which is held for one tenant: write which"
-        yield stock.finding("spec.tenant", message, "tenancy", related=(spec.path,))
-    for other in cluster.of(Stock).values():
+        yield stock.make_finding("spec.tenant", message, "tenancy", related=(spec.path,))
+    for other in cluster.of_kind(Stock).values():
         if other.model.spec.node_pool == pool and other.model.spec.tenant != owner and owner is not None:
             message = (
                 f"pool {pool} would hold tenant {owner} and, by stock {other.model.name}, {other.model.spec.tenant or 'any tenant'}:"
                 f" tenancy Single needs the pool for one"
             )
-            yield stock.finding("spec.tenant", message, "tenancy", related=(spec.path, other.path))
+            yield stock.make_finding("spec.tenant", message, "tenancy", related=(spec.path, other.path))

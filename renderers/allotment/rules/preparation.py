@@ -10,21 +10,21 @@ from collections.abc import Iterable, Iterator
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.problems import Finding
-from allotment.rules.change import Change
+from allotment.rules.folder_change import FolderChange
 
 RULE = "preparation"
 
 
-def check(change: Change) -> Iterator[Finding]:
+def check(change: FolderChange) -> Iterator[Finding]:
     """Check storages that would be prepared anew, against the instances that ran on them and still do."""
-    old_instances = change.before.of(GPUInstance)
-    for old, new in change.kept(GPUStorage):
+    old_instances = change.before.of_kind(GPUInstance)
+    for old, new in change.common_declarations(GPUStorage):
         was, is_now = old.model.spec.prepare, new.model.spec.prepare
         if is_now is None or (was is not None and (was.source, was.attempt) == (is_now.source, is_now.attempt)):
             continue
         users = [
             instance
-            for instance in change.after.of(GPUInstance).values()
+            for instance in change.after.of_kind(GPUInstance).values()
             if instance.model.spec.state == "Running"
             and instance.model.spec.mounts(new.model.name)
             and instance.model.name in old_instances
@@ -35,12 +35,12 @@ def check(change: Change) -> Iterator[Finding]:
         names = [user.model.name for user in users]
         if was is not None and was.source == is_now.source:
             words = f"attempt {is_now.attempt} begins once nobody runs on the storage; declared to run: {', '.join(sorted(names))}"
-            yield new.finding("spec.prepare.attempt", words, RULE, warning=True)
+            yield new.make_finding("spec.prepare.attempt", words, RULE, warning=True)
         else:
-            yield changed_under(new.path, names)._replace(related=tuple(user.path for user in users))
+            yield preparation_change_finding(new.path, names)._replace(related=tuple(user.path for user in users))
 
 
-def changed_under(path: str, users: Iterable[str]) -> Finding:
+def preparation_change_finding(path: str, users: Iterable[str]) -> Finding:
     """Return what is wrong with a preparation that changed while instances run on its storage."""
     names = ", ".join(sorted(users))
     message = f"the preparation changed while {names} runs on the storage: stop it first, or declare another storage"

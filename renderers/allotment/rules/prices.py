@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from allotment.declared.inventory import Declared
+from allotment.declared.inventory import DeclarationFile
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.storage_spec import StorageSpec
 from allotment.problems import Finding
-from allotment.rules.change import Change
+from allotment.rules.folder_change import FolderChange
 
 RULE = "price"
 
 
-def check(change: Change) -> Iterator[Finding]:
+def check(change: FolderChange) -> Iterator[Finding]:
     """Check the price lists of specs that are there before and after."""
-    for gpu, new_gpu in change.kept(GPUSpec):
+    for gpu, new_gpu in change.common_declarations(GPUSpec):
         yield from _check_list(change, new_gpu, "spec.prices", gpu.model.spec.prices, new_gpu.model.spec.prices)
-    for kind, new_kind in change.kept(StorageSpec):
+    for kind, new_kind in change.common_declarations(StorageSpec):
         was, is_now = kind.model.spec, new_kind.model.spec
         yield from _check_list(change, new_kind, "spec.prices", was.prices, is_now.prices)
         if was.snapshot_prices:
@@ -26,19 +26,19 @@ def check(change: Change) -> Iterator[Finding]:
 
 
 def _check_list(
-    change: Change, new: Declared[Any], field: str, was: Sequence[Any], is_now: Sequence[Any]
+    change: FolderChange, new: DeclarationFile[Any], field: str, was: Sequence[Any], is_now: Sequence[Any]
 ) -> Iterator[Finding]:
     old_prices = {price.start: price for price in was}
     after = {price.start: price for price in is_now}
     for start in sorted(old_prices):
         if start <= change.today and start not in after:
-            yield new.finding(field, f"the price from {start} has begun to count and is gone: put it back", RULE)
+            yield new.make_finding(field, f"the price from {start} has begun to count and is gone: put it back", RULE)
     for index, price in enumerate(is_now):
         if price.start > change.today:
             continue
         if price.start not in old_prices:
             message = f"a new price can't begin on {price.start}, before tomorrow: write a day after {change.today}, which is today"
-            yield new.finding(f"{field}.{index}.from", message, RULE)
+            yield new.make_finding(f"{field}.{index}.from", message, RULE)
         elif old_prices[price.start] != price:
             message = f"the price from {price.start} has begun to count and can't change: add an entry with a later day"
-            yield new.finding(f"{field}.{index}", message, RULE)
+            yield new.make_finding(f"{field}.{index}", message, RULE)

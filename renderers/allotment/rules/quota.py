@@ -7,23 +7,23 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
-from allotment.accounts.capacity import holding, physical_gpus
-from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.capacity.units import instances_holding_units, physical_gpus
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.plan import PartialQuota, Plan, Quota
 from allotment.declared.kinds.tenant import Tenant
-from allotment.declared.values import decimal_text, size_text
+from allotment.declared.values import format_decimal, format_size
 from allotment.problems import Finding
 from allotment.rules.limits import plan_of
 
 RULE = "quota"
-SHOWN = 3  # of what takes most
+MAX_SHOWN_USERS = 3  # of what takes most
 
 
-class Limits(NamedTuple):
+class QuotaLimits(NamedTuple):
     """The quota that holds for a tenant: physical GPUs by model, counts, bytes."""
 
     gpus: dict[str, int]
@@ -33,9 +33,9 @@ class Limits(NamedTuple):
     snapshots: int
 
 
-def limits_of(offers: Offers, tenant: Folder) -> Limits | None:
+def limits_of(offers: Catalog, tenant: ScopeDeclarations) -> QuotaLimits | None:
     """Return a tenant's quota, its own keys over its plan's; None when it has no plan."""
-    plan, declared = plan_of(offers, tenant), tenant.one(Tenant)
+    plan, declared = plan_of(offers, tenant), tenant.get_singleton(Tenant)
     if plan is None or declared is None:
         return None
     base: Quota = plan.model.spec.quota
@@ -44,7 +44,7 @@ def limits_of(offers: Offers, tenant: Folder) -> Limits | None:
         own = PartialQuota(gpus={})
     storages = base.storages if own.storages is None else own.storages
     snapshots = base.snapshots if own.snapshots is None else own.snapshots
-    return Limits(
+    return QuotaLimits(
         {**base.gpus, **own.gpus},
         base.instances if own.instances is None else own.instances,
         storages,
@@ -53,15 +53,15 @@ def limits_of(offers: Offers, tenant: Folder) -> Limits | None:
     )
 
 
-class _Said(NamedTuple):
+class _LimitSource(NamedTuple):
     """Where a limit is declared: its field in the tenant's file, whose it is in words, and what to do about it."""
 
     field: tuple[str, ...]
-    words: str
+    description: str
     remedy: str
 
 
-def _said(declared: Declared[Tenant], plan: Declared[Plan], *key: str) -> _Said:
+def _limit_source(declared: DeclarationFile[Tenant], plan: DeclarationFile[Plan], *key: str) -> _LimitSource:
     """Return where a tenant's limit comes from: `key` is that of its own quota, such as `gpus`, `nvidia-l4`."""
     own = declared.model.spec.quota
     own_quota = {} if own is None else own.model_dump(by_alias=True, exclude_none=True)
@@ -69,61 +69,65 @@ def _said(declared: Declared[Tenant], plan: Declared[Plan], *key: str) -> _Said:
         key = ("storages",)  # as many as those
     if key[-1] in (own_quota.get("gpus", {}) if len(key) > 1 else own_quota):
         words = f"the own quota of {declared.model.name} allows"
-        return _Said(("spec", "quota", *key), words, "or ask the platform team to raise it")
+        return _LimitSource(("spec", "quota", *key), words, "or ask the platform team to raise it")
     words = f"plan {plan.model.name} allows"
     remedy = "or ask the platform team for another plan, or for a quota of your own (spec.quota)"
-    return _Said(("spec", "plan"), words, remedy)
+    return _LimitSource(("spec", "plan"), words, remedy)
 
 
-def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
+def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
     """Check a tenant's sums."""
-    limits, declared, plan = limits_of(offers, tenant), tenant.one(Tenant), plan_of(offers, tenant)
+    limits, declared, plan = limits_of(offers, tenant), tenant.get_singleton(Tenant), plan_of(offers, tenant)
     if limits is None or declared is None or plan is None:
         return
 
-    def found(limit_source: _Said, message: str, paths: Iterable[str]) -> Finding:
+    def build_finding(limit_source: _LimitSource, message: str, paths: Iterable[str]) -> Finding:
         return Finding(
             declared.path, limit_source.field, f"{message}, {limit_source.remedy}", RULE, related=(plan.path, *paths)
         )
 
-    instances, storages, snapshots = tenant.of(GPUInstance), tenant.of(GPUStorage), tenant.of(GPUStorageSnapshot)
+    instances, storages, snapshots = (
+        tenant.of_kind(GPUInstance),
+        tenant.of_kind(GPUStorage),
+        tenant.of_kind(GPUStorageSnapshot),
+    )
     for count, limit, noun, related in (
         (len(instances), limits.instances, "instance", instances),
         (len(storages), limits.storages, "storage", storages),
         (len(snapshots), limits.snapshots, "snapshot", snapshots),
     ):
         if count > limit:
-            limit_source = _said(declared, plan, f"{noun}s")
+            limit_source = _limit_source(declared, plan, f"{noun}s")
             are = f"{noun} is" if count == 1 else f"{noun}s are"
-            message = f"{count} {are} declared, {limit_source.words} {limit}: remove {count - limit}"
-            yield found(limit_source, message, (declaration.path for declaration in related.values()))
+            message = f"{count} {are} declared, {limit_source.description} {limit}: remove {count - limit}"
+            yield build_finding(limit_source, message, (declaration.path for declaration in related.values()))
     sizes = sorted(
         ((storage.model.spec.size, storage.model.name, storage.path) for storage in storages.values()),
         key=lambda entry: (-entry[0], entry[1]),
     )
     total = sum(size for size, _, _ in sizes)
     if total > limits.storage:
-        limit_source = _said(declared, plan, "storage")
-        largest = ", ".join(f"{name} {size_text(size)}" for size, name, _ in sizes[:SHOWN])
+        limit_source = _limit_source(declared, plan, "storage")
+        largest = ", ".join(f"{name} {format_size(size)}" for size, name, _ in sizes[:MAX_SHOWN_USERS])
         message = (
-            f"storages take {size_text(total)} together, {limit_source.words} {size_text(limits.storage)}; the largest:"
-            f" {largest}: declare {size_text(total - limits.storage)} less"
+            f"storages take {format_size(total)} together, {limit_source.description} {format_size(limits.storage)}; the largest:"
+            f" {largest}: declare {format_size(total - limits.storage)} less"
         )
-        yield found(limit_source, message, (path for _, _, path in sizes))
-    for model, parts in sorted(_gpus(offers, tenant).items()):
+        yield build_finding(limit_source, message, (path for _, _, path in sizes))
+    for model, parts in sorted(_gpu_users(offers, tenant).items()):
         used, most = sum((gpus for gpus, _, _ in parts), Fraction(0)), limits.gpus.get(model, 0)
         if used > most:
-            limit_source = _said(declared, plan, "gpus", model)
+            limit_source = _limit_source(declared, plan, "gpus", model)
             parts.sort(key=lambda part: (-part[0], part[1]))
-            largest = ", ".join(f"{name} {decimal_text(gpus)}" for gpus, name, _ in parts[:SHOWN])
+            largest = ", ".join(f"{name} {format_decimal(gpus)}" for gpus, name, _ in parts[:MAX_SHOWN_USERS])
             message = (
-                f"running instances take {decimal_text(used)} {model} GPUs, {limit_source.words} {most}; the largest:"
+                f"running instances take {format_decimal(used)} {model} GPUs, {limit_source.description} {most}; the largest:"
                 f" {largest}: stop some, or run them on smaller units"
             )
-            yield found(limit_source, message, (path for _, _, path in parts))
+            yield build_finding(limit_source, message, (path for _, _, path in parts))
 
 
-class Usage(NamedTuple):
+class QuotaUsage(NamedTuple):
     """What a tenant declares of what its quota limits: physical GPUs that running instances take by model, counts,
     bytes."""
 
@@ -134,24 +138,26 @@ class Usage(NamedTuple):
     snapshots: int
 
 
-def usage(offers: Offers, tenant: Folder) -> Usage:
+def compute_quota_usage(offers: Catalog, tenant: ScopeDeclarations) -> QuotaUsage:
     """Return what a tenant declares."""
-    gpus = {model: sum((part for part, _, _ in parts), Fraction(0)) for model, parts in _gpus(offers, tenant).items()}
-    instances, storages = tenant.of(GPUInstance), tenant.of(GPUStorage)
-    return Usage(
+    gpus = {
+        model: sum((part for part, _, _ in parts), Fraction(0)) for model, parts in _gpu_users(offers, tenant).items()
+    }
+    instances, storages = tenant.of_kind(GPUInstance), tenant.of_kind(GPUStorage)
+    return QuotaUsage(
         gpus,
         len(instances),
         len(storages),
         sum(storage.model.spec.size for storage in storages.values()),
-        len(tenant.of(GPUStorageSnapshot)),
+        len(tenant.of_kind(GPUStorageSnapshot)),
     )
 
 
-def _gpus(offers: Offers, tenant: Folder) -> dict[str, list[tuple[Fraction, str, str]]]:
+def _gpu_users(offers: Catalog, tenant: ScopeDeclarations) -> dict[str, list[tuple[Fraction, str, str]]]:
     """Return who takes how many physical GPUs of each model, with the path that says so."""
-    specs = offers.platform.of(GPUSpec)
+    specs = offers.platform.of_kind(GPUSpec)
     used: dict[str, list[tuple[Fraction, str, str]]] = defaultdict(list)
-    for instance in holding(tenant):
+    for instance in instances_holding_units(tenant):
         spec = specs.get(instance.model.spec.gpu_spec)
         if spec is not None:
             gpus = physical_gpus(spec.model.spec) * instance.model.spec.replicas

@@ -4,41 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allotment.declared.inventory import Offers
+from allotment.declared.inventory import Catalog
 from allotment.declared.layout import Scope, path_of
-from allotment.declared.reading import invalid_file, nearest
-from allotment.problems import Finding, quoted
-from allotment.rules.tally import Read, Tally
+from allotment.declared.reading import invalid_file_hint, suggest_name
+from allotment.problems import Finding, quote_value
+from allotment.rules.tally import StorageCopy, Tally
 
 RULE = "sharing"
-FIELD = ("spec", "prepare", "source", "storage")
+SOURCE_FIELD = ("spec", "prepare", "source", "storage")
 
 
-def check(offers: Offers, tally: Tally) -> Iterator[Finding]:
+def check(offers: Catalog, tally: Tally) -> Iterator[Finding]:
     """Check everything that is copied across tenants.
 
     What stood at the base is a warning: an owner who shares no longer must not be stopped by who read before.
     """
-    for read in tally.reads:
-        if fault := _wrong(tally, read):
+    for read in tally.copies:
+        if fault := _sharing_fault(tally, read):
             part, message, rule = fault
             path = path_of("GPUStorage", Scope("tenant", read.tenant), read.storage)
             owners = path_of("GPUStorage", Scope("tenant", read.owner), read.source)
-            yield Finding(path, (*FIELD, part), message, rule, tally.was_read(read), (owners,))
+            yield Finding(path, (*SOURCE_FIELD, part), message, rule, tally.was_copied_before(read), (owners,))
 
 
-def _wrong(tally: Tally, read: Read) -> tuple[str, str, str] | None:
+def _sharing_fault(tally: Tally, read: StorageCopy) -> tuple[str, str, str] | None:
     """Return the field, what is wrong with it, and the rule."""
     if read.owner not in tally.tenants:
-        return "tenant", f"no Tenant is named {quoted(read.owner)}{nearest(read.owner, tally.tenants)}", "reference"
+        return (
+            "tenant",
+            f"no Tenant is named {quote_value(read.owner)}{suggest_name(read.owner, tally.tenants)}",
+            "reference",
+        )
     shared = {
         share.storage: share for share in tally.shares if share.tenant == read.owner and share.is_open_to(read.tenant)
     }
     if read.source not in {storage.storage for storage in tally.storages if storage.tenant == read.owner}:
-        if (read.owner, read.source) in tally.invalid:
-            return "name", invalid_file("GPUStorage", Scope("tenant", read.owner), read.source), "reference"
-        near = nearest(read.source, shared)
-        return "name", f"no GPUStorage is named {quoted(read.source)} in tenants/{read.owner}{near}", "reference"
+        if (read.owner, read.source) in tally.invalid_storages:
+            return "name", invalid_file_hint("GPUStorage", Scope("tenant", read.owner), read.source), "reference"
+        near = suggest_name(read.source, shared)
+        return "name", f"no GPUStorage is named {quote_value(read.source)} in tenants/{read.owner}{near}", "reference"
     if read.source not in shared:
         message = f"tenant {read.owner} doesn't share {read.source} with {read.tenant}: ask them to list it under spec.sharedWith"
         return "name", message, RULE

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allotment.declared.inventory import Folder, Offers
+from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.storage_spec import StorageSpec
-from allotment.declared.values import size_text
+from allotment.declared.values import format_size
+from allotment.preparation.start_gates import app_version
 from allotment.problems import Finding
-from allotment.readiness.instances import app_version
 
 RULE = "size"
 
 
-def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
+def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
     """Check a tenant's sizes against what it chose."""
-    storage_specs, specs = offers.platform.of(StorageSpec), offers.platform.of(GPUSpec)
-    for storage in tenant.of(GPUStorage).values():
+    storage_specs, specs = offers.platform.of_kind(StorageSpec), offers.platform.of_kind(GPUSpec)
+    for storage in tenant.of_kind(GPUStorage).values():
         offer = storage_specs.get(storage.model.spec.storage_spec)
         if offer is None:
             continue
         size, bounds = storage.model.spec.size, offer.model.spec.size
         if not bounds.min <= size <= bounds.max:
-            message = f"{size_text(size)} is not what {offer.model.name} has: write {size_text(bounds.min)} to {size_text(bounds.max)}"
-            yield storage.finding("spec.size", message, RULE, related=(offer.path,))
-    for instance in tenant.of(GPUInstance).values():
+            message = f"{format_size(size)} is not what {offer.model.name} has: write {format_size(bounds.min)} to {format_size(bounds.max)}"
+            yield storage.make_finding("spec.size", message, RULE, related=(offer.path,))
+    for instance in tenant.of_kind(GPUInstance).values():
         spec = specs.get(instance.model.spec.gpu_spec)
         version, own = app_version(offers, instance.model), instance.model.spec.container
         container = version.container if version is not None else own
@@ -36,7 +36,7 @@ def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
         if container.shm_size > spec.model.spec.memory:
             field = "spec.app" if version is not None else "spec.container.shmSize"
             message = (
-                f"the container's /dev/shm of {size_text(container.shm_size)} is more than the memory of a unit of"
-                f" {spec.model.name}, {size_text(spec.model.spec.memory)}: choose a larger GPUSpec"
+                f"the container's /dev/shm of {format_size(container.shm_size)} is more than the memory of a unit of"
+                f" {spec.model.name}, {format_size(spec.model.spec.memory)}: choose a larger GPUSpec"
             )
-            yield instance.finding(field, message, RULE, related=(spec.path,))
+            yield instance.make_finding(field, message, RULE, related=(spec.path,))

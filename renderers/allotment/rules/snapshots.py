@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allotment.declared.inventory import Folder, Offers
+from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
+from allotment.preparation.sources import find_cluster_storage, find_storage_spec
 from allotment.problems import Finding
-from allotment.readiness.sources import offered, placed
 
 RULE = "snapshot"
 
 
-def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
+def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
     """Check a tenant's snapshots."""
-    storages = tenant.of(GPUStorage)
-    for snapshot in tenant.of(GPUStorageSnapshot).values():
+    storages = tenant.of_kind(GPUStorage)
+    for snapshot in tenant.of_kind(GPUStorageSnapshot).values():
         name = snapshot.model.spec.storage
         storage = storages.get(name)
         if storage is None:
             continue
         spec, entry, kind = (
-            offered(offers, storage.model),
-            placed(offers, storage.model),
+            find_storage_spec(offers, storage.model),
+            find_cluster_storage(offers, storage.model),
             storage.model.spec.storage_spec,
         )
         if spec is not None and not spec.snapshot_prices:
             why = "is a bucket" if spec.bucket is not None else "has no snapshotPrices"
             message = f"storage {name} is of {kind}, which {why}: there are no snapshots of it"
-            yield snapshot.finding("spec.storage", message, RULE, related=(storage.path,))
+            yield snapshot.make_finding("spec.storage", message, RULE, related=(storage.path,))
         elif entry is not None and entry.volume_snapshot_class_name is None:
             message = f"storage {name} lies in cluster {storage.model.spec.cluster}, which makes no snapshots of {kind}"
-            yield snapshot.finding("spec.storage", message, RULE, related=(storage.path,))
+            yield snapshot.make_finding("spec.storage", message, RULE, related=(storage.path,))

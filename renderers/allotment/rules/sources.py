@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
-from allotment.declared.reading import nearest_declared
-from allotment.declared.values import size_text
-from allotment.problems import Finding, quoted
-from allotment.readiness.sources import is_bucket, is_cloned_by_driver, own_source, writes_once
+from allotment.declared.reading import suggest_declared_name
+from allotment.declared.values import format_size
+from allotment.preparation.sources import is_bucket, is_cloned_by_driver, is_single_writer, own_source
+from allotment.problems import Finding, quote_value
 
 RULE = "source"
-SHOWN = 10  # names of a circle
+MAX_SHOWN_STORAGES = 10  # names of a circle
 
 
-def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
+def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
     """Check what each storage of a tenant is filled from, as far as that is the tenant's own."""
-    circles = _circles(tenant)
-    for name, storage in tenant.of(GPUStorage).items():
+    circles = _find_cycles(tenant)
+    for name, storage in tenant.of_kind(GPUStorage).items():
         if storage.model.spec.prepare is None:
             continue
         yield from _check_named(tenant, storage)
@@ -27,27 +27,32 @@ def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
         if source is not None:
             yield from _check_fit(offers, tenant, storage, source)
         if name in circles:
-            yield from _check_circle(tenant, storage, *circles[name])
+            yield from _check_cycle(tenant, storage, *circles[name])
 
 
-def _field(storage: Declared[GPUStorage]) -> str:
+def _source_field(storage: DeclarationFile[GPUStorage]) -> str:
     assert storage.model.spec.prepare is not None
-    return f"spec.prepare.source.{storage.model.spec.prepare.source.chosen}.name"
+    return f"spec.prepare.source.{storage.model.spec.prepare.source.chosen_member}.name"
 
 
-def _check_named(tenant: Folder, storage: Declared[GPUStorage]) -> Iterator[Finding]:
+def _check_named(tenant: ScopeDeclarations, storage: DeclarationFile[GPUStorage]) -> Iterator[Finding]:
     assert storage.model.spec.prepare is not None
     source = storage.model.spec.prepare.source
     where = f" in tenants/{tenant.name}"
     if source.storage is not None and source.storage.tenant in (None, tenant.name):
         name = source.storage.name
-        if tenant.lacks(GPUStorage, name):
-            near = nearest_declared(name, tenant, GPUStorage, without=(storage.model.name,))
-            yield storage.finding(_field(storage), f"no GPUStorage is named {quoted(name)}{where}{near}", "reference")
+        if tenant.is_absent(GPUStorage, name):
+            near = suggest_declared_name(name, tenant, GPUStorage, without=(storage.model.name,))
+            yield storage.make_finding(
+                _source_field(storage), f"no GPUStorage is named {quote_value(name)}{where}{near}", "reference"
+            )
 
 
 def _check_fit(
-    offers: Offers, tenant: Folder, storage: Declared[GPUStorage], source: Declared[GPUStorage]
+    offers: Catalog,
+    tenant: ScopeDeclarations,
+    storage: DeclarationFile[GPUStorage],
+    source: DeclarationFile[GPUStorage],
 ) -> Iterator[Finding]:
     here, source_spec = storage.model.spec, source.model.spec
     name, related = source.model.name, (source.path,)
@@ -55,39 +60,39 @@ def _check_fit(
         message = (
             f"storage {name} lies in cluster {source_spec.cluster}, this one in {here.cluster}: they must be in one"
         )
-        yield storage.finding(_field(storage), message, RULE, related=related)
+        yield storage.make_finding(_source_field(storage), message, RULE, related=related)
         return
     if is_bucket(offers, source.model):
         message = f"storage {name} is a bucket, which has no files to clone: name a volume"
-        yield storage.finding(_field(storage), message, RULE, related=related)
+        yield storage.make_finding(_source_field(storage), message, RULE, related=related)
         return
     assert here.prepare is not None
     if here.prepare.source.snapshot is not None and here.storage_spec != source_spec.storage_spec:
         message = f"the snapshot is of a {source_spec.storage_spec}, and is restored into nothing else: write that, not {here.storage_spec}"
-        yield storage.finding("spec.storageSpec", message, RULE, related=related)
+        yield storage.make_finding("spec.storageSpec", message, RULE, related=related)
     if here.size < source_spec.size:
-        message = f"{size_text(here.size)} is less than the {size_text(source_spec.size)} of {name}, which it is filled from: write at least {size_text(source_spec.size)}"
-        yield storage.finding("spec.size", message, RULE, related=related)
-    if writes_once(offers, source.model) and not is_cloned_by_driver(offers, tenant, storage.model):
+        message = f"{format_size(here.size)} is less than the {format_size(source_spec.size)} of {name}, which it is filled from: write at least {format_size(source_spec.size)}"
+        yield storage.make_finding("spec.size", message, RULE, related=related)
+    if is_single_writer(offers, source.model) and not is_cloned_by_driver(offers, tenant, storage.model):
         users = [
             instance.model.name
-            for instance in tenant.of(GPUInstance).values()
+            for instance in tenant.of_kind(GPUInstance).values()
             if instance.model.spec.state == "Running" and instance.model.spec.mounts(name)
         ]
         if users:
             message = (
                 f"storage {name} is ReadWriteOnce, and {users[0]} runs on it: the copy begins once that is stopped"
             )
-            yield storage.finding(_field(storage), message, RULE, warning=True, related=related)
+            yield storage.make_finding(_source_field(storage), message, RULE, warning=True, related=related)
 
 
-def _circles(tenant: Folder) -> dict[str, tuple[list[str], int]]:
+def _find_cycles(tenant: ScopeDeclarations) -> dict[str, tuple[list[str], int]]:
     """Return each storage that is filled from itself: the circle, each name before that of its source, and its
     place there.
 
     No storage is walked over twice.
     """
-    storages = tenant.of(GPUStorage)
+    storages = tenant.of_kind(GPUStorage)
     circles: dict[str, tuple[list[str], int]] = {}
     seen: set[str] = set()
     for name in storages:
@@ -104,10 +109,12 @@ def _circles(tenant: Folder) -> dict[str, tuple[list[str], int]]:
     return circles
 
 
-def _check_circle(tenant: Folder, storage: Declared[GPUStorage], circle: list[str], place: int) -> Iterator[Finding]:
-    name, more = storage.model.name, len(circle) - SHOWN
-    way = [circle[(place + step) % len(circle)] for step in range(min(SHOWN, len(circle)))]
+def _check_cycle(
+    tenant: ScopeDeclarations, storage: DeclarationFile[GPUStorage], circle: list[str], place: int
+) -> Iterator[Finding]:
+    name, more = storage.model.name, len(circle) - MAX_SHOWN_STORAGES
+    way = [circle[(place + step) % len(circle)] for step in range(min(MAX_SHOWN_STORAGES, len(circle)))]
     shown_names = [*way, f"… {more:,} more", name] if more > 0 else [*way, name]
     words = "itself" if len(circle) == 1 else f"itself in a circle: {' ← '.join(shown_names)}"
-    related = tuple(tenant.of(GPUStorage)[member].path for member in way[1:])
-    yield storage.finding(_field(storage), f"the storage is filled from {words}", RULE, related=related)
+    related = tuple(tenant.of_kind(GPUStorage)[member].path for member in way[1:])
+    yield storage.make_finding(_source_field(storage), f"the storage is filled from {words}", RULE, related=related)

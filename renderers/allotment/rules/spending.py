@@ -6,56 +6,61 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import NamedTuple
 
-from allotment.accounts.pricing import invalid_files, monthly_costs
-from allotment.declared.inventory import Folder, Offers
+from allotment.capacity.pricing import count_uncosted_files, monthly_costs
+from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.plan import Budget
 from allotment.rules.limits import plan_of
 
 
-class Spending(NamedTuple):
+class TenantSpending(NamedTuple):
     """What a tenant declares costs a month; its plan is empty where that can't be read. The cost leaves
-    out `invalid` files and the `without_price` resources that have no price on that day; `cost` is None where nothing of it has a
+    out `invalid_files` files and the `unpriced_resources` resources that have no price on that day; `cost` is None where nothing of it has a
     price."""
 
     tenant: str
     plan: str
     cost: Decimal | None
     budget: Budget | None
-    invalid: int = 0
-    without_price: int = 0
+    invalid_files: int = 0
+    unpriced_resources: int = 0
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the cost leaves out nothing."""
-        return not self.invalid and not self.without_price
+        return not self.invalid_files and not self.unpriced_resources
 
     @property
-    def is_over(self) -> bool:
+    def is_over_budget(self) -> bool:
         """Whether the cost exceeds the budget."""
         return self.budget is not None and self.cost is not None and self.cost > self.budget.per_month
 
     @property
-    def left(self) -> Decimal | None:
+    def remaining_budget(self) -> Decimal | None:
         """The rest of the budget, negative where it is overspent; None without a budget, or where the cost isn't whole."""
-        return self.budget.per_month - self.cost if self.is_whole and self.budget and self.cost is not None else None
+        return self.budget.per_month - self.cost if self.is_complete and self.budget and self.cost is not None else None
 
 
-def total_cost(tenants: Iterable[Spending]) -> Decimal | None:
+def total_cost(tenants: Iterable[TenantSpending]) -> Decimal | None:
     """Return the cost of several tenants; None where they declare things, and none of these has a price."""
     spendings = list(tenants)
     amounts = [tenant_spending.cost for tenant_spending in spendings if tenant_spending.cost is not None]
-    if not any(amounts) and any(tenant_spending.without_price for tenant_spending in spendings):
+    if not any(amounts) and any(tenant_spending.unpriced_resources for tenant_spending in spendings):
         return None
     return sum(amounts, Decimal(0))
 
 
-def spending(offers: Offers, tenant: Folder) -> Spending:
+def compute_spending(offers: Catalog, tenant: ScopeDeclarations) -> TenantSpending:
     """Return what a tenant costs a month, at the prices of `offers.as_of`."""
     plan = plan_of(offers, tenant)
     name, budget = ("", None) if plan is None else (plan.model.name, plan.model.spec.budget)
     costs = monthly_costs(offers, tenant)
     priced = [cost.per_month for cost in costs if cost.has_price]
     cost, unpriced = sum(priced, Decimal(0)), len(costs) - len(priced)
-    return Spending(
-        tenant.name, name, cost if priced or not unpriced else None, budget, invalid_files(offers, tenant), unpriced
+    return TenantSpending(
+        tenant.name,
+        name,
+        cost if priced or not unpriced else None,
+        budget,
+        count_uncosted_files(offers, tenant),
+        unpriced,
     )

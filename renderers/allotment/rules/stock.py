@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from allotment.accounts.capacity import Claim, Holdings, PoolStocks, holdings
-from allotment.declared.inventory import Folder, Offers
+from allotment.capacity.units import SpecStocks, UnitClaim, UnitUsage, compute_unit_usage
+from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.stock import Stock
 from allotment.declared.layout import Scope, path_of
 from allotment.problems import FieldPath, Finding
@@ -17,17 +17,17 @@ from allotment.rules.tally import Tally
 
 RULE = "stock"
 NAMED_HOLDERS = 5
-TOO_MANY = "stop an instance, or choose another GPUSpec or cluster"
-FEWER = "write fewer replicas, "
-RAISE = "raise its count, or stop instances"
-COUNT: FieldPath = ("spec", "count")
-LOWERED = "put the stock back, or stop instances"
+STOP_ADVICE = "stop an instance, or choose another GPUSpec or cluster"
+FEWER_REPLICAS_ADVICE = "write fewer replicas, "
+RAISE_COUNT_ADVICE = "raise its count, or stop instances"
+COUNT_FIELD: FieldPath = ("spec", "count")
+RESTORE_STOCK_ADVICE = "put the stock back, or stop instances"
 
-FieldOf = tuple[str, FieldPath]  # a file and a field of it
-Units = Callable[[Claim], int]
+FileField = tuple[str, FieldPath]  # a file and a field of it
+UnitCounter = Callable[[UnitClaim], int]
 
 
-def check(offers: Offers, tally: Tally) -> Iterator[Finding]:
+def check(offers: Catalog, tally: Tally) -> Iterator[Finding]:
     """Check every cluster and spec. The finding is at what changed since the base, if there is one:
 
     - at the Stock that gives less, where what the base held already has no place because of it,
@@ -36,44 +36,50 @@ def check(offers: Offers, tally: Tally) -> Iterator[Finding]:
     Where neither is so, the base had oversold it already: that is a warning at the Stock. Without a base, an instance is new if
     its file differs from the last commit. The error is at the Stock if the Stock differs, or no instance.
     """
-    for unit_usage in holdings(offers, tally.claims):
+    for unit_usage in compute_unit_usage(offers, tally.claims):
         cluster = offers.clusters[unit_usage.cluster]
-        unread = any(kind in ("Stock", "GPUSpec") for kind, _ in cluster.broken | offers.platform.broken)
+        unread = any(kind in ("Stock", "GPUSpec") for kind, _ in cluster.invalid | offers.platform.invalid)
         had = tally.stocks_before(unit_usage.cluster, unit_usage.gpu_spec)
-        if unit_usage.excess and (unit_usage.stocks.all or had.all) and not unread:
-            yield _cause(unit_usage, had, cluster, tally)
+        if unit_usage.excess and (unit_usage.stocks.all_stocks or had.all_stocks) and not unread:
+            yield _oversold_finding(unit_usage, had, cluster, tally)
 
 
-def _cause(unit_usage: Holdings, had: PoolStocks, cluster: Folder, tally: Tally) -> Finding:
+def _oversold_finding(unit_usage: UnitUsage, had: SpecStocks, cluster: ScopeDeclarations, tally: Tally) -> Finding:
     """Return the finding of an oversold spec; `had` are its stocks at the base."""
-    claims = _claims_of(unit_usage, tally.claims)
-    kept_usage = unit_usage._replace(held=_sums(claims, tally.kept))
+    claims = _claims_on_spec(unit_usage, tally.claims)
+    kept_usage = unit_usage._replace(held_by_tenant=_sum_by_tenant(claims, tally.units_before))
     stocks = unit_usage.stocks.shared
     if not tally.has_base and stocks and any(tally.is_changed(stock.path) for stock in stocks):
-        return _at_stock(unit_usage, claims)
+        return _finding_at_stock(unit_usage, claims)
     if kept_usage.excess > kept_usage._replace(stocks=had).excess:
-        return _finding(unit_usage, claims, next(_lessened(had, cluster)), "are held", LOWERED)
-    over = _first_too_many(kept_usage, claims, tally.kept)
+        return _build_finding(
+            unit_usage, claims, next(_reduced_stock_fields(had, cluster)), "are held", RESTORE_STOCK_ADVICE
+        )
+    over = _first_excess_claim(kept_usage, claims, tally.units_before)
     if over is not None:
-        field = "replicas" if tally.kept(over) else "gpuSpec"
-        return _finding(
-            unit_usage, claims, _place_of(over, field), "would run", _advice(over) + _resize_words(over, tally)
+        field = "replicas" if tally.units_before(over) else "gpuSpec"
+        return _build_finding(
+            unit_usage,
+            claims,
+            _instance_field(over, field),
+            "would run",
+            _claim_advice(over) + _resize_outlook(over, tally),
         )
     if stocks:
-        return _at_stock(unit_usage, claims)._replace(warning=tally.has_base)
-    first = _first_too_many(unit_usage._replace(held={}), claims, lambda _: 0)
+        return _finding_at_stock(unit_usage, claims)._replace(warning=tally.has_base)
+    first = _first_excess_claim(unit_usage._replace(held_by_tenant={}), claims, lambda _: 0)
     assert first is not None
-    return _finding(unit_usage, claims, _place_of(first, "gpuSpec"), "would run", _advice(first))._replace(
-        warning=tally.has_base
-    )
+    return _build_finding(
+        unit_usage, claims, _instance_field(first, "gpuSpec"), "would run", _claim_advice(first)
+    )._replace(warning=tally.has_base)
 
 
-def _advice(claim: Claim) -> str:
+def _claim_advice(claim: UnitClaim) -> str:
     """Return how to correct an excess that an instance causes."""
-    return FEWER + TOO_MANY if claim.units > 1 else TOO_MANY
+    return FEWER_REPLICAS_ADVICE + STOP_ADVICE if claim.units > 1 else STOP_ADVICE
 
 
-def _resize_words(claim: Claim, tally: Tally) -> str:
+def _resize_outlook(claim: UnitClaim, tally: Tally) -> str:
     """Return the outlook of an instance that changes its GPUSpec, if it is merged without a free unit; empty of any other."""
     old = tally.claim_before(claim)
     if old is None or old.cluster != claim.cluster or old.gpu_spec == claim.gpu_spec:
@@ -81,15 +87,17 @@ def _resize_words(claim: Claim, tally: Tally) -> str:
     return f"; if it is merged, {claim.tenant}/{claim.instance} keeps running on {old.gpu_spec} until a unit is free"
 
 
-def _at_stock(unit_usage: Holdings, claims: list[Claim]) -> Finding:
+def _finding_at_stock(unit_usage: UnitUsage, claims: list[UnitClaim]) -> Finding:
     """Return the finding at the first shared Stock of an oversold spec."""
-    return _finding(unit_usage, claims, (unit_usage.stocks.shared[0].path, COUNT), "are held", RAISE)
+    return _build_finding(
+        unit_usage, claims, (unit_usage.stocks.shared[0].path, COUNT_FIELD), "are held", RAISE_COUNT_ADVICE
+    )
 
 
-def _lessened(had: PoolStocks, cluster: Folder) -> Iterator[FieldOf]:
+def _reduced_stock_fields(had: SpecStocks, cluster: ScopeDeclarations) -> Iterator[FileField]:
     """Yield the Stocks of the base that give less now, or to fewer, with the field that says so."""
-    now = cluster.of(Stock)
-    for old in sorted(had.all, key=lambda stock: stock.path):
+    now = cluster.of_kind(Stock)
+    for old in sorted(had.all_stocks, key=lambda stock: stock.path):
         was, new = old.model.spec, now.get(old.model.name)
         if new is None:
             yield old.path, ()
@@ -101,32 +109,34 @@ def _lessened(had: PoolStocks, cluster: Folder) -> Iterator[FieldOf]:
             yield old.path, ("spec", "count")
 
 
-def _place_of(claim: Claim, field: str) -> FieldOf:
+def _instance_field(claim: UnitClaim, field: str) -> FileField:
     return path_of("GPUInstance", Scope("tenant", claim.tenant), claim.instance), ("spec", field)
 
 
-def beneath_held(offers: Offers, allocated_claims: Iterable[Claim]) -> Iterator[Finding]:
+def check_retained_units(offers: Catalog, allocated_claims: Iterable[UnitClaim]) -> Iterator[Finding]:
     """Yield the clusters and specs of which those who keep their units hold more than there is: its stock was lowered.
 
     `allocated_claims` are the claims with the units that each got. A finding is at the spec's first Stock, or at the cluster
     where none is left.
     """
     everything = [claim for claim in allocated_claims if claim.units]
-    for unit_usage in holdings(offers, everything):
+    for unit_usage in compute_unit_usage(offers, everything):
         if unit_usage.excess:
             cluster = path_of("Cluster", Scope("cluster", unit_usage.cluster), unit_usage.cluster)
-            stocks = [(stock.path, COUNT) for stock in unit_usage.stocks.all]
-            place: FieldOf = stocks[0] if stocks else (cluster, ())
-            yield _finding(unit_usage, _claims_of(unit_usage, everything), place, "are held", LOWERED)
+            stocks = [(stock.path, COUNT_FIELD) for stock in unit_usage.stocks.all_stocks]
+            place: FileField = stocks[0] if stocks else (cluster, ())
+            yield _build_finding(
+                unit_usage, _claims_on_spec(unit_usage, everything), place, "are held", RESTORE_STOCK_ADVICE
+            )
 
 
-def _claims_of(unit_usage: Holdings, claims: Iterable[Claim]) -> list[Claim]:
+def _claims_on_spec(unit_usage: UnitUsage, claims: Iterable[UnitClaim]) -> list[UnitClaim]:
     return [claim for claim in claims if (claim.cluster, claim.gpu_spec) == (unit_usage.cluster, unit_usage.gpu_spec)]
 
 
-def _finding(unit_usage: Holdings, claims: list[Claim], place: FieldOf, verb: str, advice: str) -> Finding:
+def _build_finding(unit_usage: UnitUsage, claims: list[UnitClaim], place: FileField, verb: str, advice: str) -> Finding:
     """Return what is wrong with an oversold spec, at a place; `claims` are all of it."""
-    reserved = {owner: unit_usage.stocks.units(owner) for owner in unit_usage.stocks.reserved}
+    reserved = {owner: unit_usage.stocks.reserved_units(owner) for owner in unit_usage.stocks.reserved}
     stock = f"{unit_usage.stocks.shared_units} shared" + "".join(
         f", {units} held for {owner}" for owner, units in sorted(reserved.items())
     )
@@ -140,24 +150,24 @@ def _finding(unit_usage: Holdings, claims: list[Claim], place: FieldOf, verb: st
     )
     related = (
         *(path_of("GPUInstance", Scope("tenant", claim.tenant), claim.instance) for claim in claims),
-        *(stock.path for stock in unit_usage.stocks.all),
+        *(stock.path for stock in unit_usage.stocks.all_stocks),
     )
     return Finding(*place, message, RULE, related=related)
 
 
-def _sums(claims: Iterable[Claim], units: Units) -> dict[str, int]:
+def _sum_by_tenant(claims: Iterable[UnitClaim], units: UnitCounter) -> dict[str, int]:
     held: dict[str, int] = {}
     for claim in claims:
         held[claim.tenant] = held.get(claim.tenant, 0) + units(claim)
     return held
 
 
-def _first_too_many(kept_usage: Holdings, claims: Iterable[Claim], already: Units) -> Claim | None:
+def _first_excess_claim(kept_usage: UnitUsage, claims: Iterable[UnitClaim], already: UnitCounter) -> UnitClaim | None:
     """Return the first claim that oversells more than what is kept does; `already` says how many units of it are kept."""
-    held = dict(kept_usage.held)
+    held = dict(kept_usage.held_by_tenant)
     for claim in claims:
         if more := claim.units - already(claim):
             held[claim.tenant] = held.get(claim.tenant, 0) + more
-            if kept_usage._replace(held=held).excess > kept_usage.excess:
+            if kept_usage._replace(held_by_tenant=held).excess > kept_usage.excess:
                 return claim
     return None

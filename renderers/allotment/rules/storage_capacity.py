@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from allotment.declared.inventory import Offers
+from allotment.declared.inventory import Catalog
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.layout import Scope, path_of
-from allotment.declared.values import size_text
+from allotment.declared.values import format_size
 from allotment.problems import Finding
-from allotment.rules.tally import Held, Tally
+from allotment.rules.tally import StorageUsage, Tally
 
 RULE = "storage-capacity"
 
 
-def check(offers: Offers, tally: Tally) -> Iterator[Finding]:
+def check(offers: Catalog, tally: Tally) -> Iterator[Finding]:
     """Check every cluster's capacity of every StorageSpec."""
-    held_storages: dict[tuple[str, str], list[Held]] = defaultdict(list)
+    held_storages: dict[tuple[str, str], list[StorageUsage]] = defaultdict(list)
     for held in tally.storages:
         held_storages[(held.cluster, held.storage_spec)].append(held)
     for cluster in offers.clusters.values():
-        declared = cluster.one(Cluster)
+        declared = cluster.get_singleton(Cluster)
         if declared is None:
             continue
         for index, entry in enumerate(declared.model.spec.storages):
@@ -31,10 +31,10 @@ def check(offers: Offers, tally: Tally) -> Iterator[Finding]:
             )
             total = sum(held.size for held in parts)
             if total > entry.capacity:
-                largest = ", ".join(f"{held.tenant}/{held.storage} {size_text(held.size)}" for held in parts[:3])
+                largest = ", ".join(f"{held.tenant}/{held.storage} {format_size(held.size)}" for held in parts[:3])
                 message = (
-                    f"storages of {entry.storage_spec} take {size_text(total)} in {cluster.name}, its capacity is"
-                    f" {size_text(entry.capacity)}; the largest: {largest}"
+                    f"storages of {entry.storage_spec} take {format_size(total)} in {cluster.name}, its capacity is"
+                    f" {format_size(entry.capacity)}; the largest: {largest}"
                 )
                 related = tuple(path_of("GPUStorage", Scope("tenant", held.tenant), held.storage) for held in parts)
-                yield declared.finding(f"spec.storages.{index}.capacity", message, RULE, related=related)
+                yield declared.make_finding(f"spec.storages.{index}.capacity", message, RULE, related=related)

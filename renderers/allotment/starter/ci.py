@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
 from allotment.declared.forges import FORGES
-from allotment.starter.program import FOLDER, LOCK, PROGRAM, Program, installing
+from allotment.starter.program import FOLDER, PROGRAM_LOCK, REQUIREMENTS_LOCK, Program, install_commands
 
 CHECKOUT = "actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2"
 CACHE = "actions/cache@5a3ec84eff668545956fd18022155c47e93e2684 # v4.2.3"
 PYTHON = "docker.io/library/python:3.13.14@sha256:36f5673ec01bd1001d7cbb8f12215101aa4ee5d70ddbbb72e01b2930d7c12f19"
 _EMAILS = {"GitHub": "allotment@users.noreply.github.com"}
-_TEMP = "/tmp"  # noqa: S108  # of the container that a job of GitLab's runs in
-_NOTHING: list[str] = []
-_HEAD = "refs/pull/${{ github.event.number }}/head"
+_TEMP_FOLDER = "/tmp"  # noqa: S108  # of the container that a job of GitLab's runs in
+_NO_LINES: list[str] = []
+_PULL_HEAD_REF = "refs/pull/${{ github.event.number }}/head"
 
 
-def workflow(forge: str, branch: str, program: Program) -> tuple[str, str]:
+def render_workflow(forge: str, branch: str, program: Program) -> tuple[str, str]:
     """Return the path and the text of a forge's CI.
 
     What is cached are downloads, which pip holds against their hashes each time. What pip built or kept as wheels it
@@ -25,18 +25,20 @@ def workflow(forge: str, branch: str, program: Program) -> tuple[str, str]:
     all that they run, pull requests too, and whoever writes a cache writes files: there nothing is cached.
     """
     is_gitlab = forge == "GitLab"
-    blocks = _gitlab(program) if is_gitlab else _actions(program, cached=forge == "GitHub")
+    blocks = _gitlab_blocks(program) if is_gitlab else _actions_blocks(program, cached=forge == "GitHub")
     words = {
         "@BRANCH@": branch,
         "@EMAIL@": _EMAILS.get(forge, "allotment@localhost"),
-        "@ALLOT@": "allot" if program.is_image else _program(is_gitlab, "allot"),
+        "@ALLOT@": "allot" if program.is_image else _program_command(is_gitlab, "allot"),
     }
-    return FORGES[forge].workflow, filled(starter_file("gitlab.yaml" if is_gitlab else "actions.yaml"), blocks, words)
+    return FORGES[forge].workflow, fill_template(
+        starter_file("gitlab.yaml" if is_gitlab else "actions.yaml"), blocks, words
+    )
 
 
-def _program(is_gitlab: bool, name: str) -> str:
+def _program_command(is_gitlab: bool, name: str) -> str:
     """Return what calls a program of the environment that a job installs into."""
-    return f"{_TEMP}/allot/bin/{name}" if is_gitlab else f'"$RUNNER_TEMP/allot/bin/{name}"'
+    return f"{_TEMP_FOLDER}/allot/bin/{name}" if is_gitlab else f'"$RUNNER_TEMP/allot/bin/{name}"'
 
 
 def starter_file(name: str) -> str:
@@ -44,7 +46,7 @@ def starter_file(name: str) -> str:
     return files("allotment.starter").joinpath("files", name).read_text(encoding="utf-8")
 
 
-def filled(text: str, blocks: Mapping[str, Sequence[str]], words: Mapping[str, str]) -> str:
+def fill_template(text: str, blocks: Mapping[str, Sequence[str]], words: Mapping[str, str]) -> str:
     """Return a text with each line that is a block's name replaced by the block's lines, as far in as that, and with
     each word replaced."""
     lines: list[str] = []
@@ -60,29 +62,29 @@ def filled(text: str, blocks: Mapping[str, Sequence[str]], words: Mapping[str, s
     return content
 
 
-def _actions(program: Program, *, cached: bool) -> dict[str, list[str]]:
+def _actions_blocks(program: Program, *, cached: bool) -> dict[str, list[str]]:
     """Return the blocks of what GitHub, Gitea and Forgejo read. An image has no Node, which actions run on."""
     if program.is_image:
         return {
             "@SHELL@": ["defaults:", "  run:", "    shell: bash"],
             "@CONTAINER@": ["container:", f"  image: {program.address}", "  options: --user 0"],
-            "@CHECKOUT_HEAD@": _fetched(_HEAD),
-            "@CHECKOUT@": _fetched("refs/heads/@BRANCH@"),
-            **dict.fromkeys(("@CACHE@", "@TAKE_LOCKS@", "@INSTALL_TAKEN@", "@INSTALL@"), _NOTHING),
+            "@CHECKOUT_HEAD@": _checkout_step(_PULL_HEAD_REF),
+            "@CHECKOUT@": _checkout_step("refs/heads/@BRANCH@"),
+            **dict.fromkeys(("@CACHE@", "@TAKE_LOCKS@", "@INSTALL_TAKEN@", "@INSTALL@"), _NO_LINES),
         }
-    pip = _program(False, "pip")
+    pip = _program_command(False, "pip")
     environment = [
         'python3 -I -m venv "$RUNNER_TEMP/allot" # -I: it imports nothing of the checkout',
         *(["rm -rf ~/.cache/pip/wheels # what pip takes from there it holds against no hash"] if cached else ()),
     ]
-    targets = {path: f'"$RUNNER_TEMP/{path.removeprefix(f"{FOLDER}/")}"' for path in (LOCK, PROGRAM)}
+    targets = {path: f'"$RUNNER_TEMP/{path.removeprefix(f"{FOLDER}/")}"' for path in (REQUIREMENTS_LOCK, PROGRAM_LOCK)}
     return {
         "@SHELL@": [],
         "@CONTAINER@": [],
         "@CHECKOUT_HEAD@": [
             f"- uses: {CHECKOUT}",
             "  with:",
-            f"    ref: {_HEAD}",
+            f"    ref: {_PULL_HEAD_REF}",
             "    fetch-depth: 0",
             "    persist-credentials: false",
         ],
@@ -98,18 +100,18 @@ def _actions(program: Program, *, cached: bool) -> dict[str, list[str]]:
             f"    key: allot-${{{{ runner.os }}}}-${{{{ hashFiles('{FOLDER}/*') }}}}",
         ]
         if cached
-        else _NOTHING,
+        else _NO_LINES,
         "@TAKE_LOCKS@": [f'git show "$base:{path}" > {target}' for path, target in targets.items()],
-        "@INSTALL_TAKEN@": [*environment, *installing(pip, *targets.values())],
+        "@INSTALL_TAKEN@": [*environment, *install_commands(pip, *targets.values())],
         "@INSTALL@": [
             "- name: Install",
             "  run: |",
-            *(f"    {command}" for command in (*environment, *installing(pip))),
+            *(f"    {command}" for command in (*environment, *install_commands(pip))),
         ],
     }
 
 
-def _fetched(ref: str) -> list[str]:
+def _checkout_step(ref: str) -> list[str]:
     """Return the step that checks a ref out with Git alone, as the forge's own action would."""
     return [
         "- name: Check out",
@@ -129,20 +131,20 @@ def _fetched(ref: str) -> list[str]:
     ]
 
 
-def _gitlab(program: Program) -> dict[str, list[str]]:
+def _gitlab_blocks(program: Program) -> dict[str, list[str]]:
     """Return the blocks of what GitLab reads."""
     if program.is_image:
         return {
             "@IMAGE@": ["image:", f"  name: {program.address}", '  entrypoint: [""]'],
             "@SAFE@": ['- git config --global --add safe.directory "$CI_PROJECT_DIR"'],
-            **dict.fromkeys(("@CACHE_VARIABLE@", "@CACHE@", "@TAKE_LOCKS@", "@INSTALL_TAKEN@", "@INSTALL@"), _NOTHING),
+            **dict.fromkeys(("@CACHE_VARIABLE@", "@CACHE@", "@TAKE_LOCKS@", "@INSTALL_TAKEN@", "@INSTALL@"), _NO_LINES),
         }
-    pip = _program(True, "pip")
+    pip = _program_command(True, "pip")
     environment = [
-        f"python3 -I -m venv {_TEMP}/allot # -I: it imports nothing of the checkout",
+        f"python3 -I -m venv {_TEMP_FOLDER}/allot # -I: it imports nothing of the checkout",
         "rm -rf .cache/pip/wheels # what pip takes from there it holds against no hash",
     ]
-    targets = {path: f"{_TEMP}/{path.removeprefix(f'{FOLDER}/')}" for path in (LOCK, PROGRAM)}
+    targets = {path: f"{_TEMP_FOLDER}/{path.removeprefix(f'{FOLDER}/')}" for path in (REQUIREMENTS_LOCK, PROGRAM_LOCK)}
     return {
         "@IMAGE@": [f"image: {PYTHON} # it has git"],
         "@SAFE@": [],
@@ -151,11 +153,11 @@ def _gitlab(program: Program) -> dict[str, list[str]]:
             "cache: # of downloads, which pip holds against their hashes each time",
             "  key:",
             "    files:",
-            f"      - {LOCK}",
+            f"      - {REQUIREMENTS_LOCK}",
             "  paths:",
             "    - .cache/pip",
         ],
         "@TAKE_LOCKS@": [f"- git show FETCH_HEAD:{path} > {target}" for path, target in targets.items()],
-        "@INSTALL_TAKEN@": [f"- {command}" for command in (*environment, *installing(pip, *targets.values()))],
-        "@INSTALL@": [f"- {command}" for command in (*environment, *installing(pip))],
+        "@INSTALL_TAKEN@": [f"- {command}" for command in (*environment, *install_commands(pip, *targets.values()))],
+        "@INSTALL@": [f"- {command}" for command in (*environment, *install_commands(pip))],
     }

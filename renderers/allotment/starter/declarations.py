@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from allotment import API_VERSION
 from allotment.declared import documents
-from allotment.declared.canonical import canonical
-from allotment.declared.layout import LONGEST_NAME, spot_of, wrong_name
-from allotment.declared.mending import schema_line
-from allotment.manifests.text import dump, scalar
-from allotment.problems import Finding, quoted
+from allotment.declared.autofix import build_schema_line
+from allotment.declared.canonical import canonicalize
+from allotment.declared.layout import MAX_NAME_LENGTHS, name_error, parse_path
+from allotment.manifests.yaml_text import dump, dump_scalar
+from allotment.problems import Finding, quote_value
 
 
 class Cloud(NamedTuple):
@@ -33,11 +33,11 @@ class Blank(NamedTuple):
     path: str
     line: int
     field: str
-    words: str
+    description: str
 
 
 _OPTIONS = {"forge": "forge", "url": "url", "branch": "branch", "currency": "currency", "timeZone": "time_zone"}
-_WANTED = {  # in words, where a pattern says it otherwise
+_EXPECTED = {  # in words, where a pattern says it otherwise
     "branch": "a branch such as main",
     "admin": "a login at the forge such as alice, or alice#4711 with the forge's id",
     "currency": "an ISO 4217 code such as EUR",
@@ -48,7 +48,7 @@ _SPECS = f"platform/specs/{GPU}.yaml"
 _STORAGE_SPECS = f"platform/storage-specs/{STORAGE}.yaml"
 
 
-def declarations(cloud: Cloud) -> dict[str, bytes]:
+def starter_declarations(cloud: Cloud) -> dict[str, bytes]:
     """Return the files of a cloud with one cluster, one GPUSpec and its stock, one StorageSpec and one plan, and no
     tenant."""
     folder = f"clusters/{cloud.cluster}"
@@ -99,10 +99,10 @@ def declarations(cloud: Cloud) -> dict[str, bytes]:
         },
         f"{folder}/stocks/{GPU}.yaml": {"gpuSpec": GPU, "nodePool": POOL, "count": 2},
     }
-    return {path: _file(path, spec) for path, spec in declared.items()}
+    return {path: _declaration_file(path, spec) for path, spec in declared.items()}
 
 
-def blanks(cloud: Cloud, files: dict[str, bytes]) -> list[Blank]:
+def list_blanks(cloud: Cloud, files: dict[str, bytes]) -> list[Blank]:
     """Return what is still to be looked at in those files, and where, in the order in which it is needed."""
     folder = f"clusters/{cloud.cluster}"
     cluster, pool, stock = (f"{folder}/{name}.yaml" for name in ("cluster", f"node-pools/{POOL}", f"stocks/{GPU}"))
@@ -131,10 +131,10 @@ def blanks(cloud: Cloud, files: dict[str, bytes]) -> list[Blank]:
         ),
         ("platform/platform.yaml", "spec.billing", "currency and time zone: neither can change once there are prices"),
     ]
-    return [Blank(path, _line(files[path], field), field, words) for path, field, words in wanted]
+    return [Blank(path, _line_of_field(files[path], field), field, words) for path, field, words in wanted]
 
 
-def wrong(cloud: Cloud, *, sample: bool = False) -> list[tuple[str, str]]:
+def invalid_values(cloud: Cloud, *, sample: bool = False) -> list[tuple[str, str]]:
     """Return which of its values are wrong, by their option's name, and why; of a sample only those of its repository."""
     from pydantic import TypeAdapter, ValidationError
 
@@ -151,16 +151,16 @@ def wrong(cloud: Cloud, *, sample: bool = False) -> list[tuple[str, str]]:
             for detail in error.errors(include_url=False):
                 option = name or _OPTIONS[str(detail["loc"][0])]
                 want = (
-                    f"{quoted(detail['input'])} is not allowed here: write {_WANTED[option]}"
-                    if option in _WANTED
+                    f"{quote_value(detail['input'])} is not allowed here: write {_EXPECTED[option]}"
+                    if option in _EXPECTED
                     else ""
                 )
                 faults.append((option, want or detail["msg"]))
 
     hold(Git, {"forge": cloud.forge, "url": cloud.url, "branch": cloud.branch})
     if not sample:
-        if words := wrong_name(cloud.cluster, LONGEST_NAME["cluster"]):
-            faults.append(("cluster", f"{quoted(cloud.cluster)} {words}"))
+        if words := name_error(cloud.cluster, MAX_NAME_LENGTHS["cluster"]):
+            faults.append(("cluster", f"{quote_value(cloud.cluster)} {words}"))
         hold(Domain, cloud.domain, "domain")
         hold(IssuerUrl, cloud.issuer, "oidc_issuer")
         hold(Login, cloud.admin, "admin")
@@ -171,26 +171,26 @@ def wrong(cloud: Cloud, *, sample: bool = False) -> list[tuple[str, str]]:
 def sample_platform(data: bytes, cloud: Cloud) -> bytes:
     """Return the sample's platform with this repository in `spec.git`, comments kept."""
     lines = data.decode().splitlines()
-    places = documents.places(data)
+    places = documents.find_positions(data)
     for key, value in (("forge", cloud.forge), ("url", cloud.url), ("branch", cloud.branch)):
         place = places[("spec", "git", key)]
-        lines[place.line - 1] = f"{lines[place.line - 1][: place.column - 1]}{scalar(value)}"
+        lines[place.line - 1] = f"{lines[place.line - 1][: place.column - 1]}{dump_scalar(value)}"
     return ("\n".join(lines) + "\n").encode()
 
 
-def _file(path: str, spec: dict[str, Any]) -> bytes:
+def _declaration_file(path: str, spec: dict[str, Any]) -> bytes:
     """Return a declaration in its canonical form, with the line that names its schema."""
-    spot = spot_of(path)
+    spot = parse_path(path)
     assert spot is not None
     assert not isinstance(spot, Finding)
     value = {"apiVersion": API_VERSION, "kind": spot.kind.name, "metadata": {"name": spot.name}, "spec": spec}
-    text = schema_line(path, spot.kind.name) + dump([value]).decode().removeprefix("---\n")
-    return canonical(text.encode(), spot.kind.model)
+    text = build_schema_line(path, spot.kind.name) + dump([value]).decode().removeprefix("---\n")
+    return canonicalize(text.encode(), spot.kind.model)
 
 
-def _line(data: bytes, field: str) -> int:
+def _line_of_field(data: bytes, field: str) -> int:
     parts: list[str | int] = []
     for part in field.split("."):
         name, _, rest = part.partition("[")
         parts += [name, int(rest.rstrip("]"))] if rest else [name]
-    return documents.places(data)[tuple(parts)].key_line
+    return documents.find_positions(data)[tuple(parts)].key_line

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from allotment.problems import quoted
+from allotment.problems import quote_value
 
 FOLDER = ".allot"
-LOCK, PROGRAM = f"{FOLDER}/requirements.lock", f"{FOLDER}/program.lock"
+REQUIREMENTS_LOCK, PROGRAM_LOCK = f"{FOLDER}/requirements.lock", f"{FOLDER}/program.lock"
 
 _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,253})(?::[0-9]{1,5})?"
 _PATH = r"(?:/[A-Za-z0-9._~+-]{1,255}){1,32}"
@@ -20,14 +20,14 @@ _IMAGE = re.compile(
 )
 _NAME = re.compile(r"^allotment ?@ ?")
 # The folder of a commit at a forge, by a word of its host's name.
-_TREES = {
+_TREE_PATHS = {
     "github": "tree",
     "gitlab": "-/tree",
     "gitea": "src/commit",
     "codeberg": "src/commit",
     "forgejo": "src/commit",
 }
-FORMS = (
+ACCEPTED_FORMS = (
     "git+https://…@ and a commit's 40 digits, a wheel's https://….whl#sha256=… with its hash, or an image by its digest,"
     " registry/name@sha256:…"
 )
@@ -41,7 +41,7 @@ class Program(NamedTuple):
     hash: str = ""
 
     @property
-    def text(self) -> str:
+    def address_text(self) -> str:
         """The text that names it, as `allot init --program` takes it."""
         return f"{self.address}#sha256={self.hash}" if self.hash else self.address
 
@@ -53,7 +53,7 @@ class Program(NamedTuple):
         if self.kind != "git" or match is None:
             return ""
         host, path, commit = match.groups()
-        tree = next((tree for word, tree in _TREES.items() if word in host), "")
+        tree = next((tree for word, tree in _TREE_PATHS.items() if word in host), "")
         return f"https://{host}/{path}{f'/{tree}/{commit}/docs' if tree else ''}"
 
     @property
@@ -62,7 +62,7 @@ class Program(NamedTuple):
         return self.kind == "image"
 
 
-def program_of(text: str) -> Program:
+def parse_program(text: str) -> Program:
     """Return the source that a text names, with or without `allotment @` before it. Raises ValueError, in words."""
     address = _NAME.sub("", text.strip(), count=1)
     if _GIT.fullmatch(address):
@@ -71,10 +71,10 @@ def program_of(text: str) -> Program:
         return Program("wheel", wheel["url"], wheel["hash"])
     if _IMAGE.fullmatch(address):
         return Program("image", address)
-    raise ValueError(f"{quoted(text)} names nothing that stays the same: write {FORMS}")
+    raise ValueError(f"{quote_value(text)} names nothing that stays the same: write {ACCEPTED_FORMS}")
 
 
-def locks(program: Program, runs: str, builds: str) -> dict[str, str]:
+def lock_files(program: Program, runs: str, builds: str) -> dict[str, str]:
     """Return the files that installing goes by; none for an image. `runs` and `builds` are the requirements, with
     hashes, of what this program runs with and is built with.
 
@@ -83,18 +83,23 @@ def locks(program: Program, runs: str, builds: str) -> dict[str, str]:
     """
     if program.is_image:
         return {}
-    needed = [*_lines(runs), *(_lines(builds) if program.kind == "git" else ())]
+    needed = [*_requirement_lines(runs), *(_requirement_lines(builds) if program.kind == "git" else ())]
     comment = "what allotment needs, by hashes; wheels alone, since what pip would build a package with has none"
-    lock = [f"# {comment}. `allot init` wrote it.", "--require-hashes", "--only-binary :all:", *_once(needed)]
+    lock = [
+        f"# {comment}. `allot init` wrote it.",
+        "--require-hashes",
+        "--only-binary :all:",
+        *_merge_requirements(needed),
+    ]
     if program.kind == "wheel":
         own = ["--require-hashes", f"allotment @ {program.address} \\", f"    --hash=sha256:{program.hash}"]
     else:
         own = [f"allotment @ {program.address}"]
     head = "# Allotment itself. `allot init --upgrade` of another version updates this line, and requirements.lock."
-    return {LOCK: "\n".join([*lock, ""]), PROGRAM: "\n".join([head, *own, ""])}
+    return {REQUIREMENTS_LOCK: "\n".join([*lock, ""]), PROGRAM_LOCK: "\n".join([head, *own, ""])}
 
 
-def installing(pip: str, lock: str = LOCK, own: str = PROGRAM) -> list[str]:
+def install_commands(pip: str, lock: str = REQUIREMENTS_LOCK, own: str = PROGRAM_LOCK) -> list[str]:
     """Return the commands that install the program by those files, into the environment of `pip`.
 
     What pip built itself is taken from no cache: there no hash says what it is.
@@ -105,11 +110,11 @@ def installing(pip: str, lock: str = LOCK, own: str = PROGRAM) -> list[str]:
     ]
 
 
-def _lines(text: str) -> list[str]:
+def _requirement_lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
 
 
-def _once(lines: list[str]) -> list[str]:
+def _merge_requirements(lines: list[str]) -> list[str]:
     """Return requirements with the lines of each once: what builds the program may be what it runs with too."""
     requirements: dict[str, list[str]] = {}
     name = ""

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from allotment import VERSION
 from allotment.declared.kinds import KINDS
-from allotment.manifests.text import scalar
+from allotment.manifests.yaml_text import dump_scalar
 from allotment.starter import ci
 from allotment.starter.declarations import Blank
-from allotment.starter.program import Program, installing, locks
+from allotment.starter.program import Program, install_commands, lock_files
 
-_IGNORED = """\
+_GITIGNORE = """\
 # what the commands of README.md leave in this folder and nobody commits
 .venv/
 # what `allot render --out out` writes
@@ -20,7 +20,7 @@ _IGNORED = """\
 """
 
 
-def beside(
+def support_files(
     forge: str, branch: str, program: Program, *, runs: str, builds: str, blanks: Sequence[Blank], docs_url: str
 ) -> dict[str, bytes]:
     """Return the files beside the declarations: CI, hooks, editor settings, pins of the program, a README.
@@ -28,29 +28,29 @@ def beside(
     `runs` and `builds` are the requirements of this program, with hashes. The README lists the `blanks`, and names
     `docs_url`, the address of the documentation, unless it is empty.
     """
-    path, workflow = ci.workflow(forge, branch, program)
+    path, workflow = ci.render_workflow(forge, branch, program)
     words = {"@VERSION@": VERSION, "@BRANCH@": branch, "@ALLOT@": "allot", "@LANGUAGE@": "system"}
     if program.is_image:
         words |= {"@ALLOT@": program.address, "@LANGUAGE@": "docker_image"}
-    blocks = {"@INSTALL@": _by_hand(program), "@PINNED@": _pinned(program), "@BLANKS@": _to_fill_in(blanks)}
+    blocks = {"@INSTALL@": _install_notes(program), "@PINNED@": _pin_notes(program), "@BLANKS@": _blank_notes(blanks)}
     blocks["@DOCS@"] = [f"The documentation of Allotment: <{docs_url}>.", ""] if docs_url else []
     texts = {
         path: workflow,
-        ".pre-commit-config.yaml": ci.filled(ci.starter_file("pre-commit.yaml"), {}, words),
-        ".gitignore": _IGNORED,
-        ".vscode/settings.json": _editor(),
-        "README.md": ci.filled(ci.starter_file("README.md"), blocks, words),
-        **locks(program, runs, builds),
+        ".pre-commit-config.yaml": ci.fill_template(ci.starter_file("pre-commit.yaml"), {}, words),
+        ".gitignore": _GITIGNORE,
+        ".vscode/settings.json": _editor_settings(),
+        "README.md": ci.fill_template(ci.starter_file("README.md"), blocks, words),
+        **lock_files(program, runs, builds),
     }
     return {path: text.encode() for path, text in texts.items()}
 
 
 def tenants_page(admin: str) -> bytes:
     """Return what lies among the tenants while there is none: how to declare one."""
-    return ci.filled(ci.starter_file("tenants.md"), {}, {"@ADMIN@": scalar(admin)}).encode()
+    return ci.fill_template(ci.starter_file("tenants.md"), {}, {"@ADMIN@": dump_scalar(admin)}).encode()
 
 
-def _pinned(program: Program) -> list[str]:
+def _pin_notes(program: Program) -> list[str]:
     """Return what says where the program's version stands, and how another one is taken."""
     where = "the CI and `.pre-commit-config.yaml`" if program.is_image else "`.allot/`"
     also = "" if program.is_image else " and the CI"
@@ -61,7 +61,7 @@ def _pinned(program: Program) -> list[str]:
     ]
 
 
-def _to_fill_in(blanks: Sequence[Blank]) -> list[str]:
+def _blank_notes(blanks: Sequence[Blank]) -> list[str]:
     """Return the list of what only a cloud's team can know; its lines aren't named, since they move."""
     if not blanks:
         return []
@@ -70,24 +70,24 @@ def _to_fill_in(blanks: Sequence[Blank]) -> list[str]:
         "",
         "`allot init` wrote these as an example. Tick off what is yours, and remove this list at last:",
         "",
-        *(f"- [ ] [{blank.path}]({blank.path}), `{blank.field}`: {blank.words}" for blank in blanks),
+        *(f"- [ ] [{blank.path}]({blank.path}), `{blank.field}`: {blank.description}" for blank in blanks),
         "",
     ]
 
 
-def _by_hand(program: Program) -> list[str]:
+def _install_notes(program: Program) -> list[str]:
     """Return the commands by which a person gets the program."""
     if program.is_image:
         mounted = '--volume "$PWD:/work" --workdir /work --user "$(id -u)"'
         return [f"    alias allot='podman run --rm {mounted} {program.address}'"]
     return [
         "    python3 -m venv .venv",
-        *(f"    {command}" for command in installing(".venv/bin/pip")),
+        *(f"    {command}" for command in install_commands(".venv/bin/pip")),
         "    . .venv/bin/activate",
     ]
 
 
-def _editor() -> str:
+def _editor_settings() -> str:
     """Return VS Code's settings: which schema is of which files, for its YAML extension."""
     schemas = {f"./schemas/{kind.name}.schema.json": kind.pattern for kind in KINDS.values()}
     return json.dumps({"yaml.schemas": schemas, "files.insertFinalNewline": True}, indent=2) + "\n"

@@ -6,17 +6,17 @@ import difflib
 from collections.abc import Mapping
 
 from allotment.declared.forges import FORGES
-from allotment.problems import counted
+from allotment.problems import pluralize
 from allotment.starter.program import FOLDER
 
 # People edit these after `allot init`, so that an upgrade leaves them alone.
-_PEOPLES = ("README.md", ".gitignore")
-_LONG = ("schemas/", f"{FOLDER}/requirements.lock")  # their lines are counted, not shown
+_USER_FILES = ("README.md", ".gitignore")
+_LONG_FILES = ("schemas/", f"{FOLDER}/requirements.lock")  # their lines are counted, not shown
 
 
-def generated(files: Mapping[str, bytes]) -> dict[str, bytes]:
+def generated_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return those files of a new repository that nobody edits by hand."""
-    return {path: data for path, data in files.items() if path not in _PEOPLES and is_generated(path)}
+    return {path: data for path, data in files.items() if path not in _USER_FILES and is_generated(path)}
 
 
 def is_generated(path: str) -> bool:
@@ -25,25 +25,25 @@ def is_generated(path: str) -> bool:
     return path in own or path.startswith((f"{FOLDER}/", "schemas/"))
 
 
-def difference(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> dict[str, str]:
+def diff_files(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> dict[str, str]:
     """Return the difference of each file that changes, by path: lines as `diff -u` writes them, of long files their number."""
     return {
-        path: _difference(path, old.get(path), new.get(path))
+        path: _diff_file(path, old.get(path), new.get(path))
         for path in sorted(old.keys() | new.keys())
         if old.get(path) != new.get(path)
     }
 
 
-def _difference(path: str, old: bytes | None, new: bytes | None) -> str:
-    before, after = (_lines(data) for data in (old, new))
+def _diff_file(path: str, old: bytes | None, new: bytes | None) -> str:
+    before, after = (_text_lines(data) for data in (old, new))
     names = (f"a/{path}" if old is not None else "/dev/null", f"b/{path}" if new is not None else "/dev/null")
     lines = list(difflib.unified_diff(before, after, *names, lineterm=""))
-    if not path.startswith(_LONG):
+    if not path.startswith(_LONG_FILES):
         return "\n".join(lines)
     more, fewer = (sum(line.startswith(sign) for line in lines[2:]) for sign in "+-")
     change = "added" if old is None else "removed" if new is None else "changed"
-    return f"{path}: {change}, {counted(more, 'line')} more, {fewer} fewer"
+    return f"{path}: {change}, {pluralize(more, 'line')} more, {fewer} fewer"
 
 
-def _lines(data: bytes | None) -> list[str]:
+def _text_lines(data: bytes | None) -> list[str]:
     return (data or b"").decode("utf-8", "replace").splitlines()

@@ -14,8 +14,8 @@ from kubernetes.client import Configuration
 from tests.faults import Answer, Request, api_of, fails, serving
 
 from allotment.adapters.cluster import api as module
-from allotment.adapters.cluster.api import Answered, Api, Unanswered
-from allotment.problems import Refused
+from allotment.adapters.cluster.api import ApiError, ApiServer, ApiUnavailable
+from allotment.problems import OperationRefused
 
 HOUR = datetime.timedelta(hours=1)
 
@@ -31,20 +31,20 @@ def dated(offset: datetime.timedelta) -> Answer:
     return answer
 
 
-def seconds_off(api: Api) -> float:
-    moment = datetime.datetime.fromisoformat(api.now())
+def seconds_off(api: ApiServer) -> float:
+    moment = datetime.datetime.fromisoformat(api.server_time())
     return (moment - datetime.datetime.now(datetime.UTC)).total_seconds()
 
 
 def test_the_servers_clock_counts_and_never_goes_back() -> None:
     with serving(dated(HOUR), dated(-HOUR), otherwise=dated(HOUR)) as server:
         api = api_of(server)
-        assert api.now() == ""
+        assert api.server_time() == ""
         api.read("/x", {}, "application/json", 5)
         assert abs(seconds_off(api) - 3600) < 3
-        first = api.now()
+        first = api.server_time()
         api.read("/x", {}, "application/json", 5)
-        assert api.now() >= first
+        assert api.server_time() >= first
 
 
 def test_an_error_is_told_with_how_long_to_wait() -> None:
@@ -54,7 +54,7 @@ def test_an_error_is_told_with_how_long_to_wait() -> None:
     ) as server:
         api, waits = api_of(server), []
         for _ in range(4):
-            with pytest.raises(Answered) as said:
+            with pytest.raises(ApiError) as said:
                 api.read("/x", {}, "application/json", 5)
             waits.append((said.value.status, round(said.value.retry_after / 10)))
         assert waits == [(429, 1), (503, 3), (500, 0), (302, 0)]
@@ -70,17 +70,17 @@ def test_an_answer_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with serving(slowly, otherwise=lambda request: request.whole(b"x" * 5000)) as server:
         api = api_of(server)
-        with pytest.raises(Unanswered, match="too slow"):
+        with pytest.raises(ApiUnavailable, match="too slow"):
             api.read("/x", {}, "application/json", 0.5)
         monkeypatch.setattr(module, "MOST_BYTES", 1000)
-        with pytest.raises(Unanswered, match="too much"):
+        with pytest.raises(ApiUnavailable, match="too much"):
             api.read("/x", {}, "application/json", 5)
 
 
 def test_a_server_that_is_away_says_nothing() -> None:
     with serving(otherwise=fails(500)) as server:
         api = api_of(server)
-    with pytest.raises(Unanswered, match="nothing listens there"):
+    with pytest.raises(ApiUnavailable, match="nothing listens there"):
         api.read("/x", {}, "application/json", 1)
 
 
@@ -94,17 +94,17 @@ def test_what_keeps_an_answer_away_is_said_in_words() -> None:
 
     with serving(broken, silent, otherwise=silent) as server:
         api = api_of(server)
-        with pytest.raises(Unanswered, match="the connection broke off"):
+        with pytest.raises(ApiUnavailable, match="the connection broke off"):
             api.read("/x", {}, "application/json", 1)
-        with pytest.raises(Unanswered, match="too slow"):
+        with pytest.raises(ApiUnavailable, match="too slow"):
             api.read("/x", {}, "application/json", 0.2)
         for host, words in (("https://127.0.0.1", "no TLS"), ("http://no-such-host.invalid", "nobody knows its name")):
             elsewhere = Configuration(host=server.url.replace("http://127.0.0.1", host))
-            with pytest.raises(Unanswered, match=words):
-                Api(partial(copy, elsewhere)).read("/x", {}, "application/json", 1)
+            with pytest.raises(ApiUnavailable, match=words):
+                ApiServer(partial(copy, elsewhere)).read("/x", {}, "application/json", 1)
 
 
 def test_a_kubeconfig_that_leads_nowhere_is_told(tmp_path: Path) -> None:
     (tmp_path / "kubeconfig").write_text("apiVersion: v1\nkind: Config\n")
-    with pytest.raises(Refused, match="leads to no API server"):
-        Api.at(tmp_path / "kubeconfig", None)
+    with pytest.raises(OperationRefused, match="leads to no API server"):
+        ApiServer.from_kubeconfig(tmp_path / "kubeconfig", None)

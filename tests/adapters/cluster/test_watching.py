@@ -29,22 +29,22 @@ from tests.faults import (
     watched,
 )
 
-from allotment.adapters.cluster.store import Store
-from allotment.adapters.cluster.watching import Pace, Watch
+from allotment.adapters.cluster.observed_objects import ObservedObjects
+from allotment.adapters.cluster.watching import Watch, WatchTiming
 from allotment.observed.decoding import PODS, REPLICA_SETS, WatchedKind
 from allotment.observed.objects import Pod
 
-QUICK = Pace(first=0.02, longest=0.2, silence=0.4, settled=5, longest_asked=600)
+QUICK = WatchTiming(first_wait=0.02, max_wait=0.2, max_silence=0.4, settled_after=5, max_retry_after=600)
 A, B, C = (live.pod(name, node="n1") for name in ("a", "b", "c"))
 ALL = listed(A, B, version="10")
 
 
 @contextmanager
 def watching(
-    *script: Answer, otherwise: Answer = ALL, pace: Pace = QUICK, kind: WatchedKind = PODS, token: Any = None
-) -> Iterator[tuple[Server, Watch, Store]]:
+    *script: Answer, otherwise: Answer = ALL, pace: WatchTiming = QUICK, kind: WatchedKind = PODS, token: Any = None
+) -> Iterator[tuple[Server, Watch, ObservedObjects]]:
     with serving(*script, otherwise=otherwise) as server:
-        store = Store("eu-1")
+        store = ObservedObjects("eu-1")
         watch = Watch(api_of(server, token), kind, store, pace)
         thread = threading.Thread(target=watch.run, daemon=True)
         thread.start()
@@ -54,13 +54,13 @@ def watching(
             watch.stop()
 
 
-def names(store: Store) -> list[str]:
+def names(store: ObservedObjects) -> list[str]:
     return sorted(
         live_object.name.partition("-")[0] for live_object in store.objects(live.TENANT) if isinstance(live_object, Pod)
     )
 
 
-def until(store: Store, *wanted: str) -> None:
+def until(store: ObservedObjects, *wanted: str) -> None:
     eventually(lambda: names(store) == list(wanted), f"{wanted} to be seen", 5, pause=0.01)
 
 
@@ -98,7 +98,7 @@ def test_what_can_not_go_on_is_listed_anew_and_nothing_is_lost(answer: Answer) -
 
 @pytest.mark.parametrize("answer", [fails(410), watched(error(410)), watched(), fails(500), fails(429)])
 def test_it_waits_longer_each_time(answer: Answer) -> None:
-    pace = QUICK._replace(first=0.04, longest=30)
+    pace = QUICK._replace(first_wait=0.04, max_wait=30)
     with watching(*[ALL, answer] * 20, pace=pace) as (server, _, store):
         until(store, "a", "b")
         time.sleep(0.6)
@@ -257,7 +257,7 @@ STEPS = st.lists(
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_any_order_of_events_ends_like_a_fresh_list(steps: list[tuple[str, str, str]], final: set[str]) -> None:
     """Whatever came before, and however often, a complete list is what counts in the end."""
-    store, fresh = Store("eu-1"), Store("eu-1")
+    store, fresh = ObservedObjects("eu-1"), ObservedObjects("eu-1")
     for kind, name, node in steps:
         (pod,) = live.seen(live.pod(name, node=node))
         (store.remove if kind == "DELETED" else store.put)(PODS, pod)

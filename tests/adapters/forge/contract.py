@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from allotment.adapters.forge.forge import Forge, Missing, Status
+from allotment.adapters.forge.forge import CommitStatus, Forge, NotFound
 from allotment.declared.people import Account
 
 
@@ -70,13 +70,13 @@ def a_pull_request_is_what_the_forge_says(world: World, forge: Forge) -> None:
     pull_request = forge.pull_request(1)
     assert (pull_request.head, pull_request.base, pull_request.author.login) == (world.head(1), "main", world.people[0])
     assert pull_request.author.id > 0
-    assert len(pull_request.fork) == 40
-    assert (pull_request.is_open, pull_request.merged, pull_request.locked) == (True, "", False)
+    assert len(pull_request.fork_repository) == 40
+    assert (pull_request.is_open, pull_request.merge_commit, pull_request.is_locked) == (True, "", False)
     commit = world.merge(1)
     world.lock(1)
     pull_request = forge.pull_request(1)
-    assert (pull_request.is_open, pull_request.merged, pull_request.locked) == (False, commit, True)
-    with pytest.raises(Missing):
+    assert (pull_request.is_open, pull_request.merge_commit, pull_request.is_locked) == (False, commit, True)
+    with pytest.raises(NotFound):
         forge.pull_request(99)
 
 
@@ -86,7 +86,7 @@ def lists_are_read_to_their_last_page(world: World, forge: Forge) -> None:
     assert {pull_request.number for pull_request in forge.open_pull_requests("main")} == {1, 2, 3, 4, 5, 6}
     for at in range(5):
         world.say(1, world.bot if at == 4 else world.people[1], f"number {at}")
-    assert [(comment.author, comment.body) for comment in forge.comments(1)] == [
+    assert [(comment.author, comment.body) for comment in forge.list_comments(1)] == [
         *((world.people[1], f"number {at}") for at in range(4)),
         (world.bot, "number 4"),
     ]
@@ -105,7 +105,7 @@ def what_was_merged_lately_is_found(world: World, forge: Forge) -> None:
     } == {1, 3}
     assert not list(forge.merged_since("main", since + datetime.timedelta(hours=1)))
     assert not list(forge.merged_since("other", since - datetime.timedelta(hours=1)))
-    assert all(len(pull_request.fork) == 40 for pull_request in forge.merged_since("main", since))
+    assert all(len(pull_request.fork_repository) == 40 for pull_request in forge.merged_since("main", since))
 
 
 def logins(accounts: frozenset[Account]) -> set[str]:
@@ -155,32 +155,33 @@ def an_approval_counts_for_the_head_that_it_was_given_on(world: World, forge: Fo
 
 
 def comments_are_written_edited_and_removed(world: World, forge: Forge) -> None:
-    forge.comment(1, "first")
-    (mine,) = [comment for comment in forge.comments(1) if comment.author == world.bot]
-    forge.edit(1, mine.id, "second")
+    forge.create_comment(1, "first")
+    (mine,) = [comment for comment in forge.list_comments(1) if comment.author == world.bot]
+    forge.update_comment(1, mine.id, "second")
     assert world.bodies(1) == ["second"]
-    forge.remove(1, mine.id)
+    forge.delete_comment(1, mine.id)
     assert world.bodies(1) == []
-    with pytest.raises(Missing):
-        forge.edit(1, mine.id, "third")
+    with pytest.raises(NotFound):
+        forge.update_comment(1, mine.id, "third")
 
 
 def statuses_come_back_as_they_were_set_the_newest_first(world: World, forge: Forge) -> None:
     head = world.head(1)
     states: tuple[Any, ...] = ("pending", "failure", "success")
     for state in states:
-        forge.set_status(head, Status("allot/plan", state, f"is {state}", world.bot, "https://forge.example/1"))
-    assert list(forge.statuses(head)) == [
-        Status("allot/plan", state, f"is {state}", world.bot, "https://forge.example/1") for state in reversed(states)
+        forge.set_status(head, CommitStatus("allot/plan", state, f"is {state}", world.bot, "https://forge.example/1"))
+    assert list(forge.list_statuses(head)) == [
+        CommitStatus("allot/plan", state, f"is {state}", world.bot, "https://forge.example/1")
+        for state in reversed(states)
     ]
     for _ in range(2):
-        forge.set_status(head, Status("allot/rollout", "pending", "goes", world.bot))
+        forge.set_status(head, CommitStatus("allot/rollout", "pending", "goes", world.bot))
 
 
 def a_teams_members(world: World, forge: Forge) -> None:
     name = world.team(*world.people)
     assert logins(forge.members(name)) == set(world.people)
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         forge.members(f"{name.split('/')[0]}/nobody")
 
 

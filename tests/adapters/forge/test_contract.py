@@ -12,17 +12,17 @@ from tests.adapters.forge.server import REPOSITORY, TOKEN, Answer, GitHubWorld, 
 
 from allotment.adapters import forge as forges
 from allotment.adapters.forge.forge import (
-    Declined,
+    CommitStatus,
     Forbidden,
     Forge,
     ForgeError,
-    Missing,
+    ForgeUnreachable,
+    InvalidToken,
+    NotFound,
     RateLimited,
-    Status,
+    RequestDeclined,
     Token,
-    Unauthorised,
-    Unreachable,
-    refusal,
+    error_from_response,
 )
 
 
@@ -77,7 +77,7 @@ def test_who_pushes_by_force_speaks_for_all_of_it_where_the_forge_says_so(world:
 
 
 def test_a_wrong_token_is_refused_and_never_shown(world: World) -> None:
-    with pytest.raises(Unauthorised) as caught:
+    with pytest.raises(InvalidToken) as caught:
         connected(world, "wr0ng-token").pull_request(1)
     assert "wr0ng" not in str(caught.value)
     assert "wr0ng" not in repr(Token("wr0ng-token"))
@@ -115,7 +115,7 @@ def test_a_forge_that_is_away_or_says_nonsense_is_unreachable(
     world: World, forge: Forge, answer: Answer | None
 ) -> None:
     world.fail("GET .*(pulls|merge_requests)/1", answer)
-    with pytest.raises(Unreachable):
+    with pytest.raises(ForgeUnreachable):
         forge.pull_request(1)
     assert forge.pull_request(1).head == world.head(1)
 
@@ -123,26 +123,26 @@ def test_a_forge_that_is_away_or_says_nonsense_is_unreachable(
 def test_what_is_locked_is_forbidden(world: World, forge: Forge) -> None:
     world.fail("POST .*(comments|notes)", Answer(403, {"message": "Unable to create comment because issue is locked."}))
     with pytest.raises(Forbidden):
-        forge.comment(1, "text")
+        forge.create_comment(1, "text")
 
 
 def test_what_is_declined_is_about_that_one_thing(world: World, forge: Forge) -> None:
     said = "This SHA and context has reached the maximum number of statuses."
     world.fail("POST .*statuses/", Answer(422, {"message": said}))
-    with pytest.raises(Declined, match=said):
-        forge.set_status(world.head(1), Status("allot/plan", "success", "can be merged", world.bot))
+    with pytest.raises(RequestDeclined, match=said):
+        forge.set_status(world.head(1), CommitStatus("allot/plan", "success", "can be merged", world.bot))
 
 
 @pytest.mark.parametrize(
     ("kind", "statuses"),
     {
-        Unauthorised: (401,),
-        Missing: (404, 410),
+        InvalidToken: (401,),
+        NotFound: (404, 410),
         Forbidden: (403, 423),
-        Declined: (400, 405, 409, 413, 422, 451),
+        RequestDeclined: (400, 405, 409, 413, 422, 451),
         RateLimited: (429,),
-        Unreachable: (407, 408, 425, 500, 502, 503, 504),
+        ForgeUnreachable: (407, 408, 425, 500, 502, 503, 504),
     }.items(),
 )
 def test_what_an_answer_means(kind: type[ForgeError], statuses: tuple[int, ...]) -> None:
-    assert {type(refusal(status, {}, "no")) for status in statuses} == {kind}
+    assert {type(error_from_response(status, {}, "no")) for status in statuses} == {kind}

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from allotment.adapters.git.commits import Message
+from allotment.adapters.git.commits import CommitMessage
 from allotment.adapters.git.repository import Repository
 
-SAID = Message("Publish", "Ada Löwe <ada@northlight.example> 1767225600 +0100".encode())
+SAID = CommitMessage("Publish", "Ada Löwe <ada@northlight.example> 1767225600 +0100".encode())
 
 
 def git(folder: Path, *words: str) -> str:

@@ -14,10 +14,10 @@ from tests.adapters.git.conftest import git, new_repository
 from tests.conftest import Allot
 
 from allotment.adapters.git import clone as clones
-from allotment.adapters.git.clone import MARKER, Clone
+from allotment.adapters.git.clone import CLONE_MARKER, Clone
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
-from allotment.problems import Refused
+from allotment.problems import OperationRefused
 
 MAIN = "refs/heads/main"
 
@@ -35,7 +35,7 @@ def remote(tmp_path: Path) -> Path:
 
 def cloned(folder: Path, remote: Path) -> Clone:
     """Return a clone that has the remote's branch."""
-    clone = Clone.at(folder)
+    clone = Clone.open_or_create(folder)
     Remote(clone, str(remote), keep=True).fetch(MAIN)
     return clone
 
@@ -52,7 +52,7 @@ def files(folder: Path) -> dict[str, tuple[bytes, int]]:
 @contextmanager
 def used_elsewhere(folder: Path) -> Iterator[None]:
     """Let another process use a clone."""
-    program = f"import sys; from pathlib import Path; from allotment.adapters.git.clone import Clone; c = Clone.at(Path({str(folder)!r})); print(flush=True); sys.stdin.read()"
+    program = f"import sys; from pathlib import Path; from allotment.adapters.git.clone import Clone; c = Clone.open_or_create(Path({str(folder)!r})); print(flush=True); sys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"\n"
@@ -65,7 +65,9 @@ def test_a_clone_that_another_process_uses_is_refused(tmp_path: Path, allot: All
         said = allot("run", "--publish", "--source", "x", "--data", tmp_path / "data", "--listen", "127.0.0.1:0")
         words = f"allot: {tmp_path}/data is used by another process of Allotment, and a clone has one user at a time: end that process, or name another folder with --data\n"
         assert (said.code, said.err) == (2, words)
-    assert Clone.at(tmp_path / "data") is Clone.at(tmp_path / "data"), "one process may open it more than once"
+    assert Clone.open_or_create(tmp_path / "data") is Clone.open_or_create(tmp_path / "data"), (
+        "one process may open it more than once"
+    )
 
 
 def test_a_repository_that_allotment_did_not_make_is_never_touched(tmp_path: Path, remote: Path) -> None:
@@ -76,8 +78,8 @@ def test_a_repository_that_allotment_did_not_make_is_never_touched(tmp_path: Pat
     git(tmp_path, "clone", "-q", "--bare", str(remote), "again.git")
     for folder in (remote, tmp_path / "again.git", tmp_path / "broken.git"):
         before = files(folder)
-        with pytest.raises(Refused) as refused:
-            Clone.at(folder)
+        with pytest.raises(OperationRefused) as refused:
+            Clone.open_or_create(folder)
         assert str(refused.value) == (
             f"{folder} holds a Git repository that Allotment didn't make: name another folder with --data."
             " If it is a clone of an earlier version of Allotment, delete the folder"
@@ -90,20 +92,20 @@ def test_a_damaged_clone_within_a_checkout_uses_no_repository_around_it(remote: 
     damage.remove_objects(clone.folder)
     (clone.folder / "HEAD").unlink()
     before = files(remote / ".git")
-    clone.forget()
+    clone.clear_cache()
     assert clone.repair(["any error"]) is not None
     assert Remote(clone, str(remote), keep=True).fetch(MAIN) == {MAIN: git(remote, "rev-parse", "HEAD")}
     assert files(remote / ".git") == before
 
 
 def test_a_clone_of_an_earlier_version_is_taken_over(tmp_path: Path, remote: Path) -> None:
-    commit = Remote(Repository.at(tmp_path / "data"), str(remote), keep=True).fetch(MAIN)[MAIN]
-    assert not (tmp_path / "data" / MARKER).exists()
-    clone = Clone.at(tmp_path / "data")
-    assert clone.has(commit)
+    commit = Remote(Repository.open_or_create(tmp_path / "data"), str(remote), keep=True).fetch(MAIN)[MAIN]
+    assert not (tmp_path / "data" / CLONE_MARKER).exists()
+    clone = Clone.open_or_create(tmp_path / "data")
+    assert clone.has_object(commit)
     damage.remove_packs(clone.folder)
     assert clone.repair(["any error"]) is not None
-    assert cloned(clone.folder, remote).has(commit)
+    assert cloned(clone.folder, remote).has_object(commit)
 
 
 def test_a_replacement_deletes_what_git_wrote_and_nothing_else(tmp_path: Path, remote: Path) -> None:
@@ -119,9 +121,9 @@ def test_a_replacement_deletes_what_git_wrote_and_nothing_else(tmp_path: Path, r
     damage.remove_packs(clone.folder)
     clone_damage = clone.repair(["any error"])
     assert clone_damage is not None
-    assert clone_damage.replaced
+    assert clone_damage.is_replaced
     assert sorted(path.name for path in clone.folder.iterdir() if path.name not in clones.GIT_ENTRIES) == [
-        MARKER,
+        CLONE_MARKER,
         "cache",
         "comment",
         "report",
@@ -136,7 +138,7 @@ def test_a_remote_that_is_damaged_replaces_no_clone(tmp_path: Path, remote: Path
     git(remote, "-c", "user.name=a", "-c", "user.email=a@b.example", "commit", "-q", "--allow-empty", "-m", "Second")
     for path in (remote / ".git/objects").glob("??/*"):
         path.unlink()
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(OperationRefused) as refused:
         Remote(clone, str(remote), keep=True).fetch(MAIN)
     before = files(clone.folder)
     assert clone.repair([str(refused.value)]) is None
@@ -164,7 +166,7 @@ def test_a_start_replaces_a_clone_that_git_cannot_open(tmp_path: Path, remote: P
     clone = cloned(tmp_path / "data", remote)
     (clone.folder / "config").write_text("[core\n")
     damage.leave_locks(clone.folder)
-    assert cloned(clone.folder, remote).has(git(remote, "rev-parse", "HEAD"))
+    assert cloned(clone.folder, remote).has_object(git(remote, "rev-parse", "HEAD"))
     assert damage.locks(clone.folder) == []
 
 
@@ -177,4 +179,4 @@ def test_what_fails_by_damage_is_tried_once_more(tmp_path: Path, remote: Path) -
         Remote(clone, str(remote), keep=True).fetch(MAIN)
         return clone.read_at(commit, "file")
 
-    assert clone.repaired(read) == b"content"
+    assert clone.run_with_repair(read) == b"content"

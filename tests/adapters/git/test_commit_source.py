@@ -13,17 +13,17 @@ import git
 import pytest
 from tests.adapters.git.malformed import entry, write
 from tests.conftest import DAY, Allot, errors
-from tests.rules.test_change import commit
+from tests.rules.test_folder_change import commit
 
-from allotment.adapters.folder import MAX_DEPTH, FolderSource
+from allotment.adapters.declaration_source import Source, content_key
+from allotment.adapters.folder_source import MAX_DEPTH, FolderSource
 from allotment.adapters.git import commit_source
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
-from allotment.adapters.git.objects import TooMuch
+from allotment.adapters.git.object_reader import LimitExceeded
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.trees import Trees, check_limits
-from allotment.adapters.source import Source, content_key
-from allotment.declared.inventory import blob_id
-from allotment.problems import Refused
+from allotment.adapters.git.trees import TreeReader, check_limits
+from allotment.declared.inventory import compute_blob_id
+from allotment.problems import OperationRefused
 
 
 def everything(source: Source) -> dict[str, bytes]:
@@ -40,8 +40,8 @@ def test_a_content_key_is_the_same_from_both(sample: Path) -> None:
     source = CommitSource(sample, "main")
     for scope in source.scopes()[0]:
         files = FolderSource(sample).files(scope).paths
-        assert source.files(scope).content == content_key(
-            [(path, blob_id((sample / path).read_bytes())) for path in files]
+        assert source.files(scope).content_hash == content_key(
+            [(path, compute_blob_id((sample / path).read_bytes())) for path in files]
         )
 
 
@@ -52,9 +52,9 @@ def test_what_a_change_adds_is_counted_as_what_is_there(sample: Path, monkeypatc
     path = "tenants/solo-ada/instances/{}.yaml"
     blob = source.blob(path.format("webui")) or ""
     monkeypatch.setattr(commit_source, "MAX_FILES", file_count + 1)
-    assert source.changed(source.tree, {path.format("one"): blob}).blob(path.format("one")) == blob
-    with pytest.raises(TooMuch, match=f"more than {file_count + 1} files"):
-        source.changed(source.tree, {path.format(name): blob for name in ("one", "two")})
+    assert source.with_changes(source.tree, {path.format("one"): blob}).blob(path.format("one")) == blob
+    with pytest.raises(LimitExceeded, match=f"more than {file_count + 1} files"):
+        source.with_changes(source.tree, {path.format(name): blob for name in ("one", "two")})
 
 
 INSTANCE = "tenants/solo-ada/instances/webui.yaml"
@@ -100,8 +100,8 @@ def test_what_differs_from_another_commit_is_the_source(change: str, sample: Pat
     subprocess.run(["git", "-C", str(sample), "commit", "-q", "--allow-empty", "-m", "x"], check=True)
     fresh, read = CommitSource(sample, "HEAD"), list[str]()
     with pytest.MonkeyPatch.context() as patch:
-        walk = Trees.walk
-        patch.setattr(Trees, "walk", lambda *words: read.append("whole") or walk(*words))
+        walk = TreeReader.walk
+        patch.setattr(TreeReader, "walk", lambda *words: read.append("whole") or walk(*words))
         source = CommitSource(sample, "HEAD", like=before)
         scopes = source.scopes()
     assert read == ([] if enough else ["whole"])
@@ -135,19 +135,19 @@ def test_as_many_folders_as_a_walk_takes_are_taken(sample: Path, monkeypatch: py
         put(sample, f"tenants/solo-ada/instances/{name}/{name}/x.yaml", b"x")
     commit(sample)
     monkeypatch.setattr(commit_source, "MAX_FILES", len(everything(before)) + 6)
-    with pytest.raises(TooMuch):
+    with pytest.raises(LimitExceeded):
         check_limits(everything(CommitSource(sample, "HEAD", like=before)), 10)
     monkeypatch.setattr("allotment.adapters.git.trees.PATH_BYTES", 20)
-    with pytest.raises(TooMuch):
+    with pytest.raises(LimitExceeded):
         CommitSource(sample, "HEAD").scopes()
-    with pytest.raises(TooMuch):
+    with pytest.raises(LimitExceeded):
         CommitSource(sample, "HEAD", like=before).scopes()
 
 
 def test_limits_count_the_bytes_of_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("allotment.adapters.git.trees.PATH_BYTES", 60)
     check_limits([f"{at}/{'e' * 90}" for at in range(6)], 10)
-    with pytest.raises(TooMuch):
+    with pytest.raises(LimitExceeded):
         check_limits([f"{at}/{'é' * 90}" for at in range(6)], 10)
 
 
@@ -194,5 +194,5 @@ def test_an_oversize_blob_is_a_problem(sample: Path, allot: Allot) -> None:
 
 
 def test_no_repository_no_commit(tmp_path: Path) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(OperationRefused):
         CommitSource(tmp_path, "HEAD")

@@ -13,7 +13,7 @@ from tests.adapters.git.malformed import write
 
 from allotment.adapters.git.commits import write_commit
 from allotment.adapters.git.repository import Repository
-from allotment.problems import Refused
+from allotment.problems import OperationRefused
 
 
 def files(repository: Repository, commit: str) -> dict[str, bytes]:
@@ -108,7 +108,7 @@ def test_it_is_signed_where_git_is_configured_to(repository: Repository, tmp_pat
     git(repository.folder, "-c", f"gpg.ssh.allowedSignersFile={signers}", "verify-commit", commit)
     assert repository.author(commit) == SAID.author
     key.unlink()
-    with pytest.raises(Refused, match="Git couldn't sign the commit"):
+    with pytest.raises(OperationRefused, match="Git couldn't sign the commit"):
         write_commit(repository, [], {"a.yaml": b"1"}, SAID)
 
 
@@ -116,5 +116,5 @@ def test_without_a_name_it_says_what_to_set(repository: Repository, monkeypatch:
     for variable in ("GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "EMAIL"):
         monkeypatch.delenv(variable, raising=False)
     git(repository.folder, "config", "user.useConfigOnly", "true")
-    with pytest.raises(Refused, match=r"set user\.name and user\.email with git config"):
+    with pytest.raises(OperationRefused, match=r"set user\.name and user\.email with git config"):
         write_commit(repository, [], {"a.yaml": b"1"}, SAID)

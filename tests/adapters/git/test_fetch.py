@@ -12,10 +12,10 @@ from tests.adapters.git.conftest import git, new_repository
 from tests.adapters.git.http import served
 from tests.adapters.git.malformed import REFUSED, named, write, write_commit, write_tree
 
-from allotment.adapters.git.remote import Remote, Unsound
+from allotment.adapters.git.remote import Remote, UnsoundObjects
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.trees import MalformedTree
-from allotment.problems import Refused
+from allotment.problems import OperationRefused
 
 MAIN = "refs/heads/main"
 # Of these three a remote can't even make a pack.
@@ -49,11 +49,11 @@ def test_what_git_does_not_write_does_not_come(url: str, bare: Path, tmp_path: P
     good = point(bare, write_commit(bare, write_tree(bare, named("a.yaml"))))
     assert Remote(here, url).fetch(MAIN) == {MAIN: good}
     bad = point(bare, write_commit(bare, write_tree(bare, REFUSED["a name twice"][2]), good))
-    with pytest.raises(Unsound, match=r"holds objects that Git doesn't write: .*duplicateEntries"):
+    with pytest.raises(UnsoundObjects, match=r"holds objects that Git doesn't write: .*duplicateEntries"):
         Remote(here, url).fetch(MAIN)
-    assert not here.has(bad)
+    assert not here.has_object(bad)
     point(bare, write_commit(bare, write_tree(bare, named("b.yaml")), bad))
-    with pytest.raises(Unsound):
+    with pytest.raises(UnsoundObjects):
         Remote(here, url).fetch(MAIN)
 
 
@@ -61,9 +61,9 @@ def test_what_git_does_not_write_does_not_come(url: str, bare: Path, tmp_path: P
 def test_every_fault_of_a_tree_is_an_error(word: str, bare: Path, tmp_path: Path) -> None:
     here = new_repository(tmp_path / "fresh")
     bad = point(bare, write_commit(bare, write_tree(bare, REFUSED[ONE_OF_A_WORD[word]][2])))
-    with pytest.raises(Refused if word in UNREADABLE else Unsound):
+    with pytest.raises(OperationRefused if word in UNREADABLE else UnsoundObjects):
         Remote(here, str(bare)).fetch(MAIN)
-    assert not here.has(bad)
+    assert not here.has_object(bad)
 
 
 def test_old_histories_come_and_are_not_read_as_declarations(url: str, bare: Path, tmp_path: Path) -> None:

@@ -10,10 +10,16 @@ import pytest
 from tests.published import git
 
 from allotment.adapters.git.commit_source import CommitSource
-from allotment.adapters.git.merge import MOST_COMMITS, Conflicted, changed, lands_by_rebase, merged
-from allotment.adapters.git.objects import TooMuch
+from allotment.adapters.git.merge import (
+    MAX_COMMITS,
+    MergeConflict,
+    is_same_by_rebase,
+    list_changed_files,
+    merge_tree_of,
+)
+from allotment.adapters.git.object_reader import LimitExceeded
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.tree_comparison import MOST_CHANGED
+from allotment.adapters.git.tree_comparison import MAX_CHANGED
 
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@northlight.example")
 
@@ -65,7 +71,7 @@ def test_it_is_what_git_says(root: Path, seed: int) -> None:
                 ),
             )
         )
-    assert [tuple(change) for change in changed(Repository(root), before, after)] == sorted(wanted)
+    assert [tuple(change) for change in list_changed_files(Repository(root), before, after)] == sorted(wanted)
 
 
 def test_a_folder_that_becomes_a_file_and_back(root: Path) -> None:
@@ -76,7 +82,8 @@ def test_a_folder_that_becomes_a_file_and_back(root: Path) -> None:
     write(root, "a", "1")
     second = commit(root)
     assert {
-        (change.path, bool(change.old_blob), bool(change.blob)) for change in changed(Repository(root), first, second)
+        (change.path, bool(change.old_blob), bool(change.blob))
+        for change in list_changed_files(Repository(root), first, second)
     } == {
         ("a", False, True),
         ("a/b", True, False),
@@ -85,10 +92,10 @@ def test_a_folder_that_becomes_a_file_and_back(root: Path) -> None:
 
 def test_too_much_is_not_read_on(root: Path) -> None:
     first = commit(root)
-    for at in range(MOST_CHANGED + 2):
+    for at in range(MAX_CHANGED + 2):
         write(root, f"d/{at}", "x")
-    with pytest.raises(TooMuch):
-        changed(Repository(root), first, commit(root))
+    with pytest.raises(LimitExceeded):
+        list_changed_files(Repository(root), first, commit(root))
 
 
 def test_the_merge_result_is_a_tree_and_a_conflict_is_named(root: Path) -> None:
@@ -100,11 +107,11 @@ def test_the_merge_result_is_a_tree_and_a_conflict_is_named(root: Path) -> None:
     git(root, "checkout", "-q", "main")
     write(root, "c", "3\n")
     base = commit(root)
-    tree = merged(Repository(root), base, head)
+    tree = merge_tree_of(Repository(root), base, head)
     assert git(root, "ls-tree", "--name-only", str(tree)).split() == ["a", "b", "c"]
-    assert merged(Repository(root), base, base) == git(root, "rev-parse", f"{base}^{{tree}}")
+    assert merge_tree_of(Repository(root), base, base) == git(root, "rev-parse", f"{base}^{{tree}}")
     write(root, "b", "4\n")
-    assert merged(Repository(root), commit(root), head) == Conflicted(("b",))
+    assert merge_tree_of(Repository(root), commit(root), head) == MergeConflict(("b",))
 
 
 def test_a_source_made_from_another_reads_as_one_of_its_own(root: Path) -> None:
@@ -116,7 +123,9 @@ def test_a_source_made_from_another_reads_as_one_of_its_own(root: Path) -> None:
     write(root, "tenants/beta/tenant.yaml", "beta")
     after = commit(root)
     base, whole = CommitSource(root, before), CommitSource(root, after)
-    made = base.changed(whole.tree, {change.path: change.blob for change in changed(Repository(root), before, after)})
+    made = base.with_changes(
+        whole.tree, {change.path: change.blob for change in list_changed_files(Repository(root), before, after)}
+    )
     assert made.scopes() == whole.scopes()
     for scope in whole.scopes()[0]:
         assert made.files(scope) == whole.files(scope)
@@ -160,17 +169,17 @@ def test_what_a_rebase_lands_is_what_git_says(root: Path, seed: int) -> None:
     subprocess.run(["git", *IDENTITY, *twist], cwd=root, capture_output=True, check=False)
     git(root, "reset", "-q", "--hard")
     head = git(root, "rev-parse", "HEAD")
-    tree = merged(Repository(root), base, head)
+    tree = merge_tree_of(Repository(root), base, head)
     wanted = rebased(root, base, head)
-    if not isinstance(tree, Conflicted):
-        assert lands_by_rebase(Repository(root), base, head, tree) == (wanted in (None, tree))
+    if not isinstance(tree, MergeConflict):
+        assert is_same_by_rebase(Repository(root), base, head, tree) == (wanted in (None, tree))
 
 
 def lands_though_a_merge_changes_nothing(root: Path, base: str, head: str) -> str | None:
     """Return the tree that a rebase lands of a head whose merge changes nothing; that it does is seen."""
-    tree = merged(Repository(root), base, head)
+    tree = merge_tree_of(Repository(root), base, head)
     assert tree == git(root, "rev-parse", f"{base}^{{tree}}")
-    assert not lands_by_rebase(Repository(root), base, head, str(tree))
+    assert not is_same_by_rebase(Repository(root), base, head, str(tree))
     return rebased(root, base, head)
 
 
@@ -211,7 +220,7 @@ def test_who_merged_the_base_into_it_meanwhile_is_fine(root: Path) -> None:
     git(root, *IDENTITY, "merge", "-q", "--no-edit", base)
     write(root, "c", "own still")
     head = commit(root)
-    assert lands_by_rebase(Repository(root), base, head, str(merged(Repository(root), base, head)))
+    assert is_same_by_rebase(Repository(root), base, head, str(merge_tree_of(Repository(root), base, head)))
 
 
 def test_so_many_commits_are_too_many_beside_a_base_that_moved_on(root: Path) -> None:
@@ -219,10 +228,12 @@ def test_so_many_commits_are_too_many_beside_a_base_that_moved_on(root: Path) ->
     write(root, "a", "1")
     base = commit(root)
     commit_command = "commit refs/heads/many\ncommitter a <a@northlight.example> 1 +0000\ndata 0\n"
-    stream = f"{commit_command}from {start}\n" + commit_command * MOST_COMMITS
+    stream = f"{commit_command}from {start}\n" + commit_command * MAX_COMMITS
     subprocess.run(["git", "-C", str(root), "fast-import", "--quiet"], input=stream.encode(), check=True)
     head = git(root, "rev-parse", "many")
-    assert git(root, "rev-list", "--count", f"{start}..{head}") == str(MOST_COMMITS + 1)
-    with pytest.raises(TooMuch, match="more than 100 commits of its own: squash them"):
-        lands_by_rebase(Repository(root), base, head, str(merged(Repository(root), base, head)))
-    assert lands_by_rebase(Repository(root), start, head, str(merged(Repository(root), start, head))), "in a row"
+    assert git(root, "rev-list", "--count", f"{start}..{head}") == str(MAX_COMMITS + 1)
+    with pytest.raises(LimitExceeded, match="more than 100 commits of its own: squash them"):
+        is_same_by_rebase(Repository(root), base, head, str(merge_tree_of(Repository(root), base, head)))
+    assert is_same_by_rebase(Repository(root), start, head, str(merge_tree_of(Repository(root), start, head))), (
+        "in a row"
+    )

@@ -15,10 +15,10 @@ from tests.adapters.git.http import served
 from tests.adapters.git.malformed import REFUSED, named, write_commit, write_tree
 
 from allotment.adapters.git import quarantine
-from allotment.adapters.git.remote import Costly, Remote, Unsound
+from allotment.adapters.git.remote import FetchTooCostly, Remote, UnsoundObjects
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Limit
-from allotment.problems import Refused
+from allotment.problems import OperationRefused
 
 MAIN, HEAD = "refs/heads/main", "refs/pull/1/head"
 AMPLE = Limit(60, 1024)
@@ -82,14 +82,14 @@ def test_what_comes_is_here_and_kept(url: str, bare: Path, here: Repository) -> 
     head = on_main(bare, write_tree(bare, named("b.yaml")))
     remote = Remote(here, url, keep=True)
     assert remote.look(HEAD) == {HEAD: head}
-    assert not here.has(head)
-    remote.fetch_within(AMPLE, HEAD, head)
+    assert not here.has_object(head)
+    remote.fetch_limited(AMPLE, HEAD, head)
     assert set(here.listing(head)) == {"b.yaml"}
     assert git(here.folder, "rev-parse", f"refs/allotment/seen/{HEAD}") == head
     git(here.folder, "fsck", "--connectivity-only", head)
     assert not [path for path in objects(here) if "tmp_" in path or path.endswith(".keep")]
     before = objects(here)
-    remote.fetch_within(Limit(0, 0), HEAD, head)
+    remote.fetch_limited(Limit(0, 0), HEAD, head)
     assert objects(here) == before, "it is here"
 
 
@@ -101,11 +101,11 @@ def test_what_unfolds_to_much_ends_and_leaves_nothing(
 ) -> None:
     head = git(unfolding, "rev-parse", HEAD)
     before, begun = objects(here), time.monotonic()
-    with pytest.raises(Costly, match=words):
-        Remote(here, str(unfolding), keep=True).fetch_within(limit, HEAD, head)
+    with pytest.raises(FetchTooCostly, match=words):
+        Remote(here, str(unfolding), keep=True).fetch_limited(limit, HEAD, head)
     assert time.monotonic() - begun < 10
     assert objects(here) == before
-    assert not here.has(head)
+    assert not here.has_object(head)
     assert HEAD not in git(here.folder, "for-each-ref")
 
 
@@ -115,19 +115,19 @@ def test_what_is_too_large_ends_and_leaves_nothing(
     monkeypatch.setattr(quarantine, "MOST_BYTES", 10_000)
     head = git(unfolding, "rev-parse", HEAD)
     before = objects(here)
-    with pytest.raises(Costly, match="it has more than 0 MB"):
-        Remote(here, str(unfolding)).fetch_within(AMPLE, HEAD, head)
+    with pytest.raises(FetchTooCostly, match="it has more than 0 MB"):
+        Remote(here, str(unfolding)).fetch_limited(AMPLE, HEAD, head)
     assert objects(here) == before
 
 
 def test_what_git_does_not_write_does_not_come(bare: Path, here: Repository) -> None:
     head = on_main(bare, write_tree(bare, REFUSED["a name twice"][2]))
-    with pytest.raises(Unsound, match="duplicateEntries"):
-        Remote(here, str(bare)).fetch_within(AMPLE, HEAD, head)
-    assert not here.has(head)
+    with pytest.raises(UnsoundObjects, match="duplicateEntries"):
+        Remote(here, str(bare)).fetch_limited(AMPLE, HEAD, head)
+    assert not here.has_object(head)
 
 
 def test_what_is_not_there_is_told_and_no_password_with_it(here: Repository) -> None:
-    with pytest.raises(Refused, match=r"'https://127.0.0.1:1/x.git' doesn't answer") as said:
-        Remote(here, "https://bot:s3cret@127.0.0.1:1/x.git").fetch_within(AMPLE, HEAD, "1" * 40)
+    with pytest.raises(OperationRefused, match=r"'https://127.0.0.1:1/x.git' doesn't answer") as said:
+        Remote(here, "https://bot:s3cret@127.0.0.1:1/x.git").fetch_limited(AMPLE, HEAD, "1" * 40)
     assert "s3cret" not in str(said.value)

@@ -16,10 +16,10 @@ from tests.adapters.git.silent import silent_server
 from tests.killed import kill_when, killed_at
 
 from allotment.adapters.git.commits import write_commit
-from allotment.adapters.git.remote import Hung, Locked, Remote
+from allotment.adapters.git.remote import Remote, RemoteLocked, RemoteTimeout
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Patience
-from allotment.problems import Refused
+from allotment.problems import OperationRefused
 
 BRANCH, SOURCE = "refs/heads/rendered/eu-1", "refs/allotment/source/eu-1"
 
@@ -58,7 +58,7 @@ def test_what_is_fetched_is_here(remote: Remote, bare: Path, repository: Reposit
     other_repository = new_repository(tmp_path / "there")
     first_commit = commit(repository, None, a="1")
     assert remote.push({BRANCH: first_commit})
-    assert not other_repository.has(first_commit)
+    assert not other_repository.has_object(first_commit)
     assert Remote(other_repository, str(bare)).fetch(BRANCH) == {BRANCH: first_commit}
     assert set(other_repository.listing(first_commit)) == {"a.yaml"}
     assert git(other_repository.folder, "for-each-ref") == ""
@@ -134,7 +134,7 @@ def test_a_lock_that_stays_is_no_lost_race(
     lock = bare / f"{ref}.lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
     lock.touch()
-    with pytest.raises(Locked, match=r"the lock '.*\.lock' is held there, still after 4 tries") as caught:
+    with pytest.raises(RemoteLocked, match=r"the lock '.*\.lock' is held there, still after 4 tries") as caught:
         remote.push({BRANCH: later, SOURCE: later})
     assert f"{ref}.lock'" in str(caught.value)
     assert refs(bare) == before
@@ -166,7 +166,7 @@ def test_a_lock_that_goes_is_waited_for(remote: Remote, repository: Repository, 
 def test_a_ref_below_another_is_no_lost_race(remote: Remote, repository: Repository) -> None:
     base = commit(repository, None, a="1")
     assert remote.push({BRANCH: base})
-    with pytest.raises(Refused, match=r"took no push to refs/heads/rendered/eu-1/x"):
+    with pytest.raises(OperationRefused, match=r"took no push to refs/heads/rendered/eu-1/x"):
         remote.push({f"{BRANCH}/x": base})
 
 
@@ -208,7 +208,9 @@ def test_a_remote_that_says_no_is_told_with_its_words(remote: Remote, repository
     hook = bare / "hooks" / "pre-receive"
     hook.write_text("#!/bin/sh\necho rendered branches are closed today; exit 1\n")
     hook.chmod(0o755)
-    with pytest.raises(Refused, match=r"took no push to refs/heads/rendered/eu-1: .*branches are closed today"):
+    with pytest.raises(
+        OperationRefused, match=r"took no push to refs/heads/rendered/eu-1: .*branches are closed today"
+    ):
         remote.push({BRANCH: commit(repository, None, a="1")})
 
 
@@ -216,7 +218,7 @@ def test_a_remote_that_says_no_is_told_with_its_words(remote: Remote, repository
     "url", ["/no/such/place", "--upload-pack=touch pwned", "ext::sh -c 'exit 3'", "https://127.0.0.1:1/x.git"]
 )
 def test_a_remote_that_is_none_is_told(url: str, repository: Repository) -> None:
-    with pytest.raises(Refused, match="doesn't answer"):
+    with pytest.raises(OperationRefused, match="doesn't answer"):
         Remote(repository, url).fetch(BRANCH)
 
 
@@ -224,7 +226,7 @@ def test_a_password_is_not_shown(repository: Repository) -> None:
     remote = Remote(repository, "https://bot:s3cret@127.0.0.1:1/x.git")
     assert str(remote) == "https://127.0.0.1:1/x.git"
     for call in (lambda: remote.fetch(BRANCH), lambda: remote.push({BRANCH: commit(repository, None, a="1")})):
-        with pytest.raises(Refused, match=r"'https://127.0.0.1:1/x.git'") as said:
+        with pytest.raises(OperationRefused, match=r"'https://127.0.0.1:1/x.git'") as said:
             call()
         assert "s3cret" not in str(said.value)
 
@@ -243,13 +245,13 @@ import sys
 import threading
 import time
 from pathlib import Path
-from allotment.adapters.git.commits import Message, write_commit
+from allotment.adapters.git.commits import CommitMessage, write_commit
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 folder, url, branch, source, number = sys.argv[1:]
 repository = Repository(Path(folder))
 remote = Remote(repository, url)
-said = Message("Publish", b"ada <ada@northlight.example> 1767225600 +0100")
+said = CommitMessage("Publish", b"ada <ada@northlight.example> 1767225600 +0100")
 tip = remote.fetch(branch).get(branch)
 new = {f"folder-{n}/file.yaml": f"{number}\\n".encode() for n in range(200)}
 made = write_commit(repository, [tip] if tip else [], new, said)
@@ -289,7 +291,7 @@ def test_a_kill_at_any_step_leaves_one_state_or_the_other(
     assert killed(0, 101) == (True, True)
 
 
-SHORT = Patience(silent=0.5, whole=1.0)
+SHORT = Patience(silent_seconds=0.5, total_seconds=1.0)
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\nContent-Length: 9999\r\n\r\n"
 
 
@@ -301,9 +303,9 @@ def test_a_remote_that_never_answers_is_left(scheme: str, first: bytes, trickle:
     with silent_server(first, trickle) as port:
         url = f"{scheme}://127.0.0.1:{port}/x.git"
         remote = Remote(repository, url, look=SHORT, transfer=SHORT)
-        with pytest.raises(Hung) as caught:
+        with pytest.raises(RemoteTimeout) as caught:
             remote.fetch(BRANCH)
-        with pytest.raises(Hung, match=r"keeps git push waiting"):
+        with pytest.raises(RemoteTimeout, match=r"keeps git push waiting"):
             remote.push({BRANCH: commit(repository, None, a="1")})
     said = str(caught.value)
     assert said == (
@@ -318,8 +320,8 @@ def test_a_remote_that_never_ends_is_left(remote: Remote, repository: Repository
     hook = bare / "hooks" / "pre-receive"
     hook.write_text("#!/bin/sh\nwhile echo still working >&2; do sleep 0.1; done\n")
     hook.chmod(0o755)
-    impatient = Remote(repository, str(bare), transfer=Patience(silent=30, whole=1.0))
-    with pytest.raises(Hung, match=r"keeps git push waiting: it didn't end within 1 seconds\."):
+    impatient = Remote(repository, str(bare), transfer=Patience(silent_seconds=30, total_seconds=1.0))
+    with pytest.raises(RemoteTimeout, match=r"keeps git push waiting: it didn't end within 1 seconds\."):
         impatient.push({BRANCH: commit(repository, None, a="1")})
     _wait_for_the_end_of(str(bare))
     assert refs(bare) == {}
@@ -335,8 +337,10 @@ def test_a_slow_fetch_that_progresses_is_not_ended(repository: Repository, bare:
     other_repository = new_repository(tmp_path / "there")
     git(other_repository.folder, "config", "remote.slow.url", str(bare))
     git(other_repository.folder, "config", "remote.slow.uploadpack", str(slow))
-    assert Remote(other_repository, "slow", transfer=Patience(silent=2.0, whole=60)).fetch(BRANCH) == {BRANCH: made}
-    assert other_repository.has(made)
+    assert Remote(other_repository, "slow", transfer=Patience(silent_seconds=2.0, total_seconds=60)).fetch(BRANCH) == {
+        BRANCH: made
+    }
+    assert other_repository.has_object(made)
 
 
 SLOW_PACK = """

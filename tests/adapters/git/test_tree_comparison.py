@@ -12,11 +12,11 @@ from tests.adapters.git.conftest import SAID
 from tests.adapters.git.malformed import entry, write, write_commit
 
 from allotment.adapters.git import commits
-from allotment.adapters.git.objects import TooMuch
-from allotment.adapters.git.repository import MOST_LISTINGS, Repository
-from allotment.adapters.git.tree_comparison import MOST_CHANGED
-from allotment.adapters.git.trees import Trees
-from allotment.problems import Refused
+from allotment.adapters.git.object_reader import LimitExceeded
+from allotment.adapters.git.repository import MAX_LISTINGS, Repository
+from allotment.adapters.git.tree_comparison import MAX_CHANGED
+from allotment.adapters.git.trees import TreeReader
+from allotment.problems import OperationRefused
 
 NAMES = some.sampled_from(["a", "b", "a.yaml", "b-c", "\\x", "ü"])
 FOLDERS = some.recursive(
@@ -44,11 +44,11 @@ def test_a_listing_from_what_differs_is_the_listing(
     old, new = flat(before), flat(after)
     parent = commits.write_commit(repository, [], old, SAID)
     changes = dict.fromkeys(old.keys() - new.keys()) | new
-    child = commits.write_commit(repository, [parent], changes, SAID, commits.NOTHING)
+    child = commits.write_commit(repository, [parent], changes, SAID, commits.NULL_COMMIT)
     assert list(repository.listing(parent)) == sorted(old)
     with pytest.MonkeyPatch.context() as patch:
         if not any("\\" in path for path in old.keys() | new.keys()):
-            patch.setattr(Trees, "walk", not_walked)
+            patch.setattr(TreeReader, "walk", not_walked)
         listing = repository.listing(child)
     assert list(listing.items()) == list(Repository(repository.folder).listing(child).items())
     assert {path: repository.read(blob) for path, blob in listing.items()} == new
@@ -56,10 +56,10 @@ def test_a_listing_from_what_differs_is_the_listing(
 
 def test_what_differs_too_much_is_listed_anew(repository: Repository) -> None:
     first = commits.write_commit(repository, [], {"a.yaml": b"1\n"}, SAID)
-    many = {f"{number}.yaml": b"1\n" for number in range(MOST_CHANGED + 1)}
+    many = {f"{number}.yaml": b"1\n" for number in range(MAX_CHANGED + 1)}
     second = commits.write_commit(repository, [first], many, SAID)
     assert len(repository.listing(first)) == 1
-    assert len(repository.listing(second)) == MOST_CHANGED + 2
+    assert len(repository.listing(second)) == MAX_CHANGED + 2
 
 
 def test_a_child_that_git_would_not_write_is_refused(repository: Repository) -> None:
@@ -69,7 +69,7 @@ def test_a_child_that_git_would_not_write_is_refused(repository: Repository) -> 
     second = write_commit(repository.folder, tree, first)
     assert repository.listing(first)
     for _ in range(2):
-        with pytest.raises(Refused, match="stands there twice"):
+        with pytest.raises(OperationRefused, match="stands there twice"):
             repository.listing(second)
 
 
@@ -93,8 +93,8 @@ def test_parents_that_somebody_else_names_are_not_read(repository: Repository) -
     parents = [write_commit(repository.folder, tree, *(["1" * 40] * number)) for number in range(3)]
     with pytest.MonkeyPatch.context() as patch:
         read: list[str] = []
-        root = Trees.root
-        patch.setattr(Trees, "root", lambda self, commit_id: read.append(commit_id) or root(self, commit_id))
+        root = TreeReader.root
+        patch.setattr(TreeReader, "root", lambda self, commit_id: read.append(commit_id) or root(self, commit_id))
         commit = write_commit(repository.folder, tree, *parents)
         assert set(repository.listing(commit)) == {"a.yaml"}
     assert read == [commit]
@@ -110,13 +110,13 @@ def test_a_limit_is_met_as_by_a_walk(limit: str, repository: Repository, monkeyp
         monkeypatch.setattr("allotment.adapters.git.repository.MOST_FILES", 7)
         monkeypatch.setattr("allotment.adapters.git.trees.PATH_BYTES", 5)
     assert repository.listing(first)
-    with pytest.raises(TooMuch):
+    with pytest.raises(LimitExceeded):
         repository.listing(second)
 
 
 def test_no_more_listings_are_kept_than_a_branch_or_two_need(repository: Repository, tmp_path: Path) -> None:
     last: list[str] = []
-    for number in range(MOST_LISTINGS + 3):
+    for number in range(MAX_LISTINGS + 3):
         last = [commits.write_commit(repository, last, {f"{number}.yaml": b"1\n"}, SAID)]
         assert len(repository.listing(*last)) == number + 1
-    assert len(repository._listings) == len(repository._listed) == MOST_LISTINGS
+    assert len(repository._listings) == len(repository._listed_commits) == MAX_LISTINGS

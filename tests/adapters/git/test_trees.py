@@ -10,13 +10,13 @@ import pytest
 from tests.adapters.git.conftest import git
 from tests.adapters.git.malformed import LINKS, REFUSED, entry, named, write, write_commit, write_tree
 
+from allotment.adapters.declaration_source import MAX_FILES
 from allotment.adapters.git.commit_source import TreeSource
-from allotment.adapters.git.merge import changed
-from allotment.adapters.git.objects import MOST_HELD, Info, Objects, TooMuch
+from allotment.adapters.git.merge import list_changed_files
+from allotment.adapters.git.object_reader import MAX_BATCH_BYTES, LimitExceeded, ObjectInfo, ObjectReader
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.trees import MOST_NAME, MalformedTree
-from allotment.adapters.source import MAX_FILES
-from allotment.problems import Refused
+from allotment.adapters.git.trees import MAX_NAME_BYTES, MalformedTree
+from allotment.problems import OperationRefused
 
 
 def fsck(folder: Path, tree: str) -> set[str]:
@@ -41,8 +41,8 @@ def faults(repository: Repository, folder: str, tree: str) -> list[str]:
         lambda: repository.listing(commit, f"{folder}/solo-ada"),
         lambda: repository.read_at(commit, f"{folder}/solo-ada/x.yaml"),
         lambda: repository.tree_of(commit, f"{folder}/solo-ada/x"),
-        lambda: changed(repository, empty, root),
-        lambda: changed(repository, commit, empty),
+        lambda: list_changed_files(repository, empty, root),
+        lambda: list_changed_files(repository, commit, empty),
     ):
         with pytest.raises(MalformedTree) as refused:
             read()
@@ -72,7 +72,8 @@ def test_a_link_is_a_link_to_both(word: str, repository: Repository) -> None:
         (path, "is a symbolic link: replace it by the file itself")
     ]
     assert [
-        (change.path, change.mode) for change in changed(repository, write(repository.folder, "tree", b""), root)
+        (change.path, change.mode)
+        for change in list_changed_files(repository, write(repository.folder, "tree", b""), root)
     ] == [(path, "120000")]
 
 
@@ -87,7 +88,7 @@ def test_every_word_of_git_fsck_for_trees_is_in_the_corpus() -> None:
 
 
 def test_a_name_that_is_too_long_is_refused(repository: Repository) -> None:
-    tree = write_tree(repository.folder, named("a" * (MOST_NAME + 1)))
+    tree = write_tree(repository.folder, named("a" * (MAX_NAME_BYTES + 1)))
     assert all("has more than 4,096 bytes" in fault for fault in faults(repository, "tenants", tree))
 
 
@@ -101,13 +102,13 @@ def test_names_that_only_look_like_gits_are_names(repository: Repository) -> Non
 def test_an_object_is_what_the_tree_says(repository: Repository) -> None:
     blob = write(repository.folder, "blob", b"x")
     root = write(repository.folder, "tree", entry("40000", "tenants", bytes.fromhex(blob)))
-    with pytest.raises(Refused, match=f"object {blob} is a blob where a tree should be"):
+    with pytest.raises(OperationRefused, match=f"object {blob} is a blob where a tree should be"):
         TreeSource(repository, root).scopes()
     inner = write(repository.folder, "tree", b"")
     commit = write_commit(
         repository.folder, write(repository.folder, "tree", entry("100644", "a", bytes.fromhex(inner)))
     )
-    with pytest.raises(Refused, match=f"object {inner} is a tree where a blob should be"):
+    with pytest.raises(OperationRefused, match=f"object {inner} is a tree where a blob should be"):
         repository.read(repository.listing(commit)["a"])
 
 
@@ -139,17 +140,17 @@ class Counted:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ids: list[str] = []
         self.bytes = 0
-        contents = Objects._contents
+        contents = ObjectReader._contents
 
-        def counted(of: Objects, infos: dict[str, Info]) -> list[tuple[str, bytes]]:
+        def counted(of: ObjectReader, infos: dict[str, ObjectInfo]) -> list[tuple[str, bytes]]:
             batch = contents(of, infos)
             held = sum(len(data) for _, data in batch)
-            assert held <= MOST_HELD, "more is held at once than may be"
+            assert held <= MAX_BATCH_BYTES, "more is held at once than may be"
             self.ids += infos
             self.bytes += held
             return batch
 
-        monkeypatch.setattr(Objects, "_contents", counted)
+        monkeypatch.setattr(ObjectReader, "_contents", counted)
 
 
 @pytest.fixture
@@ -194,10 +195,10 @@ def test_what_unfolds_without_end_is_stopped_while_it_is_read(bomb: str, reposit
     tenants = write(repository.folder, "tree", entry("40000", "solo-ada", bytes.fromhex(tree)))
     root = write(repository.folder, "tree", entry("40000", "tenants", bytes.fromhex(tenants)))
     empty = write(repository.folder, "tree", b"")
-    for ends in (lambda: TreeSource(repository, root).scopes(), lambda: changed(repository, empty, root)):
+    for ends in (lambda: TreeSource(repository, root).scopes(), lambda: list_changed_files(repository, empty, root)):
         read.ids.clear()
         read.bytes = 0
-        with pytest.raises(TooMuch):
+        with pytest.raises(LimitExceeded):
             ends()
         assert read.bytes <= most + 200
         assert len(set(read.ids)) == len(read.ids), "an object is read once"
@@ -222,8 +223,8 @@ def test_what_is_too_deep_is_named_and_not_read(bomb: str, words: str, repositor
         "no declaration lies so deep: remove it"
     }
     assert len(read.ids) < 12
-    with pytest.raises(TooMuch, match=words):
-        changed(repository, write(repository.folder, "tree", b""), root)
+    with pytest.raises(LimitExceeded, match=words):
+        list_changed_files(repository, write(repository.folder, "tree", b""), root)
     assert read.bytes < most
 
 
@@ -242,6 +243,6 @@ def test_a_large_blob_is_never_read(repository: Repository, read: Counted) -> No
     source = TreeSource(repository, root)
     assert len(source.read("platform/platform.yaml")) == 256 * 1024 + 1
     assert blob not in read.ids
-    with pytest.raises(TooMuch):
+    with pytest.raises(LimitExceeded):
         repository.read(blob)
     assert blob not in read.ids

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from tests.published import git
 
-from allotment.adapters.git.apart import apart
 from allotment.adapters.git.commit_source import CommitSource
-from allotment.adapters.git.objects import TooMuch
+from allotment.adapters.git.object_reader import LimitExceeded
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.sandbox_repository import sandbox_repository
 from allotment.adapters.git.trees import SUBMODULE
-from allotment.adapters.git.work_tree import checked_out, commit_of_folder
-from allotment.problems import Refused
+from allotment.adapters.git.work_tree import checked_out_commit, commit_of_folder
+from allotment.problems import OperationRefused
 
 MOST = 10_000_000
 
@@ -45,12 +45,12 @@ def state(root: Path) -> dict[str, bytes]:
 def planned(root: Path, within: str = "", most: int = MOST) -> Iterator[tuple[Repository, CommitSource]]:
     """Return the commit of a folder, and where it is; the repository stays as it is."""
     before, here = state(root), Repository(root / within)
-    commit = checked_out(here)
-    with apart(here, commit) as repository:
+    commit = checked_out_commit(here)
+    with sandbox_repository(here, commit) as repository:
         made = commit_of_folder(here, repository, root / within, commit, most)
         assert repository.parents(made) == [commit]
         yield repository, CommitSource(root / within, made, repository)
-        elsewhere = Path(repository.git.text("rev_parse", "--absolute-git-dir"))
+        elsewhere = Path(repository.git.run_text("rev_parse", "--absolute-git-dir"))
     assert not elsewhere.exists()
     assert state(root) == before
 
@@ -142,8 +142,8 @@ def test_where_nothing_was_committed_or_is_checked_out_it_says_so(tmp_path: Path
     for name, bare in (("new", False), ("bare", True)):
         git(tmp_path, "init", "-q", *(["--bare"] if bare else []), name)
         words = "has no work tree: name the commit to plan with --head" if bare else "nothing is committed here yet"
-        with pytest.raises(Refused, match=words):
-            checked_out(Repository(tmp_path / name))
+        with pytest.raises(OperationRefused, match=words):
+            checked_out_commit(Repository(tmp_path / name))
 
 
 def test_no_filter_and_no_monitor_runs(root: Path) -> None:
@@ -174,7 +174,7 @@ def test_what_a_nested_repository_configures_never_runs(root: Path) -> None:
     with planned(root) as (repository, source):
         said = [(problem.path, problem.message) for problem in source.scopes()[1]]
         assert said == [("tenants/ada/inner", "is a submodule: replace it by the file itself")]
-        entry = repository.trees.find(repository.trees.root(source.commit), "tenants/ada/inner")
+        entry = repository.trees.find_entry(repository.trees.root(source.commit), "tenants/ada/inner")
         assert entry is not None
         assert (entry.mode, entry.id) == (SUBMODULE, git(inner, "rev-parse", "HEAD"))
     assert not (root.parent / "ran").exists()
@@ -195,26 +195,29 @@ def test_a_split_index_is_not_written(root: Path) -> None:
 def test_a_large_file_is_refused_by_its_size(root: Path) -> None:
     with (root / "tenants/ada/model.bin").open("wb") as file:
         file.truncate(64 << 30)  # who reads it has no memory left
-    with pytest.raises(TooMuch, match=r"'tenants/ada/model.bin' has 68,719,476,736 bytes: keep data elsewhere"):
+    with pytest.raises(LimitExceeded, match=r"'tenants/ada/model.bin' has 68,719,476,736 bytes: keep data elsewhere"):
         files(root)
 
 
 def test_many_files_are_refused_by_what_they_have_together(root: Path) -> None:
     for number in range(3):
         (root / f"tenants/ada/{number}.yaml").write_text("x" * (1 << 20))
-    with pytest.raises(TooMuch, match="it writes more than 2 MiB of files: split it"), planned(root, most=2 << 20):
+    with (
+        pytest.raises(LimitExceeded, match="it writes more than 2 MiB of files: split it"),
+        planned(root, most=2 << 20),
+    ):
         pass
 
 
 def test_a_file_that_can_not_be_read_is_named(root: Path) -> None:
     os.mkfifo(root / "tenants/ada/pipe.yaml")
-    with pytest.raises(Refused, match=r"^'tenants/ada/pipe.yaml' is no regular file: remove it$"):
+    with pytest.raises(OperationRefused, match=r"^'tenants/ada/pipe.yaml' is no regular file: remove it$"):
         files(root)
 
 
 def test_what_git_says_is_told_from_its_beginning(root: Path) -> None:
     (root / "tenants/ada/.GIT").write_text("no file that Git takes")
-    with pytest.raises(Refused, match=r"^Git can't read the work tree: Ignoring path tenants/ada/\.GIT$"):
+    with pytest.raises(OperationRefused, match=r"^Git can't read the work tree: Ignoring path tenants/ada/\.GIT$"):
         files(root)
 
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from allotment.adapters.folder import FolderSource
+from allotment.adapters.folder_source import FolderSource
 from allotment.declared.kinds.app import App
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.manifests import names
-from allotment.pipeline.check.survey import survey
+from allotment.services.check.repository_check import check_repository
 from tests.controlplane import bed, debian, images, internet, node, processes, simulated
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import PROJECT
@@ -99,7 +99,9 @@ ANSWERS = (
 def app_images() -> dict[str, images.Image]:
     """Return for each version of each App of the sample an image under its declared name that answers on its first port."""
     images_by_name = {}
-    for name, app in survey(FolderSource(PROJECT), datetime.date.today()).offers.platform.of(App).items():
+    for name, app in (
+        check_repository(FolderSource(PROJECT), datetime.date.today()).catalog.platform.of_kind(App).items()
+    ):
         for version in app.model.spec.versions:
             container = version.container
             asked = container.probe.http_get.path if container.probe and container.probe.http_get else "/"
@@ -128,7 +130,7 @@ def real_cloud(
     """Return a cloud of one cluster, published, reported as it changes, and synced; its GPU node runs containers."""
     gitea: Gitea = request.getfixturevalue("gitea")  # not before it is known whether there can be a node
     cluster = real_node.cluster
-    pools = simulated.declared(PROJECT, "eu-1").of(NodePool)
+    pools = simulated.declared(PROJECT, "eu-1").of_kind(NodePool)
     node.pose(cluster, pools[POOL].model)
     options = ("--report", "eu-1", "--kubeconfig", str(cluster.kubeconfig), "--report-interval", "1")
     preparing = images.python(internet.authority(real_node.world))

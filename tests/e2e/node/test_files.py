@@ -76,7 +76,7 @@ def accessor(real_node: Node, sample_tree: Path) -> Iterator[Accessor]:
     volume that many nodes mount could run beside GPUs.
     """
     client = real_node.cluster.client
-    node.pose(real_node.cluster, simulated.declared(PROJECT, "eu-1").of(NodePool)["l4-ts4"].model)
+    node.pose(real_node.cluster, simulated.declared(PROJECT, "eu-1").of_kind(NodePool)["l4-ts4"].model)
     client.patch("v1", "Node", node.NAME, {"metadata": {"labels": {"nvidia.com/gpu.present": None}}})
     shared = ("platform/cluster/namespaces.rendered.yaml", "platform/cluster/priority-classes.rendered.yaml")
     space, storage = "control/namespaces/s/studio-kite.rendered.yaml", f"tenants/studio-kite/storage/{STORAGE}"

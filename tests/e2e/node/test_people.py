@@ -91,7 +91,7 @@ def synced(real_node: Node, sample_tree: Path, tmp_path_factory: pytest.TempPath
     """Return two tenants' instances once they run, synced by Argo CD, whose settings are those that `allot bootstrap` says."""
     cluster, client = real_node.cluster, real_node.cluster.client
     argocd = bed.argocd_of(cluster)
-    pools = simulated.declared(PROJECT, "eu-1").of(NodePool)
+    pools = simulated.declared(PROJECT, "eu-1").of_kind(NodePool)
     bootstrap = yaml.safe_load_all((PROJECT / "argo" / "bootstrap.yaml").read_text(encoding="utf-8"))
     settings = [manifest for manifest in bootstrap if manifest["kind"] == "ConfigMap"]
     shared = ("platform/cluster/namespaces.rendered.yaml", "platform/cluster/priority-classes.rendered.yaml")

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from allotment.accounts.capacity import node_resources
-from allotment.adapters.git.status import CLUSTER
+from allotment.branches.status_branches import CLUSTER
+from allotment.capacity.units import node_resources
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.manifests import names
-from allotment.observed.status import Stock, read_cluster
+from allotment.observed.status import Stock, parse_cluster_status
 from tests.controlplane import images, node, processes, rendered, simulated
 from tests.controlplane.client import Client
 from tests.controlplane.cluster import PROJECT
@@ -144,7 +144,7 @@ def posing(real_node: Node, client: Client) -> Iterator[Node]:
 
 def apply(real_node: Node, tree: Path, pool: str, *parts: str) -> NodePool:
     """Let the node stand for one of a pool, apply parts of the sample with images that only sleep, and return the pool."""
-    node_pool = simulated.declared(PROJECT, "eu-1").of(NodePool)[pool].model
+    node_pool = simulated.declared(PROJECT, "eu-1").of_kind(NodePool)[pool].model
     node.pose(real_node.cluster, node_pool)
     objects = [*rendered.objects(tree, *SHARED, *parts)]
     pods = [manifest["spec"]["template"]["spec"] for manifest in objects if manifest["kind"] == "Deployment"]
@@ -182,7 +182,7 @@ def test_a_unit_that_goes_bad_is_none_that_a_stock_has_ready(
 
     def reported() -> Stock:
         subprocess.run(command, check=True, capture_output=True)
-        (stock,) = read_cluster(git(git_remote.path, "show", f"status/eu-1:{CLUSTER}").encode() + b"\n").stocks
+        (stock,) = parse_cluster_status(git(git_remote.path, "show", f"status/eu-1:{CLUSTER}").encode() + b"\n").stocks
         return stock
 
     def is_ready(units: int) -> bool:

@@ -79,7 +79,7 @@ def test_a_command_runs_in_it_through_the_api_server(real_node: Node, web: dict[
 def webui(real_node: Node, sample_tree: Path) -> Iterator[dict[str, Any]]:
     """Return the pod of solo-ada's instance once it runs, from what is rendered of the sample and nothing else."""
     cluster, client = real_node.cluster, real_node.cluster.client
-    pools = simulated.declared(PROJECT, "eu-1").of(NodePool)
+    pools = simulated.declared(PROJECT, "eu-1").of_kind(NodePool)
     node.pose(cluster, pools["l4-ts4"].model)
     shared = ("platform/cluster/namespaces.rendered.yaml", "platform/cluster/priority-classes.rendered.yaml")
     objects = [*rendered.objects(sample_tree, *shared)]

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from tests.conftest import PROJECT, Allot, edit, errors
 
-from allotment.manifests.text import load
+from allotment.manifests.yaml_text import load
 
 SCHEMAS = PROJECT / "tests/schemas"
 KARPENTER = "platform/add-ons/karpenter.yaml"
@@ -27,8 +27,8 @@ spec:
 def rendered(allot: Allot, root: Path) -> dict[str, Any]:
     """Return the objects of add-ons, by cluster and name of file, each a project and an Application."""
     out = root.parent / "out"
-    found = allot("render", "--repo", root, "--out", out)
-    assert found.code == 0, found
+    result = allot("render", "--repo", root, "--out", out)
+    assert result.code == 0, result
     return {
         f"{path.parts[-4]}/{path.name.partition('.')[0]}": load(path.read_bytes())
         for path in sorted(out.glob("*/control/add-ons/*.yaml"))
@@ -42,29 +42,32 @@ def application(allot: Allot, root: Path, source: str) -> dict[str, Any]:
 
 
 def test_only_its_clusters_have_it(sample: Path, allot: Allot) -> None:
-    found = rendered(allot, sample)
-    assert "us-1/karpenter" in found and "eu-1/karpenter" not in found
-    assert {"eu-1/cert-manager", "us-1/cert-manager"} <= found.keys()
+    manifests = rendered(allot, sample)
+    assert "us-1/karpenter" in manifests and "eu-1/karpenter" not in manifests
+    assert {"eu-1/cert-manager", "us-1/cert-manager"} <= manifests.keys()
 
 
 def test_a_chart_is_installed_as_it_is_pinned_with_its_values(sample: Path, allot: Allot) -> None:
-    project, one = rendered(allot, sample)["eu-1/cert-manager"]
-    assert one["metadata"]["name"] == project["metadata"]["name"] == "allotment--add-on-cert-manager--eu-1"
-    assert one["spec"]["source"] == {
+    project, argo_application = rendered(allot, sample)["eu-1/cert-manager"]
+    assert argo_application["metadata"]["name"] == project["metadata"]["name"] == "allotment--add-on-cert-manager--eu-1"
+    assert argo_application["spec"]["source"] == {
         "repoURL": "https://charts.jetstack.io",
         "targetRevision": "v1.21.2",
         "chart": "cert-manager",
-        "helm": {"releaseName": "cert-manager", "valuesObject": one["spec"]["source"]["helm"]["valuesObject"]},
+        "helm": {
+            "releaseName": "cert-manager",
+            "valuesObject": argo_application["spec"]["source"]["helm"]["valuesObject"],
+        },
     }
-    assert one["spec"]["source"]["helm"]["valuesObject"]["crds"] == {"enabled": True, "keep": True}
-    assert one["spec"]["destination"] == {"name": "eu-1", "namespace": "cert-manager"}
-    assert one["spec"]["project"] == project["metadata"]["name"]
+    assert argo_application["spec"]["source"]["helm"]["valuesObject"]["crds"] == {"enabled": True, "keep": True}
+    assert argo_application["spec"]["destination"] == {"name": "eu-1", "namespace": "cert-manager"}
+    assert argo_application["spec"]["project"] == project["metadata"]["name"]
 
 
 def test_its_project_takes_one_source_and_lets_it_bring_what_is_named(sample: Path, allot: Allot) -> None:
     spec = rendered(allot, sample)["us-1/karpenter"][0]["spec"]
     assert spec["sourceRepos"] == ["oci://public.ecr.aws/karpenter/karpenter"]
-    assert [one["namespace"] for one in spec["destinations"]] == ["karpenter", "kube-system"]
+    assert [destination["namespace"] for destination in spec["destinations"]] == ["karpenter", "kube-system"]
     assert spec["clusterResourceWhitelist"] == [
         {"group": "apiextensions.k8s.io", "kind": "CustomResourceDefinition"},
         {"group": "rbac.authorization.k8s.io", "kind": "ClusterRole"},
@@ -95,10 +98,10 @@ def test_manifests_are_read_at_their_commit(sample: Path, allot: Allot) -> None:
 
 def test_its_wave_orders_it_among_add_ons_and_its_project_comes_first(sample: Path, allot: Allot) -> None:
     waves = {
-        (name, one["kind"]): int(one["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"])
+        (name, manifest["kind"]): int(manifest["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"])
         for name, objects in rendered(allot, sample).items()
         if not name.endswith("marker")
-        for one in objects
+        for manifest in objects
     }
     projects = {wave for (_, kind), wave in waves.items() if kind == "AppProject"}
     assert projects == {-1}
@@ -107,11 +110,11 @@ def test_its_wave_orders_it_among_add_ons_and_its_project_comes_first(sample: Pa
 
 def test_every_object_fits_its_schema_and_nothing_goes_with_an_application(sample: Path, allot: Allot) -> None:
     for name, objects in rendered(allot, sample).items():
-        for one in objects if not name.endswith("marker") else ():
-            schema = json.loads((SCHEMAS / f"argoproj.io_v1alpha1_{one['kind']}.json").read_text())["schema"]
-            jsonschema.Draft202012Validator(schema).validate(one)
-            assert "finalizers" not in one["metadata"]
-            assert one["metadata"]["annotations"]["argocd.argoproj.io/sync-options"] == "Delete=false"
+        for manifest in objects if not name.endswith("marker") else ():
+            schema = json.loads((SCHEMAS / f"argoproj.io_v1alpha1_{manifest['kind']}.json").read_text())["schema"]
+            jsonschema.Draft202012Validator(schema).validate(manifest)
+            assert "finalizers" not in manifest["metadata"]
+            assert manifest["metadata"]["annotations"]["argocd.argoproj.io/sync-options"] == "Delete=false"
 
 
 def test_without_any_the_folder_stays_so_that_argo_cd_prunes_what_was_there(sample: Path, allot: Allot) -> None:
@@ -140,21 +143,23 @@ def test_its_values_stay_as_they_are_written(name: str, sample: Path, allot: All
 
 def test_a_cluster_that_nobody_declares_is_a_problem(sample: Path, allot: Allot) -> None:
     edit(sample, KARPENTER, "- us-1", "- us-9")
-    found = allot("validate", "--repo", sample, "--no-memory")
-    assert any("no Cluster is named 'us-9'" in line for line in errors(found))
+    result = allot("validate", "--repo", sample, "--no-memory")
+    assert any("no Cluster is named 'us-9'" in line for line in errors(result))
 
 
 def test_its_namespace_is_made_for_it_since_no_project_may_make_any(sample: Path, allot: Allot) -> None:
-    found = rendered(allot, sample)
-    kinds = [one["kind"] for objects in found.values() for one in objects if one["kind"] == "AppProject"]
+    manifests = rendered(allot, sample)
+    kinds = [
+        manifest["kind"] for objects in manifests.values() for manifest in objects if manifest["kind"] == "AppProject"
+    ]
     assert kinds
-    for objects in found.values():
+    for objects in manifests.values():
         allowed = objects[0].get("spec", {}).get("clusterResourceWhitelist", [])
         assert {"group": "", "kind": "Namespace"} not in allowed
     spaces = load((sample.parent / "out/us-1/platform/add-ons/namespaces.rendered.yaml").read_bytes())
-    assert {"cert-manager", "karpenter"} <= {one["metadata"]["name"] for one in spaces}
-    assert not {"kube-system", "nvidia-device-plugin"} & {one["metadata"]["name"] for one in spaces}
-    assert {one["metadata"]["annotations"]["argocd.argoproj.io/sync-options"] for one in spaces} == {
+    assert {"cert-manager", "karpenter"} <= {namespace["metadata"]["name"] for namespace in spaces}
+    assert not {"kube-system", "nvidia-device-plugin"} & {namespace["metadata"]["name"] for namespace in spaces}
+    assert {namespace["metadata"]["annotations"]["argocd.argoproj.io/sync-options"] for namespace in spaces} == {
         "Prune=false,Delete=false"
     }
 
@@ -163,9 +168,9 @@ def test_no_name_of_an_add_on_is_one_of_the_platforms_own(sample: Path, allot: A
     """Its Application would be another's: every part of the platform is tried as a name."""
     rendered(allot, sample)
     parts = {
-        one["metadata"]["name"].removeprefix("allotment--").removesuffix("--eu-1")
-        for one in load((sample.parent / "out/eu-1/control/platform.rendered.yaml").read_bytes())
-        if one["kind"] == "Application"
+        manifest["metadata"]["name"].removeprefix("allotment--").removesuffix("--eu-1")
+        for manifest in load((sample.parent / "out/eu-1/control/platform.rendered.yaml").read_bytes())
+        if manifest["kind"] == "Application"
     }
     assert "stock" in parts
     tried = {form for part in parts for form in (part, part.removeprefix("add-on-"), part.removeprefix("add-ons-"))}
@@ -176,9 +181,9 @@ def test_no_name_of_an_add_on_is_one_of_the_platforms_own(sample: Path, allot: A
             )
         )
     named = [
-        one["metadata"]["name"]
+        manifest["metadata"]["name"]
         for part in rendered(allot, sample).values()
-        for one in part
-        if one["kind"] == "Application"
+        for manifest in part
+        if manifest["kind"] == "Application"
     ]
     assert not set(named) & {f"allotment--{part}--eu-1" for part in parts}

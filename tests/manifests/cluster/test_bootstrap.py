@@ -11,20 +11,20 @@ import pytest
 import yaml
 from tests.conftest import PROJECT, Allot, edit, golden
 
-from allotment.manifests.text import load
+from allotment.manifests.yaml_text import load
 
 SCHEMAS = PROJECT / "tests/schemas"
 
 
 def objects(allot: Allot, root: Path) -> dict[str, dict[str, Any]]:
-    found = allot("bootstrap", "--repo", root)
-    assert (found.code, found.err) == (0, "")
-    return {one["metadata"]["name"]: one for one in load(found.out.encode())}
+    result = allot("bootstrap", "--repo", root)
+    assert (result.code, result.err) == (0, "")
+    return {manifest["metadata"]["name"]: manifest for manifest in load(result.out.encode())}
 
 
 def test_a_root_for_each_cluster_and_none_deletes(sample: Path, allot: Allot) -> None:
-    found = objects(allot, sample)
-    roots = {name: one for name, one in found.items() if one["kind"] == "Application"}
+    manifests = objects(allot, sample)
+    roots = {name: manifest for name, manifest in manifests.items() if manifest["kind"] == "Application"}
     assert set(roots) == {"allotment--root--eu-1", "allotment--root--us-1"}
     for name, root in roots.items():
         assert root["spec"]["source"] == {
@@ -33,20 +33,20 @@ def test_a_root_for_each_cluster_and_none_deletes(sample: Path, allot: Allot) ->
             "path": "control",
             "directory": {"include": "*.rendered.yaml"},
         }
-        assert root["spec"]["project"] in found
+        assert root["spec"]["project"] in manifests
         assert "finalizers" not in root["metadata"]
         assert root["metadata"]["annotations"]["argocd.argoproj.io/sync-options"] == "Delete=false"
 
 
 def test_every_object_fits_its_schema_and_lies_in_argo_cds_namespace(sample: Path, allot: Allot) -> None:
-    for one in objects(allot, sample).values():
-        assert one["metadata"]["namespace"] == "argocd"
-        if one["kind"] != "ConfigMap":
-            schema = json.loads((SCHEMAS / f"argoproj.io_v1alpha1_{one['kind']}.json").read_text())["schema"]
-            jsonschema.Draft202012Validator(schema).validate(one)
+    for manifest in objects(allot, sample).values():
+        assert manifest["metadata"]["namespace"] == "argocd"
+        if manifest["kind"] != "ConfigMap":
+            schema = json.loads((SCHEMAS / f"argoproj.io_v1alpha1_{manifest['kind']}.json").read_text())["schema"]
+            jsonschema.Draft202012Validator(schema).validate(manifest)
         else:
-            assert all(isinstance(value, str) for value in one["data"].values())
-            assert one["metadata"]["labels"]["app.kubernetes.io/part-of"] == "argocd"
+            assert all(isinstance(value, str) for value in manifest["data"].values())
+            assert manifest["metadata"]["labels"]["app.kubernetes.io/part-of"] == "argocd"
 
 
 def test_by_default_nobody_sees_anything(sample: Path, allot: Allot) -> None:
@@ -68,16 +68,17 @@ def test_links_lead_to_declarations_on_each_forge(
     edit(sample, "platform/platform.yaml", "forge: GitHub", f"forge: {forge}")
     data = objects(allot, sample)["argocd-cm"]["data"]
     application, *_ = yaml.safe_load(data["application.links"])
-    resources = [one for one in yaml.safe_load(data["resource.links"]) if one["title"] == "Declaration"]
+    resources = [link for link in yaml.safe_load(data["resource.links"]) if link["title"] == "Declaration"]
     assert application["url"].startswith(f"https://github.com/northlight-example/gpus{folder}tenants/")
-    assert [one["url"].split("{{")[0] for one in resources] == [
+    assert [link["url"].split("{{")[0] for link in resources] == [
         f"https://github.com/northlight-example/gpus{file}tenants/"
     ] * 3
     kinds = [
-        next(kind for kind in ("instances", "storages", "snapshots") if f"/{kind}/" in one["url"]) for one in resources
+        next(kind for kind in ("instances", "storages", "snapshots") if f"/{kind}/" in link["url"])
+        for link in resources
     ]
     assert kinds == ["instances", "storages", "snapshots"]
-    assert all("allotment.dev/" in one["if"] for one in [application, *resources])
+    assert all("allotment.dev/" in link["if"] for link in [application, *resources])
 
 
 def test_graphs_are_linked_where_a_cluster_names_them(sample: Path, allot: Allot) -> None:
@@ -90,22 +91,22 @@ def test_graphs_are_linked_where_a_cluster_names_them(sample: Path, allot: Allot
     )
     data = objects(allot, sample)["argocd-cm"]["data"]
     for what, variables in (("application", "&var-namespace=t-{{"), ("resource", "&var-instance={{")):
-        (graphs,) = [one for one in yaml.safe_load(data[f"{what}.links"]) if one["title"] == "Graphs"]
+        (graphs,) = [link for link in yaml.safe_load(data[f"{what}.links"]) if link["title"] == "Graphs"]
         assert graphs["url"].startswith("https://grafana.northlight.example/d/gpus/instances?var-cluster=eu-1&")
         assert variables in graphs["url"]
         assert "application.metadata.labels['allotment.dev/cluster'] == 'eu-1'" in graphs["if"]
 
 
 def test_this_repositorys_own_is_in_its_folder(allot: Allot) -> None:
-    found = allot("bootstrap", "--repo", PROJECT)
-    golden(PROJECT / "argo/bootstrap.yaml", found.out)
+    result = allot("bootstrap", "--repo", PROJECT)
+    golden(PROJECT / "argo/bootstrap.yaml", result.out)
 
 
 def test_a_broken_offer_is_told_and_a_broken_tenant_is_no_matter(sample: Path, allot: Allot) -> None:
     edit(sample, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
     assert objects(allot, sample)
     edit(sample, "clusters/us-1/cluster.yaml", "domain: us-1.gpu", "domain: eu-1.gpu")
-    found = allot("bootstrap", "--repo", sample)
-    assert (found.code, found.out) == (1, "")
-    assert "[domain]" in found.err
-    assert "l4-quater" not in found.err
+    result = allot("bootstrap", "--repo", sample)
+    assert (result.code, result.out) == (1, "")
+    assert "[domain]" in result.err
+    assert "l4-quater" not in result.err

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.conftest import DAY, Allot, edit
 
-from allotment.manifests.text import load
+from allotment.manifests.yaml_text import load
 
 POOL = "clusters/us-1/node-pools/l4-ts4.yaml"
 SLICED = """\
@@ -59,13 +59,16 @@ def test_a_sliced_pool_says_what_its_nodes_will_have(sample: Path, allot: Allot,
 
 def test_a_pool_of_whole_gpus_says_so_too(sample: Path, allot: Allot, tmp_path: Path) -> None:
     kinds = pool_of(sample, allot, tmp_path / "out", "h100")
-    assert [one["kind"] for one in kinds] == ["NodePool", "NodeOverlay", "EC2NodeClass"]
+    assert [manifest["kind"] for manifest in kinds] == ["NodePool", "NodeOverlay", "EC2NodeClass"]
     assert kinds[1]["spec"]["capacity"] == {"nvidia.com/gpu": "8"}
 
 
 def test_without_the_gate_there_is_no_overlay(sample: Path, allot: Allot, tmp_path: Path) -> None:
     edit(sample, "clusters/us-1/cluster.yaml", "  karpenter:\n    featureGates:\n      - NodeOverlay\n", "")
-    assert [one["kind"] for one in pool_of(sample, allot, tmp_path / "out", "h100")] == ["NodePool", "EC2NodeClass"]
+    assert [manifest["kind"] for manifest in pool_of(sample, allot, tmp_path / "out", "h100")] == [
+        "NodePool",
+        "EC2NodeClass",
+    ]
 
 
 def test_the_limits_are_whole_nodes_of_what_pods_ask_for(sample: Path, allot: Allot, tmp_path: Path) -> None:

@@ -12,18 +12,18 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import DAY, Allot, copy_sample
-from tests.manifests.test_tree import misfits, rendered
+from tests.manifests.test_layout import misfits, rendered
 from tests.ways_of_sharing import INSTANCES, TENANT, declare_all
 
-from allotment.adapters.folder import FolderSource
-from allotment.declared.inventory import Folder
+from allotment.adapters.folder_source import FolderSource
+from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
 from allotment.declared.kinds.sharing import PoolSharing, device_plugin_config
+from allotment.isolation.boundary import Boundary
+from allotment.isolation.expected_objects import judge_against_patterns
 from allotment.manifests.cluster import device_plugin
-from allotment.manifests.gate.boundary import Boundary
-from allotment.manifests.gate.exact import judge_exactly
-from allotment.manifests.text import load
-from allotment.pipeline.check.survey import survey
+from allotment.manifests.yaml_text import load
+from allotment.services.check.repository_check import check_repository
 
 Tree = dict[str, bytes]
 
@@ -36,13 +36,15 @@ def tree(sample: Path, allot: Allot, tmp_path: Path) -> Tree:
 
 def only(tree: Tree, path: str) -> dict[str, Any]:
     """Return the only object of a file of eu-1."""
-    (one,) = load(tree[f"eu-1/{path}.rendered.yaml"])
-    return one
+    (manifest,) = load(tree[f"eu-1/{path}.rendered.yaml"])
+    return manifest
 
 
 def resources(tree: Tree, path: str) -> dict[str, str]:
     """Return what a Deployment's only container requests, which is its limit too."""
-    deployment = next(one for one in load(tree[f"eu-1/{path}.rendered.yaml"]) if one["kind"] == "Deployment")
+    deployment = next(
+        manifest for manifest in load(tree[f"eu-1/{path}.rendered.yaml"]) if manifest["kind"] == "Deployment"
+    )
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert container["resources"]["requests"] == container["resources"]["limits"]
     requests: dict[str, str] = container["resources"]["requests"]
@@ -76,7 +78,9 @@ def sharings() -> st.SearchStrategy[PoolSharing | None]:
         st.fixed_dictionaries({"mps": st.fixed_dictionaries({"replicas": st.integers(2, 48)})}),
         st.fixed_dictionaries({"mig": st.fixed_dictionaries({"config": st.just("all-balanced"), "devices": devices})}),
         st.fixed_dictionaries({"dra": whole}),
-        st.fixed_dictionaries({"dra": st.builds(lambda one, some: {**one, "devices": some}, parts, devices)}),
+        st.fixed_dictionaries(
+            {"dra": st.builds(lambda device_class, some: {**device_class, "devices": some}, parts, devices)}
+        ),
     )
     return st.none() | st.builds(PoolSharing.model_validate, members)
 
@@ -109,23 +113,23 @@ def pool_of(sharing: PoolSharing | None) -> NodePoolSpec:
 @given(st.lists(sharings(), max_size=6))
 def test_whatever_pools_declare_their_nodes_carry_a_key_that_there_is(declared: list[PoolSharing | None]) -> None:
     pools = [pool_of(sharing) for sharing in declared]
-    cluster: Folder = Pools(pools)  # type: ignore[assignment]  # it is asked for its pools alone
-    (one,) = device_plugin.render(cluster)
+    cluster: ScopeDeclarations = Pools(pools)  # type: ignore[assignment]  # it is asked for its pools alone
+    (config_map,) = device_plugin.render(cluster)
     carried = {device_plugin.node_labels(pool).get("nvidia.com/device-plugin.config") for pool in pools} - {None}
-    assert {*carried, "exclusive"} == set(one["data"])
-    for key, text in one["data"].items():
+    assert {*carried, "exclusive"} == set(config_map["data"])
+    for key, text in config_map["data"].items():
         config = yaml.safe_load(text)
         assert ("sharing" in config) is (key not in ("exclusive", "mig"))
         assert len(config.get("sharing", {})) <= 1
         assert not (config["flags"]["migStrategy"] == "mixed" and "sharing" in config)
         for shared in config.get("sharing", {}).values():
             assert shared["failRequestsGreaterThanOne"] is True
-            assert all(one["replicas"] >= 2 for one in shared["resources"])
+            assert all(resource["replicas"] >= 2 for resource in shared["resources"])
 
 
 def test_keys_that_nodes_carry_already_stay() -> None:
     keys = [None, {"timeSlicing": {"replicas": 4}}, {"mig": {"config": "all-1g.10gb", "devices": {"1g.10gb": 7}}}]
-    assert [device_plugin_config(one and PoolSharing.model_validate(one)) for one in keys] == [
+    assert [device_plugin_config(sharing and PoolSharing.model_validate(sharing)) for sharing in keys] == [
         "exclusive",
         "time-slicing-4",
         "mig",
@@ -144,8 +148,8 @@ def test_nodes_that_a_pool_of_mps_or_dra_needs() -> None:
 
 def test_dra_has_a_device_class_for_each_kind_of_device(tree: Tree) -> None:
     classes = load(tree["eu-1/platform/cluster/device-classes.rendered.yaml"])
-    assert [misfits(one) for one in classes] == [[], [], []]
-    assert [(one["metadata"]["name"], one["spec"]) for one in classes] == [
+    assert [misfits(device_class) for device_class in classes] == [[], [], []]
+    assert [(device_class["metadata"]["name"], device_class["spec"]) for device_class in classes] == [
         (
             "allotment-gpu",
             {
@@ -200,7 +204,7 @@ def test_placeholders_of_dra_hold_cpu_and_memory_and_no_device(tree: Tree) -> No
 
 def test_a_tenants_quota_counts_units_of_every_way(tree: Tree) -> None:
     quotas = load(tree[f"eu-1/control/namespaces/{TENANT[0]}/{TENANT}.rendered.yaml"])
-    hard = next(one for one in quotas if one["metadata"]["name"] == "backstop")["spec"]["hard"]
+    hard = next(quota for quota in quotas if quota["metadata"]["name"] == "backstop")["spec"]["hard"]
     gpus = {name: amount for name, amount in hard.items() if name.startswith(("requests.nvidia", "requests.gpu"))}
     # Twice the plan's 8 L4 and 2 A100. Slices of time-slicing and of MPS have one name, so that it is the sum of the most of each
     # model: a pool of either cuts an L4 into 4 at most.
@@ -222,9 +226,9 @@ def test_mps_leaves_the_daemons_shared_memory_in_sight(tree: Tree) -> None:
     def mounts(name: str) -> list[str]:
         deployment = load(tree[f"eu-1/tenants/{TENANT}/compute/{name}.rendered.yaml"])[0]
         (container,) = deployment["spec"]["template"]["spec"]["containers"]
-        volumes = {one["name"] for one in deployment["spec"]["template"]["spec"]["volumes"]}
-        assert {one["name"] for one in container["volumeMounts"]} == volumes
-        return [one["mountPath"] for one in container["volumeMounts"]]
+        volumes = {volume["name"] for volume in deployment["spec"]["template"]["spec"]["volumes"]}
+        assert {mount["name"] for mount in container["volumeMounts"]} == volumes
+        return [mount["mountPath"] for mount in container["volumeMounts"]]
 
     assert "/dev/shm" not in mounts("by-mps")  # a pod's
     assert "/dev/shm" in mounts("by-dra")
@@ -232,18 +236,18 @@ def test_mps_leaves_the_daemons_shared_memory_in_sight(tree: Tree) -> None:
 
 def selectors(tree: Tree) -> dict[str, list[dict[str, str]]]:
     """Return the labels of nodes that pods of each Deployment with a GPU may go to, by file."""
-    found = {}
+    labels_by_path = {}
     for path, data in tree.items():
-        for one in load(data) if path.startswith(("eu-1/tenants/", "eu-1/platform/stock/")) else ():
-            spec = one.get("spec", {}).get("template", {}).get("spec", {})
+        for manifest in load(data) if path.startswith(("eu-1/tenants/", "eu-1/platform/stock/")) else ():
+            spec = manifest.get("spec", {}).get("template", {}).get("spec", {})
             affinity = spec.get("affinity", {}).get("nodeAffinity")
-            if one["kind"] == "Deployment" and affinity and "tolerations" in spec:
+            if manifest["kind"] == "Deployment" and affinity and "tolerations" in spec:
                 terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-                found[path] = [
+                labels_by_path[path] = [
                     {each["key"]: each["values"][0] for each in term["matchExpressions"] if each["operator"] == "In"}
                     for term in terms
                 ]
-    return found
+    return labels_by_path
 
 
 def test_what_shares_gpus_and_what_does_not_never_share_a_node(sample: Path, tree: Tree) -> None:
@@ -256,28 +260,28 @@ def test_what_shares_gpus_and_what_does_not_never_share_a_node(sample: Path, tre
     pods = selectors(tree)
     assert len(pods) > len(INSTANCES) + 6
     for path, terms in pods.items():
-        (deployment,) = [one for one in load(tree[path]) if one["kind"] == "Deployment"]
+        (deployment,) = [manifest for manifest in load(tree[path]) if manifest["kind"] == "Deployment"]
         wanted = specs[deployment["metadata"]["labels"]["allotment.dev/gpu-spec"]].get("sharing") or {}
         assert [set(sharing[frozenset(term.items())]) for term in terms] == [set(wanted)] * len(terms), path
     nodes = list(sharing)
-    assert not any(one <= other or other <= one for one, other in combinations(nodes, 2))
+    assert not any(node <= other or other <= node for node, other in combinations(nodes, 2))
 
 
 def test_every_way_is_validated_and_passes_the_gate(sample: Path, allot: Allot) -> None:
     declare_all(sample)
-    found = allot("validate", "--repo", sample, "--as-of", DAY)
-    assert found.code == 0, found.out
+    result = allot("validate", "--repo", sample, "--as-of", DAY)
+    assert result.code == 0, result.out
 
 
 def test_the_gate_takes_no_other_device_class(sample: Path, tree: Tree) -> None:
-    offers = survey(FolderSource(sample), datetime.date.fromisoformat(DAY)).offers
-    boundary = Boundary.of(offers, offers.clusters["eu-1"])
+    offers = check_repository(FolderSource(sample), datetime.date.fromisoformat(DAY)).catalog
+    boundary = Boundary.from_declarations(offers, offers.clusters["eu-1"])
     inner = "platform/cluster/device-classes.rendered.yaml"
-    for one in load(tree[f"eu-1/{inner}"]):
-        assert list(judge_exactly(boundary, "platform", "", inner, one)) == []
+    for device_class in load(tree[f"eu-1/{inner}"]):
+        assert list(judge_against_patterns(boundary, "platform", "", inner, device_class)) == []
         for spec in ({"extendedResourceName": "nvidia.com/gpu"}, {"selectors": []}, {"config": []}):
-            other = {**one, "spec": {**one["spec"], **spec}}
-            assert list(judge_exactly(boundary, "platform", "", inner, other)) == [
+            other = {**device_class, "spec": {**device_class["spec"], **spec}}
+            assert list(judge_against_patterns(boundary, "platform", "", inner, other)) == [
                 "DeviceClass device-classes isn't what the cluster declares"
             ]
 

@@ -6,13 +6,17 @@ from typing import Any
 
 from tests.conftest import PROJECT
 
-from allotment.manifests.text import load
+from allotment.manifests.yaml_text import load
 
 GOLDEN = PROJECT / "tests/manifests/golden"
 
 
 def budgets(data: bytes) -> dict[str, dict[str, Any]]:
-    return {one["metadata"]["name"]: one["spec"] for one in load(data) if one["kind"] == "PodDisruptionBudget"}
+    return {
+        manifest["metadata"]["name"]: manifest["spec"]
+        for manifest in load(data)
+        if manifest["kind"] == "PodDisruptionBudget"
+    }
 
 
 def selects(spec: dict[str, Any], instance: str) -> bool:
@@ -20,9 +24,9 @@ def selects(spec: dict[str, Any], instance: str) -> bool:
     wanted = spec["selector"].get("matchLabels", {}).get("allotment.dev/instance", instance)
     forbidden = [
         value
-        for one in spec["selector"].get("matchExpressions", ())
-        if one["operator"] == "NotIn"
-        for value in one["values"]
+        for expression in spec["selector"].get("matchExpressions", ())
+        if expression["operator"] == "NotIn"
+        for value in expression["values"]
     ]
     return wanted == instance and instance not in forbidden
 
@@ -37,11 +41,12 @@ def test_every_namespace_protects_its_instances() -> None:
 
 
 def test_copies_move_one_after_the_other() -> None:
-    found = budgets((GOLDEN / "eu-1/control/namespaces/f/film-house.rendered.yaml").read_bytes())
-    assert found["copies--preview"]["minAvailable"] == 1, "of two; of one that alone has a unit, none goes"
+    budgets_by_name = budgets((GOLDEN / "eu-1/control/namespaces/f/film-house.rendered.yaml").read_bytes())
+    assert budgets_by_name["copies--preview"]["minAvailable"] == 1, "of two; of one that alone has a unit, none goes"
     six = budgets((GOLDEN / "us-1/control/namespaces/a/acme-robotics.rendered.yaml").read_bytes())
     assert six["copies--simulate"]["minAvailable"] == 5
     chosen = {
-        instance: [name for name, spec in found.items() if selects(spec, instance)] for instance in ("preview", "grade")
+        instance: [name for name, spec in budgets_by_name.items() if selects(spec, instance)]
+        for instance in ("preview", "grade")
     }
     assert chosen == {"preview": ["copies--preview"], "grade": ["instances"]}

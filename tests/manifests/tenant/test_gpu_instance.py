@@ -7,15 +7,17 @@ from typing import Any
 
 from tests.conftest import DAY, PROJECT, Allot, edit
 
-from allotment.manifests.text import load
+from allotment.manifests.yaml_text import load
 
 PREVIEW = "tenants/film-house/instances/preview.yaml"
 RENDERED = "eu-1/tenants/film-house/compute/preview.rendered.yaml"
 
 
 def constraints(data: bytes) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = load(data)[0]["spec"]["template"]["spec"].get("topologySpreadConstraints", [])
-    return found
+    spread_constraints: list[dict[str, Any]] = load(data)[0]["spec"]["template"]["spec"].get(
+        "topologySpreadConstraints", []
+    )
+    return spread_constraints
 
 
 def test_copies_are_spread_over_zones_and_nodes(sample: Path, allot: Allot, tmp_path: Path) -> None:
@@ -23,11 +25,14 @@ def test_copies_are_spread_over_zones_and_nodes(sample: Path, allot: Allot, tmp_
     assert allot("render", "--repo", sample, "--out", tmp_path / "out", "--as-of", DAY).code == 1  # three entries
     edit(sample, PREVIEW, "    - Zones\n    - Nodes\n", "    - Zones\n")
     assert allot("render", "--repo", sample, "--out", tmp_path / "out", "--as-of", DAY).code == 0
-    found = constraints((tmp_path / "out" / RENDERED).read_bytes())
-    assert [one["topologyKey"] for one in found] == ["topology.kubernetes.io/zone", "kubernetes.io/hostname"]
-    for one in found:
-        assert one["whenUnsatisfiable"] == "DoNotSchedule"
-        assert one["labelSelector"] == {"matchLabels": {"allotment.dev/instance": "preview"}}
+    spread_constraints = constraints((tmp_path / "out" / RENDERED).read_bytes())
+    assert [constraint["topologyKey"] for constraint in spread_constraints] == [
+        "topology.kubernetes.io/zone",
+        "kubernetes.io/hostname",
+    ]
+    for constraint in spread_constraints:
+        assert constraint["whenUnsatisfiable"] == "DoNotSchedule"
+        assert constraint["labelSelector"] == {"matchLabels": {"allotment.dev/instance": "preview"}}
 
 
 def test_a_plan_says_what_copies_may_be_spread_over(sample: Path, allot: Allot) -> None:
@@ -37,13 +42,13 @@ def test_a_plan_says_what_copies_may_be_spread_over(sample: Path, allot: Allot) 
         "    spread:\n      - Nodes\n      - Zones\n",
         "    spread:\n      - Zones\n",
     )
-    found = allot("validate", "--repo", sample, "--as-of", DAY)
-    assert found.code == 1
+    result = allot("validate", "--repo", sample, "--as-of", DAY)
+    assert result.code == 1
     line = (
         f"{PREVIEW}:16:7: spec.spread[0]: plan team lets copies be spread only over Zones, not over Nodes:"
         " remove it, or ask for another plan [limit]"
     )
-    assert line in found.lines
+    assert line in result.lines
 
 
 def test_who_declares_no_spread_has_none() -> None:

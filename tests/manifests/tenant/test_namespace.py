@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import DAY, PROJECT, Allot, edit
 
-from allotment.manifests.text import load
+from allotment.manifests.yaml_text import load
 from allotment.programs.addresses import is_public
 
 GOLDEN = PROJECT / "tests/manifests/golden/eu-1/control/namespaces/s/solo-ada.rendered.yaml"
 
 
 def blocks(file: Path = GOLDEN) -> list[dict[str, Any]]:
-    policy = next(one for one in load(file.read_bytes()) if one["metadata"]["name"] == "allow-out")
+    policy = next(manifest for manifest in load(file.read_bytes()) if manifest["metadata"]["name"] == "allow-out")
     return [to["ipBlock"] for rule in policy["spec"]["egress"] for to in rule["to"] if "ipBlock" in to]
 
 
@@ -63,9 +63,9 @@ def test_a_cluster_denies_ranges_of_its_own(sample: Path, allot: Allot, tmp_path
     said = allot("render", "--repo", sample, "--out", tmp_path / "out", "--as-of", DAY)
     assert said.code == 0, said
     file = tmp_path / "out/eu-1/control/namespaces/s/solo-ada.rendered.yaml"
-    found = {block["cidr"]: block["except"] for block in blocks(file)}
+    after = {block["cidr"]: block["except"] for block in blocks(file)}
     before = {block["cidr"]: block["except"] for block in blocks()}
-    assert found == {
+    assert after == {
         "0.0.0.0/0": [*before["0.0.0.0/0"], "8.8.4.0/24"],
         "2000::/3": [*before["2000::/3"], "2606:4700::/32"],
     }, "what is denied to all isn't said twice"

@@ -7,17 +7,17 @@ from typing import Any
 
 from tests.conftest import DAY, Allot, edit
 
-from allotment.declared.inventory import Folder
+from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.layout import Scope
 from allotment.manifests.tenant import project_roles
-from allotment.manifests.text import load
+from allotment.manifests.yaml_text import load
 
 PROJECT_FILE = "eu-1/control/argo/s/studio-kite.rendered.yaml"
 
 
 def project(allot: Allot, root: Path, out: Path) -> dict[str, Any]:
-    found = allot("render", "--repo", root, "--out", out, "--as-of", DAY)
-    assert found.code == 0, found
+    result = allot("render", "--repo", root, "--out", out, "--as-of", DAY)
+    assert result.code == 0, result
     spec: dict[str, Any] = load((out / PROJECT_FILE).read_bytes())[0]["spec"]
     return spec
 
@@ -31,7 +31,9 @@ def test_pods_are_permitted_so_that_their_logs_and_terminals_can_be_had(
 ) -> None:
     """Argo CD leaves what a project doesn't permit out of an Application's tree, with all that is below it."""
     spec = project(allot, sample, tmp_path / "out")
-    permitted = [(one["group"], one["kind"]) for one in spec["namespaceResourceWhitelist"]]
+    permitted = [
+        (resource_kind["group"], resource_kind["kind"]) for resource_kind in spec["namespaceResourceWhitelist"]
+    ]
     assert {("apps", "Deployment"), ("apps", "ReplicaSet"), ("batch", "Job"), ("", "Pod")} <= set(permitted)
     assert ("", "Secret") not in permitted
 
@@ -58,12 +60,12 @@ def test_a_role_that_nobody_has_is_left_out(sample: Path, allot: Allot, tmp_path
 
 
 def test_without_members_nobody_sees_anything() -> None:
-    assert project_roles.render("studio-kite--eu-1", Folder(Scope("tenant", "studio-kite"))) == []
+    assert project_roles.render("studio-kite--eu-1", ScopeDeclarations(Scope("tenant", "studio-kite"))) == []
 
 
 def test_terminals_are_those_of_instances_alone() -> None:
     """In a preparation one would read the keys that it fetches with, and write what nobody reviewed."""
     for role, opens in (("Admin", True), ("Member", True), ("Viewer", False)):
-        given = [one for one in project_roles.policies("lab--eu-1", role) if "exec" in one]
+        given = [policy for policy in project_roles.list_policies("lab--eu-1", role) if "exec" in policy]
         only = f"p, proj:lab--eu-1:{role.lower()}, exec, create, lab--eu-1/lab--eu-1--compute, allow"
         assert given == [only] * opens

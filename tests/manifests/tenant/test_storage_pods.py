@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import Allot, edit
-from tests.manifests.test_tree import rendered, sample_tree
+from tests.manifests.test_layout import rendered, sample_tree
 
-from allotment.manifests.text import load
+from allotment.manifests.yaml_text import load
 
 __all__ = ["sample_tree"]
 POOL = "clusters/eu-1/node-pools/l4-whole.yaml"
@@ -24,9 +24,15 @@ def declare_storage_pods(root: Path) -> None:
 
 def storage_pods(tree: dict[str, bytes], cluster: str, kind: str) -> list[dict[str, Any]]:
     """Return the pods of a cluster's storages, of Jobs or of Deployments."""
-    objects = [one for path, data in tree.items() if path.startswith(f"{cluster}/tenants/") for one in load(data)]
-    found = [one for one in objects if one["kind"] == kind and "allotment.dev/storage" in one["metadata"]["labels"]]
-    return [one["spec"]["template"]["spec"] for one in found]
+    objects = [
+        manifest for path, data in tree.items() if path.startswith(f"{cluster}/tenants/") for manifest in load(data)
+    ]
+    workloads = [
+        manifest
+        for manifest in objects
+        if manifest["kind"] == kind and "allotment.dev/storage" in manifest["metadata"]["labels"]
+    ]
+    return [workload["spec"]["template"]["spec"] for workload in workloads]
 
 
 def terms(pod: dict[str, Any]) -> Any:
@@ -35,21 +41,23 @@ def terms(pod: dict[str, Any]) -> Any:
 
 
 def test_jobs_run_on_nodes_without_gpus(sample_tree: dict[str, bytes]) -> None:
-    for pod in (found := storage_pods(sample_tree, "eu-1", "Job")):
+    for pod in (pods := storage_pods(sample_tree, "eu-1", "Job")):
         assert (terms(pod), pod.get("tolerations")) == (WITHOUT_GPUS, None)
-        assert all(NO_GPUS not in one.get("env", ()) for one in pod.get("initContainers", ()))
-    assert len(found) > 3
+        assert all(NO_GPUS not in container.get("env", ()) for container in pod.get("initContainers", ()))
+    assert len(pods) > 3
 
 
 def test_jobs_run_on_the_pools_that_declare_storage_pods(sample: Path, allot: Allot, tmp_path: Path) -> None:
     declare_storage_pods(sample)
     tree = rendered(allot, sample, tmp_path / "out")
-    for pod in (found := storage_pods(tree, "eu-1", "Job")):
+    for pod in (pods := storage_pods(tree, "eu-1", "Job")):
         assert (terms(pod), pod["tolerations"]) == (ON_POOL, TOLERATION)
-    assert len(found) > 3
-    declared = [one for pod in found for one in pod.get("initContainers", ()) if one["name"] == "prepare"]
+    assert len(pods) > 3
+    declared = [
+        container for pod in pods for container in pod.get("initContainers", ()) if container["name"] == "prepare"
+    ]
     assert declared
-    assert all(one["env"] == [NO_GPUS] for one in declared), "the image may ask for all GPUs of the node"
+    assert all(container["env"] == [NO_GPUS] for container in declared), "the image may ask for all GPUs of the node"
     assert all(terms(pod) == WITHOUT_GPUS for pod in storage_pods(tree, "us-1", "Job")), "another cluster"
 
 
@@ -57,13 +65,13 @@ def test_accessors_run_there_or_beside_the_instance_that_has_the_volume(
     sample: Path, allot: Allot, tmp_path: Path
 ) -> None:
     declare_storage_pods(sample)
-    found = storage_pods(rendered(allot, sample, tmp_path / "out"), "eu-1", "Deployment")
-    assert found
-    for pod in found:
+    pods = storage_pods(rendered(allot, sample, tmp_path / "out"), "eu-1", "Deployment")
+    assert pods
+    for pod in pods:
         beside = "instance" in str(pod["affinity"].get("podAffinity"))
         assert terms(pod) == (None if beside else ON_POOL)
         assert pod["tolerations"] == TOLERATION
-    assert any(terms(pod) == ON_POOL for pod in found)
+    assert any(terms(pod) == ON_POOL for pod in pods)
 
 
 def test_karpenter_buys_no_gpu_node_for_a_job(sample: Path, allot: Allot) -> None:

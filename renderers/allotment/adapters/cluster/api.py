@@ -15,16 +15,16 @@ import urllib3
 from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
-from allotment.problems import Refused
+from allotment.problems import OperationRefused
 
 CONNECT_SECONDS = 10
-TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105  # a path
+TOKEN_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105  # a path
 MOST_BYTES = 256 << 20  # of one answer
-_CHUNK = 1 << 20
+_CHUNK_BYTES = 1 << 20
 
 
 # What keeps an answer away, in words; of several that an error is, the first counts.
-_TROUBLES: tuple[tuple[type[Exception], str], ...] = (
+_ERROR_TEXTS: tuple[tuple[type[Exception], str], ...] = (
     (urllib3.exceptions.NameResolutionError, "nobody knows its name"),
     (urllib3.exceptions.NewConnectionError, "nothing listens there, or no way leads there"),
     (urllib3.exceptions.ConnectTimeoutError, f"no connection within {CONNECT_SECONDS} s"),
@@ -35,11 +35,11 @@ _TROUBLES: tuple[tuple[type[Exception], str], ...] = (
 )
 
 
-class Unanswered(Exception):
+class ApiUnavailable(Exception):
     """The API server said nothing useful, and why in words: it is away, too slow, or its answer broke off."""
 
 
-class Answered(Exception):
+class ApiError(Exception):
     """The API server answered with an error. `retry_after` is in seconds, 0 where it names none."""
 
     def __init__(self, status: int, retry_after: float) -> None:
@@ -48,26 +48,26 @@ class Answered(Exception):
         self.retry_after = retry_after
 
 
-class Api:
+class ApiServer:
     """An API server. Its methods may be called from several threads."""
 
     def __init__(self, load: Callable[[], client.Configuration]) -> None:
         self._load = load
         self._lock = threading.Lock()
         self._configuration = load()
-        self._pool = _pool(self._configuration)
-        self._ahead: float | None = None  # seconds by which the server's clock is ahead of our monotonic one
-        self._last = ""
+        self._pool = _connection_pool(self._configuration)
+        self._clock_offset: float | None = None  # seconds by which the server's clock is ahead of our monotonic one
+        self._last_time = ""
 
     @staticmethod
-    def at(kubeconfig: Path | None, context: str | None) -> Api:
+    def from_kubeconfig(kubeconfig: Path | None, context: str | None) -> ApiServer:
         """Return the API server of a kubeconfig's context; without either, that of the cluster this runs in, or else of
-        the usual kubeconfig. Raises Refused where there is none."""
+        the usual kubeconfig. Raises OperationRefused where there is none."""
 
         def load() -> client.Configuration:
             configuration = client.Configuration()
             try:
-                if kubeconfig is None and context is None and Path(TOKEN).exists():
+                if kubeconfig is None and context is None and Path(TOKEN_FILE).exists():
                     config.load_incluster_config(client_configuration=configuration)
                 else:
                     config.load_kube_config(
@@ -75,10 +75,10 @@ class Api:
                     )
             except (ConfigException, OSError, KeyError, TypeError) as error:
                 where = "the usual kubeconfig" if kubeconfig is None else str(kubeconfig)
-                raise Refused(f"{where} leads to no API server: {error}") from None
+                raise OperationRefused(f"{where} leads to no API server: {error}") from None
             return configuration
 
-        return Api(load)
+        return ApiServer(load)
 
     @property
     def host(self) -> str:
@@ -90,14 +90,14 @@ class Api:
         return client.ApiClient(self._load())
 
     def open(self, path: str, query: Mapping[str, str], accept: str, read_seconds: float) -> urllib3.BaseHTTPResponse:
-        """Return the answer to a GET, its body not read yet; the caller closes it. Raises Answered or Unanswered.
+        """Return the answer to a GET, its body not read yet; the caller closes it. Raises ApiError or ApiUnavailable.
 
         `read_seconds` is the longest silence.
         """
         with self._lock:
             pool, configuration = self._pool, self._configuration
         try:
-            headers = {"Accept": accept, **_authorization(configuration)}
+            headers = {"Accept": accept, **_authorization_header(configuration)}
             answer: urllib3.BaseHTTPResponse = pool.request(
                 "GET",
                 f"{configuration.host}{path}",
@@ -109,83 +109,85 @@ class Api:
                 redirect=False,
             )
         except (urllib3.exceptions.HTTPError, OSError, ConfigException) as error:
-            raise Unanswered(_trouble(error)) from None
-        self._note_time(answer.headers.get("Date", ""))
+            raise ApiUnavailable(_error_text(error)) from None
+        self._record_server_time(answer.headers.get("Date", ""))
         if answer.status != HTTPStatus.OK:
-            _close(answer)
+            _close_response(answer)
             if answer.status == HTTPStatus.UNAUTHORIZED:
-                self._renew()
-            raise Answered(answer.status, _seconds(answer.headers.get("Retry-After", ""), self._clock()))
+                self._reload_credentials()
+            raise ApiError(
+                answer.status, _parse_retry_after(answer.headers.get("Retry-After", ""), self._server_seconds())
+            )
         return answer
 
     def read(self, path: str, query: Mapping[str, str], accept: str, seconds: float, most: int | None = None) -> bytes:
-        """Return the whole body of an answer, within some seconds and of `most` bytes, or else MOST_BYTES. Raises Answered or
-        Unanswered."""
+        """Return the whole body of an answer, within some seconds and of `most` bytes, or else MOST_BYTES. Raises ApiError or
+        ApiUnavailable."""
         limit = MOST_BYTES if most is None else most
         answer = self.open(path, query, accept, seconds)
         end, chunks, size = time.monotonic() + seconds, list[bytes](), 0
         try:
-            while chunk := answer.read1(_CHUNK):
+            while chunk := answer.read1(_CHUNK_BYTES):
                 chunks.append(chunk)
                 size += len(chunk)
                 if time.monotonic() > end or size > limit:
-                    raise Unanswered("too slow" if size <= limit else "too much")
+                    raise ApiUnavailable("too slow" if size <= limit else "too much")
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Unanswered(_trouble(error)) from None
+            raise ApiUnavailable(_error_text(error)) from None
         finally:
-            _close(answer)
+            _close_response(answer)
         return b"".join(chunks)
 
-    def now(self) -> str:
+    def server_time(self) -> str:
         """Return the time by the server's clock, as RFC 3339 in UTC; it never goes back. Empty before the first answer."""
         with self._lock:
-            if self._ahead is None:
+            if self._clock_offset is None:
                 return ""
-            moment = datetime.fromtimestamp(time.monotonic() + self._ahead, UTC)
-            self._last = max(self._last, moment.strftime("%Y-%m-%dT%H:%M:%SZ"))
-            return self._last
+            moment = datetime.fromtimestamp(time.monotonic() + self._clock_offset, UTC)
+            self._last_time = max(self._last_time, moment.strftime("%Y-%m-%dT%H:%M:%SZ"))
+            return self._last_time
 
-    def _clock(self) -> float:
-        return time.monotonic() + (self._ahead or 0)
+    def _server_seconds(self) -> float:
+        return time.monotonic() + (self._clock_offset or 0)
 
-    def _note_time(self, date: str) -> None:
-        moment = _moment(date)
+    def _record_server_time(self, date: str) -> None:
+        moment = _parse_http_date(date)
         if moment is not None:
             with self._lock:
-                self._ahead = moment - time.monotonic()
+                self._clock_offset = moment - time.monotonic()
 
-    def _renew(self) -> None:
+    def _reload_credentials(self) -> None:
         """Read the credentials again: they have expired, or were replaced."""
         try:
             configuration = self._load()
-        except Refused:
+        except OperationRefused:
             return  # being written just now; the next 401 tries again
         with self._lock:
-            self._configuration, self._pool = configuration, _pool(configuration)
+            self._configuration, self._pool = configuration, _connection_pool(configuration)
 
 
-def _pool(configuration: client.Configuration) -> Any:
+def _connection_pool(configuration: client.Configuration) -> Any:
     return client.ApiClient(configuration).rest_client.pool_manager
 
 
-def _trouble(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """Return in words what keeps an answer away; its kind, where we have none."""
-    return next((words for kind, words in _TROUBLES if isinstance(error, kind)), type(error).__name__)
+    return next((words for kind, words in _ERROR_TEXTS if isinstance(error, kind)), type(error).__name__)
 
 
-def _authorization(configuration: client.Configuration) -> dict[str, str]:
+def _authorization_header(configuration: client.Configuration) -> dict[str, str]:
     """Return the header that says who we are; the package reads a token's file again when it is a minute old."""
     bearer_token = configuration.auth_settings().get("BearerToken")
     return {"Authorization": str(bearer_token["value"])} if bearer_token and bearer_token["value"] else {}
 
 
-def _close(answer: urllib3.BaseHTTPResponse) -> None:
+def _close_response(answer: urllib3.BaseHTTPResponse) -> None:
     """Hang up: what is left of an answer is not waited for."""
     answer.close()
     answer.release_conn()
 
 
-def _moment(date: str) -> float | None:
+def _parse_http_date(date: str) -> float | None:
     """Return the seconds since 1970 of an HTTP date."""
     try:
         return email.utils.parsedate_to_datetime(date).timestamp()
@@ -193,9 +195,9 @@ def _moment(date: str) -> float | None:
         return None
 
 
-def _seconds(retry_after: str, now: float) -> float:
+def _parse_retry_after(retry_after: str, now: float) -> float:
     """Return how long a Retry-After asks to wait; it has seconds or a date."""
     if retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 7:
         return float(retry_after)
-    moment = _moment(retry_after)
+    moment = _parse_http_date(retry_after)
     return max(0.0, moment - now) if moment is not None else 0.0

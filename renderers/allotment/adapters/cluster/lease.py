@@ -11,7 +11,7 @@ from kubernetes import client
 from kubernetes.leaderelection import electionconfig, leaderelection
 from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 
-from allotment.adapters.cluster.api import Api
+from allotment.adapters.cluster.api import ApiServer
 
 LEASE_SECONDS = 15  # who hasn't renewed for so long leads no more
 RENEW_SECONDS = 10  # who couldn't renew for so long stops leading, before another may begin
@@ -22,70 +22,74 @@ ANSWER_SECONDS = 5  # an API server that takes longer has said nothing
 class Leadership:
     """Competes for a Lease in a thread of its own, until the process ends."""
 
-    def __init__(self, api: Api, namespace: str, name: str, identity: str, changed: Callable[[bool], None]) -> None:
+    def __init__(
+        self, api: ApiServer, namespace: str, name: str, identity: str, changed: Callable[[bool], None]
+    ) -> None:
         self._api = api
         self._namespace = namespace
         self._name = name
         self._identity = identity
-        self._changed = changed
-        self._leads = threading.Event()
-        self._renewed = 0.0
+        self._on_change = changed
+        self._is_leading = threading.Event()
+        self._renewed_at = 0.0
 
     def start(self) -> None:
         """Begin."""
         threading.Thread(target=self._run, name="lease", daemon=True).start()
 
-    def leads(self) -> bool:
+    def is_leader(self) -> bool:
         """Return whether this replica leads; no longer when its Lease couldn't be renewed in time, whatever it
         waits for."""
-        return self._leads.is_set() and time.monotonic() - self._renewed < LEASE_SECONDS
+        return self._is_leading.is_set() and time.monotonic() - self._renewed_at < LEASE_SECONDS
 
     def _run(self) -> None:
         while True:
-            lock = _Lock(self._name, self._namespace, self._identity, self._api.client(), self._note)
-            settings = electionconfig.Config(lock, LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS, self._begin, self._end)
+            lock = _ClientLock(self._name, self._namespace, self._identity, self._api.client(), self._record_renewal)
+            settings = electionconfig.Config(
+                lock, LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS, self._on_started_leading, self._on_stopped_leading
+            )
             try:
                 leaderelection.LeaderElection(settings).run()
             except Exception:  # whatever the API server or the network did: compete again
-                self._end()
+                self._on_stopped_leading()
             time.sleep(RETRY_SECONDS)
 
-    def _note(self) -> None:
-        self._renewed = time.monotonic()
+    def _record_renewal(self) -> None:
+        self._renewed_at = time.monotonic()
 
-    def _begin(self) -> None:
-        self._leads.set()
-        self._changed(True)
+    def _on_started_leading(self) -> None:
+        self._is_leading.set()
+        self._on_change(True)
 
-    def _end(self) -> None:
-        if self._leads.is_set():
-            self._leads.clear()
-            self._changed(False)
+    def _on_stopped_leading(self) -> None:
+        if self._is_leading.is_set():
+            self._is_leading.clear()
+            self._on_change(False)
 
 
-class _Lock(LeaseLock):
+class _ClientLock(LeaseLock):
     """The package's Lease lock, with one's own client, an end to each call, and a note of each renewal."""
 
     def __init__(
         self, name: str, namespace: str, identity: str, api: client.ApiClient, renewed: Callable[[], None]
     ) -> None:
         super().__init__(name, namespace, identity)  # type: ignore[no-untyped-call]
-        self.api_instance: Any = _Timed(client.CoordinationV1Api(api))
-        self._renewed = renewed
+        self.api_instance: Any = _TimeoutClient(client.CoordinationV1Api(api))
+        self._on_renewed = renewed
 
     def create(self, name: str, namespace: str, election_record: object) -> bool:
-        return self._noted(super().create(name, namespace, election_record))  # type: ignore[no-untyped-call]
+        return self._notify_if_renewed(super().create(name, namespace, election_record))  # type: ignore[no-untyped-call]
 
     def update(self, name: str, namespace: str, updated_record: object) -> bool:
-        return self._noted(super().update(name, namespace, updated_record))  # type: ignore[no-untyped-call]
+        return self._notify_if_renewed(super().update(name, namespace, updated_record))  # type: ignore[no-untyped-call]
 
-    def _noted(self, done: bool) -> bool:
+    def _notify_if_renewed(self, done: bool) -> bool:
         if done:
-            self._renewed()
+            self._on_renewed()
         return done
 
 
-class _Timed:
+class _TimeoutClient:
     """An API whose calls end after ANSWER_SECONDS."""
 
     def __init__(self, api: client.CoordinationV1Api) -> None:

@@ -16,55 +16,55 @@ from typing import NamedTuple, Protocol
 
 import urllib3
 
-from allotment.adapters.cluster.api import Answered, Api, Unanswered
-from allotment.observed.decoding import Event, Page, Unreadable, WatchedKind
-from allotment.observed.objects import Seen
+from allotment.adapters.cluster.api import ApiError, ApiServer, ApiUnavailable
+from allotment.observed.decoding import ListPage, UnreadableResponse, WatchedKind, WatchEvent
+from allotment.observed.objects import ObservedObject
 
 JSON = "application/json"
 METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
 PAGE_OBJECTS = 500
 PAGE_SECONDS = 60.0  # the longest that a page may take
 ABSENT_SECONDS = 10.0  # a kind that is missing for so long isn't installed
-AT_ONCE = 1.0  # no watch ends so soon by itself
-MOST_LINE = 32 << 20  # bytes of one event
-_CHUNK = 1 << 16
+IMMEDIATE_RETRY_SECONDS = 1.0  # no watch ends so soon by itself
+MAX_LINE_BYTES = 32 << 20  # bytes of one event
+_CHUNK_BYTES = 1 << 16
 _RANDOM = random.Random()  # noqa: S311  # no secret; watches run in threads, and nobody else's numbers depend on them
 
 
-class Pace(NamedTuple):
+class WatchTiming(NamedTuple):
     """How patient a watch is, in seconds: waits between tries, and the longest silence.
 
-    The API server sends a bookmark every minute. Waits grow twofold from `first` to `longest`, as client-go's do.
+    The API server sends a bookmark every minute. Waits grow twofold from `first_wait` to `max_wait`, as client-go's do.
     """
 
-    first: float = 0.8
-    longest: float = 30.0
-    silence: float = 70.0
-    settled: float = 60.0  # a watch that lived so long was well: waits begin anew
-    longest_asked: float = 600.0  # of what a Retry-After may ask for
+    first_wait: float = 0.8
+    max_wait: float = 30.0
+    max_silence: float = 70.0
+    settled_after: float = 60.0  # a watch that lived so long was well: waits begin anew
+    max_retry_after: float = 600.0  # of what a Retry-After may ask for
 
 
-class Sink(Protocol):
+class ObjectSink(Protocol):
     """Where objects go."""
 
-    def replace(self, kind: WatchedKind, objects: list[Seen]) -> None:
+    def replace(self, kind: WatchedKind, objects: list[ObservedObject]) -> None:
         """Take all objects of a kind in place of what was known."""
         ...
 
-    def put(self, kind: WatchedKind, resource: Seen) -> None:
+    def put(self, kind: WatchedKind, resource: ObservedObject) -> None:
         """Take an object as it is now."""
         ...
 
-    def remove(self, kind: WatchedKind, resource: Seen) -> None:
+    def remove(self, kind: WatchedKind, resource: ObservedObject) -> None:
         """Forget an object."""
         ...
 
 
-class Gone(Exception):
+class ResourceVersionExpired(Exception):
     """The API server no longer has the changes since a version: list anew."""
 
 
-_PACE = Pace()
+_WATCH_TIMING = WatchTiming()
 
 
 class Watch:
@@ -75,13 +75,18 @@ class Watch:
     """
 
     def __init__(
-        self, api: Api, kind: WatchedKind, sink: Sink, pace: Pace = _PACE, selector: str | None = None
+        self,
+        api: ApiServer,
+        kind: WatchedKind,
+        sink: ObjectSink,
+        pace: WatchTiming = _WATCH_TIMING,
+        selector: str | None = None,
     ) -> None:
         self._api = api
         self.kind = kind
         self.name = kind.name
         self._sink = sink
-        self._pace = pace
+        self._timing = pace
         self._selector = kind.selector if selector is None else selector
         self._stopped = threading.Event()
         self._version = ""
@@ -108,21 +113,21 @@ class Watch:
             begun, retry_after = time.monotonic(), 0.0
             try:
                 if not self._version:
-                    self._version = self._list()
-                self._follow()
+                    self._version = self._list_all()
+                self._watch_events()
                 self.trouble = ""
-            except Gone:
+            except ResourceVersionExpired:
                 self._version, self.trouble = "", "the changes since its last look are gone"
-            except Unreadable:
+            except UnreadableResponse:
                 self._version, self.trouble = "", "its answer can't be read"
-            except Answered as error:
+            except ApiError as error:
                 retry_after = error.retry_after
-                self._note(error)
-            except Unanswered as error:
+                self._record_error(error)
+            except ApiUnavailable as error:
                 self.trouble = f"it doesn't answer ({error})"
-            self._wait(time.monotonic() - begun, retry_after)
+            self._wait_before_retry(time.monotonic() - begun, retry_after)
 
-    def _note(self, error: Answered) -> None:
+    def _record_error(self, error: ApiError) -> None:
         self.trouble = f"it answers {error.status}"
         if error.status == HTTPStatus.NOT_FOUND:
             # An API server that has just begun knows no CRDs for a moment: what was seen stays.
@@ -134,54 +139,54 @@ class Watch:
         else:
             self._missing_since = None
 
-    def _wait(self, lived: float, retry_after: float) -> None:
+    def _wait_before_retry(self, lived: float, retry_after: float) -> None:
         """Wait before the next try: longer each time, as long as the API server asked, and hardly after a good while."""
-        if lived >= self._pace.settled:
+        if lived >= self._timing.settled_after:
             self._failures = 0
-        wait = min(self._pace.longest, self._pace.first * 2**self._failures) * _RANDOM.uniform(0.75, 1.25)
+        wait = min(self._timing.max_wait, self._timing.first_wait * 2**self._failures) * _RANDOM.uniform(0.75, 1.25)
         self._failures = min(self._failures + 1, 16)
-        self._stopped.wait(max(wait, min(retry_after, self._pace.longest_asked)))
+        self._stopped.wait(max(wait, min(retry_after, self._timing.max_retry_after)))
 
-    def _accept(self, suffix: str) -> str:
+    def _accept_header(self, suffix: str) -> str:
         return METADATA.format(suffix) if self.kind.metadata_only else JSON
 
-    def _list(self) -> str:
-        """Take all pages of a list, and return its version. Raises Gone, Unreadable, Answered or Unanswered."""
+    def _list_all(self) -> str:
+        """Take all pages of a list, and return its version. Raises ResourceVersionExpired, UnreadableResponse, ApiError or ApiUnavailable."""
         self.lists += 1
-        objects, skipped, version = list[Seen](), 0, ""
-        for page in self._pages():
+        objects, skipped, version = list[ObservedObject](), 0, ""
+        for page in self._list_pages():
             objects += page.objects
             skipped += page.skipped
             version = page.version
             self.contact = time.monotonic()
             if not version:
-                raise Unreadable("no resourceVersion")
+                raise UnreadableResponse("no resourceVersion")
         self.skipped = skipped
         self._sink.replace(self.kind, objects)
         self.synced, self.absent, self._missing_since, self.trouble = True, False, None, ""
         return version
 
-    def _pages(self) -> Iterator[Page]:
+    def _list_pages(self) -> Iterator[ListPage]:
         """Yield the pages of a list."""
         more = ""
         while True:
-            page = self.kind.page(self._ask(more))
+            page = self.kind.decode_page(self._request_page(more))
             yield page
-            more = page.more
+            more = page.continue_token
             if not more:
                 return
 
-    def _ask(self, more: str) -> bytes:
+    def _request_page(self, more: str) -> bytes:
         query = {"labelSelector": self._selector, "limit": str(PAGE_OBJECTS), **({"continue": more} if more else {})}
         try:
-            return self._api.read(self.kind.path, query, self._accept("List"), PAGE_SECONDS)
-        except Answered as error:
+            return self._api.read(self.kind.path, query, self._accept_header("List"), PAGE_SECONDS)
+        except ApiError as error:
             if error.status == HTTPStatus.GONE:
-                raise Gone from None
+                raise ResourceVersionExpired from None
             raise
 
-    def _follow(self) -> None:
-        """Take events from the last version on, until the stream ends. Raises Gone, Unreadable, Answered or Unanswered."""
+    def _watch_events(self) -> None:
+        """Take events from the last version on, until the stream ends. Raises ResourceVersionExpired, UnreadableResponse, ApiError or ApiUnavailable."""
         query = {
             "labelSelector": self._selector,
             "watch": "true",
@@ -190,27 +195,27 @@ class Watch:
             "timeoutSeconds": str(random.randint(240, 480)),  # noqa: S311  # so that they don't all come back together
         }
         try:
-            answer = self._api.open(self.kind.path, query, self._accept(""), self._pace.silence)
-        except Answered as error:
+            answer = self._api.open(self.kind.path, query, self._accept_header(""), self._timing.max_silence)
+        except ApiError as error:
             if error.status == HTTPStatus.GONE:
-                raise Gone from None
+                raise ResourceVersionExpired from None
             raise
         begun, has_events = time.monotonic(), False
-        for line in self._lines(answer):
-            event = self.kind.event(line)
-            self._take(event)
+        for line in self._stream_lines(answer):
+            event = self.kind.decode_event(line)
+            self._apply_event(event)
             has_events, self.contact = True, time.monotonic()
             self._version = event.version or self._version
             if self._stopped.is_set():
                 return
-        if not has_events and time.monotonic() - begun < AT_ONCE:
-            raise Gone  # 200 and nothing in it: whatever answered there isn't a watch
+        if not has_events and time.monotonic() - begun < IMMEDIATE_RETRY_SECONDS:
+            raise ResourceVersionExpired  # 200 and nothing in it: whatever answered there isn't a watch
 
-    def _take(self, event: Event) -> None:
+    def _apply_event(self, event: WatchEvent) -> None:
         if event.kind == "ERROR":
             if event.code == HTTPStatus.GONE:
-                raise Gone
-            raise Answered(event.code, 0)
+                raise ResourceVersionExpired
+            raise ApiError(event.code, 0)
         if event.object is None:
             return
         if event.kind == "DELETED":
@@ -218,20 +223,20 @@ class Watch:
         else:
             self._sink.put(self.kind, event.object)
 
-    def _lines(self, answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-        """Yield the lines of a stream until it ends. Raises Unanswered when no whole line comes for too long."""
+    def _stream_lines(self, answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+        """Yield the lines of a stream until it ends. Raises ApiUnavailable when no whole line comes for too long."""
         buffer, last = bytearray(), time.monotonic()
         try:
-            while chunk := answer.read1(_CHUNK):
+            while chunk := answer.read1(_CHUNK_BYTES):
                 buffer += chunk
                 if b"\n" in chunk:
                     *lines, tail = bytes(buffer).split(b"\n")
                     buffer, last = bytearray(tail), time.monotonic()
                     yield from (line for line in lines if line.strip())
-                elif time.monotonic() - last > self._pace.silence or len(buffer) > MOST_LINE:
-                    raise Unanswered("silent" if len(buffer) <= MOST_LINE else "too much")
+                elif time.monotonic() - last > self._timing.max_silence or len(buffer) > MAX_LINE_BYTES:
+                    raise ApiUnavailable("silent" if len(buffer) <= MAX_LINE_BYTES else "too much")
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Unanswered(type(error).__name__) from None
+            raise ApiUnavailable(type(error).__name__) from None
         finally:
             answer.close()
             answer.release_conn()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from allotment.declared.forges import FORGES
-from allotment.problems import Refused, quoted
+from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:  # what talks HTTP takes 0.2 s to import, and the kinds of forges are asked for by name alone too
     from allotment.adapters.forge.forge import Forge, Token
@@ -16,12 +16,12 @@ if TYPE_CHECKING:  # what talks HTTP takes 0.2 s to import, and the kinds of for
 def connect(kind: str, url: str, token: Token, api: str | None = None) -> Forge:
     """Return the forge that has the repository at `url`; `api` is where its API is, if not where it usually is.
 
-    Raises Refused where the URL names no repository.
+    Raises OperationRefused where the URL names no repository.
     """
     parts = urlsplit(url)
     path = parts.path.strip("/").removesuffix(".git")
     if not parts.hostname or path.count("/") < 1:
-        raise Refused(f"{quoted(url)} names no repository of a forge: write https://HOST/OWNER/NAME")
+        raise OperationRefused(f"{quote_value(url)} names no repository of a forge: write https://HOST/OWNER/NAME")
     forge: Forge = import_module(f"{__name__}.{FORGES[kind].module}").connect(
         f"{parts.scheme}://{parts.netloc}", path, token, api
     )

@@ -15,12 +15,12 @@ from typing import Literal, NamedTuple, Protocol
 import requests
 
 from allotment.declared.people import Account
-from allotment.problems import AllotmentError, printable
+from allotment.problems import AllotmentError, escape_unprintable
 
 TIMEOUT = 30  # seconds without an answer
 PAGE = 50
-_ON_THE_WAY = (407, 408, 421, 425)  # of a proxy or a connection: 4xx too, and about nothing that was asked
-State = Literal["pending", "success", "failure"]
+_TRANSPORT_STATUSES = (407, 408, 421, 425)  # of a proxy or a connection: 4xx too, and about nothing that was asked
+StatusState = Literal["pending", "success", "failure"]
 
 
 class Token:
@@ -47,43 +47,43 @@ class RateLimited(ForgeError):
         self.seconds = seconds
 
 
-class Unreachable(ForgeError):
+class ForgeUnreachable(ForgeError):
     """The forge didn't answer, or not as it should; what was asked for may have happened all the same."""
 
 
-class Unauthorised(ForgeError):
+class InvalidToken(ForgeError):
     """The forge doesn't know the token, so nothing can be asked."""
 
 
-class Declined(ForgeError):
+class RequestDeclined(ForgeError):
     """The forge won't do what was asked, and that is about this one thing: other requests go on."""
 
 
-class Missing(Declined):
+class NotFound(RequestDeclined):
     """There is no such thing, or none that this token may see."""
 
 
-class Forbidden(Declined):
+class Forbidden(RequestDeclined):
     """The token may not do this, the pull request is locked, or its author blocks us."""
 
 
 class PullRequest(NamedTuple):
     """A pull request as the forge has it.
 
-    `head` is the commit that would be merged, `base` the branch it would be merged into and `fork` the newest
-    commit of the base that it knows. `merged` is the commit that its merge made on the base, empty while there is
+    `head` is the commit that would be merged, `base` the branch it would be merged into and `fork_repository` the newest
+    commit of the base that it knows. `merge_commit` is the commit that its merge made on the base, empty while there is
     none.
     """
 
     number: int
     head: str
     base: str
-    fork: str
+    fork_repository: str
     author: Account
     is_open: bool
-    merged: str
-    locked: bool
-    updated: str
+    merge_commit: str
+    is_locked: bool
+    updated_at: str
     url: str
 
 
@@ -95,7 +95,7 @@ class Comment(NamedTuple):
     body: str
 
 
-class Status(NamedTuple):
+class CommitStatus(NamedTuple):
     """A commit status under a context: who set it, and the page that it links to."""
 
     context: str
@@ -116,7 +116,7 @@ class Forge(Protocol):
         ...
 
     def pull_request(self, number: int) -> PullRequest:
-        """Return a pull request. Raises Missing."""
+        """Return a pull request. Raises NotFound."""
         ...
 
     def open_pull_requests(self, base: str) -> Iterator[PullRequest]:
@@ -139,51 +139,55 @@ class Forge(Protocol):
         ...
 
     def members(self, team: str) -> frozenset[Account]:
-        """Return a team's members; @organisation/team. Raises Missing, Forbidden."""
+        """Return a team's members; @organisation/team. Raises NotFound, Forbidden."""
         ...
 
-    def comments(self, number: int) -> Iterator[Comment]:
+    def list_comments(self, number: int) -> Iterator[Comment]:
         """Yield all comments of a pull request, the oldest first."""
         ...
 
-    def comment(self, number: int, body: str) -> None:
+    def create_comment(self, number: int, body: str) -> None:
         """Write a comment."""
         ...
 
-    def edit(self, number: int, comment: int, body: str) -> None:
+    def update_comment(self, number: int, comment: int, body: str) -> None:
         """Write a comment of ours anew."""
         ...
 
-    def remove(self, number: int, comment: int) -> None:
+    def delete_comment(self, number: int, comment: int) -> None:
         """Remove a comment of ours."""
         ...
 
-    def statuses(self, commit: str) -> Iterator[Status]:
+    def list_statuses(self, commit: str) -> Iterator[CommitStatus]:
         """Yield a commit's statuses, the newest first."""
         ...
 
-    def set_status(self, commit: str, status: Status) -> None:
+    def set_status(self, commit: str, status: CommitStatus) -> None:
         """Set a commit's status; its author is us."""
         ...
 
 
-def refusal(status: int, headers: Mapping[str, str], words: str) -> ForgeError:
+def error_from_response(status: int, headers: Mapping[str, str], words: str) -> ForgeError:
     """Return the error that an answer's HTTP status and headers mean."""
     lower_headers = {name.lower(): value for name, value in headers.items()}
-    wait = _wait(lower_headers)
+    wait = _retry_seconds(lower_headers)
     if status == 429 or (status == 403 and (wait is not None or "rate limit" in words.lower())):
         return RateLimited(60.0 if wait is None else wait)
-    message = f"the forge says {status}: {printable(words, 200)}"
+    message = f"the forge says {status}: {escape_unprintable(words, 200)}"
     if status == 401:
-        return Unauthorised(message)
+        return InvalidToken(message)
     if status in (404, 410):
-        return Missing(message)
+        return NotFound(message)
     if status in (403, 423):
         return Forbidden(message)
-    return Declined(message) if 400 <= status < 500 and status not in _ON_THE_WAY else Unreachable(message)
+    return (
+        RequestDeclined(message)
+        if 400 <= status < 500 and status not in _TRANSPORT_STATUSES
+        else ForgeUnreachable(message)
+    )
 
 
-def _wait(headers: Mapping[str, str]) -> float | None:
+def _retry_seconds(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that an answer asks to wait, None where it doesn't."""
     after = headers.get("retry-after")
     if after is not None:
@@ -200,24 +204,24 @@ def _wait(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-def answered(answer: requests.Response, *_: object, **__: object) -> None:
+def raise_for_response(answer: requests.Response, *_: object, **__: object) -> None:
     """Raise what an answer means that isn't one of success; a hook of `requests`."""
     if answer.status_code >= 400:
         try:
             words = str(answer.json().get("message", ""))
         except (ValueError, AttributeError):
             words = answer.reason or ""
-        raise refusal(answer.status_code, answer.headers, words)
+        raise error_from_response(answer.status_code, answer.headers, words)
 
 
 @contextmanager
-def reached() -> Iterator[None]:
+def translate_request_errors() -> Iterator[None]:
     """Turn what goes wrong on the way, or an answer of another shape, into an Unreachable, in words that hold no token."""
     try:
         yield
     except requests.RequestException as error:
-        raise Unreachable(f"the forge doesn't answer: {type(error).__name__}") from None
+        raise ForgeUnreachable(f"the forge doesn't answer: {type(error).__name__}") from None
     except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise Unreachable(
-            f"the forge's answer makes no sense: {type(error).__name__} {printable(str(error), 80)}"
+        raise ForgeUnreachable(
+            f"the forge's answer makes no sense: {type(error).__name__} {escape_unprintable(str(error), 80)}"
         ) from None

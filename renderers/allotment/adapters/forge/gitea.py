@@ -15,18 +15,18 @@ from allotment.adapters.forge.forge import (
     PAGE,
     TIMEOUT,
     Comment,
+    CommitStatus,
     Forge,
-    Missing,
+    NotFound,
     PullRequest,
-    Status,
     Token,
-    answered,
-    reached,
+    raise_for_response,
+    translate_request_errors,
 )
 from allotment.declared.people import Account
 
-_DECIDES = ("APPROVED", "REQUEST_CHANGES")
-_MOMENTS = (0.5, 1.0, 2.0)  # seconds
+_DECISIVE_STATES = ("APPROVED", "REQUEST_CHANGES")
+_TIMELINE_PAUSES = (0.5, 1.0, 2.0)  # seconds
 
 
 def connect(server: str, repository: str, token: Token, api: str | None) -> Forge:
@@ -48,46 +48,46 @@ class Gitea:
         self._repository = f"repos/{quote(repository)}"
         self._session = requests.Session()
         self._session.headers["Authorization"] = f"token {token.secret}"
-        self._session.hooks["response"].append(answered)
+        self._session.hooks["response"].append(raise_for_response)
         self._identity = ""
 
     def identity(self) -> str:
         """Return our own login."""
         if not self._identity:
-            self._identity = str(self._call("GET", "user")["login"])
+            self._identity = str(self._request("GET", "user")["login"])
         return self._identity
 
     def pull_request(self, number: int) -> PullRequest:
         """Return a pull request."""
-        with reached():
-            return _pull_request(self._call("GET", f"{self._repository}/pulls/{number}"))
+        with translate_request_errors():
+            return _to_pull_request(self._request("GET", f"{self._repository}/pulls/{number}"))
 
     def open_pull_requests(self, base: str) -> Iterator[PullRequest]:
         """Yield those that are open into a branch."""
-        for pull in self._pages(f"{self._repository}/pulls", state="open"):
+        for pull in self._list_pages(f"{self._repository}/pulls", state="open"):
             if pull["base"]["ref"] == base:
-                yield _pull_request(pull)
+                yield _to_pull_request(pull)
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
         """Yield those that were merged into a branch, as long as they have changed since a time."""
-        for pull in self._pages(f"{self._repository}/pulls", state="closed", sort="recentupdate"):
+        for pull in self._list_pages(f"{self._repository}/pulls", state="closed", sort="recentupdate"):
             if datetime.datetime.fromisoformat(pull["updated_at"]) < since:
                 return
             if pull["merged"] and pull["base"]["ref"] == base:
-                yield _pull_request(pull)
+                yield _to_pull_request(pull)
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
         """Return who pushed, by the pull request's timeline, whose entry comes a moment after the head. A push by
         force replaces what was there; a change of the base gives all to whoever made it."""
-        for wait in (*_MOMENTS, None):
-            timeline = self._timeline(number)
-            with reached():
-                if _base_changed(timeline):
+        for wait in (*_TIMELINE_PAUSES, None):
+            timeline = self._read_timeline(number)
+            with translate_request_errors():
+                if _base_changed_at(timeline):
                     return None
                 pushed = [(event, json.loads(event["body"])) for event in timeline if event["type"] == "pull_push"]
                 if pushed and pushed[-1][1]["commit_ids"][-1:] == [head]:
                     forced = [at for at, (_, push) in enumerate(pushed) if push["is_force_push"]]
-                    return frozenset(_account(event["user"]) for event, _ in pushed[forced[-1] if forced else 0 :])
+                    return frozenset(_to_account(event["user"]) for event, _ in pushed[forced[-1] if forced else 0 :])
             if wait:
                 time.sleep(wait)
         return None
@@ -95,51 +95,51 @@ class Gitea:
     def approvals(self, number: int, head: str) -> frozenset[Account]:
         """Return who approves this head."""
         last: dict[Account, bool] = {}
-        based = _base_changed(self._timeline(number))
-        for review in self._pages(f"{self._repository}/pulls/{number}/reviews"):
-            if review["state"] in _DECIDES and review["user"]:
+        based = _base_changed_at(self._read_timeline(number))
+        for review in self._list_pages(f"{self._repository}/pulls/{number}/reviews"):
+            if review["state"] in _DECISIVE_STATES and review["user"]:
                 good = review["state"] == "APPROVED" and not review["dismissed"] and not review["stale"]
-                good = good and (not based or _time(review["submitted_at"]) > _time(based))
-                last[_account(review["user"])] = good and review["commit_id"] == head
+                good = good and (not based or _parse_time(review["submitted_at"]) > _parse_time(based))
+                last[_to_account(review["user"])] = good and review["commit_id"] == head
         return frozenset(who for who, good in last.items() if good)
 
-    def _timeline(self, number: int) -> list[Any]:
-        return list(self._pages(f"{self._repository}/issues/{number}/timeline", is_linked=False))
+    def _read_timeline(self, number: int) -> list[Any]:
+        return list(self._list_pages(f"{self._repository}/issues/{number}/timeline", is_linked=False))
 
     def members(self, team: str) -> frozenset[Account]:
         """Return a team's members."""
         organisation, _, name = team.removeprefix("@").partition("/")
-        for org_team in self._pages(f"orgs/{quote(organisation)}/teams"):
+        for org_team in self._list_pages(f"orgs/{quote(organisation)}/teams"):
             if org_team["name"].lower() == name.lower():
-                return frozenset(_account(member) for member in self._pages(f"teams/{org_team['id']}/members"))
-        raise Missing(f"the forge shows no team {team}")
+                return frozenset(_to_account(member) for member in self._list_pages(f"teams/{org_team['id']}/members"))
+        raise NotFound(f"the forge shows no team {team}")
 
-    def comments(self, number: int) -> Iterator[Comment]:
+    def list_comments(self, number: int) -> Iterator[Comment]:
         """Yield all comments."""
-        for comment in self._pages(f"{self._repository}/issues/{number}/comments"):
+        for comment in self._list_pages(f"{self._repository}/issues/{number}/comments"):
             yield Comment(comment["id"], comment["user"]["login"], comment["body"])
 
-    def comment(self, number: int, body: str) -> None:
+    def create_comment(self, number: int, body: str) -> None:
         """Write a comment."""
-        self._call("POST", f"{self._repository}/issues/{number}/comments", {"body": body})
+        self._request("POST", f"{self._repository}/issues/{number}/comments", {"body": body})
 
-    def edit(self, number: int, comment: int, body: str) -> None:
+    def update_comment(self, number: int, comment: int, body: str) -> None:
         """Write a comment anew."""
-        self._call("PATCH", f"{self._repository}/issues/comments/{comment}", {"body": body})
+        self._request("PATCH", f"{self._repository}/issues/comments/{comment}", {"body": body})
 
-    def remove(self, number: int, comment: int) -> None:
+    def delete_comment(self, number: int, comment: int) -> None:
         """Remove a comment."""
-        self._call("DELETE", f"{self._repository}/issues/comments/{comment}")
+        self._request("DELETE", f"{self._repository}/issues/comments/{comment}")
 
-    def statuses(self, commit: str) -> Iterator[Status]:
+    def list_statuses(self, commit: str) -> Iterator[CommitStatus]:
         """Yield a commit's statuses. Their times are of seconds, and Gitea has the names of its orders by index the
         wrong way round, so all are read and put in order here."""
-        statuses = list(self._pages(f"{self._repository}/commits/{commit}/statuses"))
+        statuses = list(self._list_pages(f"{self._repository}/commits/{commit}/statuses"))
         for status in sorted(statuses, key=lambda status: int(status["id"]), reverse=True):
             author = (status.get("creator") or {}).get("login", "")
-            yield Status(status["context"], status["status"], status["description"], author, status["target_url"])
+            yield CommitStatus(status["context"], status["status"], status["description"], author, status["target_url"])
 
-    def set_status(self, commit: str, status: Status) -> None:
+    def set_status(self, commit: str, status: CommitStatus) -> None:
         """Set a commit's status."""
         body = {
             "state": status.state,
@@ -147,18 +147,18 @@ class Gitea:
             "description": status.description,
             "target_url": status.url,
         }
-        self._call("POST", f"{self._repository}/statuses/{commit}", body)
+        self._request("POST", f"{self._repository}/statuses/{commit}", body)
 
-    def _call(self, method: str, path: str, body: Mapping[str, str] | None = None) -> Any:
-        with reached():
+    def _request(self, method: str, path: str, body: Mapping[str, str] | None = None) -> Any:
+        with translate_request_errors():
             answer = self._session.request(method, f"{self._api}/{path}", json=body, timeout=TIMEOUT)
             return answer.json() if answer.content else None
 
-    def _pages(self, path: str, *, is_linked: bool = True, **query: str) -> Iterator[Any]:
+    def _list_pages(self, path: str, *, is_linked: bool = True, **query: str) -> Iterator[Any]:
         """Yield everything that a list holds. Some lists come whole, and then name no next page; timelines never do."""
         page = 1
         while True:
-            with reached():
+            with translate_request_errors():
                 wanted: dict[str, str | int] = {**query, "page": page, "limit": PAGE}
                 answer = self._session.get(f"{self._api}/{path}", params=wanted, timeout=TIMEOUT)
                 entries = answer.json() or []
@@ -168,34 +168,34 @@ class Gitea:
             page += 1
 
 
-def _base_changed(timeline: list[Any]) -> str:
+def _base_changed_at(timeline: list[Any]) -> str:
     """Return when a pull request's base was changed last; empty where it never was."""
     return max(
         [str(event["created_at"]) for event in timeline if event["type"] == "change_target_branch"],
-        key=_time,
+        key=_parse_time,
         default="",
     )
 
 
-def _time(text: str) -> datetime.datetime:
+def _parse_time(text: str) -> datetime.datetime:
     return datetime.datetime.fromisoformat(text)
 
 
-def _account(user: Mapping[str, Any] | None) -> Account:
+def _to_account(user: Mapping[str, Any] | None) -> Account:
     """Return a person; those who are gone have a negative id."""
     return Account(user["login"], max(0, int(user["id"]))) if user else Account("")
 
 
-def _pull_request(pull: Mapping[str, Any]) -> PullRequest:
+def _to_pull_request(pull: Mapping[str, Any]) -> PullRequest:
     return PullRequest(
         number=pull["number"],
         head=pull["head"]["sha"],
         base=pull["base"]["ref"],
-        fork=pull.get("merge_base") or pull["base"]["sha"],
-        author=_account(pull.get("user")),
+        fork_repository=pull.get("merge_base") or pull["base"]["sha"],
+        author=_to_account(pull.get("user")),
         is_open=pull["state"] == "open",
-        merged=(pull.get("merge_commit_sha") or "") if pull["merged"] else "",
-        locked=bool(pull.get("is_locked")),
-        updated=pull["updated_at"],
+        merge_commit=(pull.get("merge_commit_sha") or "") if pull["merged"] else "",
+        is_locked=bool(pull.get("is_locked")),
+        updated_at=pull["updated_at"],
         url=pull["html_url"],
     )

@@ -17,22 +17,22 @@ from github.Repository import Repository
 from allotment.adapters.forge.forge import (
     TIMEOUT,
     Comment,
+    CommitStatus,
     Forbidden,
     Forge,
     ForgeError,
-    Missing,
+    ForgeUnreachable,
+    NotFound,
     PullRequest,
-    Status,
     Token,
-    Unreachable,
-    reached,
-    refusal,
+    error_from_response,
+    translate_request_errors,
 )
 from allotment.declared.people import Account
 
 WRITE_SECONDS = 1.0  # between two writes, as GitHub asks
-_WHO = "query { viewer { login } }"  # a token of an app has no user of its own, but is a viewer
-_DECIDES = ("APPROVED", "CHANGES_REQUESTED", "DISMISSED")
+_VIEWER_QUERY = "query { viewer { login } }"  # a token of an app has no user of its own, but is a viewer
+_DECISIVE_STATES = ("APPROVED", "CHANGES_REQUESTED", "DISMISSED")
 _BASE_EVENTS = ("base_ref_changed", "automatic_base_change_succeeded")
 
 
@@ -67,9 +67,9 @@ class GitHub:
     def identity(self) -> str:
         """Return our own login."""
         if not self._identity:
-            with _translated():
+            with _translate_errors():
                 try:
-                    _, response = self._github.requester.graphql_query(_WHO, {})
+                    _, response = self._github.requester.graphql_query(_VIEWER_QUERY, {})
                     self._identity = str(response["data"]["viewer"]["login"])
                 except (GithubException, KeyError, TypeError):
                     self._identity = self._github.get_user().login
@@ -77,36 +77,36 @@ class GitHub:
 
     def pull_request(self, number: int) -> PullRequest:
         """Return a pull request."""
-        with _translated():
-            return _pull_request(self._repository.get_pull(number))
+        with _translate_errors():
+            return _to_pull_request(self._repository.get_pull(number))
 
     def open_pull_requests(self, base: str) -> Iterator[PullRequest]:
         """Yield those that are open into a branch."""
-        with _translated():
+        with _translate_errors():
             for pull in self._repository.get_pulls(state="open", base=base):
-                yield _pull_request(pull)
+                yield _to_pull_request(pull)
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
         """Yield those that were merged into a branch, as long as they have changed since a time."""
-        with _translated():
+        with _translate_errors():
             for pull in self._repository.get_pulls(state="closed", base=base, sort="updated", direction="desc"):
                 if pull.updated_at is None or pull.updated_at < since:
                     return
                 if pull.merged_at is not None:
-                    yield _pull_request(pull)
+                    yield _to_pull_request(pull)
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
         """Return who pushed, by the newest activities of its branch; another repository's may not be ours to read.
         A push by force replaces what was there."""
-        with _translated():
-            pull = self._pull(number)
-            if pull.head.repo is None or _base_changed(pull) is not None:
+        with _translate_errors():
+            pull = self._read_pull(number)
+            if pull.head.repo is None or _base_changed_at(pull) is not None:
                 return None
             path = f"/repos/{quote(pull.head.repo.full_name)}/activity"
         query = {"ref": f"refs/heads/{pull.head.ref}", "per_page": "100"}
         accounts: set[Account] = set()
         try:
-            with _translated():
+            with _translate_errors():
                 _, activities = self._github.requester.requestJsonAndCheck("GET", path, parameters=query)
                 if not activities or activities[0]["after"] != head:
                     return None
@@ -118,102 +118,104 @@ class GitHub:
                     accounts.add(Account(activity["actor"]["login"], activity["actor"]["id"]))
                     if activity["activity_type"] == "force_push":
                         return frozenset(accounts)
-        except (Missing, Forbidden):
+        except (NotFound, Forbidden):
             return None
         return None
 
     def approvals(self, number: int, head: str) -> frozenset[Account]:
         """Return who approves this head."""
         last: dict[Account, bool] = {}
-        with _translated():
-            pull = self._pull(number)
-            based = _base_changed(pull)
+        with _translate_errors():
+            pull = self._read_pull(number)
+            based = _base_changed_at(pull)
             for review in pull.get_reviews():
-                if review.state in _DECIDES and review.user is not None:
+                if review.state in _DECISIVE_STATES and review.user is not None:
                     good = review.state == "APPROVED" and (based is None or (review.submitted_at or based) > based)
-                    last[_account(review.user)] = good and review.commit_id == head
+                    last[_to_account(review.user)] = good and review.commit_id == head
         return frozenset(who for who, good in last.items() if good)
 
     def members(self, team: str) -> frozenset[Account]:
         """Return a team's members."""
         organisation, _, slug = team.removeprefix("@").partition("/")
-        with _translated():
+        with _translate_errors():
             github_team = self._github.get_organization(organisation).get_team_by_slug(slug)
-            return frozenset(_account(member) for member in github_team.get_members())
+            return frozenset(_to_account(member) for member in github_team.get_members())
 
-    def comments(self, number: int) -> Iterator[Comment]:
+    def list_comments(self, number: int) -> Iterator[Comment]:
         """Yield all comments."""
-        with _translated():
-            for comment in self._pull(number).get_issue_comments():
+        with _translate_errors():
+            for comment in self._read_pull(number).get_issue_comments():
                 yield Comment(comment.id, comment.user.login if comment.user else "", comment.body or "")
 
-    def comment(self, number: int, body: str) -> None:
+    def create_comment(self, number: int, body: str) -> None:
         """Write a comment."""
-        with _translated():
-            self._pull(number).create_issue_comment(body)
+        with _translate_errors():
+            self._read_pull(number).create_issue_comment(body)
 
-    def edit(self, number: int, comment: int, body: str) -> None:
+    def update_comment(self, number: int, comment: int, body: str) -> None:
         """Write a comment anew."""
-        with _translated():
-            self._pull(number).get_issue_comment(comment).edit(body)
+        with _translate_errors():
+            self._read_pull(number).get_issue_comment(comment).edit(body)
 
-    def remove(self, number: int, comment: int) -> None:
+    def delete_comment(self, number: int, comment: int) -> None:
         """Remove a comment."""
-        with _translated():
-            self._pull(number).get_issue_comment(comment).delete()
+        with _translate_errors():
+            self._read_pull(number).get_issue_comment(comment).delete()
 
-    def statuses(self, commit: str) -> Iterator[Status]:
+    def list_statuses(self, commit: str) -> Iterator[CommitStatus]:
         """Yield a commit's statuses."""
-        with _translated():
+        with _translate_errors():
             for status in self._repository.get_commit(commit).get_statuses():
                 author = status.creator.login if status.creator else ""
-                yield Status(status.context, status.state, status.description or "", author, status.target_url or "")
+                yield CommitStatus(
+                    status.context, status.state, status.description or "", author, status.target_url or ""
+                )
 
-    def set_status(self, commit: str, status: Status) -> None:
+    def set_status(self, commit: str, status: CommitStatus) -> None:
         """Set a commit's status."""
-        with _translated():
+        with _translate_errors():
             self._repository.get_commit(commit).create_status(
                 status.state, target_url=status.url, description=status.description, context=status.context
             )
 
-    def _pull(self, number: int) -> Pull:
+    def _read_pull(self, number: int) -> Pull:
         return self._repository.get_pull(number)
 
 
-def _base_changed(pull: Pull) -> datetime.datetime | None:
+def _base_changed_at(pull: Pull) -> datetime.datetime | None:
     """Return when a pull request's base was changed last; None where it never was."""
     return max([event.created_at for event in pull.get_issue_events() if event.event in _BASE_EVENTS], default=None)
 
 
-def _account(user: NamedUser | None) -> Account:
+def _to_account(user: NamedUser | None) -> Account:
     return Account(user.login, user.id) if user else Account("")
 
 
-def _pull_request(pull: Pull) -> PullRequest:
+def _to_pull_request(pull: Pull) -> PullRequest:
     return PullRequest(
         number=pull.number,
         head=pull.head.sha,
         base=pull.base.ref,
-        fork=pull.base.sha,
-        author=_account(pull.user),
+        fork_repository=pull.base.sha,
+        author=_to_account(pull.user),
         is_open=pull.state == "open",
-        merged=(pull.merge_commit_sha or "") if pull.merged_at is not None else "",
-        locked=bool(pull.locked),
-        updated=pull.updated_at.isoformat() if pull.updated_at else "",
+        merge_commit=(pull.merge_commit_sha or "") if pull.merged_at is not None else "",
+        is_locked=bool(pull.locked),
+        updated_at=pull.updated_at.isoformat() if pull.updated_at else "",
         url=pull.html_url,
     )
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Turn the library's exceptions into ours."""
     try:
-        with reached():
+        with translate_request_errors():
             yield
     except ForgeError:
         raise
     except GithubException as error:
         words = error.data.get("message", "") if isinstance(error.data, dict) else ""
         if not error.status:
-            raise Unreachable(f"the forge's answer is none: {type(error).__name__}") from None
-        raise refusal(error.status, error.headers or {}, str(words)) from None
+            raise ForgeUnreachable(f"the forge's answer is none: {type(error).__name__}") from None
+        raise error_from_response(error.status, error.headers or {}, str(words)) from None

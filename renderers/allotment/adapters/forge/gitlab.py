@@ -15,17 +15,17 @@ from allotment.adapters.forge.forge import (
     PAGE,
     TIMEOUT,
     Comment,
-    Declined,
+    CommitStatus,
     Forbidden,
     Forge,
     ForgeError,
-    Missing,
+    ForgeUnreachable,
+    NotFound,
     PullRequest,
-    Status,
+    RequestDeclined,
     Token,
-    Unreachable,
-    answered,
-    reached,
+    raise_for_response,
+    translate_request_errors,
 )
 from allotment.declared.people import Account
 
@@ -47,7 +47,7 @@ class GitLab:
 
     def __init__(self, server: str, project: str, token: Token) -> None:
         session = requests.Session()
-        session.hooks["response"].append(answered)  # waiting is ours: the library would sleep through a limit
+        session.hooks["response"].append(raise_for_response)  # waiting is ours: the library would sleep through a limit
         self._gitlab: Any = gitlab.Gitlab(server, private_token=token.secret, timeout=TIMEOUT, session=session)
         self._project: Any = self._gitlab.projects.get(project, lazy=True)
         self._identity = ""
@@ -55,15 +55,15 @@ class GitLab:
     def identity(self) -> str:
         """Return our own login."""
         if not self._identity:
-            with _translated():
+            with _translate_errors():
                 self._gitlab.auth()
                 self._identity = str(self._gitlab.user.username)
         return self._identity
 
     def pull_request(self, number: int) -> PullRequest:
         """Return a merge request."""
-        with _translated():
-            return _pull_request(self._project.mergerequests.get(number).attributes)
+        with _translate_errors():
+            return _to_pull_request(self._project.mergerequests.get(number).attributes)
 
     def open_pull_requests(self, base: str) -> Iterator[PullRequest]:
         """Yield those that are open into a branch."""
@@ -75,19 +75,19 @@ class GitLab:
         yield from self._merge_requests(state="merged", target_branch=base, **query)
 
     def _merge_requests(self, **query: str) -> Iterator[PullRequest]:
-        with _translated():
+        with _translate_errors():
             for request in self._project.mergerequests.list(iterator=True, per_page=PAGE, **query):
                 attributes = request.attributes
                 if not attributes.get("diff_refs"):  # a list doesn't have them
                     attributes = self._project.mergerequests.get(request.iid).attributes
-                yield _pull_request(attributes)
+                yield _to_pull_request(attributes)
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
         """Return who pushed, by the events of its project; another project's may not be ours to read. Each push
         makes a version, and so does a change of the base, of the same head."""
-        with _translated():
+        with _translate_errors():
             request = self._project.mergerequests.get(number)
-            versions = _versions(request)
+            versions = _list_versions(request)
         heads = [version["head_commit_sha"] for version in versions]
         if not heads or heads[-1] != head or len(set(heads)) < len(heads):
             return None
@@ -95,18 +95,18 @@ class GitLab:
             return frozenset()
         source = self._gitlab.projects.get(request.source_project_id, lazy=True)
         days = {
-            "after": _time(versions[0]["created_at"]).date() - 2 * _DAY,  # neither counts itself
-            "before": _time(versions[-1]["created_at"]).date() + 2 * _DAY,
+            "after": _parse_time(versions[0]["created_at"]).date() - 2 * _DAY,  # neither counts itself
+            "before": _parse_time(versions[-1]["created_at"]).date() + 2 * _DAY,
         }
         query = {"action": "pushed", "sort": "desc", **{name: day.isoformat() for name, day in days.items()}}
         accounts: dict[str, Account] = {}
         try:
-            with _translated():
+            with _translate_errors():
                 for event in source.events.list(iterator=True, per_page=PAGE, **query):
                     pushed = event.attributes.get("push_data") or {}
                     if pushed.get("ref") == request.source_branch and pushed.get("commit_to") in heads[1:]:
-                        accounts.setdefault(pushed["commit_to"], _account(event.author))
-        except (Missing, Forbidden):
+                        accounts.setdefault(pushed["commit_to"], _to_account(event.author))
+        except (NotFound, Forbidden):
             return None
         return frozenset(accounts.values()) if len(accounts) == len(heads) - 1 else None
 
@@ -115,65 +115,65 @@ class GitLab:
 
         GitLab doesn't say which head was approved, but when, and when each version of the request came.
         """
-        with _translated():
+        with _translate_errors():
             request = self._project.mergerequests.get(number, lazy=True)
-            versions = _versions(request)
-            pushed = [_time(version["created_at"]) for version in versions if version["head_commit_sha"] == head]
+            versions = _list_versions(request)
+            pushed = [_parse_time(version["created_at"]) for version in versions if version["head_commit_sha"] == head]
             if not pushed or versions[-1]["head_commit_sha"] != head:
                 return frozenset()
             approvals = request.approvals.get().attributes.get("approved_by") or []
         return frozenset(
-            _account(approval["user"])
+            _to_account(approval["user"])
             for approval in approvals
-            if approval.get("approved_at") and _time(approval["approved_at"]) > max(pushed)
+            if approval.get("approved_at") and _parse_time(approval["approved_at"]) > max(pushed)
         )
 
     def members(self, team: str) -> frozenset[Account]:
         """Return a group's own members."""
-        with _translated():
+        with _translate_errors():
             group = self._gitlab.groups.get(team.removeprefix("@"), lazy=True)
             members = group.members.list(iterator=True, per_page=PAGE)
             return frozenset(
-                _account(member.attributes)
+                _to_account(member.attributes)
                 for member in members
                 if member.attributes.get("state", "active") == "active"
             )
 
-    def comments(self, number: int) -> Iterator[Comment]:
+    def list_comments(self, number: int) -> Iterator[Comment]:
         """Yield all comments."""
-        with _translated():
+        with _translate_errors():
             notes = self._project.mergerequests.get(number, lazy=True).notes
             for note in notes.list(iterator=True, per_page=PAGE, sort="asc", order_by="created_at"):
                 if not note.attributes.get("system"):
                     yield Comment(note.id, note.author["username"], note.body)
 
-    def comment(self, number: int, body: str) -> None:
+    def create_comment(self, number: int, body: str) -> None:
         """Write a comment."""
-        with _translated():
+        with _translate_errors():
             self._project.mergerequests.get(number, lazy=True).notes.create({"body": body})
 
-    def edit(self, number: int, comment: int, body: str) -> None:
+    def update_comment(self, number: int, comment: int, body: str) -> None:
         """Write a comment anew."""
-        with _translated():
+        with _translate_errors():
             self._project.mergerequests.get(number, lazy=True).notes.update(comment, {"body": body})
 
-    def remove(self, number: int, comment: int) -> None:
+    def delete_comment(self, number: int, comment: int) -> None:
         """Remove a comment."""
-        with _translated():
+        with _translate_errors():
             self._project.mergerequests.get(number, lazy=True).notes.delete(comment)
 
-    def statuses(self, commit: str) -> Iterator[Status]:
+    def list_statuses(self, commit: str) -> Iterator[CommitStatus]:
         """Yield a commit's statuses."""
-        with _translated():
+        with _translate_errors():
             statuses = self._project.commits.get(commit, lazy=True).statuses.list(get_all=True, per_page=PAGE)
             for status in sorted(statuses, key=lambda status: status.id, reverse=True):
                 state = _FROM_GITLAB.get(status.status, status.status)
                 author = (status.author or {}).get("username", "")
-                yield Status(
+                yield CommitStatus(
                     status.name, state, status.description or "", author, status.attributes.get("target_url") or ""
                 )
 
-    def set_status(self, commit: str, status: Status) -> None:
+    def set_status(self, commit: str, status: CommitStatus) -> None:
         """Set a commit's status. GitLab refuses to set what is set: then it is."""
         body = {
             "state": _TO_GITLAB.get(status.state, status.state),
@@ -182,51 +182,51 @@ class GitLab:
             "target_url": status.url,
         }
         try:
-            with _translated():
+            with _translate_errors():
                 self._project.commits.get(commit, lazy=True).statuses.create(body)
-        except Declined as error:
+        except RequestDeclined as error:
             if "Cannot transition status" not in str(error):
                 raise
 
 
-def _versions(request: Any) -> list[dict[str, Any]]:
+def _list_versions(request: Any) -> list[dict[str, Any]]:
     """Return what a merge request was, the oldest first: the first is what it was opened with."""
     versions = [diff.attributes for diff in request.diffs.list(get_all=True, per_page=PAGE)]
-    return sorted(versions, key=lambda version: _time(version["created_at"]))
+    return sorted(versions, key=lambda version: _parse_time(version["created_at"]))
 
 
-def _account(user: dict[str, Any] | None) -> Account:
+def _to_account(user: dict[str, Any] | None) -> Account:
     return Account(user["username"], user["id"]) if user else Account("")
 
 
-def _time(text: str) -> datetime.datetime:
+def _parse_time(text: str) -> datetime.datetime:
     return datetime.datetime.fromisoformat(text)
 
 
-def _pull_request(attributes: dict[str, Any]) -> PullRequest:
+def _to_pull_request(attributes: dict[str, Any]) -> PullRequest:
     merged = attributes["state"] == "merged"
     merge_commit = attributes.get("merge_commit_sha") or attributes.get("squash_commit_sha") or attributes["sha"]
     return PullRequest(
         number=attributes["iid"],
         head=attributes["sha"],
         base=attributes["target_branch"],
-        fork=(attributes.get("diff_refs") or {}).get("base_sha") or "",
-        author=_account(attributes.get("author")),
+        fork_repository=(attributes.get("diff_refs") or {}).get("base_sha") or "",
+        author=_to_account(attributes.get("author")),
         is_open=attributes["state"] == "opened",
-        merged=merge_commit if merged else "",
-        locked=bool(attributes.get("discussion_locked")),
-        updated=attributes["updated_at"],
+        merge_commit=merge_commit if merged else "",
+        is_locked=bool(attributes.get("discussion_locked")),
+        updated_at=attributes["updated_at"],
         url=attributes["web_url"],
     )
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Turn the library's exceptions into ours."""
     try:
-        with reached():
+        with translate_request_errors():
             yield
     except ForgeError:
         raise
     except GitlabError as error:
-        raise Unreachable(f"the forge's answer is none: {type(error).__name__}") from None
+        raise ForgeUnreachable(f"the forge's answer is none: {type(error).__name__}") from None

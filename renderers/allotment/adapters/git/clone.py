@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from allotment.adapters.git.commands import Commands
+from allotment.adapters.git.commands import GitCommands
 from allotment.adapters.git.repository import Repository
-from allotment.problems import Refused, printable
+from allotment.problems import OperationRefused, escape_unprintable
 
-MARKER = "allotment-clone"
+CLONE_MARKER = "allotment-clone"
 # The entries that Git writes into a repository without a work tree. Other files and folders in the clone's folder stay.
 GIT_ENTRIES = (
     "HEAD FETCH_HEAD ORIG_HEAD branches config description gc.log gc.pid hooks index info logs objects packed-refs"
@@ -27,29 +27,29 @@ GIT_ENTRIES = (
 ).split()
 FIRST_WAIT, LONGEST_WAIT = 600.0, 7200.0  # seconds from one replacement to the next, doubled each time
 SAME_ERROR_SECONDS = 600.0  # how often the clone is checked for an error that stays
-_WITH_LOCKS = ("HEAD", "config", "index", "packed-refs", "shallow")
-_SHOWN = 500  # characters of the output of git fsck
+_LOCKABLE_FILES = ("HEAD", "config", "index", "packed-refs", "shallow")
+_MAX_OUTPUT = 500  # characters of the output of git fsck
 # Lines of git fsck that say nothing about damage: others may have pushed such objects.
-_HARMLESS = ("error in ", "warning in ", "notice: ", "dangling ", "unreachable ", "Checking ")
+_HARMLESS_PREFIXES = ("error in ", "warning in ", "notice: ", "dangling ", "unreachable ", "Checking ")
 CHECK_SHARE = 10  # a check takes at most this part of the time: 1 / CHECK_SHARE
 _clones: dict[Path, Clone] = {}  # by folder, locked until the command ends
 
 T = TypeVar("T")
 
 
-class Damage(NamedTuple):
-    """The output of git fsck, and whether the clone was replaced; if not, `seconds` until the next replacement."""
+class CloneDamage(NamedTuple):
+    """The output of git fsck, and whether the clone was replaced; if not, `retry_seconds` until the next replacement."""
 
-    words: str
-    replaced: bool
-    seconds: float = 0.0
+    fsck_output: str
+    is_replaced: bool
+    retry_seconds: float = 0.0
 
 
 class Clone(Repository):
     """The program's own clone at a folder."""
 
     def __init__(self, folder: Path, lock: int) -> None:
-        super().__init__(folder, Commands(folder, alone=True))
+        super().__init__(folder, GitCommands(folder, alone=True))
         self.lock = lock
         self._signing_key: Path | None = None
         self._errors: dict[str, float] = {}  # when the clone was last checked for an error
@@ -57,21 +57,21 @@ class Clone(Repository):
         self._next_check = self._next_replacement = float("-inf")
 
     @classmethod
-    def at(cls, folder: Path) -> Clone:
+    def open_or_create(cls, folder: Path) -> Clone:
         """Return the clone at a folder, a new one where there is none, and lock it until the command ends. The process
         has one object for each folder.
 
-        Raises Refused where another process uses the clone, and where the folder holds another repository.
+        Raises OperationRefused where another process uses the clone, and where the folder holds another repository.
         """
         folder.mkdir(parents=True, exist_ok=True)
         folder = folder.resolve()
         clone = _clones.get(folder)
         if clone is None:
-            if not (folder / MARKER).exists():
+            if not (folder / CLONE_MARKER).exists():
                 _check_ownership(folder)
-            clone = _clones[folder] = cls(folder, _locked(folder))
-        if not clone._opens():
-            clone._replace()
+            clone = _clones[folder] = cls(folder, _lock_folder(folder))
+        if not clone._is_usable():
+            clone._recreate()
         clone.remove_locks()
         return clone
 
@@ -80,38 +80,38 @@ class Clone(Repository):
         self._signing_key = key if keep else None
         return super().sign_with(key, keep=keep)
 
-    def repair(self, errors: Iterable[str]) -> Damage | None:
+    def repair(self, errors: Iterable[str]) -> CloneDamage | None:
         """Return the damage that git fsck finds, None where it finds none. `errors` are the caller's errors, in
         words: each new error leads to one check.
 
-        A damaged clone is replaced, but not again and again: then `replaced` is false.
+        A damaged clone is replaced, but not again and again: then `is_replaced` is false.
         """
         self.remove_locks()
         now = time.monotonic()
         new = [words for words in errors if now - self._errors.get(words, float("-inf")) > SAME_ERROR_SECONDS]
-        if not new or now < self._next_check or self._is_used_by_git():
+        if not new or now < self._next_check or self._has_running_git():
             return None
         self._errors = {words: at for words, at in self._errors.items() if now - at <= SAME_ERROR_SECONDS}
         self._errors |= dict.fromkeys(new, now)
-        words = self._damage()
+        words = self._run_fsck()
         end = time.monotonic()
         self._next_check = end + CHECK_SHARE * (end - now)
         if not words:
             return None
         if now < self._next_replacement:
-            return Damage(words, replaced=False, seconds=self._next_replacement - now)
+            return CloneDamage(words, is_replaced=False, retry_seconds=self._next_replacement - now)
         self._next_replacement, self._wait = now + self._wait, min(2 * self._wait, LONGEST_WAIT)
-        self._replace()
+        self._recreate()
         self._errors.clear()
-        return Damage(words, replaced=True)
+        return CloneDamage(words, is_replaced=True)
 
-    def repaired(self, act: Callable[[], T]) -> T:
+    def run_with_repair(self, act: Callable[[], T]) -> T:
         """Call `act` and return its result. If it fails and the clone is damaged, replace the clone and try once more."""
         try:
             return act()
         except Exception as error:
             damage = self.repair([str(error)])
-            if damage is None or not damage.replaced:
+            if damage is None or not damage.is_replaced:
                 raise
             return act()
 
@@ -119,43 +119,45 @@ class Clone(Repository):
         """Remove the lock files that a killed Git left. No other process uses the clone, so that a lock belongs to a Git
         that runs in it, or to nobody."""
         locks = list(_lock_files(self.folder))
-        if locks and not self._is_used_by_git():
+        if locks and not self._has_running_git():
             for path in locks:
                 path.unlink(missing_ok=True)
 
-    def _opens(self) -> bool:
+    def _is_usable(self) -> bool:
         """Return whether Git takes the folder for a repository without a work tree."""
         try:
             ended = self.git.run("rev_parse", "--is-bare-repository")
         except Exception:  # GitPython raises errors of many kinds for a damaged configuration
             return False
-        return ended.status == 0 and ended.out.strip() == b"true"
+        return ended.exit_code == 0 and ended.stdout.strip() == b"true"
 
-    def _damage(self) -> str:
+    def _run_fsck(self) -> str:
         """Return the damage that git fsck reports, empty where there is none."""
-        if not self._opens():
+        if not self._is_usable():
             return "Git doesn't take the folder for a repository"
         ended = self.git.run("fsck", "--full", "--no-dangling", "--no-progress")
-        if ended.status <= 0:  # below 0: a signal ended it
+        if ended.exit_code <= 0:  # below 0: a signal ended it
             return ""
-        lines = f"{ended.said}\n{ended.out.decode('utf-8', 'replace')}".splitlines()
-        return printable("; ".join(line for line in lines if line and not line.startswith(_HARMLESS)), _SHOWN)
+        lines = f"{ended.stderr}\n{ended.stdout.decode('utf-8', 'replace')}".splitlines()
+        return escape_unprintable(
+            "; ".join(line for line in lines if line and not line.startswith(_HARMLESS_PREFIXES)), _MAX_OUTPUT
+        )
 
-    def _replace(self) -> None:
+    def _recreate(self) -> None:
         """Delete the entries of Git, and make an empty clone. A configuration that can be read stays."""
         self.objects.close()
         config = self.folder / "config"
-        text = config.read_bytes() if self._opens() else None
+        text = config.read_bytes() if self._is_usable() else None
         for path in [self.folder / name for name in GIT_ENTRIES] + list(_lock_files(self.folder)):
             _delete(path)
-        Commands.init(self.folder)
+        GitCommands.init(self.folder)
         if text is not None:
             config.write_bytes(text)
-        self.forget()
+        self.clear_cache()
         if self._signing_key is not None:
             self.sign_with(self._signing_key)
 
-    def _is_used_by_git(self) -> bool:
+    def _has_running_git(self) -> bool:
         """Return whether a Git runs in the clone's folder, other than a reader of objects, which takes no lock."""
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):  # it has ended, or belongs to somebody else
@@ -175,10 +177,10 @@ def release_clones() -> None:
 
 
 def _check_ownership(folder: Path) -> None:
-    """Check that a folder without a marker holds no repository of somebody else. Raises Refused."""
+    """Check that a folder without a marker holds no repository of somebody else. Raises OperationRefused."""
     is_empty = not any(os.path.lexists(folder / name) for name in ("HEAD", ".git", "objects", "refs"))
     if not is_empty and not _is_old_clone(folder):
-        raise Refused(
+        raise OperationRefused(
             f"{folder} holds a Git repository that Allotment didn't make: name another folder with --data."
             " If it is a clone of an earlier version of Allotment, delete the folder"
         )
@@ -192,13 +194,13 @@ def _is_old_clone(folder: Path) -> bool:
     with contextlib.suppress(OSError):
         if "[remote " in (folder / "config").read_text(encoding="utf-8", errors="replace"):
             return False
-    refs = list(_refs(folder))
+    refs = list(_ref_names(folder))
     if refs:
         return all(name.startswith("refs/allotment/") for name in refs)
     return not any(path.is_file() for path in (folder / "objects").rglob("*"))
 
 
-def _refs(folder: Path) -> Iterator[str]:
+def _ref_names(folder: Path) -> Iterator[str]:
     """Yield the names of all refs, also of a repository that Git can't read."""
     for path in (folder / "refs").rglob("*"):
         if not path.is_dir() and path.suffix != ".lock":
@@ -209,14 +211,14 @@ def _refs(folder: Path) -> Iterator[str]:
                 yield line.rpartition(" ")[2]
 
 
-def _locked(folder: Path) -> int:
-    """Return the descriptor of the marker file, which is locked until the descriptor is closed. Raises Refused where another process has locked it."""
-    file = os.open(folder / MARKER, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+def _lock_folder(folder: Path) -> int:
+    """Return the descriptor of the marker file, which is locked until the descriptor is closed. Raises OperationRefused where another process has locked it."""
+    file = os.open(folder / CLONE_MARKER, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(file)
-        raise Refused(
+        raise OperationRefused(
             f"{folder} is used by another process of Allotment, and a clone has one user at a time: end that process, or name"
             " another folder with --data"
         ) from None
@@ -226,7 +228,7 @@ def _locked(folder: Path) -> int:
 
 
 def _lock_files(folder: Path) -> Iterator[Path]:
-    yield from (path for name in _WITH_LOCKS if (path := folder / f"{name}.lock").exists())
+    yield from (path for name in _LOCKABLE_FILES if (path := folder / f"{name}.lock").exists())
     if (folder / "gc.pid").exists():
         yield folder / "gc.pid"
     for name in ("refs", "objects"):

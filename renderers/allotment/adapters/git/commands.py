@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import git
 
 from allotment.adapters.processes import Patience, communicate_within
-from allotment.problems import Refused
+from allotment.problems import OperationRefused
 
 # Nobody is asked for a password, messages are Git's own, no transport runs a command of a URL's, a path is no pattern.
 ENVIRONMENT = {
@@ -29,34 +29,34 @@ ENVIRONMENT = {
 }
 # What is fetched or written comes as a pack, whole or not at all: single objects, of a process that was killed, could
 # lack others. That is quicker too; housekeeping brings packs together. No hook of the repository runs.
-QUIET = (
+QUIET_SETTINGS = (
     f"core.hooksPath={os.devnull}",
     "fetch.unpackLimit=1",
     "fastimport.unpackLimit=1",
 )
 # Whoever looks at a work tree starts no program that watches it, and minds no line's end.
-LOOKING = (*QUIET, "core.fsmonitor=false", "core.safecrlf=false")
+READ_SETTINGS = (*QUIET_SETTINGS, "core.fsmonitor=false", "core.safecrlf=false")
 # A line of progress, the remote's or Git's own: `remote: Counting objects: 100% (3/3), done.`
 _PROGRESS = re.compile(
     r"(?:remote: )?[A-Z][a-z]+(?: [a-z]+)*: +(?:\d+%|\d+,? )|(?:remote: )?Total \d|Delta compression "
 )
-_FAILED = (git.GitCommandError, git.UnsafeOptionError, git.UnsafeProtocolError)
+_GIT_ERRORS = (git.GitCommandError, git.UnsafeOptionError, git.UnsafeProtocolError)
 
 
-class SaidNo(Exception):
+class GitFailed(Exception):
     """Git ended with an error; the text is what it said, on one line."""
 
 
-class Ended(NamedTuple):
+class GitResult(NamedTuple):
     """How a command of Git's ended: its exit status, what it wrote, and what it said of errors."""
 
-    status: int
-    out: bytes
-    said: str
+    exit_code: int
+    stdout: bytes
+    stderr: str
 
 
-class Commands:
-    """Runs Git in the repository around a folder. Raises Refused, when it is first used, where there is none.
+class GitCommands:
+    """Runs Git in the repository around a folder. Raises OperationRefused, when it is first used, where there is none.
 
     With `apart` that is Git's folder instead (`apart.py`), and objects of the repository are read besides its own.
     `offline` asks no other repository: what a partial clone lacks Git would fetch as it is asked for, by a program that
@@ -65,29 +65,29 @@ class Commands:
     """
 
     def __init__(self, folder: Path, apart: Path | None = None, *, offline: bool = False, alone: bool = False) -> None:
-        self._around = folder
-        self._apart = apart
-        self._alone = alone
-        self._more = {"GIT_ALLOW_PROTOCOL": "none"} if offline or apart is not None else {}
+        self._start_folder = folder
+        self._sandbox = apart
+        self._is_repository = alone
+        self._environment = {"GIT_ALLOW_PROTOCOL": "none"} if offline or apart is not None else {}
         if alone:
-            self._more["GIT_DIR"] = str(folder)
-        self._opened: tuple[int, git.Repo] | None = None
+            self._environment["GIT_DIR"] = str(folder)
+        self._open_repository: tuple[int, git.Repo] | None = None
 
     @staticmethod
     def init(folder: Path) -> None:
         """Make a new repository without a work tree."""
         git.Repo.init(folder, bare=True)
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Open the repository again when it is next used."""
-        self._opened = None
+        self._open_repository = None
 
-    def text(self, command: str, *arguments: str, settings: Iterable[str] = ()) -> str:
-        """Return what a command writes, without the last line's end. Raises SaidNo."""
+    def run_text(self, command: str, *arguments: str, settings: Iterable[str] = ()) -> str:
+        """Return what a command writes, without the last line's end. Raises GitFailed."""
         try:
-            return str(self._bound(command, settings)(*arguments))
-        except _FAILED as error:
-            raise SaidNo(_words(error)) from None
+            return str(self._bind_command(command, settings)(*arguments))
+        except _GIT_ERRORS as error:
+            raise GitFailed(_error_text(error)) from None
 
     def run(
         self,
@@ -96,20 +96,22 @@ class Commands:
         data: bytes = b"",
         settings: Iterable[str] = (),
         environment: Mapping[str, str] | None = None,
-    ) -> Ended:
+    ) -> GitResult:
         """Run a command that reads `data`; return how it ended, whatever that was."""
         more = {"env": dict(environment)} if environment else {}
-        process = self._bound(command, settings)(*arguments, as_process=True, istream=-1, **more)
+        process = self._bind_command(command, settings)(*arguments, as_process=True, istream=-1, **more)
         try:
             out, errors = process.communicate(data)
         except BaseException:  # an interrupt: it has ended before what it writes into is removed
             process.proc.kill()
             process.proc.wait()
             raise
-        return Ended(process.returncode, out, errors.decode("utf-8", "replace"))
+        return GitResult(process.returncode, out, errors.decode("utf-8", "replace"))
 
-    def network(self, command: str, *arguments: str, patience: Patience, settings: Iterable[str] = QUIET) -> str:
-        """Run a command that talks to another repository and return its output. Raises SaidNo, and Exceeded
+    def run_network(
+        self, command: str, *arguments: str, patience: Patience, settings: Iterable[str] = QUIET_SETTINGS
+    ) -> str:
+        """Run a command that talks to another repository and return its output. Raises GitFailed, and ProcessLimitExceeded
         where the other one keeps it waiting.
 
         Git and the transport's programs run in a session of their own, so that all of them end. None of them can ask
@@ -123,11 +125,11 @@ class Commands:
         assert process is not None
         out, errors = communicate_within(process, patience)
         if process.returncode:
-            lines = [line.rpartition("\r")[2] for line in _decoded(out + b"\n" + errors).split("\n")]
-            raise SaidNo(" ".join(" ".join(line for line in lines if not _PROGRESS.match(line)).split()))
-        return _decoded(out).removesuffix("\n")
+            lines = [line.rpartition("\r")[2] for line in _decode(out + b"\n" + errors).split("\n")]
+            raise GitFailed(" ".join(" ".join(line for line in lines if not _PROGRESS.match(line)).split()))
+        return _decode(out).removesuffix("\n")
 
-    def reader(self) -> Any:
+    def start_object_reader(self) -> Any:
         """Start Git's object reader, a process with pipes. It can't be shared after a fork."""
         return self._repo().git.cat_file("--batch-command", "--buffer", as_process=True, istream=-1)
 
@@ -149,66 +151,70 @@ class Commands:
         return Path(folder) if folder else None
 
     @property
-    def shared(self) -> Path:
+    def common_folder(self) -> Path:
         """The folder of what all work trees of the repository have together."""
         return Path(self._repo().common_dir).resolve()
 
     @property
-    def objects(self) -> Path:
+    def objects_folder(self) -> Path:
         """The folder of Git's objects."""
-        return self.shared / "objects"
+        return self.common_folder / "objects"
 
     def url_of(self, remote: str) -> str | None:
         """Return the URL behind a name; None where no remote is named so."""
         return next((git_remote.url for git_remote in self._repo().remotes if git_remote.name == remote), None)
 
-    def _bound(self, command: str, settings: Iterable[str]) -> Any:
+    def _bind_command(self, command: str, settings: Iterable[str]) -> Any:
         options = list(settings)
         return getattr(self._repo().git(c=options) if options else self._repo().git, command)
 
     def _repo(self) -> git.Repo:
         """Return GitPython's object, one a process."""
-        if self._opened is None or self._opened[0] != os.getpid():
+        if self._open_repository is None or self._open_repository[0] != os.getpid():
             try:
-                repo = git.Repo(self._around, search_parent_directories=not self._alone)
+                repo = git.Repo(self._start_folder, search_parent_directories=not self._is_repository)
             except (git.InvalidGitRepositoryError, git.NoSuchPathError):
-                raise Refused(f"{self._around} is in no Git repository, so there is no commit to read") from None
-            repo.git.update_environment(**{**ENVIRONMENT, **self._more, **self._elsewhere(Path(repo.common_dir))})
-            self._opened = (os.getpid(), repo)
-        return self._opened[1]
+                raise OperationRefused(
+                    f"{self._start_folder} is in no Git repository, so there is no commit to read"
+                ) from None
+            repo.git.update_environment(
+                **{**ENVIRONMENT, **self._environment, **self._sandbox_environment(Path(repo.common_dir))}
+            )
+            self._open_repository = (os.getpid(), repo)
+        return self._open_repository[1]
 
-    def _elsewhere(self, shared: Path) -> dict[str, str]:
+    def _sandbox_environment(self, shared: Path) -> dict[str, str]:
         """Return the environment in which Git works apart from a repository, where it does."""
-        if self._apart is None:
+        if self._sandbox is None:
             return {}
         return {
-            "GIT_DIR": str(self._apart),
-            "GIT_COMMON_DIR": str(self._apart),
-            "GIT_INDEX_FILE": str(self._apart / "index"),
-            "GIT_OBJECT_DIRECTORY": str(self._apart / "objects"),
+            "GIT_DIR": str(self._sandbox),
+            "GIT_COMMON_DIR": str(self._sandbox),
+            "GIT_INDEX_FILE": str(self._sandbox / "index"),
+            "GIT_OBJECT_DIRECTORY": str(self._sandbox / "objects"),
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(
-                [listed(shared.resolve() / "objects"), *_objects_besides()]
+                [quote_list_path(shared.resolve() / "objects"), *_alternate_object_folders()]
             ),
         }
 
 
-def _objects_besides() -> list[str]:
+def _alternate_object_folders() -> list[str]:
     """Return where the environment says that objects lie too, as before a push is taken in."""
     own, alternates = (os.environ.get(f"GIT_{name}") for name in ("OBJECT_DIRECTORY", "ALTERNATE_OBJECT_DIRECTORIES"))
-    return [*([listed(Path(own).resolve())] if own else []), *([alternates] if alternates else [])]
+    return [*([quote_list_path(Path(own).resolve())] if own else []), *([alternates] if alternates else [])]
 
 
-def listed(path: Path) -> str:
+def quote_list_path(path: Path) -> str:
     """Return a path as Git reads it in a list of paths, which colons separate."""
     escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _words(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """Return what Git said, from both of its outputs."""
     if not isinstance(error, git.GitCommandError):
         return str(error)

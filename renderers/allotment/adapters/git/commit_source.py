@@ -7,18 +7,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from allotment.adapters.folder import MAX_DEPTH
-from allotment.adapters.git.objects import TooMuch
+from allotment.adapters.declaration_source import MAX_FILES, ScopeFiles, content_key, path_problem
+from allotment.adapters.folder_source import MAX_DEPTH
+from allotment.adapters.git.object_reader import LimitExceeded
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.tree_comparison import Changed, TreeComparison
+from allotment.adapters.git.tree_comparison import ChangedFile, TreeComparison
 from allotment.adapters.git.trees import LINK, REGULAR, SUBMODULE, TREE, File, MalformedTree, check_limits
-from allotment.adapters.source import MAX_FILES, ScopeFiles, content_key, place_problem
 from allotment.declared.encoding import MAX_BYTES
 from allotment.declared.layout import ROOTS, Scope, scope_of
-from allotment.problems import Problem, Refused
+from allotment.problems import OperationRefused, Problem
 
-NEARBY = 200  # files of a scope that are read at once
-_STRANGE = {LINK: "a symbolic link", SUBMODULE: "a submodule"}
+READ_AHEAD_FILES = 200  # files of a scope that are read at once
+_IRREGULAR_KINDS = {LINK: "a symbolic link", SUBMODULE: "a submodule"}
 
 
 class TreeSource:
@@ -30,23 +30,23 @@ class TreeSource:
     def __init__(self, repository: Repository, tree: str, like: TreeSource | None = None) -> None:
         self.repository = repository
         self.tree = tree
-        self._like = like
+        self._similar_source = like
         self._blobs: dict[str, str] = {}
         self._files: dict[Scope, list[tuple[str, str]]] = {}
         self._problems: list[Problem] = []
-        self._listed = False
-        self._near: dict[str, bytes] = {}
+        self._is_listed = False
+        self._read_ahead: dict[str, bytes] = {}
 
-    def changed(self, tree: str, blobs: Mapping[str, str]) -> TreeSource:
+    def with_changes(self, tree: str, blobs: Mapping[str, str]) -> TreeSource:
         """Return the source of another tree, which differs from this one in regular files of scopes: the blob of
-        each by its path, empty where it is gone. Listing it is saved. Raises TooMuch."""
-        self._list()
+        each by its path, empty where it is gone. Listing it is saved. Raises LimitExceeded."""
+        self._load_listing()
         source = TreeSource(self.repository, tree)
-        source._take(self, blobs)
+        source._inherit_listing(self, blobs)
         return source
 
-    def _take(self, other: TreeSource, blobs: Mapping[str, str]) -> None:
-        """Take over another's listing but for regular files of scopes, as in `changed`. Raises TooMuch."""
+    def _inherit_listing(self, other: TreeSource, blobs: Mapping[str, str]) -> None:
+        """Take over another's listing but for regular files of scopes, as in `with_changes`. Raises LimitExceeded."""
         self._blobs, self._problems, self._files = dict(other._blobs), list(other._problems), dict(other._files)
         for path, blob in blobs.items():
             scope = scope_of(path)
@@ -58,94 +58,94 @@ class TreeSource:
             if files:
                 self._files[scope] = sorted(files)
         check_limits(self._blobs, MAX_FILES)
-        self._listed = True
+        self._is_listed = True
 
     def scopes(self) -> tuple[list[Scope], list[Problem]]:
         """Return the scopes that have files, and what lies beside them. A commit never changes: it is listed once."""
-        self._list()
+        self._load_listing()
         return sorted(self._files), self._problems
 
-    def _list(self) -> None:
-        if self._listed or self._listed_like(self._like):
+    def _load_listing(self) -> None:
+        if self._is_listed or self._try_inherit_listing(self._similar_source):
             return
         self._blobs, self._files, self._problems = {}, {}, []  # a listing that was refused leaves nothing
         grouped: dict[Scope, list[tuple[str, str]]] = {}
-        for file in self._regular():
+        for file in self._regular_files():
             path = file.path
             if path.count("/") == 1 and not path.startswith("platform/"):
                 if not path.endswith("/README.md"):
-                    self._problems.append(place_problem(path, "no declaration lies here: move or remove it", "layout"))
+                    self._problems.append(path_problem(path, "no declaration lies here: move or remove it", "layout"))
                 continue
             self._blobs[path] = file.id
             grouped.setdefault(scope_of(path), []).append((path, file.id))
-        self._files, self._listed = {scope: sorted(files) for scope, files in grouped.items()}, True
+        self._files, self._is_listed = {scope: sorted(files) for scope, files in grouped.items()}, True
 
-    def _listed_like(self, other: TreeSource | None) -> bool:
+    def _try_inherit_listing(self, other: TreeSource | None) -> bool:
         """Take over another's listing with what differs; return whether that is what a listing would say. It isn't
         where anything was or is astray, or limits are met."""
-        self._like = None
-        if other is None or not other._listed or other._problems:
+        self._similar_source = None
+        if other is None or not other._is_listed or other._problems:
             return False
         comparison = TreeComparison(self.repository.trees)
         try:
-            differing = comparison.of(other.tree, self.tree)
+            differing = comparison.compare(other.tree, self.tree)
             declared = [change for change in differing if change.path.split("/")[0] in ROOTS]
-            if comparison.met_empty or not all(map(_is_of_a_scope, declared)):
+            if comparison.has_empty_folder or not all(map(_is_scope_file, declared)):
                 return False
-            self._take(other, {change.path: change.blob for change in declared})
-        except (TooMuch, MalformedTree):  # perhaps beside the declarations
+            self._inherit_listing(other, {change.path: change.blob for change in declared})
+        except (LimitExceeded, MalformedTree):  # perhaps beside the declarations
             return False
         return True
 
     def files(self, scope: Scope, *, stamped: bool = False) -> ScopeFiles:
         """Return a scope's files; their content's key, which is the stamp too, comes from Git's own ids."""
-        self._list()
+        self._load_listing()
         files = self._files.get(scope, [])
         key = content_key(files)
         return ScopeFiles(tuple(path for path, _ in files), (), key, key)
 
-    def unchanged(self, scope: Scope, stamp: Any) -> bool:
+    def is_unchanged(self, scope: Scope, stamp: Any) -> bool:
         """Return whether the scope's blobs are those that were stamped."""
         return scope in self._files and bool(stamp == content_key(self._files[scope]))
 
     def read(self, path: str) -> bytes:
         """Return a file's bytes. Raises KeyError when there is none. Before anything is listed, nothing but the way
         to the file is read."""
-        if not self._listed:
-            return self._alone(path)
+        if not self._is_listed:
+            return self._read_unlisted(path)
         blob = self._blobs[path]
-        if blob not in self._near:
-            self._near = self._nearby(path)
-        return self._near[blob]
+        if blob not in self._read_ahead:
+            self._read_ahead = self._read_with_neighbors(path)
+        return self._read_ahead[blob]
 
-    def _alone(self, path: str) -> bytes:
-        entry = self.repository.trees.find(self.tree, path)
+    def _read_unlisted(self, path: str) -> bytes:
+        entry = self.repository.trees.find_entry(self.tree, path)
         if entry is None or entry.mode not in REGULAR:
             raise KeyError(path)
-        return self._within(entry.id)[entry.id]
+        return self._read_blobs(entry.id)[entry.id]
 
-    def _nearby(self, path: str) -> dict[str, bytes]:
+    def _read_with_neighbors(self, path: str) -> dict[str, bytes]:
         """Return the bytes of a file and of those after it in its scope, by blob: who reads one reads the others
         next. One that is too large isn't read: what comes for it is too large too."""
         files = self._files[scope_of(path)]
         at = bisect_left(files, (path, ""))
-        return self._within(*[blob for _, blob in files[at : at + NEARBY]])
+        return self._read_blobs(*[blob for _, blob in files[at : at + READ_AHEAD_FILES]])
 
-    def _within(self, *blobs: str) -> dict[str, bytes]:
+    def _read_blobs(self, *blobs: str) -> dict[str, bytes]:
         large = b" " * (MAX_BYTES + 1)
         read = self.repository.objects.read(blobs, "blob", MAX_BYTES)
         return {blob: large if data is None else data for blob, data in read}
 
     def blob(self, path: str) -> str | None:
         """Return the id of a file's blob, None where there is no such file."""
-        self._list()
+        self._load_listing()
         return self._blobs.get(path)
 
-    def _regular(self) -> Iterator[File]:
-        """Yield regular files below the roots, and note anything else. Raises TooMuch and MalformedTree."""
+    def _regular_files(self) -> Iterator[File]:
+        """Yield regular files below the roots, and note anything else. Raises LimitExceeded and MalformedTree."""
         for file in self.repository.trees.walk(self.tree, MAX_FILES, ROOTS, MAX_DEPTH):
-            if fault := _astray(file):
-                self._problems.append(place_problem(file.path, fault, "layout"))
+            if fault := _irregular_file_error(file):
+                self._problems.append(path_problem(file.path, fault, "layout"))
             else:
                 yield file
 
@@ -161,26 +161,26 @@ class CommitSource(TreeSource):
     ) -> None:
         repository = repository or Repository(root)
         self.root = root
-        self.commit = repository.commit(ref)
-        prefix = repository.top(root)
+        self.commit = repository.resolve_named_commit(ref)
+        prefix = repository.folder_prefix(root)
         tree = repository.tree_of(self.commit, prefix)
         if tree is None:
-            raise Refused(f"commit {self.commit[:12]} has no folder {prefix}")
+            raise OperationRefused(f"commit {self.commit[:12]} has no folder {prefix}")
         super().__init__(repository, tree, like)
 
 
-def _astray(file: File) -> str:
+def _irregular_file_error(file: File) -> str:
     """Return what is wrong with a file that is no regular one; empty where nothing is."""
     if file.mode == TREE:
         return "no declaration lies so deep: remove it"
     if any("\udc80" <= letter <= "\udcff" for letter in file.path):
         return "has a name that is not UTF-8: rename it"
     if file.mode not in REGULAR:
-        return f"is {_STRANGE[file.mode]}: replace it by the file itself"
+        return f"is {_IRREGULAR_KINDS[file.mode]}: replace it by the file itself"
     return "" if "/" in file.path else "is no folder: remove it"
 
 
-def _is_of_a_scope(change: Changed) -> bool:
+def _is_scope_file(change: ChangedFile) -> bool:
     """Return whether what differs is, and was, a regular file that a scope may have."""
     depth = change.path.count("/")
     return (

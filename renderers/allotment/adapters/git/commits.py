@@ -9,15 +9,15 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from allotment.adapters.git.commands import QUIET
+from allotment.adapters.git.commands import QUIET_SETTINGS
 from allotment.adapters.git.repository import Repository
-from allotment.problems import Refused
+from allotment.problems import OperationRefused
 
-NOTHING = "0" * 40
-_SHOWN = 800  # characters of what Git said
+NULL_COMMIT = "0" * 40
+_MAX_OUTPUT = 800  # characters of what Git said
 
 
-class Message(NamedTuple):
+class CommitMessage(NamedTuple):
     """What a commit says: its text, and as its author the raw `name <mail> time zone` of another commit's header."""
 
     text: str
@@ -28,7 +28,7 @@ def write_commit(
     repository: Repository,
     parents: Sequence[str],
     changes: Mapping[str, bytes | None],
-    message: Message,
+    message: CommitMessage,
     base: str = "",
 ) -> str:
     """Return the id of a new commit: `changes` to its first parent has a path's new bytes, or None for its removal.
@@ -36,24 +36,24 @@ def write_commit(
     With `base` they are changes to that commit instead, NOTHING being an empty one: whatever lies in the first
     parent, of whatever name and mode, isn't in the new commit.
 
-    A removed folder takes all below it along. It is signed where Git is configured to sign commits. Raises Refused
+    A removed folder takes all below it along. It is signed where Git is configured to sign commits. Raises OperationRefused
     where Git knows no name to commit under.
     """
     options = ("--quiet", "--done", "--date-format=raw")
     committer = repository.committer()
     start = b""
     if base:
-        tree = repository.tree_of(base, "") if base != NOTHING else None
+        tree = repository.tree_of(base, "") if base != NULL_COMMIT else None
         start = b'M 040000 %s ""\n' % tree.encode("ascii") if tree else b"deleteall\n"
-    data = b"".join(_stream(parents, changes, message, committer, start))
-    ended = repository.git.run("fast_import", *options, data=data, settings=QUIET)
-    if ended.status:
-        raise Refused(f"Git made no commit: {ended.said[-_SHOWN:]}")
-    commit = ended.out.decode("ascii").strip()
-    return _signed(repository, commit, parents, message) if repository.signs() else commit
+    data = b"".join(_fast_import_stream(parents, changes, message, committer, start))
+    ended = repository.git.run("fast_import", *options, data=data, settings=QUIET_SETTINGS)
+    if ended.exit_code:
+        raise OperationRefused(f"Git made no commit: {ended.stderr[-_MAX_OUTPUT:]}")
+    commit = ended.stdout.decode("ascii").strip()
+    return _sign_commit(repository, commit, parents, message) if repository.is_signing_configured() else commit
 
 
-def _signed(repository: Repository, commit: str, parents: Sequence[str], message: Message) -> str:
+def _sign_commit(repository: Repository, commit: str, parents: Sequence[str], message: CommitMessage) -> str:
     """Return the same commit with a signature, which fast-import can't make."""
     name, _, rest = message.author.decode("utf-8", "replace").partition(" <")
     mail, _, date = rest.partition("> ")
@@ -66,15 +66,15 @@ def _signed(repository: Repository, commit: str, parents: Sequence[str], message
         settings=repository.signing,
         environment=environment,
     )
-    if ended.status:
-        raise Refused(f"Git couldn't sign the commit: {ended.said[-_SHOWN:]}")
-    return ended.out.decode("ascii").strip()
+    if ended.exit_code:
+        raise OperationRefused(f"Git couldn't sign the commit: {ended.stderr[-_MAX_OUTPUT:]}")
+    return ended.stdout.decode("ascii").strip()
 
 
-def _stream(
+def _fast_import_stream(
     parents: Sequence[str],
     changes: Mapping[str, bytes | None],
-    message: Message,
+    message: CommitMessage,
     committer: bytes,
     start: bytes,
 ) -> Iterator[bytes]:
@@ -92,15 +92,15 @@ def _stream(
         yield b"%s %s\n" % (word, parent.encode("ascii"))
     yield start
     for path, data in sorted(changes.items()):
-        raw = _path(path)
+        raw = _encode_path(path)
         if data is None:
             yield b"D %s\n" % raw
         else:
             yield b"M 100644 inline %s\ndata %d\n%s\n" % (raw, len(data), data)
-    yield b"\nget-mark :1\nreset %s\nfrom %s\n\ndone\n" % (draft, NOTHING.encode())
+    yield b"\nget-mark :1\nreset %s\nfrom %s\n\ndone\n" % (draft, NULL_COMMIT.encode())
 
 
-def _path(path: str) -> bytes:
+def _encode_path(path: str) -> bytes:
     """Return a path as fast-import reads it unquoted; ours are made of names, which never need quotes."""
     raw = path.encode("utf-8")
     if not path or path[0] in '"/' or "\n" in path or "\0" in path:

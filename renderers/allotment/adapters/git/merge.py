@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from allotment.adapters.git.commands import Ended, SaidNo
-from allotment.adapters.git.objects import TooMuch
+from allotment.adapters.git.commands import GitFailed, GitResult
+from allotment.adapters.git.object_reader import LimitExceeded
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.tree_comparison import Changed, TreeComparison
-from allotment.problems import Refused, quoted
+from allotment.adapters.git.tree_comparison import ChangedFile, TreeComparison
+from allotment.problems import OperationRefused, quote_value
 
-MOST_BYTES = 32 << 20  # of a file that is merged
-MOST_COMMITS = 100  # of a pull request whose base moved on, or that has merge commits
-NAMED = 10
+MAX_BYTES = 32 << 20  # of a file that is merged
+MAX_COMMITS = 100  # of a pull request whose base moved on, or that has merge commits
+MAX_NAMED_PATHS = 10
 
 
-class Conflicted(NamedTuple):
+class MergeConflict(NamedTuple):
     """Why there is no merge result: the paths that conflict, none where the two share no history."""
 
     paths: tuple[str, ...]
@@ -27,31 +27,31 @@ class Conflicted(NamedTuple):
     def __str__(self) -> str:
         if not self.paths:
             return "it shares no history with the base: begin it from the base branch"
-        named = ", ".join(self.paths[:NAMED])
-        more = f" and {len(self.paths) - NAMED} more" if len(self.paths) > NAMED else ""
+        named = ", ".join(self.paths[:MAX_NAMED_PATHS])
+        more = f" and {len(self.paths) - MAX_NAMED_PATHS} more" if len(self.paths) > MAX_NAMED_PATHS else ""
         return f"it conflicts with the base in {named}{more}: merge the base branch into it and decide there"
 
 
 def merge_base(repository: Repository, commit: str, other: str) -> str | None:
     """Return the best common ancestor of two commits, None where there is none."""
     try:
-        return repository.git.text("merge_base", commit, other)
-    except SaidNo:
+        return repository.git.run_text("merge_base", commit, other)
+    except GitFailed:
         return None
 
 
-def merged(repository: Repository, base: str, head: str) -> str | Conflicted:
-    """Return the tree that merging `head` into `base` makes, or why there is none. Raises TooMuch, and Refused in a
+def merge_tree_of(repository: Repository, base: str, head: str) -> str | MergeConflict:
+    """Return the tree that merging `head` into `base` makes, or why there is none. Raises LimitExceeded, and OperationRefused in a
     shallow clone."""
     common = merge_base(repository, base, head)
     if common is None and repository.is_shallow():
-        raise Refused(
+        raise OperationRefused(
             "this clone has only a part of the history, where the two may meet: run `git fetch --unshallow`, in CI fetch the"
             " whole history (fetch-depth: 0, GIT_DEPTH: 0)"
         )
     if common is None:
-        return Conflicted(())
-    changes = changed(
+        return MergeConflict(())
+    changes = list_changed_files(
         repository, common, head
     )  # what unfolds without end, or Git wouldn't write, is stopped before it is merged
     if common == base:
@@ -60,73 +60,73 @@ def merged(repository: Repository, base: str, head: str) -> str | Conflicted:
         return repository.trees.root(base)
     sizes = repository.objects.info({change.blob for change in changes if change.blob})
     for change in changes:
-        if change.blob and sizes[change.blob].size > MOST_BYTES:
-            raise TooMuch(f"{quoted(change.path)} has more than {MOST_BYTES:,} bytes: keep data elsewhere")
+        if change.blob and sizes[change.blob].size > MAX_BYTES:
+            raise LimitExceeded(f"{quote_value(change.path)} has more than {MAX_BYTES:,} bytes: keep data elsewhere")
     ended = _merge_tree(repository, base, head)
-    tree, *paths = ended.out.decode("utf-8", "backslashreplace").split("\0")
-    if ended.status == 1:
-        return Conflicted(tuple(sorted({path for path in paths if path})))
-    if ended.status:
-        raise Refused(f"Git can't merge the two: {ended.said[-400:]}")
+    tree, *paths = ended.stdout.decode("utf-8", "backslashreplace").split("\0")
+    if ended.exit_code == 1:
+        return MergeConflict(tuple(sorted({path for path in paths if path})))
+    if ended.exit_code:
+        raise OperationRefused(f"Git can't merge the two: {ended.stderr[-400:]}")
     return tree
 
 
-def _merge_tree(repository: Repository, commit: str, other: str) -> Ended:
+def _merge_tree(repository: Repository, commit: str, other: str) -> GitResult:
     return repository.git.run("merge_tree", "--write-tree", "-z", "--name-only", "--no-messages", commit, other)
 
 
-def lands_by_rebase(repository: Repository, base: str, head: str, tree: str) -> bool:
+def is_same_by_rebase(repository: Repository, base: str, head: str, tree: str) -> bool:
     """Return whether a forge that merges by rebase lands the tree `tree` too, or nothing.
 
     A rebase applies commit by commit what the head has beside the base. It leaves out merge commits, with whatever
-    they say themselves, and what the base has as a commit of its own. Raises TooMuch, and MalformedTree.
+    they say themselves, and what the base has as a commit of its own. Raises LimitExceeded, and MalformedTree.
     """
     common, git = merge_base(repository, base, head), repository.git
-    own = git.text("rev_list", "--parents", f"--max-count={MOST_COMMITS + 1}", f"{base}..{head}").splitlines()
+    own = git.run_text("rev_list", "--parents", f"--max-count={MAX_COMMITS + 1}", f"{base}..{head}").splitlines()
     parents = {commit: commit_parents for commit, *commit_parents in (line.split() for line in own)}
     if common == base and all(len(commit_parents) == 1 for commit_parents in parents.values()):
         return True
-    if len(parents) > MOST_COMMITS:
-        raise TooMuch(f"it has more than {MOST_COMMITS} commits of its own: squash them")
+    if len(parents) > MAX_COMMITS:
+        raise LimitExceeded(f"it has more than {MAX_COMMITS} commits of its own: squash them")
     comparison = TreeComparison(repository.trees)
     for commit, commit_parents in parents.items():  # what unfolds without end is stopped before Git looks at it
         if not commit_parents:
             return False
-        comparison.of(*(repository.trees.root(revision) for revision in (commit_parents[0], commit)))
+        comparison.compare(*(repository.trees.root(revision) for revision in (commit_parents[0], commit)))
     options = ("--reverse", "--topo-order", "--no-merges", "--cherry-pick", "--right-only")
     landed = base
-    for commit in git.text("rev_list", *options, f"{base}...{head}").split():
-        new_commit = _applied(repository, landed, commit, parents[commit][0])
+    for commit in git.run_text("rev_list", *options, f"{base}...{head}").split():
+        new_commit = _cherry_pick(repository, landed, commit, parents[commit][0])
         if new_commit is None:
             return True  # it conflicts, so the forge lands nothing
         landed = new_commit
     return repository.trees.root(landed) == tree
 
 
-def _applied(repository: Repository, onto: str, commit: str, commit_parent: str) -> str | None:
+def _cherry_pick(repository: Repository, onto: str, commit: str, commit_parent: str) -> str | None:
     """Return a commit with what `commit` changes applied to `onto`; None where that conflicts."""
     identity = {f"GIT_{who}_{field}": "rebase" for who in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")}
 
     def child_of(parent: str, tree: str) -> str:
         ended = repository.git.run("commit_tree", "-p", parent, "-m", "rebase", tree, environment=identity)
-        if ended.status:
-            raise Refused(f"Git makes no commit: {ended.said[-400:]}")
-        return ended.out.decode("ascii").strip()
+        if ended.exit_code:
+            raise OperationRefused(f"Git makes no commit: {ended.stderr[-400:]}")
+        return ended.stdout.decode("ascii").strip()
 
     # The two share the commit before, so that merging them applies what came after it.
     same = child_of(commit_parent, repository.trees.root(onto))
     ended = _merge_tree(repository, same, commit)
-    return None if ended.status else child_of(onto, ended.out.decode("ascii").split("\0")[0])
+    return None if ended.exit_code else child_of(onto, ended.stdout.decode("ascii").split("\0")[0])
 
 
-def inner(repository: Repository, tree: str, prefix: str) -> str:
+def declarations_tree(repository: Repository, tree: str, prefix: str) -> str:
     """Return the tree of the declarations in a whole repository's tree, where they lie in its folder `prefix`."""
     subtree = repository.tree_of(tree, prefix)
     if subtree is None:
-        raise Refused(f"after the merge there is no folder {prefix}")
+        raise OperationRefused(f"after the merge there is no folder {prefix}")
     return subtree
 
 
-def changed(repository: Repository, before: str, after: str) -> list[Changed]:
-    """Return the files that differ between two commits or trees, sorted by path. Raises TooMuch, and MalformedTree."""
-    return TreeComparison(repository.trees).of(*(repository.trees.root(revision) for revision in (before, after)))
+def list_changed_files(repository: Repository, before: str, after: str) -> list[ChangedFile]:
+    """Return the files that differ between two commits or trees, sorted by path. Raises LimitExceeded, and MalformedTree."""
+    return TreeComparison(repository.trees).compare(*(repository.trees.root(revision) for revision in (before, after)))

@@ -9,21 +9,21 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from allotment.adapters.git.commands import ENVIRONMENT, QUIET, Ended, listed
+from allotment.adapters.git.commands import ENVIRONMENT, QUIET_SETTINGS, GitResult, quote_list_path
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.processes import Exceeded, Limit, run_within
+from allotment.adapters.processes import Limit, ProcessLimitExceeded, run_within
 
 MOST_BYTES = 256 << 20  # that come, as they are packed: files past 32 MiB can't be merged anyway
 # Git would unfold as many deltas at once as there are processors, and pack what is here anew, without a limit.
 _SETTINGS = ("pack.threads=1", "maintenance.auto=false")
-_SHOWN = 20_000  # bytes
+_MAX_OUTPUT = 20_000  # bytes
 
 
-def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[str, ...], limit: Limit) -> Ended:
+def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[str, ...], limit: Limit) -> GitResult:
     """Run `git fetch` with arguments. What came is in the repository once it ended well, without a ref. Raises
     Exceeded."""
-    objects = repository.git.objects
-    configured = [word for setting in (*QUIET, *settings, *_SETTINGS) for word in ("-c", setting)]
+    objects = repository.git.objects_folder
+    configured = [word for setting in (*QUIET_SETTINGS, *settings, *_SETTINGS) for word in ("-c", setting)]
     # Git's own name for such a folder, so that its housekeeping removes what a kill leaves.
     with (
         tempfile.TemporaryDirectory(prefix="tmp_objdir-incoming-", dir=objects) as name,
@@ -34,15 +34,15 @@ def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[st
             **os.environ,
             **ENVIRONMENT,
             "GIT_OBJECT_DIRECTORY": name,
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": listed(objects),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": quote_list_path(objects),
         }
         command = ("git", "-C", str(repository.git.folder), *configured, "fetch", *arguments)
         status = run_within(command, environment, limit, output.fileno(), partial(_check_size, folder))
         output.seek(0)
-        ended = Ended(status, b"", output.read(_SHOWN).decode("utf-8", "replace"))
+        ended = GitResult(status, b"", output.read(_MAX_OUTPUT).decode("utf-8", "replace"))
         if status == 0:
             _check_size(folder)  # it may have ended between two looks
-            _move(folder, objects)
+            _move_objects(folder, objects)
     return ended
 
 
@@ -52,10 +52,10 @@ def _check_size(folder: Path) -> None:
         with contextlib.suppress(FileNotFoundError):  # Git has renamed it
             size += file.stat().st_size
     if size > MOST_BYTES:
-        raise Exceeded(f"it has more than {MOST_BYTES >> 20} MB")
+        raise ProcessLimitExceeded(f"it has more than {MOST_BYTES >> 20} MB")
 
 
-def _move(folder: Path, objects: Path) -> None:
+def _move_objects(folder: Path, objects: Path) -> None:
     """Move what Git wrote, each index after its pack, so that whoever reads meanwhile finds all of it or none."""
     files = [file for file in folder.rglob("*") if file.is_file() and file.suffix != ".keep"]
     for file in sorted(files, key=lambda file: (file.suffix == ".idx", file)):

@@ -12,14 +12,14 @@ import time
 from collections.abc import Mapping
 
 from allotment.adapters.git import quarantine
-from allotment.adapters.git.commands import QUIET, SaidNo
+from allotment.adapters.git.commands import QUIET_SETTINGS, GitFailed
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.processes import Exceeded, Limit, Patience
-from allotment.problems import Refused, quoted
+from allotment.adapters.processes import Limit, Patience, ProcessLimitExceeded
+from allotment.problems import OperationRefused, quote_value
 
 # Where a remote says these, another push came in between; anything else is a reason that stays.
 # A ref that can't be locked for a reason of _UNLOCKABLE was not moved by another push.
-_OVERTAKEN = (
+_OVERTAKEN_TEXTS = (
     "fetch first",
     "non-fast-forward",
     "cannot lock ref",
@@ -27,21 +27,21 @@ _OVERTAKEN = (
     "incorrect old value",
     "stale info",
 )
-_UNLOCKABLE = ("Unable to create", "exists; cannot create")
+_LOCK_FAILURE_TEXTS = ("Unable to create", "exists; cannot create")
 # A push that runs holds its locks for less than a second: after these pauses, in seconds, nothing holds one but a file.
 _LOCK_PAUSES = (0.25, 0.5, 1.0)
-_LOCK = re.compile(r"Unable to create '([^']*\.lock)': File exists")
+_LOCK_PATTERN = re.compile(r"Unable to create '([^']*\.lock)': File exists")
 # Of a fetch and a push Git writes progress each second in which something comes or goes, and of a look at refs nothing.
 # A program that publishes counts as stalled, and is started again, only after a longer silence than this.
-TRANSFER = Patience(silent=300, whole=3600)
-LOOK = Patience(silent=120, whole=120)
-_SHOWN = 800  # characters of what Git said
-_KEPT = "refs/allotment/seen/"
-_FSCK = ("fsck error", "git fsck")
+TRANSFER_PATIENCE = Patience(silent_seconds=300, total_seconds=3600)
+LOOK_PATIENCE = Patience(silent_seconds=120, total_seconds=120)
+_MAX_OUTPUT = 800  # characters of what Git said
+_TRACKING_PREFIX = "refs/allotment/seen/"
+_FSCK_TEXTS = ("fsck error", "git fsck")
 # Of a fetch, all that git fsck finds is an error but what early versions of Git and converters wrote into commits
 # and tags, which nothing here reads, and modes with a zero in front: where such a tree is read, `trees.entries`
 # refuses it.
-_HARMLESS = (
+_HARMLESS_FSCK_ERRORS = (
     "badDate",
     "badDateOverflow",
     "badEmail",
@@ -54,32 +54,32 @@ _HARMLESS = (
     "zeroPaddedDate",
     "zeroPaddedFilemode",
 )
-_OPTIONS = ("--no-tags", "--no-write-fetch-head", "--end-of-options")
-_STRICT = (
+_FETCH_OPTIONS = ("--no-tags", "--no-write-fetch-head", "--end-of-options")
+_STRICT_SETTINGS = (
     "fetch.fsckObjects=true",
     "fetch.fsck.badFilemode=error",
-    *(f"fetch.fsck.{message_id}=ignore" for message_id in _HARMLESS),
+    *(f"fetch.fsck.{message_id}=ignore" for message_id in _HARMLESS_FSCK_ERRORS),
 )
 
 
-def kept_ref(ref: str) -> str:
+def tracking_ref(ref: str) -> str:
     """Return under which ref of ours a fetch that keeps has what a remote's ref pointed at."""
-    return f"{_KEPT}{ref}"
+    return f"{_TRACKING_PREFIX}{ref}"
 
 
-class Unsound(Refused):
+class UnsoundObjects(OperationRefused):
     """What would be fetched holds objects that Git doesn't write: nothing of it is here."""
 
 
-class Hung(Refused):
+class RemoteTimeout(OperationRefused):
     """The remote took the connection and kept Git waiting for longer than it may: Git was ended."""
 
 
-class Locked(Refused):
+class RemoteLocked(OperationRefused):
     """A lock at the remote keeps a ref from moving, longer than any push takes: a process left it there."""
 
 
-class Costly(Refused):
+class FetchTooCostly(OperationRefused):
     """What would be fetched takes more than the fetch may: nothing of it is here."""
 
 
@@ -97,24 +97,24 @@ class Remote:
         url: str,
         *,
         keep: bool = False,
-        transfer: Patience = TRANSFER,
-        look: Patience = LOOK,
+        transfer: Patience = TRANSFER_PATIENCE,
+        look: Patience = LOOK_PATIENCE,
     ) -> None:
         self.repository = repository
-        self._transfer, self._look = transfer, look
-        self._keep = keep
+        self._transfer_patience, self._look_patience = transfer, look
+        self._keeps_refs = keep
         self._secret = _userinfo(url)
         self.url = url
 
     def __str__(self) -> str:
         """Return the URL as it may be shown: without a user's name and password."""
-        return self._shown(self.url)
+        return self._redact(self.url)
 
-    def _shown(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         return text.replace(self._secret, "") if self._secret else text
 
     @property
-    def place(self) -> str:
+    def display_url(self) -> str:
         """Where it is, as it may be shown; of a name, the URL behind it."""
         url = self.repository.git.url_of(self.url)
         return f"{self.url} ({_without_userinfo(url)})" if url else str(self)
@@ -125,82 +125,86 @@ class Remote:
 
         Git checks each object that comes. `ours` says that the refs are branches that we write on top of whatever
         somebody left there, so that their history may hold anything: they come all the same, and the reader of trees
-        refuses what can't be read. Raises Refused, with Git's words, when the remote doesn't answer, and Unsound.
+        refuses what can't be read. Raises OperationRefused, with Git's words, when the remote doesn't answer, and UnsoundObjects.
         """
         commits = self.look(*refs, *unfetched)
         names = {commits[name]: name for name in refs if name in commits}
-        new = [commit for commit in names if not self.repository.has(commit)]
-        if new and self._keep:
-            new = [f"+{commit}:{kept_ref(names[commit])}" for commit in new]
+        new = [commit for commit in names if not self.repository.has_object(commit)]
+        if new and self._keeps_refs:
+            new = [f"+{commit}:{tracking_ref(names[commit])}" for commit in new]
         try:
             if new:
-                self._bring(new, ours)
-        except SaidNo as error:
-            raise self._refusal(str(error)[-_SHOWN:]) from None
+                self._fetch_commits(new, ours)
+        except GitFailed as error:
+            raise self._unavailable_error(str(error)[-_MAX_OUTPUT:]) from None
         return commits
 
     def look(self, *refs: str) -> dict[str, str]:
-        """Return what refs, by their full names, point at; nothing is fetched. Raises Refused."""
+        """Return what refs, by their full names, point at; nothing is fetched. Raises OperationRefused."""
         try:
-            output = self._run("ls-remote", "--end-of-options", self.url, *refs, patience=self._look)
-        except SaidNo as error:
-            raise self._refusal(str(error)[-_SHOWN:]) from None
+            output = self._run("ls-remote", "--end-of-options", self.url, *refs, patience=self._look_patience)
+        except GitFailed as error:
+            raise self._unavailable_error(str(error)[-_MAX_OUTPUT:]) from None
         commits = {name: commit for commit, name in (line.split("\t") for line in output.splitlines())}
         return {name: commit for name, commit in commits.items() if name in refs}
 
-    def _transferred(self, command: str, *arguments: str, settings: tuple[str, ...] = ()) -> None:
-        self._run(command, "--progress", *arguments, patience=self._transfer, settings=(*QUIET, *settings))
+    def _run_transfer(self, command: str, *arguments: str, settings: tuple[str, ...] = ()) -> None:
+        self._run(
+            command, "--progress", *arguments, patience=self._transfer_patience, settings=(*QUIET_SETTINGS, *settings)
+        )
 
     def _run(self, command: str, *arguments: str, patience: Patience, settings: tuple[str, ...] = ()) -> str:
-        """Return the output of a command. Raises SaidNo, and Hung where the remote keeps it waiting."""
+        """Return the output of a command. Raises GitFailed, and RemoteTimeout where the remote keeps it waiting."""
         try:
-            return self.repository.git.network(command, *arguments, patience=patience, settings=settings)
-        except Exceeded as error:
-            raise Hung(
-                f"{quoted(str(self))} keeps git {command} waiting: {error}. See whether the server and the network to it"
+            return self.repository.git.run_network(command, *arguments, patience=patience, settings=settings)
+        except ProcessLimitExceeded as error:
+            raise RemoteTimeout(
+                f"{quote_value(str(self))} keeps git {command} waiting: {error}. See whether the server and the network to it"
                 " work, then try again"
             ) from None
 
-    def _refusal(self, words: str) -> Refused:
-        return Refused(f"{quoted(str(self))} doesn't answer: {self._shown(words)}")
+    def _unavailable_error(self, words: str) -> OperationRefused:
+        return OperationRefused(f"{quote_value(str(self))} doesn't answer: {self._redact(words)}")
 
-    def fetch_within(self, limit: Limit, ref: str, commit: str) -> None:
+    def fetch_limited(self, limit: Limit, ref: str, commit: str) -> None:
         """Fetch a commit that a stranger made, and at which `ref` points there, unless it is here.
 
-        Raises Refused, Unsound, and Costly where Git takes more than the limit to look at it: what is short as it
+        Raises OperationRefused, UnsoundObjects, and FetchTooCostly where Git takes more than the limit to look at it: what is short as it
         comes may unfold to any size.
         """
-        if self.repository.has(commit):
+        if self.repository.has_object(commit):
             return
         try:
-            ended = quarantine.fetch(self.repository, _STRICT, ("--quiet", *_OPTIONS, self.url, commit), limit)
-        except Exceeded as error:
-            raise Costly(f"fetching it: {error}") from None
-        if ended.status:
-            words = self._shown(" ".join(ended.said.split())[-_SHOWN:])
-            raise self._unsound(words) if _is_fsck(words) else self._refusal(words)
-        if self._keep:
-            self.repository.git.text("update_ref", kept_ref(ref), commit, settings=QUIET)
+            ended = quarantine.fetch(
+                self.repository, _STRICT_SETTINGS, ("--quiet", *_FETCH_OPTIONS, self.url, commit), limit
+            )
+        except ProcessLimitExceeded as error:
+            raise FetchTooCostly(f"fetching it: {error}") from None
+        if ended.exit_code:
+            words = self._redact(" ".join(ended.stderr.split())[-_MAX_OUTPUT:])
+            raise self._unsound_error(words) if _is_fsck_error(words) else self._unavailable_error(words)
+        if self._keeps_refs:
+            self.repository.git.run_text("update_ref", tracking_ref(ref), commit, settings=QUIET_SETTINGS)
 
-    def _unsound(self, words: str) -> Unsound:
-        return Unsound(f"{quoted(str(self))} holds objects that Git doesn't write: {words}")
+    def _unsound_error(self, words: str) -> UnsoundObjects:
+        return UnsoundObjects(f"{quote_value(str(self))} holds objects that Git doesn't write: {words}")
 
-    def _bring(self, commits: list[str], ours: bool) -> None:
+    def _fetch_commits(self, commits: list[str], ours: bool) -> None:
         try:
-            self._transferred("fetch", *_OPTIONS, self.url, *commits, settings=_STRICT)
-        except SaidNo as error:
-            words = self._shown(str(error)[-_SHOWN:])
-            if not _is_fsck(words):
+            self._run_transfer("fetch", *_FETCH_OPTIONS, self.url, *commits, settings=_STRICT_SETTINGS)
+        except GitFailed as error:
+            words = self._redact(str(error)[-_MAX_OUTPUT:])
+            if not _is_fsck_error(words):
                 raise
             if not ours:
-                raise self._unsound(words) from None
-            self._transferred("fetch", *_OPTIONS, self.url, *commits, settings=("fetch.fsckObjects=false",))
+                raise self._unsound_error(words) from None
+            self._run_transfer("fetch", *_FETCH_OPTIONS, self.url, *commits, settings=("fetch.fsckObjects=false",))
 
     def push(self, refs: Mapping[str, str], over: Mapping[str, str] | None = None) -> bool:
         """Point refs at commits, all of them, and return True; False, and none, when another push came first.
 
         A ref that stays where it was is compared too. `over` has what some refs hold that needn't be gone on from: they
-        are moved from just that. Raises Locked, and Refused, with Git's words, for any other refusal.
+        are moved from just that. Raises RemoteLocked, and OperationRefused, with Git's words, for any other refusal.
         """
         moves = [f"{commit}:{name}" for name, commit in sorted(refs.items())]
         leases = [f"--force-with-lease={name}:{old}" for name, old in sorted((over or {}).items())]
@@ -208,29 +212,33 @@ class Remote:
         words, lock = "", None
         for pause in (*_LOCK_PAUSES, 0.0):
             try:
-                self._transferred("push", *arguments)
-            except SaidNo as error:
-                words, lock = str(error), _LOCK.search(str(error))
+                self._run_transfer("push", *arguments)
+            except GitFailed as error:
+                words, lock = str(error), _LOCK_PATTERN.search(str(error))
             else:
                 return True
             if lock is None:
                 break
             time.sleep(pause)
         if lock is not None:
-            raise Locked(
-                self._shown(
-                    f"{quoted(str(self))} took no push to {', '.join(sorted(refs))}: the lock {quoted(lock[1])} is held there, still after"
+            raise RemoteLocked(
+                self._redact(
+                    f"{quote_value(str(self))} took no push to {', '.join(sorted(refs))}: the lock {quote_value(lock[1])} is held there, still after"
                     f" {len(_LOCK_PAUSES) + 1} tries. Where no other push runs, a process that was killed left it: have this file"
                     " removed at the server, then try again"
                 )
             )
-        if any(reason in words for reason in _OVERTAKEN) and not any(reason in words for reason in _UNLOCKABLE):
+        if any(reason in words for reason in _OVERTAKEN_TEXTS) and not any(
+            reason in words for reason in _LOCK_FAILURE_TEXTS
+        ):
             return False
-        raise Refused(f"{quoted(str(self))} took no push to {', '.join(sorted(refs))}: {self._shown(words[-_SHOWN:])}")
+        raise OperationRefused(
+            f"{quote_value(str(self))} took no push to {', '.join(sorted(refs))}: {self._redact(words[-_MAX_OUTPUT:])}"
+        )
 
 
-def _is_fsck(words: str) -> bool:
-    return any(sign in words for sign in _FSCK)
+def _is_fsck_error(words: str) -> bool:
+    return any(sign in words for sign in _FSCK_TEXTS)
 
 
 def _userinfo(url: str) -> str:

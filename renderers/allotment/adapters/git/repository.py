@@ -12,131 +12,132 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from allotment.adapters.git.commands import Commands, SaidNo
-from allotment.adapters.git.objects import IS_ID, Objects, TooMuch
+from allotment.adapters.git.commands import GitCommands, GitFailed
+from allotment.adapters.git.object_reader import OBJECT_ID, LimitExceeded, ObjectReader
 from allotment.adapters.git.tree_comparison import TreeComparison
-from allotment.adapters.git.trees import MAX_DEPTH, REGULAR, TREE, Trees, check_limits
-from allotment.problems import Refused, printable, quoted
+from allotment.adapters.git.trees import MAX_DEPTH, REGULAR, TREE, TreeReader, check_limits
+from allotment.problems import OperationRefused, escape_unprintable, quote_value
 
-NOTHING_YET = "nothing is committed here yet: run `git add --all` and `git commit` first"
+NO_COMMIT_TEXT = "nothing is committed here yet: run `git add --all` and `git commit` first"
 MOST_FILES = 1_000_000  # of a listing
-MOST_LISTINGS = 4  # that are kept: of a branch or two, before and after a commit
-MOST_READ = 32 << 20  # bytes of a file
-_COMMITTED = re.compile(rb"^committer [^\0]*> ([0-9]{1,11}) [+-][0-9]{4}$")
-_PARENT = re.compile(rb"parent ([0-9a-f]{40}|[0-9a-f]{64})")
+MAX_LISTINGS = 4  # that are kept: of a branch or two, before and after a commit
+MAX_READ_BYTES = 32 << 20  # bytes of a file
+_COMMITTER_TIME = re.compile(rb"^committer [^\0]*> ([0-9]{1,11}) [+-][0-9]{4}$")
+_PARENT_LINE = re.compile(rb"parent ([0-9a-f]{40}|[0-9a-f]{64})")
 _IDENTITY = re.compile(rb"[^<>\0]+ <[^<>\0]*> [0-9]{1,11} [+-][0-9]{4}")
 
 
 class Repository:
-    """The repository around a folder. Raises Refused, when it is first used, where there is none. `git` is how it is
+    """The repository around a folder. Raises OperationRefused, when it is first used, where there is none. `git` is how it is
     reached, if not as Git finds it."""
 
-    def __init__(self, folder: Path, git: Commands | None = None) -> None:
+    def __init__(self, folder: Path, git: GitCommands | None = None) -> None:
         self.folder = folder
-        self.git = git or Commands(folder)
+        self.git = git or GitCommands(folder)
         self._committer: bytes | None = None
-        self._signs: bool | None = None
-        self._verified: dict[tuple[str, str], bool] = {}
+        self._signs_commits: bool | None = None
+        self._signature_checks: dict[tuple[str, str], bool] = {}
         self.signing: tuple[str, ...] = ()  # settings of Git's
-        self.objects = Objects(self.git.reader)
-        self.trees = Trees(self.objects)
+        self.objects = ObjectReader(self.git.start_object_reader)
+        self.trees = TreeReader(self.objects)
         self._listings: dict[str, Mapping[str, str]] = {}  # by tree, the latest last
-        self._listed: dict[str, str] = {}  # the trees of commits that were listed, the latest last
+        self._listed_commits: dict[str, str] = {}  # the trees of commits that were listed, the latest last
 
     @classmethod
-    def at(cls, folder: Path) -> Repository:
+    def open_or_create(cls, folder: Path) -> Repository:
         """Return the repository at a folder, a new one without a work tree where there is none."""
         if not (folder / "HEAD").exists():
-            Commands.init(folder)
+            GitCommands.init(folder)
         return cls(folder)
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """Forget all objects that were read: the repository no longer holds them."""
         self.objects.close()
-        self.git.forget()
+        self.git.reset()
         self._listings.clear()
-        self._listed.clear()
-        self._verified.clear()
+        self._listed_commits.clear()
+        self._signature_checks.clear()
 
-    def tidy(self) -> None:
+    def run_maintenance(self) -> None:
         """Let Git's housekeeping run, if it is due, and wait for it. It compares nothing large with each other:
         strangers made some of what lies here."""
         settings = ["gc.autoDetach=false", "core.bigFileThreshold=8m", "pack.windowMemory=64m"]
-        self.git.text("gc", "--auto", "--quiet", settings=settings)
+        self.git.run_text("gc", "--auto", "--quiet", settings=settings)
 
     def resolve(self, name: str, otherwise: str) -> str:
-        """Return the id of the commit that a name means. Raises Refused with the words of `otherwise`."""
+        """Return the id of the commit that a name means. Raises OperationRefused with the words of `otherwise`."""
         if "\n" in name or "\0" in name or not _is_utf8(name):
-            raise Refused(otherwise)
-        commit = self.objects.commit_named(name)
+            raise OperationRefused(otherwise)
+        commit = self.objects.resolve_commit(name)
         if commit is None:
-            raise Refused(otherwise)
+            raise OperationRefused(otherwise)
         return commit
 
-    def commit(self, name: str) -> str:
-        """Return the id of the commit that somebody wrote a name of. Raises Refused, with what to do, where there is none."""
-        missing = f"{quoted(name)} names no commit here"
+    def resolve_named_commit(self, name: str) -> str:
+        """Return the id of the commit that somebody wrote a name of. Raises OperationRefused, with what to do, where there is none."""
+        missing = f"{quote_value(name)} names no commit here"
         return self.resolve(
-            name, f"{missing}: fetch it, or write another" if self.has_commits() else f"{missing}, as {NOTHING_YET}"
+            name, f"{missing}: fetch it, or write another" if self.has_commits() else f"{missing}, as {NO_COMMIT_TEXT}"
         )
 
-    def top(self, folder: Path) -> str:
+    def folder_prefix(self, folder: Path) -> str:
         """Return where a folder lies in the repository's commits, empty for their top."""
         tree = self.git.work_tree
         path = folder.resolve().relative_to(tree.resolve()).as_posix() if tree else "."
         return "" if path == "." else path
 
     def listing(self, commit: str, folder: str = "") -> Mapping[str, str]:
-        """Return the blob id of every file of a commit, or of one of its folders, by its path, sorted. Raises Refused
+        """Return the blob id of every file of a commit, or of one of its folders, by its path, sorted. Raises OperationRefused
         where it isn't here, and MalformedTree.
 
         Of a commit whose parent was listed lately, only what differs is read.
         """
         tree = self.tree_of(commit, folder)
         if tree is None:
-            raise Refused(f"commit {commit} has no folder {quoted(folder)}")
+            raise OperationRefused(f"commit {commit} has no folder {quote_value(folder)}")
         if folder:
-            return self._walked(commit, tree, f"{folder}/")
+            return self._walk_listing(commit, tree, f"{folder}/")
         files = self._listings.pop(tree, None)
         if files is None:
-            files = self._like_a_parent(commit, tree)
+            files = self._listing_from_parent(commit, tree)
         if files is None:
-            files = self._walked(commit, tree)
-        self._listings[tree], self._listed[commit] = files, tree
-        for cache in (self._listings, self._listed):
-            while len(cache) > MOST_LISTINGS:
+            files = self._walk_listing(commit, tree)
+        self._listings[tree], self._listed_commits[commit] = files, tree
+        for cache in (self._listings, self._listed_commits):
+            while len(cache) > MAX_LISTINGS:
                 del cache[next(iter(cache))]
         return files
 
-    def _walked(self, commit: str, tree: str, prefix: str = "") -> dict[str, str]:
+    def _walk_listing(self, commit: str, tree: str, prefix: str = "") -> dict[str, str]:
         files = {}
         for path, mode, blob in self.trees.walk(tree, MOST_FILES):
             if mode == TREE:
-                raise TooMuch(f"commit {commit} has folders more than {MAX_DEPTH} deep")
+                raise LimitExceeded(f"commit {commit} has folders more than {MAX_DEPTH} deep")
             files[prefix + path] = blob
         return {path: files[path] for path in sorted(files)}
 
-    def _like_a_parent(self, commit: str, tree: str) -> dict[str, str] | None:
+    def _listing_from_parent(self, commit: str, tree: str) -> dict[str, str] | None:
         """Return what a commit has, from what a parent has and what differs; None where no parent was listed, or too
         much differs. Somebody else may have made the commit: nothing but its own header is read for this."""
         parents = list[str]()
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(OperationRefused):
             parents = self.parents(commit) if self.objects.info([commit])[commit].kind == "commit" else []
         parent_tree = next(
-            (self._listed[parent] for parent in parents if self._listed.get(parent) in self._listings), None
+            (self._listed_commits[parent] for parent in parents if self._listed_commits.get(parent) in self._listings),
+            None,
         )
         if parent_tree is None:
             return None
         files = dict(self._listings[parent_tree])
         try:
-            for change in TreeComparison(self.trees).of(parent_tree, tree):
+            for change in TreeComparison(self.trees).compare(parent_tree, tree):
                 files.pop(change.path, None)
                 if "\\" in change.path:  # perhaps shown with escapes
                     return None
                 if change.blob:
                     files[change.path] = change.blob
             check_limits(files, MOST_FILES)
-        except TooMuch:
+        except LimitExceeded:
             return None
         return {path: files[path] for path in sorted(files)}
 
@@ -147,54 +148,56 @@ class Repository:
     def read_all(self, blobs: Sequence[str]) -> list[bytes]:
         """Return the bytes of some blobs, asked for at once: one turn to Git's object reader, not one a blob.
 
-        Raises Refused where one isn't here, and TooMuch where one is larger than any file of ours.
+        Raises OperationRefused where one isn't here, and LimitExceeded where one is larger than any file of ours.
         """
         contents: dict[str, bytes] = {}
-        for blob, data in self.objects.read(blobs, "blob", MOST_READ):
+        for blob, data in self.objects.read(blobs, "blob", MAX_READ_BYTES):
             if data is None:
-                raise TooMuch(f"object {blob} has more than {MOST_READ:,} bytes: no file of ours does")
+                raise LimitExceeded(f"object {blob} has more than {MAX_READ_BYTES:,} bytes: no file of ours does")
             contents[blob] = data
         return [contents[blob] for blob in blobs]
 
     def read_at(self, commit: str, path: str) -> bytes | None:
         """Return the bytes of a file in a commit; None where there is no such file, or the commit isn't here."""
-        if not IS_ID.fullmatch(commit) or not self.objects.info([commit])[commit].kind:
+        if not OBJECT_ID.fullmatch(commit) or not self.objects.info([commit])[commit].kind:
             return None
-        entry = self.trees.find(self.trees.root(commit), path)
+        entry = self.trees.find_entry(self.trees.root(commit), path)
         return self.read(entry.id) if entry is not None and entry.mode in REGULAR else None
 
-    def has(self, commit: str) -> bool:
+    def has_object(self, commit: str) -> bool:
         """Return whether the object of an id is here."""
-        return IS_ID.fullmatch(commit) is not None and self.objects.info([commit])[commit].kind != ""
+        return OBJECT_ID.fullmatch(commit) is not None and self.objects.info([commit])[commit].kind != ""
 
-    def commit_of(self, object_id: str) -> str | None:
+    def peel_to_commit(self, object_id: str) -> str | None:
         """Return the commit that an object is, or that a tag names; None where it is none."""
         kind = self.objects.info([object_id])[object_id].kind
         if kind == "tag":
-            return self._said("rev_parse", "--verify", "--quiet", f"{object_id}^{{commit}}")
+            return self._try_git("rev_parse", "--verify", "--quiet", f"{object_id}^{{commit}}")
         return object_id if kind == "commit" else None
 
     def is_ancestor(self, commit: str, other: str) -> bool:
-        """Return whether commit `commit` is `other` or comes before it. Raises Refused where the history can't be read."""
+        """Return whether commit `commit` is `other` or comes before it. Raises OperationRefused where the history can't be read."""
         if commit == other:
             return True
         if any(info.kind not in ("", "commit", "tag") for info in self.objects.info([commit, other]).values()):
             return False  # somebody pointed a ref at a tree or a blob
         ended = self.git.run("merge_base", "--is-ancestor", commit, other)
-        if ended.status > 1 and self.has(commit) and self.has(other):
-            raise Refused(f"the history of commit {other} can't be read: {printable(ended.said, 400)}")
-        return ended.status == 0
+        if ended.exit_code > 1 and self.has_object(commit) and self.has_object(other):
+            raise OperationRefused(
+                f"the history of commit {other} can't be read: {escape_unprintable(ended.stderr, 400)}"
+            )
+        return ended.exit_code == 0
 
-    def newest_of(self, commits: Iterable[str]) -> tuple[str, ...]:
+    def newest_commits(self, commits: Iterable[str]) -> tuple[str, ...]:
         """Return those of some commits that no other of them contains; also each that isn't here."""
         candidates = list(dict.fromkeys(commits))
         here = [commit for commit, info in self.objects.info(candidates).items() if info.kind == "commit"]
-        ends = self.git.text("merge_base", "--independent", *here).split() if len(here) > 1 else here
+        ends = self.git.run_text("merge_base", "--independent", *here).split() if len(here) > 1 else here
         return (*ends, *(commit for commit in candidates if commit not in here))
 
     def count_between(self, old: str, new: str) -> int:
         """Return how many commits `new` contains and `old` doesn't."""
-        return int(self.git.text("rev_list", "--count", new, f"^{old}"))
+        return int(self.git.run_text("rev_list", "--count", new, f"^{old}"))
 
     def author(self, commit: str) -> bytes:
         """Return who wrote a commit and when, as its header has it: `name <mail> time zone`.
@@ -206,37 +209,39 @@ class Repository:
         return author if _IDENTITY.fullmatch(author) else self.committer()
 
     def parents(self, commit: str) -> list[str]:
-        """Return a commit's parents: as Git has it, the lines after the tree's alone. Raises Refused where one is of
+        """Return a commit's parents: as Git has it, the lines after the tree's alone. Raises OperationRefused where one is of
         another form."""
         lines = itertools.takewhile(lambda line: line.startswith(b"parent "), self.trees.header(commit)[1:])
-        matches = [(line, _PARENT.fullmatch(line)) for line in lines]
+        matches = [(line, _PARENT_LINE.fullmatch(line)) for line in lines]
         for line, parent in matches:
             if parent is None:
-                raise Refused(f"commit {commit} names no parent in {quoted(line.decode('utf-8', 'backslashreplace'))}")
+                raise OperationRefused(
+                    f"commit {commit} names no parent in {quote_value(line.decode('utf-8', 'backslashreplace'))}"
+                )
         return [parent[1].decode("ascii") for _, parent in matches if parent]
 
     def subject(self, commit: str) -> str:
         """Return the first line of what a commit says."""
         return self.trees.message(commit).partition(b"\n")[0].decode("utf-8", "replace")
 
-    def back_from(self, commit: str, most: int) -> list[str]:
+    def list_ancestors(self, commit: str, most: int) -> list[str]:
         """Return a commit and those before it, each before its parents."""
-        return self.git.text("rev_list", "--topo-order", f"--max-count={most}", commit).split()
+        return self.git.run_text("rev_list", "--topo-order", f"--max-count={most}", commit).split()
 
     def committed_at(self, commit: str) -> int:
         """Return when a commit was made, in seconds since 1970; 0 where it doesn't say, as one that Git didn't write."""
-        matches = [_COMMITTED.search(line) for line in self.trees.header(commit)]
+        matches = [_COMMITTER_TIME.search(line) for line in self.trees.header(commit)]
         return next((int(match[1]) for match in matches if match), 0)
 
     def tree_of(self, commit: str, folder: str) -> str | None:
         """Return the id of a folder's tree in a commit, or in a tree; None where there is no such folder. Raises
         Refused where the commit isn't here, and MalformedTree."""
-        entry = self.trees.find(self.trees.root(commit), folder)
+        entry = self.trees.find_entry(self.trees.root(commit), folder)
         return entry.id if entry is not None and entry.mode == TREE else None
 
     def last_message(self, commit: str, folder: str) -> str:
         """Return what the last commit up to `commit` that changed a folder says; empty where none did."""
-        return self.git.text("log", "-1", "--format=%B", commit, "--", folder)
+        return self.git.run_text("log", "-1", "--format=%B", commit, "--", folder)
 
     def sign_with(self, key: Path, *, keep: bool = True) -> str:
         """Sign every commit that is made here with a private SSH key; return its public key. `keep` writes that into
@@ -248,46 +253,46 @@ class Repository:
             check=False,
         )
         if done.returncode:
-            raise Refused(f"{key} is no private SSH key without a passphrase: {done.stderr.strip()[-200:]}")
+            raise OperationRefused(f"{key} is no private SSH key without a passphrase: {done.stderr.strip()[-200:]}")
         settings = (("gpg", "format", "ssh"), ("user", "signingKey", str(key.resolve())), ("commit", "gpgSign", "true"))
         if keep:
             self.git.configure(settings)
         self.signing = tuple(f"{section}.{name}={value}" for section, name, value in settings)
-        self._signs = True
+        self._signs_commits = True
         return done.stdout.strip()
 
     def is_signed_by(self, commit: str, key: str) -> bool:
         """Return whether a commit has a good signature of the owner of a public SSH key. Each commit is verified once."""
-        if (commit, key) not in self._verified:
+        if (commit, key) not in self._signature_checks:
             signed = any(line.startswith(b"gpgsig") for line in self.trees.header(commit))
-            self._verified[commit, key] = signed and self._verify(commit, key)
-        return self._verified[commit, key]
+            self._signature_checks[commit, key] = signed and self._verify(commit, key)
+        return self._signature_checks[commit, key]
 
     def _verify(self, commit: str, key: str) -> bool:
         with tempfile.NamedTemporaryFile("w", suffix=".signers", encoding="utf-8") as signers:
             signers.write(f'reporter namespaces="git" {key}\n')
             signers.flush()
             settings = [f"gpg.ssh.allowedSignersFile={signers.name}", "gpg.format=ssh", "gpg.minTrustLevel=fully"]
-            return self.git.run("verify_commit", commit, settings=settings).status == 0
+            return self.git.run("verify_commit", commit, settings=settings).exit_code == 0
 
     def has_commits(self) -> bool:
         """Return whether HEAD is at a commit: before the first one it is at none."""
-        return self.objects.commit_named("HEAD") is not None
+        return self.objects.resolve_commit("HEAD") is not None
 
     def is_shallow(self) -> bool:
         """Return whether a part of the history isn't here. Git notes in a file where it ends."""
-        noted = self.git.shared / "shallow"
+        noted = self.git.common_folder / "shallow"
         return noted.exists() and noted.stat().st_size > 0
 
     def committer(self) -> bytes:
-        """Return whom commits of now are by, and when. Raises Refused where Git doesn't know.
+        """Return whom commits of now are by, and when. Raises OperationRefused where Git doesn't know.
 
         Who it is Git is asked once; when it is, where GIT_COMMITTER_DATE says so.
         """
         if self._committer is None or "GIT_COMMITTER_DATE" in os.environ:
-            identity = self._said("var", "GIT_COMMITTER_IDENT")
+            identity = self._try_git("var", "GIT_COMMITTER_IDENT")
             if identity is None:
-                raise Refused(
+                raise OperationRefused(
                     "Git knows no name to commit under: set user.name and user.email with git config,"
                     " or GIT_COMMITTER_NAME and GIT_COMMITTER_EMAIL"
                 )
@@ -295,17 +300,17 @@ class Repository:
             return identity.encode()
         return b"%s> %d +0000" % (self._committer, time.time())
 
-    def signs(self) -> bool:
+    def is_signing_configured(self) -> bool:
         """Return whether Git is configured to sign commits (commit.gpgSign); it is asked once."""
-        if self._signs is None:
-            self._signs = self._said("config", "--type=bool", "--get", "commit.gpgsign") == "true"
-        return self._signs
+        if self._signs_commits is None:
+            self._signs_commits = self._try_git("config", "--type=bool", "--get", "commit.gpgsign") == "true"
+        return self._signs_commits
 
-    def _said(self, command: str, *arguments: str) -> str | None:
+    def _try_git(self, command: str, *arguments: str) -> str | None:
         """Return what Git says, or None where it says no."""
         try:
-            return self.git.text(command, *arguments)
-        except SaidNo:
+            return self.git.run_text(command, *arguments)
+        except GitFailed:
             return None
 
 

@@ -10,16 +10,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
-from allotment.adapters.git.objects import TooMuch
-from allotment.adapters.git.trees import MAX_DEPTH, PATH_BYTES, TREE, Entry, Trees
-from allotment.problems import quoted
+from allotment.adapters.git.object_reader import LimitExceeded
+from allotment.adapters.git.trees import MAX_DEPTH, PATH_BYTES, TREE, Entry, TreeReader
+from allotment.problems import quote_value
 
-MOST_CHANGED = 10_000  # files and folders
-MOST_TREES = 256 << 20  # bytes of all trees of a comparison
-_HELD = 8 << 20  # bytes of trees that are read at once
+MAX_CHANGED = 10_000  # files and folders
+MAX_TREE_BYTES = 256 << 20  # bytes of all trees of a comparison
+_MAX_BATCH_BYTES = 8 << 20  # bytes of trees that are read at once
 
 
-class Changed(NamedTuple):
+class ChangedFile(NamedTuple):
     """A file that differs between two trees: the mode and blob it had and has, empty where there is none."""
 
     path: str
@@ -29,7 +29,7 @@ class Changed(NamedTuple):
     blob: str
 
     @property
-    def written(self) -> Literal["added", "changed", "removed"]:
+    def action(self) -> Literal["added", "changed", "removed"]:
         """What becomes of it."""
         if not self.old_mode:
             return "added"
@@ -43,43 +43,43 @@ _Pair = tuple[str, str]  # a folder's tree before and after, empty where there i
 class TreeComparison:
     """Compares trees, and counts what differs before it is made: in all of its comparisons together."""
 
-    def __init__(self, trees: Trees) -> None:
+    def __init__(self, trees: TreeReader) -> None:
         self._trees = trees
-        self.met_empty = False  # whether a folder that differs was, or is, one without entries
+        self.has_empty_folder = False  # whether a folder that differs was, or is, one without entries
         self._files = self._names = self._bytes = 0
         self._within = Counter[str]()  # the entries that were counted, by their folder
         self._added: set[str] = set()  # folders that were not there before
 
-    def of(self, before: str, after: str) -> list[Changed]:
-        """Return the files that differ between two trees, sorted by path. Raises TooMuch, and MalformedTree.
+    def compare(self, before: str, after: str) -> list[ChangedFile]:
+        """Return the files that differ between two trees, sorted by path. Raises LimitExceeded, and MalformedTree.
 
         Two folders of the same id aren't read: they hold the same, whatever that is. A path that isn't UTF-8 is shown
         with escapes.
         """
-        return sorted(self._of(before, after))
+        return sorted(self._compare_levels(before, after))
 
-    def _of(self, before: str, after: str) -> Iterator[Changed]:
+    def _compare_levels(self, before: str, after: str) -> Iterator[ChangedFile]:
         level: dict[_Pair, list[str]] = {(before, after): [""]} if before != after else {}
         for _ in range(MAX_DEPTH):
             below: dict[_Pair, list[str]] = {}
-            for pair, was, is_now in self._read(level):
+            for pair, was, is_now in self._read_pairs(level):
                 here = level[pair]
-                for name, entry, other in self._differing(here, was, is_now):
+                for name, entry, other in self._changed_entries(here, was, is_now):
                     ids = (entry.id if entry.mode == TREE else "", other.id if other.mode == TREE else "")
                     if any(ids):
                         paths = [f"{path}{name}/" for path in here]
                         below.setdefault(ids, []).extend(paths)
                         if not ids[0]:
                             self._added.update(paths)
-                    old, new = (_NOTHING if side.mode == TREE else side for side in (entry, other))
+                    old, new = (_NO_ENTRY if side.mode == TREE else side for side in (entry, other))
                     if old != new:
-                        yield from [Changed(path + name, old.mode, new.mode, old.id, new.id) for path in here]
+                        yield from [ChangedFile(path + name, old.mode, new.mode, old.id, new.id) for path in here]
             if not below:
                 return
             level = below
-        raise TooMuch(f"it has folders more than {MAX_DEPTH} deep: no declaration lies there")
+        raise LimitExceeded(f"it has folders more than {MAX_DEPTH} deep: no declaration lies there")
 
-    def _read(self, pairs: Iterable[_Pair]) -> Iterator[tuple[_Pair, _Entries, _Entries]]:
+    def _read_pairs(self, pairs: Iterable[_Pair]) -> Iterator[tuple[_Pair, _Entries, _Entries]]:
         """Yield pairs with their entries, so many at once as may be held."""
         pairs = list(pairs)
         sizes = self._trees.sizes(tree for pair in pairs for tree in pair if tree)
@@ -87,23 +87,23 @@ class TreeComparison:
         for pair in pairs:
             size = sum(sizes[tree].size for tree in pair if tree)
             self._bytes += size
-            if self._bytes > MOST_TREES:
-                raise TooMuch(f"its folders have more than {MOST_TREES:,} bytes of names: split it")
-            if some and sum(some.values()) + size > _HELD:
-                yield from self._contents(list(some))
+            if self._bytes > MAX_TREE_BYTES:
+                raise LimitExceeded(f"its folders have more than {MAX_TREE_BYTES:,} bytes of names: split it")
+            if some and sum(some.values()) + size > _MAX_BATCH_BYTES:
+                yield from self._read_entries(list(some))
                 some = {}
             some[pair] = size
-        yield from self._contents(list(some))
+        yield from self._read_entries(list(some))
 
-    def _contents(self, pairs: list[_Pair]) -> Iterator[tuple[_Pair, _Entries, _Entries]]:
+    def _read_entries(self, pairs: list[_Pair]) -> Iterator[tuple[_Pair, _Entries, _Entries]]:
         trees = dict(self._trees.read(tree for pair in pairs for tree in pair if tree))
-        self.met_empty |= not all(trees.values())
+        self.has_empty_folder |= not all(trees.values())
         return ((pair, trees.get(pair[0], []), trees.get(pair[1], [])) for pair in pairs)
 
-    def _differing(self, here: list[str], was: _Entries, is_now: _Entries) -> list[tuple[str, Entry, Entry]]:
+    def _changed_entries(self, here: list[str], was: _Entries, is_now: _Entries) -> list[tuple[str, Entry, Entry]]:
         """Return name, entry before and after of what differs between two folders, which have some paths. Raises
         TooMuch."""
-        self._count(here, abs(len(was) - len(is_now)), 0)
+        self._count_changes(here, abs(len(was) - len(is_now)), 0)
         common = set(was) & set(is_now)
         old, new = (
             {name: Entry(mode.decode(), raw.hex()) for mode, name, raw in side if (mode, name, raw) not in common}
@@ -111,21 +111,23 @@ class TreeComparison:
         )
         names = sorted(old.keys() | new.keys())
         bytes_ = sum(map(len, names)) * len(here) + sum(map(len, here)) * len(names)
-        self._count(here, len(names), bytes_, keep=True)
-        return [(_shown(name), old.get(name, _NOTHING), new.get(name, _NOTHING)) for name in names]
+        self._count_changes(here, len(names), bytes_, keep=True)
+        return [(_display_name(name), old.get(name, _NO_ENTRY), new.get(name, _NO_ENTRY)) for name in names]
 
-    def _count(self, here: list[str], each: int, names: int, *, keep: bool = False) -> None:
+    def _count_changes(self, here: list[str], each: int, names: int, *, keep: bool = False) -> None:
         files = each * len(here)
-        if self._files + files > MOST_CHANGED or self._names + names > MOST_CHANGED * PATH_BYTES:
+        if self._files + files > MAX_CHANGED or self._names + names > MAX_CHANGED * PATH_BYTES:
             self._within.update(dict.fromkeys(here, each))
-            where = self._largest()
-            most, also = (f", most of them in {quoted(where)}", ", or leave that folder out") if where else ("", "")
-            raise TooMuch(f"it changes more than {MOST_CHANGED:,} files{most}: split it{also}")
+            where = self._largest_folder()
+            most, also = (
+                (f", most of them in {quote_value(where)}", ", or leave that folder out") if where else ("", "")
+            )
+            raise LimitExceeded(f"it changes more than {MAX_CHANGED:,} files{most}: split it{also}")
         if keep:
             self._files, self._names = self._files + files, self._names + names
             self._within.update(dict.fromkeys(here, each))
 
-    def _largest(self) -> str:
+    def _largest_folder(self) -> str:
         """Return the folder that most of what was counted lies in; empty if none has more than half, or the root has.
 
         A folder that was added counts as a whole: who committed a `.venv` looks for that, not for a folder deep in it.
@@ -139,8 +141,8 @@ class TreeComparison:
         return where.removesuffix("/") if 2 * count > totals.total() else ""
 
 
-_NOTHING = Entry("", "")
+_NO_ENTRY = Entry("", "")
 
 
-def _shown(name: bytes) -> str:
+def _display_name(name: bytes) -> str:
     return name.decode("utf-8", "backslashreplace")

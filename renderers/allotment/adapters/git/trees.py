@@ -12,33 +12,37 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from allotment.adapters.git.objects import IS_ID, Info, Objects, TooMuch
-from allotment.problems import Refused, printable
+from allotment.adapters.git.object_reader import OBJECT_ID, LimitExceeded, ObjectInfo, ObjectReader
+from allotment.problems import OperationRefused, escape_unprintable
 
 TREE, LINK, SUBMODULE = "40000", "120000", "160000"
 REGULAR = ("100644", "100755")
-_WORDS = {mode.encode(): mode for mode in (TREE, *REGULAR, LINK, SUBMODULE)}
-MOST_BYTES = 8 << 20  # of one tree
-MOST_NAME = 4096  # bytes of one name, as in git fsck
-MOST_COMMIT = 1 << 20  # bytes of one commit
+_MODES = {mode.encode(): mode for mode in (TREE, *REGULAR, LINK, SUBMODULE)}
+MAX_TREE_BYTES = 8 << 20  # of one tree
+MAX_NAME_BYTES = 4096  # bytes of one name, as in git fsck
+MAX_COMMIT_BYTES = 1 << 20  # bytes of one commit
 MAX_DEPTH = 64
 PATH_BYTES = 128  # of a path, on average over a limit's number of them
 
 _ENTRY = {
-    digest: re.compile(rb"(40000|100644|100755|120000|160000) ([^\0/]{1,%d})\0(.{%d})" % (MOST_NAME, digest), re.DOTALL)
+    digest: re.compile(
+        rb"(40000|100644|100755|120000|160000) ([^\0/]{1,%d})\0(.{%d})" % (MAX_NAME_BYTES, digest), re.DOTALL
+    )
     for digest in (20, 32)
 }
 _ENTRIES = {digest: re.compile(rb"(?:%s)*+" % entry.pattern, re.DOTALL) for digest, entry in _ENTRY.items()}
 _NULL = {digest: bytes(digest) for digest in (20, 32)}
 _ANY_ENTRY = {digest: re.compile(rb"([0-7]+) ([^\0]*)\0(.{%d})" % digest, re.DOTALL) for digest in (20, 32)}
 # As Windows and macOS read it: any case, `git~1`, trailing dots and spaces, streams, what HFS+ leaves out or ends at.
-_GIT = re.compile("(?:\\A|\\\\)(?:\\.git|git~1)[. ]*(?:\\Z|[\\\\:\udc80-\udcff\ufffe\uffff])", re.IGNORECASE | re.ASCII)
-_IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
-_STRANGE = re.compile(rb"[\\\x80-\xff]|[gG][iI][tT]|(?:\A|\0)\.\.?(?:\0|\Z)")
+_GIT_FOLDER = re.compile(
+    "(?:\\A|\\\\)(?:\\.git|git~1)[. ]*(?:\\Z|[\\\\:\udc80-\udcff\ufffe\uffff])", re.IGNORECASE | re.ASCII
+)
+_IGNORED_CHARACTERS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+_SUSPICIOUS_NAME = re.compile(rb"[\\\x80-\xff]|[gG][iI][tT]|(?:\A|\0)\.\.?(?:\0|\Z)")
 _TREE_LINE = re.compile(rb"tree [0-9a-f]{40,64}")  # how a commit begins
 
 
-class MalformedTree(Refused):
+class MalformedTree(OperationRefused):
     """A tree that Git doesn't write. Nothing of a commit that has one is believed."""
 
     def __init__(self, tree: str, fault: str) -> None:
@@ -63,43 +67,43 @@ class File(NamedTuple):
     id: str
 
 
-def entries(tree: str, data: bytes) -> list[tuple[bytes, bytes, bytes]]:
+def parse_entries(tree: str, data: bytes) -> list[tuple[bytes, bytes, bytes]]:
     """Return mode, name and raw id of each entry of a tree object. Raises MalformedTree."""
     digest = len(tree) // 2
     tree_entries: list[tuple[bytes, bytes, bytes]] = _ENTRY[digest].findall(data)
     names = [name for _, name, _ in tree_entries]
-    if not _ENTRIES[digest].fullmatch(data) or (len(tree_entries) > 1 and not _in_order(tree_entries, names)):
-        raise MalformedTree(tree, _fault(data, digest))
-    if _NULL[digest] in data or _STRANGE.search(b"\0".join(names)):
+    if not _ENTRIES[digest].fullmatch(data) or (len(tree_entries) > 1 and not _is_sorted(tree_entries, names)):
+        raise MalformedTree(tree, _tree_fault(data, digest))
+    if _NULL[digest] in data or _SUSPICIOUS_NAME.search(b"\0".join(names)):
         for _, name, raw_id in tree_entries:
-            if wrong := _wrong(name, raw_id):
+            if wrong := _entry_fault(name, raw_id):
                 raise MalformedTree(tree, wrong)
     return tree_entries
 
 
-def _in_order(tree_entries: list[tuple[bytes, bytes, bytes]], names: list[bytes]) -> bool:
+def _is_sorted(tree_entries: list[tuple[bytes, bytes, bytes]], names: list[bytes]) -> bool:
     """Return whether a tree is sorted as Git sorts, folders with a slash behind, and has no name twice."""
     keys = [name + b"/" if mode == b"40000" else name for mode, name, _ in tree_entries]
     return keys == sorted(keys) and len(set(names)) == len(names)
 
 
-def _wrong(name: bytes, raw: bytes) -> str:
+def _entry_fault(name: bytes, raw: bytes) -> str:
     """Return what is wrong with an entry by itself; empty where nothing is."""
-    shown = _shown(name)
+    shown = _display_name(name)
     if not name:
         return "an entry has no name"
     if b"/" in name:
         return f"the name {shown} has a slash"
     if name in (b".", b".."):
         return f"an entry is named {shown}"
-    if _GIT.search(_IGNORED.sub("", name.decode("utf-8", "surrogateescape"))):
+    if _GIT_FOLDER.search(_IGNORED_CHARACTERS.sub("", name.decode("utf-8", "surrogateescape"))):
         return f"the name {shown} is Git's own folder, as some file systems read it"
-    if len(name) > MOST_NAME:
-        return f"the name {shown} has more than {MOST_NAME:,} bytes"
+    if len(name) > MAX_NAME_BYTES:
+        return f"the name {shown} has more than {MAX_NAME_BYTES:,} bytes"
     return "" if any(raw) else f"{shown} has no object: its id is all zeros"
 
 
-def _fault(data: bytes, digest: int) -> str:
+def _tree_fault(data: bytes, digest: int) -> str:
     """Return what is wrong with a tree, by its first entry that is."""
     seen: set[bytes] = set()
     at, last = 0, b""
@@ -108,68 +112,70 @@ def _fault(data: bytes, digest: int) -> str:
         if match is None:
             return f"byte {at} begins no entry"
         mode, name, raw = match.groups()
-        if wrong := _wrong(name, raw):
+        if wrong := _entry_fault(name, raw):
             return wrong
         if mode.decode("ascii") not in (TREE, *REGULAR, LINK, SUBMODULE):
-            return f"{_shown(name)} has the mode {printable(mode.decode('ascii'), 20)}"
+            return f"{_display_name(name)} has the mode {escape_unprintable(mode.decode('ascii'), 20)}"
         if name in seen:
-            return f"the name {_shown(name)} stands there twice"
+            return f"the name {_display_name(name)} stands there twice"
         key = name + b"/" if mode == b"40000" else name
         if key < last:
-            return f"the name {_shown(name)} isn't in its place: names are sorted"
+            return f"the name {_display_name(name)} isn't in its place: names are sorted"
         seen.add(name)
         at, last = match.end(), key
     raise AssertionError("a tree without a fault was refused")
 
 
-def _shown(name: bytes) -> str:
-    return f"'{printable(name.decode('utf-8', 'backslashreplace'))}'"
+def _display_name(name: bytes) -> str:
+    return f"'{escape_unprintable(name.decode('utf-8', 'backslashreplace'))}'"
 
 
-class Trees:
+class TreeReader:
     """Reads trees of one repository."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: ObjectReader) -> None:
         self._objects = objects
 
     def root(self, revision: str) -> str:
-        """Return the tree of a commit; that of a tree is itself. Raises Refused where there is no such object here."""
-        info = self._objects.info([revision])[revision] if IS_ID.fullmatch(revision) else Info("", 0)
+        """Return the tree of a commit; that of a tree is itself. Raises OperationRefused where there is no such object here."""
+        info = self._objects.info([revision])[revision] if OBJECT_ID.fullmatch(revision) else ObjectInfo("", 0)
         if info.kind == "tree":
             return revision
         if not info.kind:
-            raise Refused(f"commit {revision} can't be read here: fetch the whole repository")
+            raise OperationRefused(f"commit {revision} can't be read here: fetch the whole repository")
         return self.header(revision)[0].removeprefix(b"tree ").decode("ascii")
 
     def header(self, commit: str) -> list[bytes]:
-        """Return the lines of a commit's header, the first with its tree's id. Raises Refused."""
-        lines = self._commit(commit).partition(b"\n\n")[0].split(b"\n")
+        """Return the lines of a commit's header, the first with its tree's id. Raises OperationRefused."""
+        lines = self._read_commit(commit).partition(b"\n\n")[0].split(b"\n")
         if not _TREE_LINE.fullmatch(lines[0]) or len(lines[0]) != len(b"tree ") + len(commit):
-            raise Refused(f"commit {commit} names no tree: whoever wrote it damaged it")
+            raise OperationRefused(f"commit {commit} names no tree: whoever wrote it damaged it")
         return lines
 
     def message(self, commit: str) -> bytes:
-        """Return what a commit says. Raises Refused."""
-        return self._commit(commit).partition(b"\n\n")[2]
+        """Return what a commit says. Raises OperationRefused."""
+        return self._read_commit(commit).partition(b"\n\n")[2]
 
-    def _commit(self, commit: str) -> bytes:
-        ((_, data),) = self._objects.read([commit], "commit", MOST_COMMIT)
+    def _read_commit(self, commit: str) -> bytes:
+        ((_, data),) = self._objects.read([commit], "commit", MAX_COMMIT_BYTES)
         if data is None:
-            raise TooMuch(f"commit {commit} has more than {MOST_COMMIT:,} bytes")
+            raise LimitExceeded(f"commit {commit} has more than {MAX_COMMIT_BYTES:,} bytes")
         return data
 
     def read(self, ids: Iterable[str]) -> Iterator[tuple[str, list[tuple[bytes, bytes, bytes]]]]:
-        """Yield each different tree of some with its entries (`entries`). Raises MalformedTree, TooMuch and Refused."""
-        for tree_id, data in self._objects.read(ids, "tree", MOST_BYTES):
+        """Yield each different tree of some with its entries (`parse_entries`). Raises MalformedTree, LimitExceeded and OperationRefused."""
+        for tree_id, data in self._objects.read(ids, "tree", MAX_TREE_BYTES):
             if data is None:
-                raise TooMuch(f"tree {tree_id} has more than {MOST_BYTES:,} bytes: no folder has so many files")
-            yield tree_id, entries(tree_id, data)
+                raise LimitExceeded(
+                    f"tree {tree_id} has more than {MAX_TREE_BYTES:,} bytes: no folder has so many files"
+                )
+            yield tree_id, parse_entries(tree_id, data)
 
-    def sizes(self, ids: Iterable[str]) -> Mapping[str, Info]:
+    def sizes(self, ids: Iterable[str]) -> Mapping[str, ObjectInfo]:
         """Return what some trees are, without reading them."""
         return self._objects.info(ids)
 
-    def find(self, tree: str, path: str) -> Entry | None:
+    def find_entry(self, tree: str, path: str) -> Entry | None:
         """Return what lies at a path, folder by folder; None where nothing does. The empty path is the tree itself."""
         entry = Entry(TREE, tree)
         for part in path.encode("utf-8", "surrogateescape").split(b"/") if path else ():
@@ -187,8 +193,8 @@ class Trees:
     ) -> Iterator[File]:
         """Yield the files of a tree, those below its entries `roots` alone if given, level by level; a folder of
         level `depth` comes as a file, unread. Each tree of a level is read once, whatever the number of its names.
-        Raises TooMuch at more than `most` files or folders, and MalformedTree."""
-        limit = _Limit(most)
+        Raises LimitExceeded at more than `most` files or folders, and MalformedTree."""
+        limit = _WalkLimit(most)
         level: dict[str, list[str]] = {tree: [""]}
         wanted = None if roots is None else {root.encode() for root in roots}
         for deep in range(depth + 1):
@@ -197,40 +203,42 @@ class Trees:
                 here = level[tree_id]
                 if wanted is not None:
                     tree_entries = [entry for entry in tree_entries if entry[1] in wanted]  # noqa: PLW2901  # the root has no others for us
-                limit.take(here, tree_entries)
+                limit.count_entries(here, tree_entries)
                 for path in here:
                     for mode, name, raw in tree_entries:
                         text = path + name.decode("utf-8", "surrogateescape")
                         if mode == b"40000" and deep < depth:
                             below.setdefault(raw.hex(), []).append(text + "/")
                         else:
-                            yield File(text, _WORDS[mode], raw.hex())
+                            yield File(text, _MODES[mode], raw.hex())
             if not below:
                 return
             level, wanted = below, None
 
 
-class _Limit:
+class _WalkLimit:
     """Counts what is found before it is made, so that what unfolds without end is stopped at the limit."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._files = self._folders = self._bytes = 0
 
-    def take(self, paths: list[str], tree_entries: list[tuple[bytes, bytes, bytes]]) -> None:
-        """Count the entries of a tree that has some paths. Raises TooMuch."""
+    def count_entries(self, paths: list[str], tree_entries: list[tuple[bytes, bytes, bytes]]) -> None:
+        """Count the entries of a tree that has some paths. Raises LimitExceeded."""
         times = len(paths)
         folders = [mode for mode, _, _ in tree_entries].count(b"40000")
         length = sum([len(name) for _, name, _ in tree_entries]) * times + len("".join(paths)) * len(tree_entries)
-        self.count((len(tree_entries) - folders) * times, folders * times, length)
+        self.add((len(tree_entries) - folders) * times, folders * times, length)
 
-    def count(self, files: int, folders: int, length: int) -> None:
-        """Count files, folders and the bytes of their paths. Raises TooMuch."""
+    def add(self, files: int, folders: int, length: int) -> None:
+        """Count files, folders and the bytes of their paths. Raises LimitExceeded."""
         self._files, self._folders, self._bytes = self._files + files, self._folders + folders, self._bytes + length
         if max(self._files, self._folders) > self._most:
-            raise TooMuch(f"more than {self._most:,} files: this is no repository of declarations")
+            raise LimitExceeded(f"more than {self._most:,} files: this is no repository of declarations")
         if self._bytes > self._most * PATH_BYTES:
-            raise TooMuch(f"the paths of its files have more than {self._most * PATH_BYTES:,} bytes: shorten them")
+            raise LimitExceeded(
+                f"the paths of its files have more than {self._most * PATH_BYTES:,} bytes: shorten them"
+            )
 
 
 def check_limits(paths: Collection[str], most: int) -> None:
@@ -243,4 +251,4 @@ def check_limits(paths: Collection[str], most: int) -> None:
             folders.add(folder)
             folder = folder.rpartition("/")[0]
     length = sum(len(path.encode()) for path in (*paths, *folders))
-    _Limit(most).count(len(paths), len(folders), length)
+    _WalkLimit(most).add(len(paths), len(folders), length)

@@ -8,17 +8,17 @@ import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from allotment.adapters.git.commands import LOOKING
+from allotment.adapters.git.commands import READ_SETTINGS
 from allotment.adapters.git.merge import merge_base
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.temporary import temporary_folder
+from allotment.adapters.temporary_folder import temporary_folder
 from allotment.declared.layout import ROOTS
-from allotment.problems import Refused
+from allotment.problems import OperationRefused
 
 
 def uncommitted_files(root: Path) -> list[str]:
     """Return the paths, from a folder, of the declared files below it that differ from the last commit: none without a commit."""
-    return _changed_declarations(root, lambda repository: repository.commit("HEAD"))
+    return _changed_declarations(root, lambda repository: repository.resolve_named_commit("HEAD"))
 
 
 def unmerged_files(root: Path, branch: str) -> list[str]:
@@ -26,9 +26,9 @@ def unmerged_files(root: Path, branch: str) -> list[str]:
     `origin`. Without that branch, they differ from the last commit."""
 
     def base(repository: Repository) -> str:
-        head = repository.commit("HEAD")
-        with contextlib.suppress(Refused):
-            upstream = repository.commit(f"refs/remotes/origin/{branch}")
+        head = repository.resolve_named_commit("HEAD")
+        with contextlib.suppress(OperationRefused):
+            upstream = repository.resolve_named_commit(f"refs/remotes/origin/{branch}")
             return merge_base(repository, head, upstream) or head
         return head
 
@@ -38,15 +38,15 @@ def unmerged_files(root: Path, branch: str) -> list[str]:
 def _changed_declarations(root: Path, base: Callable[[Repository], str]) -> list[str]:
     try:
         repository = Repository(root)
-        prefix = repository.top(root)
+        prefix = repository.folder_prefix(root)
         folders = [f"{prefix}/{name}" if prefix else name for name in ROOTS]
         paths = differing_paths(repository, base(repository), folders)
-    except Refused:
+    except OperationRefused:
         return []
     return [path.removeprefix(f"{prefix}/") for path in paths]
 
 
-def differing(repository: Repository, commit: str, folders: Iterable[str]) -> int:
+def count_differing_files(repository: Repository, commit: str, folders: Iterable[str]) -> int:
     """Return how many files in some folders of the work tree aren't as a commit has them, ignored ones left out."""
     return len(differing_paths(repository, commit, folders))
 
@@ -55,19 +55,19 @@ def differing_paths(repository: Repository, commit: str, folders: Iterable[str])
     """Return the paths, from the top of the work tree, of the files in some folders that differ from a commit. Ignored files
     are left out."""
     with temporary_folder("allot-look-") as folder:
-        environment = _index_in(repository, folder)
+        environment = _copied_index_environment(repository, folder)
         options = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--name-only", "-z", commit)
-        changed = repository.git.run("diff", *options, "--", *folders, settings=LOOKING, environment=environment)
+        changed = repository.git.run("diff", *options, "--", *folders, settings=READ_SETTINGS, environment=environment)
         listed = ("--others", "--exclude-standard", "-z", "--", *folders)
-        new = repository.git.run("ls_files", *listed, settings=LOOKING, environment=environment)
-    return [os.fsdecode(path) for path in (changed.out + new.out).split(b"\0") if path]
+        new = repository.git.run("ls_files", *listed, settings=READ_SETTINGS, environment=environment)
+    return [os.fsdecode(path) for path in (changed.stdout + new.stdout).split(b"\0") if path]
 
 
-def _index_in(repository: Repository, folder: Path) -> dict[str, str]:
+def _copied_index_environment(repository: Repository, folder: Path) -> dict[str, str]:
     """Return the environment in which Git has a copy of the repository's index, in a folder: what Git notes there as it
     looks, its owner may be writing."""
     index = folder / "index"
-    own = repository.git.folder / repository.git.text("rev_parse", "--git-path", "index")
+    own = repository.git.folder / repository.git.run_text("rev_parse", "--git-path", "index")
     if own.exists():
         shutil.copy2(own, index)  # with its time, by which Git tells what may have changed since
     return {"GIT_INDEX_FILE": str(index)}

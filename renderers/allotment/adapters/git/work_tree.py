@@ -13,25 +13,27 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from allotment.adapters.git.commands import LOOKING
-from allotment.adapters.git.objects import TooMuch
-from allotment.adapters.git.repository import NOTHING_YET, Repository
+from allotment.adapters.declaration_source import MAX_FILES
+from allotment.adapters.git.commands import READ_SETTINGS
+from allotment.adapters.git.object_reader import LimitExceeded
+from allotment.adapters.git.repository import NO_COMMIT_TEXT, Repository
 from allotment.adapters.git.trees import LINK, REGULAR, SUBMODULE, Entry
-from allotment.adapters.source import MAX_FILES
 from allotment.declared.layout import ROOTS
-from allotment.problems import Refused, quoted
+from allotment.problems import OperationRefused, quote_value
 
-_SAID = {f"GIT_{who}_{field}": "allotment" for who in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")}
+_IDENTITY_ENVIRONMENT = {
+    f"GIT_{who}_{field}": "allotment" for who in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")
+}
 # How Git turns the bytes of a file into those that it commits: its own work, no program's.
-_CONVERSION = ("core.autocrlf", "core.eol")
-_FILE_MODE = "core.filemode"
-_CONFIGURED = r"^core\.(autocrlf|eol|filemode)$"
-_PLAIN = frozenset(range(0x20, 0x7F)) - set(b'"\\')  # bytes that stand for themselves in Git's quotes
-_IGNORED = "Ignoring path"  # what update-index says, and goes on, of a name that Git doesn't take
-_SHOWN = 400  # characters of what Git said
+_CONVERSION_SETTINGS = ("core.autocrlf", "core.eol")
+_FILE_MODE_SETTING = "core.filemode"
+_SETTINGS_PATTERN = r"^core\.(autocrlf|eol|filemode)$"
+_UNQUOTED_BYTES = frozenset(range(0x20, 0x7F)) - set(b'"\\')  # bytes that stand for themselves in Git's quotes
+_IGNORED_WARNING = "Ignoring path"  # what update-index says, and goes on, of a name that Git doesn't take
+_MAX_OUTPUT = 400  # characters of what Git said
 
 
-class _Found(NamedTuple):
+class _FolderFile(NamedTuple):
     """Something that lies in the folder: its mode, as in a tree, and its bytes."""
 
     path: str
@@ -39,31 +41,31 @@ class _Found(NamedTuple):
     size: int
 
 
-def checked_out(here: Repository) -> str:
-    """Return the commit that the work tree is of. Raises Refused where there is none."""
+def checked_out_commit(here: Repository) -> str:
+    """Return the commit that the work tree is of. Raises OperationRefused where there is none."""
     if here.git.work_tree is None:
-        raise Refused("this repository has no work tree: name the commit to plan with --head")
-    return here.resolve("HEAD", NOTHING_YET)
+        raise OperationRefused("this repository has no work tree: name the commit to plan with --head")
+    return here.resolve("HEAD", NO_COMMIT_TEXT)
 
 
 def commit_of_folder(here: Repository, apart: Repository, root: Path, commit: str, most: int) -> str:
     """Return a commit after `commit` with the declarations that lie in the folder `root` now, also those that Git ignores;
     whatever lies beside them is as committed.
 
-    It is written to `apart`. Raises TooMuch, before they are read, where files that differ have more than `most` bytes, and
-    Refused.
+    It is written to `apart`. Raises LimitExceeded, before they are read, where files that differ have more than `most` bytes, and
+    OperationRefused.
     """
-    prefix = apart.top(root)
+    prefix = apart.folder_prefix(root)
     tree = apart.tree_of(commit, prefix)
     committed_entries = (
         {file.path: Entry(file.mode, file.id) for file in apart.trees.walk(tree, MAX_FILES, ROOTS)} if tree else {}
     )
-    reading = _Reading(here, apart, root, f"{prefix}/" if prefix else "", committed_entries, len(commit))
+    reading = _FolderReader(here, apart, root, f"{prefix}/" if prefix else "", committed_entries, len(commit))
     try:
         entries = reading.entries(most)
     except OSError as error:
-        raise Refused(f"{error.filename} can't be read: {error.strerror}") from None
-    sparse_paths = reading.left_out() if committed_entries.keys() - entries.keys() else set()
+        raise OperationRefused(f"{error.filename} can't be read: {error.strerror}") from None
+    sparse_paths = reading.skipped_files() if committed_entries.keys() - entries.keys() else set()
     lines = [
         f"0 {'0' * len(commit)}\t{reading.inside}{path}"
         for path in committed_entries.keys() - entries.keys() - sparse_paths
@@ -73,12 +75,12 @@ def commit_of_folder(here: Repository, apart: Repository, root: Path, commit: st
         for path, entry in entries.items()
         if committed_entries.get(path) != entry
     ]
-    _said(apart, "read_tree", commit)
-    _said(apart, "update_index", "-z", "--index-info", data="\0".join([*sorted(lines), ""]))
-    return _said(apart, "commit_tree", "-p", commit, "-m", "Work tree", _said(apart, "write_tree"))
+    _run_git(apart, "read_tree", commit)
+    _run_git(apart, "update_index", "-z", "--index-info", data="\0".join([*sorted(lines), ""]))
+    return _run_git(apart, "commit_tree", "-p", commit, "-m", "Work tree", _run_git(apart, "write_tree"))
 
 
-class _Reading:
+class _FolderReader:
     """Reads the declarations in a folder, which lies at `inside` in its repository; `committed_entries` is what is committed of them,
     and ids have so many digits."""
 
@@ -91,42 +93,42 @@ class _Reading:
         committed_entries: Mapping[str, Entry],
         digits: int,
     ) -> None:
-        self._here, self._apart = here, apart
+        self._repository, self._sandbox = here, apart
         self._root, self.inside = root, inside
-        self._known, self._digits = committed_entries, digits
-        self._configured = dict(_configured(here))
+        self._committed_entries, self._digits = committed_entries, digits
+        self._settings = dict(_read_settings(here))
 
     def entries(self, most: int) -> dict[str, Entry]:
-        """Return what a tree of the folder would have, by path. Raises TooMuch, Refused and OSError."""
+        """Return what a tree of the folder would have, by path. Raises LimitExceeded, OperationRefused and OSError."""
         entries: dict[str, Entry] = {}
         differing: dict[str, str] = {}
         size = 0
         for file in self._walk():
             if file.mode not in REGULAR:
-                entries[file.path] = self._strange(file)
+                entries[file.path] = self._irregular_entry(file)
                 continue
             if file.size > most:
-                raise TooMuch(f"{quoted(file.path)} has {file.size:,} bytes: keep data elsewhere")
-            blob, mode = _id(_read(self._root / file.path, file.size), self._digits), self._mode(file)
+                raise LimitExceeded(f"{quote_value(file.path)} has {file.size:,} bytes: keep data elsewhere")
+            blob, mode = _blob_id(_read_file(self._root / file.path, file.size), self._digits), self._file_mode(file)
             entries[file.path] = Entry(mode, blob)
-            if (old := self._known.get(file.path)) is None or old.id != blob:
+            if (old := self._committed_entries.get(file.path)) is None or old.id != blob:
                 differing[file.path] = mode
                 size += file.size
             if size > most:
-                raise TooMuch(f"it writes more than {most >> 20} MiB of files: split it")
-        return entries | {path: Entry(differing[path], blob) for path, blob in self._written(list(differing))}
+                raise LimitExceeded(f"it writes more than {most >> 20} MiB of files: split it")
+        return entries | {path: Entry(differing[path], blob) for path, blob in self._write_blobs(list(differing))}
 
-    def left_out(self) -> set[str]:
+    def skipped_files(self) -> set[str]:
         """Return the files that Git keeps out of the work tree, as in a sparse checkout: they aren't gone."""
         folders = [self.inside + root for root in sorted(ROOTS)]
-        output = self._here.git.text("ls_files", "-t", "-z", "--", *folders, settings=LOOKING)
+        output = self._repository.git.run_text("ls_files", "-t", "-z", "--", *folders, settings=READ_SETTINGS)
         prefix = f"S {self.inside}"
         return {line.removeprefix(prefix) for line in output.split("\0") if line.startswith(prefix)}
 
-    def _walk(self) -> Iterator[_Found]:
+    def _walk(self) -> Iterator[_FolderFile]:
         """Yield all that lies below the roots but folders. A repository that lies there is one thing, as Git has it, unless
         files in it are committed here."""
-        folders = {part for path in self._known for part in _folders_of(path)}
+        folders = {part for path in self._committed_entries for part in _parent_folders(path)}
         waiting, count = sorted(ROOTS, reverse=True), 0
         while waiting:
             path = waiting.pop()
@@ -136,46 +138,54 @@ class _Reading:
                 continue
             if stat.S_ISDIR(status.st_mode):
                 names = os.listdir(self._root / path)
-                if self._is(path, SUBMODULE) or (".git" in names and path not in folders):
-                    yield _Found(path, SUBMODULE, 0)
+                if self._is_committed_as(path, SUBMODULE) or (".git" in names and path not in folders):
+                    yield _FolderFile(path, SUBMODULE, 0)
                 else:
                     waiting += [f"{path}/{name}" for name in sorted(names, reverse=True) if name != ".git"]
                 continue
             count += 1
             if count > MAX_FILES:
-                raise TooMuch(f"more than {MAX_FILES:,} files: this is no repository of declarations")
+                raise LimitExceeded(f"more than {MAX_FILES:,} files: this is no repository of declarations")
             if not stat.S_ISREG(status.st_mode) and not stat.S_ISLNK(status.st_mode):
-                raise Refused(f"{quoted(path)} is no regular file: remove it")
+                raise OperationRefused(f"{quote_value(path)} is no regular file: remove it")
             mode = LINK if stat.S_ISLNK(status.st_mode) else REGULAR[bool(status.st_mode & stat.S_IXUSR)]
-            yield _Found(path, mode, status.st_size)
+            yield _FolderFile(path, mode, status.st_size)
 
-    def _strange(self, file: _Found) -> Entry:
+    def _irregular_entry(self, file: _FolderFile) -> Entry:
         """Return the entry of a link or a nested repository. Which commit that is at is its own matter."""
         if file.mode == SUBMODULE:
             return (
-                self._known[file.path] if self._is(file.path, SUBMODULE) else Entry(SUBMODULE, _id(b"", self._digits))
+                self._committed_entries[file.path]
+                if self._is_committed_as(file.path, SUBMODULE)
+                else Entry(SUBMODULE, _blob_id(b"", self._digits))
             )
         target = os.fsencode(os.readlink(self._root / file.path))
-        if self._known.get(file.path) == (LINK, _id(target, self._digits)):
-            return self._known[file.path]
-        return Entry(LINK, _said(self._apart, "hash_object", "-w", "--stdin", data=os.fsdecode(target)))
+        if self._committed_entries.get(file.path) == (LINK, _blob_id(target, self._digits)):
+            return self._committed_entries[file.path]
+        return Entry(LINK, _run_git(self._sandbox, "hash_object", "-w", "--stdin", data=os.fsdecode(target)))
 
-    def _written(self, paths: list[str]) -> Iterator[tuple[str, str]]:
+    def _write_blobs(self, paths: list[str]) -> Iterator[tuple[str, str]]:
         """Write what Git would commit of some files; yield each with its blob."""
         if not paths:
             return
-        top = self._here.git.work_tree
+        top = self._repository.git.work_tree
         self._check_attributes([self.inside + path for path in paths], Path(str(top)))
-        conversion = [f"{name}={self._configured[name]}" for name in _CONVERSION if name in self._configured]
-        names = "".join([f"{_c_string(self.inside + path)}\n" for path in paths])
+        conversion = [f"{name}={self._settings[name]}" for name in _CONVERSION_SETTINGS if name in self._settings]
+        names = "".join([f"{_quote_path(self.inside + path)}\n" for path in paths])
         environment = {"GIT_WORK_TREE": str(top)}
-        output = _said(
-            self._apart, "hash_object", "-w", "--stdin-paths", data=names, settings=conversion, environment=environment
+        output = _run_git(
+            self._sandbox,
+            "hash_object",
+            "-w",
+            "--stdin-paths",
+            data=names,
+            settings=conversion,
+            environment=environment,
         )
         yield from zip(paths, output.splitlines(), strict=True)
 
     def _check_attributes(self, paths: list[str], top: Path) -> None:
-        """Check that what Git would read of how files are committed are files. Raises Refused: of a pipe it would wait."""
+        """Check that what Git would read of how files are committed are files. Raises OperationRefused: of a pipe it would wait."""
         for folder in {parent for path in paths for parent in PurePosixPath(path).parents}:
             file = folder / ".gitattributes"
             try:
@@ -183,29 +193,29 @@ class _Reading:
             except FileNotFoundError:
                 continue
             if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
-                raise Refused(f"{quoted(str(file))} is no regular file: remove it")
+                raise OperationRefused(f"{quote_value(str(file))} is no regular file: remove it")
 
-    def _is(self, path: str, mode: str) -> bool:
-        return path in self._known and self._known[path].mode == mode
+    def _is_committed_as(self, path: str, mode: str) -> bool:
+        return path in self._committed_entries and self._committed_entries[path].mode == mode
 
-    def _mode(self, file: _Found) -> str:
+    def _file_mode(self, file: _FolderFile) -> str:
         """Return a file's mode: as committed where the file system doesn't tell (core.fileMode)."""
-        if self._configured.get(_FILE_MODE, "true") != "false":
+        if self._settings.get(_FILE_MODE_SETTING, "true") != "false":
             return file.mode
-        old = self._known.get(file.path)
+        old = self._committed_entries.get(file.path)
         return old.mode if old is not None and old.mode in REGULAR else REGULAR[0]
 
 
-def _configured(here: Repository) -> Iterator[tuple[str, str]]:
+def _read_settings(here: Repository) -> Iterator[tuple[str, str]]:
     """Yield what the repository's configuration says of how files are committed, the last word of each name last."""
-    output = here.git.run("config", "-z", "--get-regexp", _CONFIGURED).out.decode("utf-8", "replace")
+    output = here.git.run("config", "-z", "--get-regexp", _SETTINGS_PATTERN).stdout.decode("utf-8", "replace")
     for setting in output.split("\0"):
         name, newline, value = setting.partition("\n")
         if name:
             yield name, value if newline else "true"
 
 
-def _said(
+def _run_git(
     apart: Repository,
     command: str,
     *arguments: str,
@@ -213,39 +223,39 @@ def _said(
     settings: Iterable[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> str:
-    """Return what Git says to a command. Raises Refused with its words where it fails."""
+    """Return what Git says to a command. Raises OperationRefused with its words where it fails."""
     ended = apart.git.run(
         command,
         *arguments,
         data=os.fsencode(data),
-        settings=[*LOOKING, *settings],
-        environment={**_SAID, **(environment or {})},
+        settings=[*READ_SETTINGS, *settings],
+        environment={**_IDENTITY_ENVIRONMENT, **(environment or {})},
     )
-    if ended.status or ended.said.startswith(_IGNORED):
-        raise Refused(f"Git can't read the work tree: {' '.join(ended.said.split())[:_SHOWN]}")
-    return ended.out.decode("ascii").strip()
+    if ended.exit_code or ended.stderr.startswith(_IGNORED_WARNING):
+        raise OperationRefused(f"Git can't read the work tree: {' '.join(ended.stderr.split())[:_MAX_OUTPUT]}")
+    return ended.stdout.decode("ascii").strip()
 
 
-def _folders_of(path: str) -> Iterator[str]:
+def _parent_folders(path: str) -> Iterator[str]:
     while "/" in path:
         path = path.rpartition("/")[0]
         yield path
 
 
-def _read(path: Path, size: int) -> bytes:
+def _read_file(path: Path, size: int) -> bytes:
     """Return the bytes of a file that has so many, and no link's."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(handle, "rb") as file:
         return file.read(size + 1)
 
 
-def _id(data: bytes, digits: int) -> str:
+def _blob_id(data: bytes, digits: int) -> str:
     """Return the id that Git gives a blob of these bytes."""
     digest = hashlib.sha256 if digits == 64 else hashlib.sha1  # digits of an id
     return digest(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def _c_string(path: str) -> str:
+def _quote_path(path: str) -> str:
     """Return a path as Git reads it in a list of lines."""
-    letters = [chr(byte) if byte in _PLAIN else f"\\{byte:03o}" for byte in os.fsencode(path)]
+    letters = [chr(byte) if byte in _UNQUOTED_BYTES else f"\\{byte:03o}" for byte in os.fsencode(path)]
     return f'"{"".join(letters)}"'

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from allotment.declared.kinds.declaration import Declaration
 
-_BLANK = re.compile(r"\{[a-z]+\}")
+_PLACEHOLDER = re.compile(r"\{[a-z]+\}")
 
 
 class Kind(NamedTuple):
@@ -41,7 +41,7 @@ class Kind(NamedTuple):
     @property
     def pattern(self) -> str:
         """The glob of its files' paths."""
-        return _BLANK.sub("*", self.path)
+        return _PLACEHOLDER.sub("*", self.path)
 
     @property
     def singleton(self) -> bool:

@@ -9,17 +9,17 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from allotment.declared.addresses import HttpsUrl
-from allotment.declared.kinds.declaration import Declaration, Spec, Strict, one_of
+from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel, check_one_of
 from allotment.declared.references import ClusterReference
-from allotment.declared.values import KubernetesName, SubPath, matching, refuse, written_as
-from allotment.problems import quoted
+from allotment.declared.values import KubernetesName, SubPath, json_schema, match_pattern, raise_rule_error
+from allotment.problems import quote_value
 
-OCI = "oci://"
+OCI_PREFIX = "oci://"
 LAST_WAVE = 9
-MOST_CHARACTERS = 64 * 1024  # of all values: an Application is one object of the API server's
-DEEPEST = 16
-OWN_NAMESPACES = ("argocd", "default", "kube-node-lease", "kube-public")
-OWN_PREFIXES = ("allotment", "t-")
+MAX_VALUES_CHARACTERS = 64 * 1024  # of all values: an Application is one object of the API server's
+MAX_VALUES_DEPTH = 16
+RESERVED_NAMESPACES = ("argocd", "default", "kube-node-lease", "kube-public")
+RESERVED_PREFIXES = ("allotment", "t-")
 
 # An address takes no `*`, `?`, `[` or `{`: Argo CD's projects read those as patterns.
 _REPOSITORY = re.compile(r"(?:https|oci)://[a-z0-9][a-z0-9.-]*(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~-]+)*/?")
@@ -34,68 +34,69 @@ _GROUP = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 
 
-def _namespace(value: str) -> str:
-    if value in OWN_NAMESPACES or value.startswith(OWN_PREFIXES):
+def _check_namespace(value: str) -> str:
+    if value in RESERVED_NAMESPACES or value.startswith(RESERVED_PREFIXES):
         whose = "a tenant's" if value.startswith("t-") else "not for add-ons"
-        refuse("reserved", f"namespace {quoted(value)} is {whose}: write one of the add-on's own")
+        raise_rule_error("reserved", f"namespace {quote_value(value)} is {whose}: write one of the add-on's own")
     return value
 
 
-def _values(value: Any) -> dict[str, Any]:
+def _check_values(value: Any) -> dict[str, Any]:
     """Return values as they are: what the reader of files reads, as far as it can stand in a manifest."""
     if not isinstance(value, dict):
-        refuse("type", f"{quoted(value)} is no mapping: write the chart's values as `key: value`")
+        raise_rule_error("type", f"{quote_value(value)} is no mapping: write the chart's values as `key: value`")
     _check_depth(value, 1)
-    if len(text := json.dumps(value, ensure_ascii=False)) > MOST_CHARACTERS:
-        refuse("size", f"the values have {len(text):,} characters: write at most {MOST_CHARACTERS:,}")
+    if len(text := json.dumps(value, ensure_ascii=False)) > MAX_VALUES_CHARACTERS:
+        raise_rule_error("size", f"the values have {len(text):,} characters: write at most {MAX_VALUES_CHARACTERS:,}")
     return value
 
 
 def _check_depth(value: Any, depth: int) -> None:
-    if depth > DEEPEST:
-        refuse("depth", f"the values nest deeper than {DEEPEST} levels: flatten them")
+    if depth > MAX_VALUES_DEPTH:
+        raise_rule_error("depth", f"the values nest deeper than {MAX_VALUES_DEPTH} levels: flatten them")
     if isinstance(value, dict):
         for child in value.values():
             _check_depth(child, depth + 1)
     elif isinstance(value, list):
         for child in value:
             if isinstance(child, list) or child == {}:
-                refuse(
-                    "type", f"{quoted(child)} can't be a list's entry: write a text, a number or a mapping with keys"
+                raise_rule_error(
+                    "type",
+                    f"{quote_value(child)} can't be a list's entry: write a text, a number or a mapping with keys",
                 )
             _check_depth(child, depth + 1)
 
 
 Version = Annotated[
     str,
-    BeforeValidator(matching(VERSION, "version", "one exact version such as 1.21.2 or v1.21.2, no range", 100)),
-    written_as("string", VERSION, "1.21.2", maxLength=100),
+    BeforeValidator(match_pattern(VERSION, "version", "one exact version such as 1.21.2 or v1.21.2, no range", 100)),
+    json_schema("string", VERSION, "1.21.2", maxLength=100),
 ]
 ChartRepository = Annotated[
     str,
-    BeforeValidator(matching(_REPOSITORY, "url", "an https:// or oci:// address without user and query")),
-    written_as("string", _REPOSITORY, "https://charts.jetstack.io", maxLength=253),
+    BeforeValidator(match_pattern(_REPOSITORY, "url", "an https:// or oci:// address without user and query")),
+    json_schema("string", _REPOSITORY, "https://charts.jetstack.io", maxLength=253),
 ]
 ChartName = Annotated[
     str,
-    BeforeValidator(matching(_CHART, "name", "a chart's name: a-z, 0-9, '-', at most 63", 63)),
-    written_as("string", _CHART, maxLength=63),
+    BeforeValidator(match_pattern(_CHART, "name", "a chart's name: a-z, 0-9, '-', at most 63", 63)),
+    json_schema("string", _CHART, maxLength=63),
 ]
 Digest = Annotated[
     str,
-    BeforeValidator(matching(DIGEST, "digest", "sha256: and 64 hexadecimal digits")),
-    written_as("string", DIGEST),
+    BeforeValidator(match_pattern(DIGEST, "digest", "sha256: and 64 hexadecimal digits")),
+    json_schema("string", DIGEST),
 ]
 Commit = Annotated[
     str,
-    BeforeValidator(matching(COMMIT, "version", "a commit's 40 hexadecimal digits: branches and tags move")),
-    written_as("string", COMMIT),
+    BeforeValidator(match_pattern(COMMIT, "version", "a commit's 40 hexadecimal digits: branches and tags move")),
+    json_schema("string", COMMIT),
 ]
-AddOnNamespace = Annotated[KubernetesName, AfterValidator(_namespace)]
-Values = Annotated[dict[str, Any], BeforeValidator(_values), WithJsonSchema({"type": "object"})]
+AddOnNamespace = Annotated[KubernetesName, AfterValidator(_check_namespace)]
+Values = Annotated[dict[str, Any], BeforeValidator(_check_values), WithJsonSchema({"type": "object"})]
 
 
-class Chart(Strict):
+class Chart(StrictModel):
     """A Helm chart of a chart repository or an OCI registry."""
 
     repo_url: ChartRepository = Field(
@@ -111,13 +112,15 @@ class Chart(Strict):
     )
 
     @model_validator(mode="after")
-    def _pulled_by_digest(self) -> Self:
-        if self.digest is not None and not self.repo_url.startswith(OCI):
-            refuse("digest", "Argo CD checks no digest of an https:// chart: remove it, or take the chart from oci://")
+    def _check_digest(self) -> Self:
+        if self.digest is not None and not self.repo_url.startswith(OCI_PREFIX):
+            raise_rule_error(
+                "digest", "Argo CD checks no digest of an https:// chart: remove it, or take the chart from oci://"
+            )
         return self
 
 
-class ManifestFolder(Strict):
+class ManifestFolder(StrictModel):
     """A folder of manifests, plain or for Kustomize, in somebody's Git repository."""
 
     repo_url: HttpsUrl = Field(alias="repoURL", description="The Git repository.")
@@ -125,24 +128,24 @@ class ManifestFolder(Strict):
     revision: Commit = Field(description="A commit by all its 40 digits: branches and tags move.")
 
 
-class ClusterResource(Strict):
+class ClusterResource(StrictModel):
     """A kind of object that lies in no namespace."""
 
     group: Annotated[
         str,
-        BeforeValidator(matching(_GROUP, "name", "an API group by its name, no '*'; \"\" is the core group")),
-        written_as("string", _GROUP, maxLength=253),
+        BeforeValidator(match_pattern(_GROUP, "name", "an API group by its name, no '*'; \"\" is the core group")),
+        json_schema("string", _GROUP, maxLength=253),
     ] = Field(description='The API group, such as rbac.authorization.k8s.io; "" is the core group.')
     kind: Annotated[
         str,
-        BeforeValidator(matching(_KIND, "name", "a kind by its name, such as ClusterRole, no '*'", 63)),
-        written_as("string", _KIND, maxLength=63),
+        BeforeValidator(match_pattern(_KIND, "name", "a kind by its name, such as ClusterRole, no '*'", 63)),
+        json_schema("string", _KIND, maxLength=63),
     ] = Field(description="The kind, such as ClusterRole.")
 
     @model_validator(mode="after")
-    def _no_namespaces(self) -> Self:
+    def _refuse_namespaces(self) -> Self:
         if (self.group, self.kind) == ("", "Namespace"):
-            refuse(
+            raise_rule_error(
                 "reserved", "an add-on that makes namespaces could change a tenant's: Allotment makes its own for it"
             )
         return self
@@ -177,17 +180,17 @@ class AddOnSpec(Spec):
     values: Values | None = Field(
         default=None, description="The chart's values, as its values.yaml has them; order and keys stay as written."
     )
-    _exactly_one = model_validator(mode="after")(one_of)
+    _check_one_of = model_validator(mode="after")(check_one_of)
 
     @model_validator(mode="after")
-    def _of_one_mind(self) -> Self:
+    def _check_consistency(self) -> Self:
         if self.manifests is not None and self.values:
-            refuse("value", "values are a chart's: manifests take none, remove them")
+            raise_rule_error("value", "values are a chart's: manifests take none, remove them")
         spaces = [self.namespace, *self.other_namespaces]
-        kinds = [f"{resource.kind} of {quoted(resource.group)}" for resource in self.cluster_resources]
+        kinds = [f"{resource.kind} of {quote_value(resource.group)}" for resource in self.cluster_resources]
         for noun, entries in (("namespace", spaces), ("cluster", self.clusters), ("kind", kinds)):
             if twice := next((entry for at, entry in enumerate(entries) if entry in entries[:at]), None):
-                refuse("duplicate", f"{noun} {twice} is written twice: remove one")
+                raise_rule_error("duplicate", f"{noun} {twice} is written twice: remove one")
         return self
 
     @property
@@ -198,7 +201,7 @@ class AddOnSpec(Spec):
         assert self.manifests is not None
         return self.manifests.revision
 
-    def is_in(self, cluster: str) -> bool:
+    def is_installed_in(self, cluster: str) -> bool:
         """Return whether a cluster has it."""
         return not self.clusters or cluster in self.clusters
 

@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from allotment.declared.kinds.container import ImageContainer
-from allotment.declared.kinds.declaration import Declaration, Spec, Strict, unique
+from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel, unique_by
 from allotment.declared.values import MountPath
 
 VersionName = Annotated[str, Field(pattern=r"^[0-9A-Za-z](?:[0-9A-Za-z._-]{0,30}[0-9A-Za-z])?$")]
 
 
-class AppFolder(Strict):
+class AppFolder(StrictModel):
     """A folder of the container that the program reads or writes, where a storage can be mounted."""
 
     path: MountPath = Field(description="Where the program finds it: the mountPath of a storage.")
@@ -22,7 +22,7 @@ class AppFolder(Strict):
     )
 
 
-class AppVersion(Strict):
+class AppVersion(StrictModel):
     """One version of an app. Its container is immutable once merged."""
 
     version: VersionName = Field(description='Quoted, as the app itself counts: "1.10.1".')
@@ -31,7 +31,7 @@ class AppVersion(Strict):
     )
     replaced_by: VersionName | None = Field(default=None, description="The version of this app to go to.")
     container: ImageContainer
-    folders: Annotated[list[AppFolder], unique("path")] = Field(
+    folders: Annotated[list[AppFolder], unique_by("path")] = Field(
         default=[],
         max_length=30,
         description="The folders that the program uses. A storage that is mounted elsewhere gets a warning; without any folder"
@@ -42,7 +42,7 @@ class AppVersion(Strict):
 class AppSpec(Spec):
     """The versions on offer."""
 
-    versions: Annotated[list[AppVersion], unique("version")] = Field(min_length=1)
+    versions: Annotated[list[AppVersion], unique_by("version")] = Field(min_length=1)
 
 
 class App(Declaration):

@@ -7,12 +7,12 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from allotment.declared.addresses import Cidr, Domain, HttpsUrl, HttpUrl, IssuerUrl
-from allotment.declared.kinds.declaration import Declaration, Offer, Strict, one_of, unique
+from allotment.declared.kinds.declaration import CatalogSpec, Declaration, StrictModel, check_one_of, unique_by
 from allotment.declared.references import StorageSpecReference
 from allotment.declared.values import KubernetesName, Size, SshKey
 
 
-class Destination(Strict):
+class Destination(StrictModel):
     """The cluster as Argo CD knows it: exactly one of name and server."""
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = ("name", "server")
@@ -20,10 +20,10 @@ class Destination(Strict):
         default=None, description="As `argocd cluster list` says it."
     )
     server: HttpsUrl | None = Field(default=None, description="The address of its API server, as Argo CD has it.")
-    _exactly_one = model_validator(mode="after")(one_of)
+    _check_one_of = model_validator(mode="after")(check_one_of)
 
 
-class Gateway(Strict):
+class Gateway(StrictModel):
     """The Gateway that instances are reached through."""
 
     name: KubernetesName = Field(description="The Gateway's own name.")
@@ -31,14 +31,14 @@ class Gateway(Strict):
     section_name: KubernetesName = Field(description="The HTTPS listener, for *.<domain>.")
 
 
-class SecretRef(Strict):
+class SecretRef(StrictModel):
     """A Secret."""
 
     name: KubernetesName = Field(description="The Secret's own name.")
     namespace: KubernetesName = Field(description="The namespace that it lies in: the Gateway's.")
 
 
-class Oidc(Strict):
+class Oidc(StrictModel):
     """Who logs people in at the Gateway."""
 
     issuer: IssuerUrl = Field(description="As its tokens say it in `iss`, to the letter.")
@@ -53,7 +53,7 @@ class Oidc(Strict):
     )
 
 
-class ObjectStore(Strict):
+class ObjectStore(StrictModel):
     """Where instances reach their buckets."""
 
     endpoint: HttpUrl | None = Field(
@@ -64,7 +64,7 @@ class ObjectStore(Strict):
     )
 
 
-class ClusterStorage(Strict):
+class ClusterStorage(StrictModel):
     """A StorageSpec that this cluster has."""
 
     storage_spec: StorageSpecReference = Field(description="A StorageSpec of the platform.")
@@ -80,7 +80,7 @@ class ClusterStorage(Strict):
     object_store: ObjectStore | None = Field(default=None, description="Of buckets.")
 
 
-class Monitoring(Strict):
+class Monitoring(StrictModel):
     """Where people see graphs of what runs in the cluster."""
 
     grafana_url: HttpsUrl = Field(
@@ -89,7 +89,7 @@ class Monitoring(Strict):
     )
 
 
-class Network(Strict):
+class Network(StrictModel):
     """What tenants' pods may reach."""
 
     denied: list[Cidr] = Field(
@@ -100,7 +100,7 @@ class Network(Strict):
     )
 
 
-class KarpenterSettings(Strict):
+class KarpenterSettings(StrictModel):
     """How the cluster's Karpenter is set up."""
 
     feature_gates: list[Literal["NodeOverlay"]] = Field(
@@ -111,13 +111,13 @@ class KarpenterSettings(Strict):
     )
 
 
-class Reporter(Strict):
+class Reporter(StrictModel):
     """Who writes the cluster's status."""
 
     public_key: SshKey = Field(description="Only what this key has signed is believed, such as ssh-ed25519 AAAA….")
 
 
-class ClusterSpec(Offer):
+class ClusterSpec(CatalogSpec):
     """How the cluster is reached and what it has."""
 
     destination: Destination
@@ -126,7 +126,7 @@ class ClusterSpec(Offer):
     )
     gateway: Gateway
     oidc: Oidc
-    storages: Annotated[list[ClusterStorage], unique("storage_spec")] = Field(default=[])
+    storages: Annotated[list[ClusterStorage], unique_by("storage_spec")] = Field(default=[])
     disk_storage_class_name: KubernetesName = Field(
         description="Of the units' own disks; its reclaim policy is Delete."
     )

@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from allotment.declared.kinds.declaration import Strict, one_of, unique
-from allotment.declared.values import BasePath, Duration, Image, Size, name_of
-from allotment.problems import printable
+from allotment.declared.kinds.declaration import StrictModel, check_one_of, unique_by
+from allotment.declared.values import BasePath, Duration, Image, Size, name_field
+from allotment.problems import escape_unprintable
 
 _RESERVED_ENV = re.compile(r"(?:NVIDIA_|CUDA_MPS_).*", re.IGNORECASE)
 _ENV_NAME = re.compile(r"[\x21-\x3c\x3e-\x7e]{1,253}")
@@ -24,7 +24,7 @@ SECRET_VALUES = re.compile(  # a run of characters that holds `eyJ` is looked th
 _SECRET_NAMES = re.compile(
     r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIALS?)$", re.IGNORECASE
 )
-_NO_SECRET = re.compile(r"|true|false|none|null|auto|disabled?|enabled?|[0-9]{1,5}|/[\w./-]*", re.IGNORECASE)
+_HARMLESS_VALUES = re.compile(r"|true|false|none|null|auto|disabled?|enabled?|[0-9]{1,5}|/[\w./-]*", re.IGNORECASE)
 
 
 def _looks_random(value: str) -> bool:
@@ -36,10 +36,12 @@ def _looks_random(value: str) -> bool:
     return entropy > 2.5
 
 
-def _env_name(value: str) -> str:
+def _check_env_name(value: str) -> str:
     if not _ENV_NAME.fullmatch(value):
         raise PydanticCustomError(
-            "env", "'{name}' is no name of a variable: write printable ASCII without '='", {"name": printable(value)}
+            "env",
+            "'{name}' is no name of a variable: write printable ASCII without '='",
+            {"name": escape_unprintable(value)},
         )
     if _RESERVED_ENV.fullmatch(value):
         raise PydanticCustomError(
@@ -48,10 +50,10 @@ def _env_name(value: str) -> str:
     return value
 
 
-class EnvVar(Strict):
+class EnvVar(StrictModel):
     """An environment variable. Its value reaches the container unchanged: `$(NAME)` is not expanded."""
 
-    name: Annotated[str, AfterValidator(_env_name)] = Field(
+    name: Annotated[str, AfterValidator(_check_env_name)] = Field(
         description="Printable ASCII without '='; not NVIDIA_* or CUDA_MPS_*."
     )
     value: Annotated[str, Field(max_length=32768)] = Field(
@@ -59,10 +61,10 @@ class EnvVar(Strict):
     )
 
     @model_validator(mode="after")
-    def _no_secret(self) -> Self:
+    def _refuse_secret(self) -> Self:
         value = self.value
         if SECRET_VALUES.search(value) or (
-            _SECRET_NAMES.search(self.name) and not _NO_SECRET.fullmatch(value) and _looks_random(value)
+            _SECRET_NAMES.search(self.name) and not _HARMLESS_VALUES.fullmatch(value) and _looks_random(value)
         ):
             raise PydanticCustomError(
                 "secret",
@@ -73,10 +75,10 @@ class EnvVar(Strict):
         return self
 
 
-class Port(Strict):
+class Port(StrictModel):
     """A port the container listens on, and who can reach it."""
 
-    name: Annotated[str, name_of(15)] = Field(
+    name: Annotated[str, name_field(15)] = Field(
         description="`http` is served at <instance>--<tenant>.<domain>, others at <instance>--<port>--<tenant>."
     )
     container_port: Annotated[int, Field(ge=1, le=65535)] = Field(description="What the program listens on.")
@@ -90,7 +92,7 @@ class Port(Strict):
     base_path: BasePath = Field(default="/", description="The path that a person's link opens.")
 
     @model_validator(mode="after")
-    def _reachable(self) -> Self:
+    def _check_exposure(self) -> Self:
         if self.name == "files":
             raise PydanticCustomError("reserved", "'files' is the storages' own port: choose another name")
         if self.protocol == "TCP" and self.exposure != "Namespace":
@@ -100,7 +102,7 @@ class Port(Strict):
         return self
 
 
-class HttpGet(Strict):
+class HttpGet(StrictModel):
     """An HTTP GET that answers below 400 when the container is ready."""
 
     path: Annotated[str, Field(pattern=r"^/[\x21-\x7e]*$", max_length=500)] = Field(
@@ -109,23 +111,23 @@ class HttpGet(Strict):
     port: str = Field(description="A port's name.")
 
 
-class TcpSocket(Strict):
+class TcpSocket(StrictModel):
     """A port that takes connections when the container is ready."""
 
     port: str = Field(description="A port's name.")
 
 
-class Probe(Strict):
+class Probe(StrictModel):
     """When the container counts as running: exactly one of httpGet and tcpSocket."""
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = ("http_get", "tcp_socket")
     http_get: HttpGet | None = None
     tcp_socket: TcpSocket | None = None
     start_timeout: Duration = Field(default=600, description="How long the start may take before it is tried again.")
-    _exactly_one = model_validator(mode="after")(one_of)
+    _check_one_of = model_validator(mode="after")(check_one_of)
 
 
-class Container(Strict):
+class Container(StrictModel):
     """A container: fields as in a Pod."""
 
     image: Image | None = Field(default=None, description="With its digest; a rebuild is a new version.")
@@ -133,15 +135,15 @@ class Container(Strict):
         default=[], max_length=100, description="Replaces the image's entry point. `$(NAME)` expands as in a Pod."
     )
     args: list[str] = Field(default=[], max_length=500, description="Replaces the image's arguments.")
-    env: Annotated[list[EnvVar], unique("name")] = Field(default=[], max_length=200)
-    ports: Annotated[list[Port], unique("name"), unique("container_port")] = Field(default=[], max_length=20)
+    env: Annotated[list[EnvVar], unique_by("name")] = Field(default=[], max_length=200)
+    ports: Annotated[list[Port], unique_by("name"), unique_by("container_port")] = Field(default=[], max_length=20)
     probe: Probe | None = Field(
         default=None, description="Absent: the container counts as running once it has started."
     )
     shm_size: Size | None = Field(default=None, description="Size of /dev/shm, at most the unit's memory.")
 
     @model_validator(mode="after")
-    def _probed_port(self) -> Self:
+    def _check_probe_port(self) -> Self:
         if self.probe is None:
             return self
         probed: Any = self.probe.http_get or self.probe.tcp_socket
@@ -151,7 +153,7 @@ class Container(Strict):
             raise PydanticCustomError(
                 "reference",
                 "the probe's port '{port}' is none of the ports: {known}",
-                {"port": printable(probed.port), "known": port_names},
+                {"port": escape_unprintable(probed.port), "known": port_names},
             )
         return self
 

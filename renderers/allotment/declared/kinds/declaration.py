@@ -16,7 +16,7 @@ Lifecycle = Literal["Active", "Deprecated", "Retired"]
 API_VERSION = "allotment.dev/v1alpha1"
 
 
-class Strict(BaseModel):
+class StrictModel(BaseModel):
     """A mapping that takes exactly its fields, each of exactly its type."""
 
     model_config = ConfigDict(
@@ -27,12 +27,12 @@ class Strict(BaseModel):
     ONE_OF_WHY: ClassVar[str] = ""  # why two of them can't be given, where that isn't plain
 
     @property
-    def chosen(self) -> str | None:
+    def chosen_member(self) -> str | None:
         """The name of the one member of this union that is given."""
         return next((member for member in self.ONE_OF if member and getattr(self, member) is not None), None)
 
 
-def one_of(model: Any) -> Any:
+def check_one_of(model: Any) -> Any:
     """Check a model's ONE_OF; for use in a `model_validator(mode="after")`."""
     members = [member for member in model.ONE_OF if member]
     present_members = [member for member in members if getattr(model, member) is not None]
@@ -50,7 +50,7 @@ def one_of(model: Any) -> Any:
     )
 
 
-class Metadata(Strict):
+class Metadata(StrictModel):
     """Who this is. The name is the file's: `metadata.name` of `instances/webui.yaml` is `webui`."""
 
     name: str = Field(description="The file's name without .yaml; of Tenant, Members and Cluster the folder's.")
@@ -59,7 +59,7 @@ class Metadata(Strict):
     )
 
 
-class Spec(Strict):
+class Spec(StrictModel):
     """The fields that every spec takes."""
 
     display_name: Annotated[str, Field(max_length=100)] | None = Field(
@@ -68,7 +68,7 @@ class Spec(Strict):
     description: Text | None = Field(default=None, description="What this is for, in a sentence or two.")
 
 
-class Offer(Spec):
+class CatalogSpec(Spec):
     """The fields that everything on offer takes."""
 
     lifecycle: Lifecycle = Field(
@@ -76,7 +76,7 @@ class Offer(Spec):
     )
 
 
-class Declaration(Strict):
+class Declaration(StrictModel):
     """The envelope of every file."""
 
     api_version: Literal["allotment.dev/v1alpha1"] = Field(description="The version of this schema.")
@@ -90,7 +90,7 @@ class Declaration(Strict):
         return self.metadata.name
 
 
-def unique(field: str) -> Any:
+def unique_by(field: str) -> Any:
     """Return an annotation for a list whose entries differ in `field`."""
 
     def check(items: list[Any]) -> list[Any]:

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from allotment.declared.kinds.container import Container
-from allotment.declared.kinds.declaration import Declaration, Spec, Strict, unique
+from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel, unique_by
 from allotment.declared.references import (
     AppReference,
     BucketReference,
@@ -19,14 +19,14 @@ from allotment.declared.references import (
 from allotment.declared.values import EnvPrefix, MountPath, SubPath
 
 
-class AppChoice(Strict):
+class AppChoice(StrictModel):
     """A catalog app and its version."""
 
     name: AppReference = Field(description="An App of the catalog.")
     version: Annotated[str, Field(min_length=1, max_length=64)] = Field(description="One of its versions, quoted.")
 
 
-class Mount(Strict):
+class Mount(StrictModel):
     """A storage of the same tenant and cluster, mounted into the container."""
 
     name: GPUStorageReference = Field(description="The GPUStorage.")
@@ -37,7 +37,7 @@ class Mount(Strict):
     read_only: bool = Field(default=False, description="Whether the container may only read.")
 
 
-class BucketUse(Strict):
+class BucketUse(StrictModel):
     """A bucket of the same tenant and cluster, whose address and credentials the container gets as environment variables.
 
     AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, BUCKET_NAME, BUCKET_HOST, BUCKET_PORT, BUCKET_REGION, and AWS_ENDPOINT_URL where
@@ -73,15 +73,15 @@ class GPUInstanceSpec(Spec):
         " finds no such place waits, also where the place that it should have is full; nodes without the label"
         " topology.kubernetes.io/zone are in no zone. The plan says what is allowed.",
     )
-    storages: Annotated[list[Mount], unique("mount_path")] = Field(default=[], max_length=30)
-    buckets: Annotated[list[BucketUse], unique("name"), unique("env_prefix")] = Field(default=[], max_length=10)
+    storages: Annotated[list[Mount], unique_by("mount_path")] = Field(default=[], max_length=30)
+    buckets: Annotated[list[BucketUse], unique_by("name"), unique_by("env_prefix")] = Field(default=[], max_length=10)
 
     def mounts(self, storage: str) -> bool:
         """Return whether the container has a storage mounted."""
         return any(mount.name == storage for mount in self.storages)
 
     @model_validator(mode="after")
-    def _one_program(self) -> Self:
+    def _check_one_program(self) -> Self:
         own = self.container
         if self.app is None:
             if own is None or own.image is None:

@@ -7,12 +7,12 @@ from typing import Annotated, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from allotment.declared.kinds.declaration import Declaration, Offer, Strict, unique
+from allotment.declared.kinds.declaration import CatalogSpec, Declaration, StrictModel, unique_by
 from allotment.declared.kinds.sharing import GpuModel, SpecSharing
 from allotment.declared.values import Count, Cpu, Date, Money, Size
 
 
-class Gpu(Strict):
+class Gpu(StrictModel):
     """The physical device that a unit, or a slice of a unit, lies on."""
 
     model: GpuModel = Field(description="The model, as node pools name it: nvidia-l4.")
@@ -21,14 +21,14 @@ class Gpu(Strict):
     cuda_cores: Count | None = Field(default=None, description="CUDA cores of the physical GPU, for people to compare.")
 
 
-class HourlyPrice(Strict):
+class HourlyPrice(StrictModel):
     """What a unit costs from a day on, until the next entry's day."""
 
     start: Date = Field(alias="from", description="The first day, quoted; from midnight in the billing time zone.")
     per_hour: Money = Field(description="Currency per hour of one unit while it is held, quoted.")
 
 
-class GPUSpecSpec(Offer):
+class GPUSpecSpec(CatalogSpec):
     """What one unit is. All but prices, texts and lifecycle is immutable once merged."""
 
     gpu: Gpu
@@ -45,18 +45,18 @@ class GPUSpecSpec(Offer):
     capacity_type: Literal["OnDemand", "Spot"] = Field(
         default="OnDemand", description="Whether the cloud may take the nodes back."
     )
-    prices: Annotated[list[HourlyPrice], unique("start")] = Field(
+    prices: Annotated[list[HourlyPrice], unique_by("start")] = Field(
         min_length=1, description="Prices by their first day; past ones are immutable."
     )
 
     @model_validator(mode="after")
-    def _shape(self) -> Self:
-        way = _SHARED_IN_SOFTWARE.get((self.sharing and self.sharing.chosen) or "")
+    def _check_sharing(self) -> Self:
+        way = _SHARED_IN_SOFTWARE.get((self.sharing and self.sharing.chosen_member) or "")
         if way is not None and self.gpu.count != 1:
             raise PydanticCustomError(
                 "spec-shape",
                 "gpu.count is {n} and sharing is {member}: {unit}",
-                {"n": self.gpu.count, "member": way.member, "unit": way.unit},
+                {"n": self.gpu.count, "member": way.field, "unit": way.unit},
             )
         if way is not None and self.tenancy is None:
             raise PydanticCustomError(
@@ -69,17 +69,17 @@ class GPUSpecSpec(Offer):
         return self
 
 
-class _Way(NamedTuple):
+class _SharingMode(NamedTuple):
     """A way of sharing that tells no unit from another in hardware, in the words of a message."""
 
-    member: str
+    field: str
     spec: str
     unit: str
 
 
 _SHARED_IN_SOFTWARE = {
-    "time_slicing": _Way("timeSlicing", "a time-sliced spec", "a time-sliced unit is one slice"),
-    "mps": _Way("mps", "an MPS spec", "a unit of MPS is a part of one GPU"),
+    "time_slicing": _SharingMode("timeSlicing", "a time-sliced spec", "a time-sliced unit is one slice"),
+    "mps": _SharingMode("mps", "an MPS spec", "a unit of MPS is a part of one GPU"),
 }
 
 

@@ -10,9 +10,9 @@ from pydantic_core import PydanticCustomError
 
 from allotment.declared.addresses import BucketName, KeyPrefix, Region, S3Endpoint, Sha256, SourceUrl
 from allotment.declared.kinds.container import SECRET_VALUES
-from allotment.declared.kinds.declaration import Declaration, Spec, Strict, one_of, unique
+from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel, check_one_of, unique_by
 from allotment.declared.references import ClusterReference, SnapshotReference, StorageSpecReference
-from allotment.declared.values import SUB_PATH, Duration, Image, KubernetesName, Named, Size, SubPath
+from allotment.declared.values import SUB_PATH, Duration, Image, KubernetesName, ResourceName, Size, SubPath
 
 _SECRET_PARAMETER = re.compile(
     r"[?&](?:[a-z_-]*token|api_?key|sig|signature|password|x-amz-(?:signature|credential|security-token))=",
@@ -20,7 +20,7 @@ _SECRET_PARAMETER = re.compile(
 )
 
 
-class ImageSource(Strict):
+class ImageSource(StrictModel):
     """A program that fills the storage: it writes into /workspace and ends."""
 
     image: Image = Field(description="What runs, with its digest.")
@@ -28,20 +28,20 @@ class ImageSource(Strict):
     args: list[str] = Field(default=[], max_length=500, description="Replaces the image's arguments.")
 
 
-class StorageSource(Strict):
+class StorageSource(StrictModel):
     """A storage in the same cluster: of this tenant, or of another that lists this one under sharedWith."""
 
-    name: Named = Field(description="The GPUStorage.")
-    tenant: Named | None = Field(default=None, description="Whose it is; absent: this tenant's own.")
+    name: ResourceName = Field(description="The GPUStorage.")
+    tenant: ResourceName | None = Field(default=None, description="Whose it is; absent: this tenant's own.")
 
 
-class SnapshotSource(Strict):
+class SnapshotSource(StrictModel):
     """A snapshot of this tenant's, restored into a storage of the same cluster and StorageSpec."""
 
     name: SnapshotReference = Field(description="The GPUStorageSnapshot.")
 
 
-class UrlSource(Strict):
+class UrlSource(StrictModel):
     """A file of the internet. What has another SHA-256 is refused."""
 
     url: SourceUrl = Field(description="What is downloaded, https://….")
@@ -54,13 +54,13 @@ class UrlSource(Strict):
         return self.path or self.url.partition("?")[0].rpartition("/")[2]
 
     @model_validator(mode="after")
-    def _named(self) -> Self:
+    def _check_target(self) -> Self:
         if not SUB_PATH.fullmatch(self.target) or self.target in (".", ".."):
             raise PydanticCustomError("path", "the URL doesn't end in a file's name: write one as path")
         return self
 
     @model_validator(mode="after")
-    def _no_secret(self) -> Self:
+    def _refuse_secret(self) -> Self:
         if SECRET_VALUES.search(self.url) or _SECRET_PARAMETER.search(self.url):
             raise PydanticCustomError(
                 "secret",
@@ -70,13 +70,13 @@ class UrlSource(Strict):
         return self
 
 
-class SecretName(Strict):
+class SecretName(StrictModel):
     """A Secret in the tenant's namespace."""
 
     name: KubernetesName = Field(description="A Secret of the tenant's namespace.")
 
 
-class S3Source(Strict):
+class S3Source(StrictModel):
     """What lies under a prefix of an S3 bucket."""
 
     endpoint: S3Endpoint = Field(description="Such as https://s3.eu-central-1.amazonaws.com; buckets follow as paths.")
@@ -90,7 +90,7 @@ class S3Source(Strict):
     )
 
 
-class Source(Strict):
+class Source(StrictModel):
     """Where the content comes from: exactly one of the members."""
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = ("image", "storage", "snapshot", "url", "s3")
@@ -99,10 +99,10 @@ class Source(Strict):
     snapshot: SnapshotSource | None = None
     url: UrlSource | None = None
     s3: S3Source | None = None
-    _exactly_one = model_validator(mode="after")(one_of)
+    _check_one_of = model_validator(mode="after")(check_one_of)
 
 
-class Prepare(Strict):
+class Prepare(StrictModel):
     """How the storage is filled before anyone mounts it."""
 
     source: Source
@@ -116,7 +116,7 @@ class Prepare(Strict):
     )
 
 
-class Accessor(Strict):
+class Accessor(StrictModel):
     """A read-only web page of the storage's files."""
 
     exposure: Literal["Namespace", "Members", "Public"] = Field(
@@ -125,13 +125,13 @@ class Accessor(Strict):
     )
 
 
-class Reader(Strict):
+class Reader(StrictModel):
     """Who may copy the storage: exactly one of tenant and tenants."""
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = ("tenant", "tenants")
-    tenant: Named | None = Field(default=None, description="A tenant that may copy it.")
+    tenant: ResourceName | None = Field(default=None, description="A tenant that may copy it.")
     tenants: Literal["All"] | None = Field(default=None, description="All, where every tenant may copy it.")
-    _exactly_one = model_validator(mode="after")(one_of)
+    _check_one_of = model_validator(mode="after")(check_one_of)
 
 
 class GPUStorageSpec(Spec):
@@ -146,7 +146,7 @@ class GPUStorageSpec(Spec):
         default=None, description="Instances that mount the storage wait until it has succeeded."
     )
     accessor: Accessor | None = Field(default=None, description="Absent: no web page.")
-    shared_with: Annotated[list[Reader], unique("tenant")] = Field(
+    shared_with: Annotated[list[Reader], unique_by("tenant")] = Field(
         default=[], max_length=200, description="Tenants that may copy it, inside the cluster, once it is prepared."
     )
     deletion_policy: Literal["Retain", "Delete"] = Field(

@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from allotment.declared.kinds.declaration import Declaration, Spec, Strict, unique
-from allotment.declared.values import Login, SshKey, name_of
+from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel, unique_by
+from allotment.declared.values import Login, SshKey, name_field
 
 Role = Literal["Admin", "Member", "Viewer"]
 
 
-class Group(Strict):
+class Group(StrictModel):
     """A group of the identity provider, as the token's `groups` claim names it."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9 ._:@/-]{0,98}[A-Za-z0-9])?$")] = Field(
@@ -21,10 +21,10 @@ class Group(Strict):
     role: Role = Field(description="What its people may do: Admin decides, Member uses, Viewer looks.")
 
 
-class User(Strict):
+class User(StrictModel):
     """A person. No e-mail address: Git can't forget one."""
 
-    name: Annotated[str, name_of(32)] = Field(description="What the other files call this person.")
+    name: Annotated[str, name_field(32)] = Field(description="What the other files call this person.")
     role: Role = Field(description="What this person may do: Admin decides, Member uses, Viewer looks.")
     login: Login | None = Field(
         default=None,
@@ -45,8 +45,8 @@ class User(Strict):
 class MembersSpec(Spec):
     """Groups and people with their roles: Admin decides, Member uses, Viewer looks."""
 
-    groups: Annotated[list[Group], unique("name")] = Field(default=[], max_length=15)
-    users: Annotated[list[User], unique("name")] = Field(default=[], max_length=200)
+    groups: Annotated[list[Group], unique_by("name")] = Field(default=[], max_length=15)
+    users: Annotated[list[User], unique_by("name")] = Field(default=[], max_length=200)
 
 
 class Members(Declaration):

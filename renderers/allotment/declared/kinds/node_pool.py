@@ -7,19 +7,19 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from allotment.declared.kinds.declaration import Declaration, Spec, Strict, one_of
+from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel, check_one_of
 from allotment.declared.kinds.sharing import GpuModel, PoolSharing
 from allotment.declared.values import GIBI, Count, Cpu, Duration, KubernetesName, Labels, Size
 
 
-class NodeGpu(Strict):
+class NodeGpu(StrictModel):
     """The GPUs of one node."""
 
     model: GpuModel = Field(description="As GPUSpecs name it, such as nvidia-l4.")
     count: Annotated[int, Field(ge=1, le=64)] = Field(description="How many GPUs a node has.")
 
 
-class Node(Strict):
+class Node(StrictModel):
     """What one node has to give: allocatable, less what DaemonSets take."""
 
     gpu: NodeGpu
@@ -27,7 +27,7 @@ class Node(Strict):
     memory: Size = Field(description="Memory that pods may request on a node.")
 
 
-class StoragePods(Strict):
+class StoragePods(StrictModel):
     """Room for the pods of storages on each node: preparation Jobs and file accessors. Units never get it."""
 
     cpu: Annotated[Cpu, Field(ge=500)] = Field(
@@ -38,14 +38,14 @@ class StoragePods(Strict):
     )
 
 
-class StaticNodes(Strict):
+class StaticNodes(StrictModel):
     """Nodes that somebody else keeps. They carry the taint nvidia.com/gpu, and the device plugin's label but under DRA."""
 
     nodes: Count = Field(description="How many there are.")
     node_selector: Labels = Field(min_length=1, description="Labels that these nodes, and no others, carry.")
 
 
-class Requirement(Strict):
+class Requirement(StrictModel):
     """A Karpenter requirement: a label that nodes carry, and what it says."""
 
     key: Annotated[
@@ -67,7 +67,7 @@ class Requirement(Strict):
 Tags = Annotated[dict[str, Annotated[str, Field(max_length=256)]], Field(min_length=1, max_length=20)]
 
 
-class SubnetTerm(Strict):
+class SubnetTerm(StrictModel):
     """Subnets by id or by tags."""
 
     id: Annotated[str, Field(pattern="^subnet-[0-9a-z]{1,40}$")] | None = Field(
@@ -76,7 +76,7 @@ class SubnetTerm(Strict):
     tags: Tags | None = Field(default=None, description="Tags that the subnet carries.")
 
 
-class SecurityGroupTerm(Strict):
+class SecurityGroupTerm(StrictModel):
     """Security groups by id, name or tags."""
 
     id: Annotated[str, Field(pattern="^sg-[0-9a-z]{1,40}$")] | None = Field(
@@ -88,7 +88,7 @@ class SecurityGroupTerm(Strict):
     tags: Tags | None = Field(default=None, description="Tags that the security group carries.")
 
 
-class AmiTerm(Strict):
+class AmiTerm(StrictModel):
     """Machine images by alias, id, parameter, or by name, owner and tags."""
 
     alias: Annotated[str, Field(pattern="^[a-z0-9]+@.+$", max_length=30)] | None = Field(
@@ -109,7 +109,7 @@ class AmiTerm(Strict):
     tags: Tags | None = Field(default=None, description="Tags that the image carries.")
 
 
-class Ec2(Strict):
+class Ec2(StrictModel):
     """An EC2NodeClass: fields as there."""
 
     role: Annotated[str, Field(min_length=1, max_length=64)] = Field(description="The IAM role that nodes have.")
@@ -121,7 +121,7 @@ class Ec2(Strict):
     security_group_selector_terms: list[SecurityGroupTerm] = Field(min_length=1, max_length=30)
 
 
-class NodeClassRef(Strict):
+class NodeClassRef(StrictModel):
     """A node class that somebody else keeps, of whatever cloud Karpenter runs in, such as an AKSNodeClass."""
 
     group: Annotated[
@@ -134,7 +134,7 @@ class NodeClassRef(Strict):
     name: KubernetesName = Field(description="The node class's own name.")
 
 
-class Karpenter(Strict):
+class Karpenter(StrictModel):
     """Nodes that Karpenter buys and gives back, made as a node class says: exactly one of ec2 and nodeClassRef."""
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = ("ec2", "node_class_ref")
@@ -150,7 +150,7 @@ class Karpenter(Strict):
         description="The age from which a node takes nothing new and goes once its instances stop, with no other before"
         " it; absent: never. Raise `generation` to replace nodes one at a time.",
     )
-    _exactly_one = model_validator(mode="after")(one_of)
+    _check_one_of = model_validator(mode="after")(check_one_of)
 
 
 class NodePoolSpec(Spec):
@@ -176,10 +176,10 @@ class NodePoolSpec(Spec):
         description="Of Karpenter's nodes: raise it, and each is replaced, one at a time: an instance of one copy stays until it"
         " stops, of several copies one after the other moves.",
     )
-    _exactly_one = model_validator(mode="after")(one_of)
+    _check_one_of = model_validator(mode="after")(check_one_of)
 
     @model_validator(mode="after")
-    def _shape(self) -> Self:
+    def _check_shape(self) -> Self:
         if self.generation is not None and self.karpenter is None:
             raise PydanticCustomError(
                 "pool-shape", "generation is given, but nobody replaces the nodes of a static pool by it: remove it"
@@ -199,7 +199,7 @@ class NodePoolSpec(Spec):
         return self
 
     @property
-    def most_nodes(self) -> int:
+    def node_limit(self) -> int:
         """The most nodes that the pool has or may buy."""
         if self.static is not None:
             return self.static.nodes

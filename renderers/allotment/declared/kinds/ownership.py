@@ -6,15 +6,15 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from allotment.declared.kinds.declaration import Declaration, Spec, Strict, one_of, unique
+from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel, check_one_of, unique_by
 from allotment.declared.kinds.members import Role
 from allotment.declared.references import Name
-from allotment.declared.values import Login, name_of
+from allotment.declared.values import Login, name_field
 
 _SEGMENT = r"(?:[A-Za-z0-9._-]+\*?|\*)[A-Za-z0-9._-]*"
 
 
-class Approver(Strict):
+class Approver(StrictModel):
     """Who may change a thing, or approve that somebody else does."""
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = ("team", "tenant_role", "login")
@@ -25,7 +25,7 @@ class Approver(Strict):
     )
     login: Login | None = Field(default=None, description="A person, by the login at the forge, or `login#id`.")
 
-    _one_of = model_validator(mode="after")(one_of)
+    _check_one_of = model_validator(mode="after")(check_one_of)
 
     def __str__(self) -> str:
         return self.team or self.login or str(self.tenant_role)
@@ -34,17 +34,19 @@ class Approver(Strict):
 Approvers = Annotated[list[Approver], Field(min_length=1, max_length=20)]
 
 
-class Team(Strict):
+class Team(StrictModel):
     """People who approve together: those named here, and those of a team at the forge."""
 
-    name: Annotated[str, name_of(32)] = Field(description="What `approvers` call it; `platform` is the platform team.")
+    name: Annotated[str, name_field(32)] = Field(
+        description="What `approvers` call it; `platform` is the platform team."
+    )
     forge_team: (
         Annotated[str, Field(pattern=r"^@[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)+$")] | None
     ) = Field(default=None, description="A team or group at the forge, @organisation/team.")
     logins: list[Login] = Field(default=[], max_length=200, description="Logins at the forge, or `login#id`.")
 
 
-class PathRule(Strict):
+class PathRule(StrictModel):
     """Who approves changes of the files that a pattern matches."""
 
     path: Annotated[str, Field(pattern=rf"^{_SEGMENT}(?:/{_SEGMENT})*(?:/\*\*)?$", max_length=200)] = Field(
@@ -53,7 +55,7 @@ class PathRule(Strict):
     approvers: Approvers
 
 
-class FieldRule(Strict):
+class FieldRule(StrictModel):
     """Who approves, besides the path's approvers, a change of a field."""
 
     kind: Name = Field(description="A declared kind, such as GPUSpec.")
@@ -66,8 +68,8 @@ class FieldRule(Strict):
 class OwnershipSpec(Spec):
     """Teams, and what they approve."""
 
-    teams: Annotated[list[Team], unique("name"), Field(min_length=1, max_length=50)]
-    paths: Annotated[list[PathRule], unique("path")] = Field(default=[], max_length=200)
+    teams: Annotated[list[Team], unique_by("name"), Field(min_length=1, max_length=50)]
+    paths: Annotated[list[PathRule], unique_by("path")] = Field(default=[], max_length=200)
     fields: list[FieldRule] = Field(default=[], max_length=100)
 
 

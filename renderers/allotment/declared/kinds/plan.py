@@ -6,12 +6,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from allotment.declared.kinds.declaration import Declaration, Offer, Strict
+from allotment.declared.kinds.declaration import CatalogSpec, Declaration, StrictModel
 from allotment.declared.kinds.sharing import GpuModel
 from allotment.declared.values import CountOrZero, Money, Registry, Size
 
 
-class Quota(Strict):
+class Quota(StrictModel):
     """The most a tenant may declare, over all clusters."""
 
     gpus: dict[GpuModel, CountOrZero] = Field(
@@ -23,7 +23,7 @@ class Quota(Strict):
     snapshots: CountOrZero | None = Field(default=None, description="Absent: as many as storages.")
 
 
-class PartialQuota(Strict):
+class PartialQuota(StrictModel):
     """Parts of a quota that replace the plan's, key by key."""
 
     gpus: dict[GpuModel, CountOrZero] = Field(default={}, description="Models named here replace the plan's.")
@@ -33,7 +33,7 @@ class PartialQuota(Strict):
     snapshots: CountOrZero | None = Field(default=None, description="Replaces the plan's.")
 
 
-class Budget(Strict):
+class Budget(StrictModel):
     """The most that what is declared to run may cost a month of 730 hours."""
 
     per_month: Money = Field(description="In the platform's currency, quoted.")
@@ -42,7 +42,7 @@ class Budget(Strict):
     )
 
 
-class Allow(Strict):
+class Allow(StrictModel):
     """What a tenant may choose."""
 
     sharing: list[Literal["Exclusive", "TimeSlicing", "Mig", "Mps", "Dra"]] = Field(
@@ -60,7 +60,7 @@ class Allow(Strict):
     )
 
 
-class PlanSpec(Offer):
+class PlanSpec(CatalogSpec):
     """A plan's quota, budget and limits."""
 
     quota: Quota

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from allotment.declared.addresses import HttpsUrl
-from allotment.declared.kinds.declaration import Declaration, Spec, Strict
+from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel
 from allotment.declared.values import BranchName, Count, Duration, Image, SshKey, TimeZone
 
 
-class Git(Strict):
+class Git(StrictModel):
     """The repository that holds the declarations, and the branches the program writes."""
 
     forge: Literal["GitHub", "GitLab", "Gitea", "Forgejo"] = Field(description="What kind of forge it lies on.")
@@ -25,7 +25,7 @@ class Git(Strict):
     branch: BranchName = Field(default="main", description="The branch that counts.")
 
 
-class Billing(Strict):
+class Billing(StrictModel):
     """What prices are in, and when a day begins. Both are immutable."""
 
     currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = Field(description="An ISO 4217 code, such as EUR.")
@@ -34,7 +34,7 @@ class Billing(Strict):
     )
 
 
-class Brake(Strict):
+class Brake(StrictModel):
     """When a change deletes so much at once that a person must approve it."""
 
     max_deleted_percent: Annotated[int, Field(ge=1, le=100)] = Field(
@@ -49,7 +49,7 @@ class Brake(Strict):
     )
 
 
-class Deletion(Strict):
+class Deletion(StrictModel):
     """How far apart the two merges lie that delete data."""
 
     after: Duration = Field(
@@ -58,7 +58,7 @@ class Deletion(Strict):
     )
 
 
-class Images(Strict):
+class Images(StrictModel):
     """The programs of ours that run in the clusters, from a registry that the clusters reach."""
 
     files: Image | None = Field(
@@ -69,7 +69,7 @@ class Images(Strict):
     )
 
 
-class Publisher(Strict):
+class Publisher(StrictModel):
     """Who writes the rendered branches."""
 
     public_key: SshKey = Field(
@@ -77,7 +77,7 @@ class Publisher(Strict):
     )
 
 
-class ArgoCD(Strict):
+class ArgoCD(StrictModel):
     """Where people open Argo CD."""
 
     url: HttpsUrl = Field(

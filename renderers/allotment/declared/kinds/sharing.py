@@ -7,23 +7,23 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from allotment.declared.kinds.declaration import Strict, one_of
-from allotment.declared.values import Count, name_of
+from allotment.declared.kinds.declaration import StrictModel, check_one_of
+from allotment.declared.values import Count, name_field
 
 MIG_PROFILE = r"^[1-7]g\.[1-9][0-9]{0,2}gb(?:\+me)?$"
 # A label's value, as mig-parted names its configurations: all-balanced, all-1g.10gb.
 _MIG_CONFIG = r"^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$"
-GpuModel = Annotated[str, name_of(32)]
+GpuModel = Annotated[str, name_field(32)]
 
 
-EXCLUSIVE = "exclusive"  # the device plugin's configuration that shares nothing, and its default
-_PARTITIONS = "mig.nvidia.com"
-_MEMBERS = ("time_slicing", "mig", "mps", "dra")
-_WHY = "a node shares its GPUs in one way, and NVIDIA's device plugin has no MPS for MIG slices"
+EXCLUSIVE_CONFIG = "exclusive"  # the device plugin's configuration that shares nothing, and its default
+_PARTITIONS_CLASS = "mig.nvidia.com"
+_SHARING_MODES = ("time_slicing", "mig", "mps", "dra")
+_ONE_MODE_REASON = "a node shares its GPUs in one way, and NVIDIA's device plugin has no MPS for MIG slices"
 DeviceClassName = Literal["gpu.nvidia.com", "mig.nvidia.com"]
 
 
-class TimeSlicing(Strict):
+class TimeSlicing(StrictModel):
     """One GPU, several users in turn. Neither memory nor faults are isolated."""
 
     replicas: Annotated[int, Field(ge=2, le=64)] = Field(
@@ -31,7 +31,7 @@ class TimeSlicing(Strict):
     )
 
 
-class Mps(Strict):
+class Mps(StrictModel):
     """One GPU, several users at once, by NVIDIA's Multi-Process Service, which the device plugin calls experimental.
 
     Each process may take an equal part of the GPU's memory (`gpu.memory` divided by `replicas`) and of its threads. Faults
@@ -46,13 +46,13 @@ class Mps(Strict):
     )
 
 
-class MigProfile(Strict):
+class MigProfile(StrictModel):
     """A hardware slice of a GPU, with memory and faults of its own."""
 
     profile: Annotated[str, Field(pattern=MIG_PROFILE)] = Field(description="The slice, as NVIDIA names it: 1g.10gb.")
 
 
-class SpecDra(Strict):
+class SpecDra(StrictModel):
     """A device that Kubernetes itself hands out (dynamic resource allocation), of nodes with NVIDIA's DRA driver.
 
     A pod asks for it as for any GPU, by an extended resource: that takes whole GPUs or MIG partitions, and no part of
@@ -67,24 +67,24 @@ class SpecDra(Strict):
     )
 
     @model_validator(mode="after")
-    def _shape(self) -> Self:
+    def _check_profile(self) -> Self:
         _check_partitions(self.device_class_name, "profile", is_given=self.profile is not None)
         return self
 
 
-class SpecSharing(Strict):
+class SpecSharing(StrictModel):
     """Which part of a GPU a unit gets: exactly one of the members."""
 
-    ONE_OF: ClassVar[tuple[str | None, ...]] = _MEMBERS
-    ONE_OF_WHY: ClassVar[str] = _WHY
+    ONE_OF: ClassVar[tuple[str | None, ...]] = _SHARING_MODES
+    ONE_OF_WHY: ClassVar[str] = _ONE_MODE_REASON
     time_slicing: TimeSlicing | None = None
     mig: MigProfile | None = None
     mps: Mps | None = None
     dra: SpecDra | None = None
-    _exactly_one = model_validator(mode="after")(one_of)
+    _check_one_of = model_validator(mode="after")(check_one_of)
 
 
-class MigLayout(Strict):
+class MigLayout(StrictModel):
     """How every GPU of a node is cut."""
 
     config: Annotated[str, Field(pattern=_MIG_CONFIG)] = Field(
@@ -95,7 +95,7 @@ class MigLayout(Strict):
     )
 
 
-class PoolDra(Strict):
+class PoolDra(StrictModel):
     """Devices that Kubernetes itself hands out, of nodes with NVIDIA's DRA driver instead of its device plugin.
 
     Of static nodes only: Karpenter counts no devices of DRA (kubernetes-sigs/karpenter#3231), so that a node which it bought for
@@ -112,26 +112,26 @@ class PoolDra(Strict):
     )
 
     @model_validator(mode="after")
-    def _shape(self) -> Self:
+    def _check_devices(self) -> Self:
         _check_partitions(self.device_class_name, "devices", is_given=self.devices is not None)
         return self
 
 
-class PoolSharing(Strict):
+class PoolSharing(StrictModel):
     """How the whole of every node is divided: exactly one of the members."""
 
-    ONE_OF: ClassVar[tuple[str | None, ...]] = _MEMBERS
-    ONE_OF_WHY: ClassVar[str] = _WHY
+    ONE_OF: ClassVar[tuple[str | None, ...]] = _SHARING_MODES
+    ONE_OF_WHY: ClassVar[str] = _ONE_MODE_REASON
     time_slicing: TimeSlicing | None = None
     mig: MigLayout | None = None
     mps: Mps | None = None
     dra: PoolDra | None = None
-    _exactly_one = model_validator(mode="after")(one_of)
+    _check_one_of = model_validator(mode="after")(check_one_of)
 
 
 def _check_partitions(device_class: str, field: str, *, is_given: bool) -> None:
     """Partitions are named where the class is theirs, and nowhere else."""
-    if is_given is not (device_class == _PARTITIONS):
+    if is_given is not (device_class == _PARTITIONS_CLASS):
         raise PydanticCustomError(
             "dra-shape",
             "{field} is given, but devices of {device_class} are whole GPUs: remove it"
@@ -154,7 +154,7 @@ def device_plugin_config(sharing: PoolSharing | None) -> str | None:
     A key that nodes carry never becomes another: it is a label of Karpenter's templates, and a changed one drifts nodes.
     """
     if sharing is None:
-        return EXCLUSIVE
+        return EXCLUSIVE_CONFIG
     if sharing.time_slicing is not None:
         return f"time-slicing-{sharing.time_slicing.replicas}"
     if sharing.mps is not None:

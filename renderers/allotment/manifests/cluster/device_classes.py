@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from allotment.accounts.capacity import dra_resource
-from allotment.declared.inventory import Folder
+from allotment.capacity.units import dra_resource
+from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.manifests import names
 
@@ -18,17 +18,17 @@ _DRIVER = "gpu.nvidia.com"
 _ATTRIBUTES = f"device.attributes['{_DRIVER}']"
 
 
-def render(cluster: Folder) -> list[dict[str, Any]]:
+def render(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
     """Return the DeviceClasses of a cluster's pools, by name; none where no pool is of DRA."""
     profiles: set[str | None] = set()
-    for pool in cluster.of(NodePool).values():
+    for pool in cluster.of_kind(NodePool).values():
         sharing = pool.model.spec.sharing
         if sharing is not None and sharing.dra is not None:
             profiles.update(sharing.dra.devices or (None,))
-    return [_device_class(profile) for profile in sorted(profiles, key=lambda profile: profile or "")]
+    return [_build_device_class(profile) for profile in sorted(profiles, key=lambda profile: profile or "")]
 
 
-def _device_class(profile: str | None) -> dict[str, Any]:
+def _build_device_class(profile: str | None) -> dict[str, Any]:
     resource = dra_resource(profile)
     conditions = [f"device.driver == '{_DRIVER}'", f"{_ATTRIBUTES}.type == '{'gpu' if profile is None else 'mig'}'"]
     if profile is not None:
@@ -37,9 +37,9 @@ def _device_class(profile: str | None) -> dict[str, Any]:
         "apiVersion": "resource.k8s.io/v1",
         "kind": "DeviceClass",
         "metadata": {
-            "name": f"{names.PROGRAM}-{resource.partition('/')[2]}",
+            "name": f"{names.PROGRAM_NAME}-{resource.partition('/')[2]}",
             "labels": names.labels(),
-            "annotations": {names.SYNC_OPTIONS: names.OUTLIVE},
+            "annotations": {names.SYNC_OPTIONS: names.KEEP_ON_APPLICATION_DELETION},
         },
         "spec": {
             "selectors": [{"cel": {"expression": " && ".join(conditions)}}],

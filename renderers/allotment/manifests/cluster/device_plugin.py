@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from allotment.declared.inventory import Folder
+from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
-from allotment.declared.kinds.sharing import EXCLUSIVE, PoolSharing, device_plugin_config
+from allotment.declared.kinds.sharing import EXCLUSIVE_CONFIG, PoolSharing, device_plugin_config
 from allotment.manifests import names
-from allotment.manifests.text import dump
+from allotment.manifests.yaml_text import dump
 
 
 def node_labels(pool: NodePoolSpec) -> dict[str, str]:
@@ -24,14 +24,14 @@ def node_labels(pool: NodePoolSpec) -> dict[str, str]:
     return labels
 
 
-def render(cluster: Folder) -> list[dict[str, Any]]:
+def render(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
     """Return the ConfigMap. Its keys are what `nvidia.com/device-plugin.config` may be; `exclusive` is for
     `config.default`."""
-    data = {EXCLUSIVE: _config(None)}
-    for pool in cluster.of(NodePool).values():
+    data = {EXCLUSIVE_CONFIG: _build_config(None)}
+    for pool in cluster.of_kind(NodePool).values():
         sharing = pool.model.spec.sharing
         if (key := device_plugin_config(sharing)) is not None:
-            data[key] = _config(sharing)
+            data[key] = _build_config(sharing)
     return [
         {
             "apiVersion": "v1",
@@ -40,14 +40,14 @@ def render(cluster: Folder) -> list[dict[str, Any]]:
                 "name": "allotment",
                 "namespace": names.DEVICE_PLUGIN_NAMESPACE,
                 "labels": names.labels(),
-                "annotations": {names.SYNC_OPTIONS: names.OUTLIVE},
+                "annotations": {names.SYNC_OPTIONS: names.KEEP_ON_APPLICATION_DELETION},
             },
             "data": dict(sorted(data.items())),
         }
     ]
 
 
-def _config(sharing: PoolSharing | None) -> str:
+def _build_config(sharing: PoolSharing | None) -> str:
     """Return a configuration. The plugin takes one way of sharing, replicas from 2, and no MIG beside MPS
     (NVIDIA/k8s-device-plugin, api/config/v1/replicas.go and cmd/nvidia-device-plugin/main.go): what is declared holds that."""
     is_mig = sharing is not None and sharing.mig is not None

@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from allotment.declared.inventory import Folder
+from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster
 from allotment.manifests import names
 from allotment.manifests.tenant.namespace import POD_SECURITY_VERSION
-from allotment.manifests.text import present
+from allotment.manifests.yaml_text import without_empty
 
 FIRST_STOCK_PRIORITY = -10
-ADMISSION = "admissionregistration.k8s.io/v1"
+ADMISSION_API_VERSION = "admissionregistration.k8s.io/v1"
 
 
-def system_namespaces() -> list[dict[str, Any]]:
+def render_system_namespaces() -> list[dict[str, Any]]:
     """Return the namespaces of placeholders (restricted) and of the device plugin (which needs the host)."""
     levels = {names.STOCK_NAMESPACE: "restricted", names.DEVICE_PLUGIN_NAMESPACE: "privileged"}
     return [
@@ -29,17 +29,17 @@ def system_namespaces() -> list[dict[str, Any]]:
                     "pod-security.kubernetes.io/enforce": level,
                     "pod-security.kubernetes.io/enforce-version": POD_SECURITY_VERSION,
                 },
-                "annotations": {names.SYNC_OPTIONS: names.KEEP},
+                "annotations": {names.SYNC_OPTIONS: names.KEEP_OPTIONS},
             },
         }
         for space, level in levels.items()
     ]
 
 
-def priority_classes() -> list[dict[str, Any]]:
+def render_priority_classes() -> list[dict[str, Any]]:
     """Return the classes: placeholders −10 to −1 by size, storage's pods 0, instances 1. No two instances preempt."""
     stock = [
-        _priority_class(
+        _build_priority_class(
             names.stock_priority(rank),
             FIRST_STOCK_PRIORITY + rank - 1,
             "PreemptLowerPriority",
@@ -49,21 +49,21 @@ def priority_classes() -> list[dict[str, Any]]:
     ]
     return [
         *stock,
-        _priority_class(names.STORAGE_PRIORITY, 0, "Never", "Preparation and accessors of storages."),
-        _priority_class(
+        _build_priority_class(names.STORAGE_PRIORITY, 0, "Never", "Preparation and accessors of storages."),
+        _build_priority_class(
             names.INSTANCE_PRIORITY, 1, "PreemptLowerPriority", "Instances: they take the place of placeholders."
         ),
     ]
 
 
-def _priority_class(name: str, value: int, preemption: str, description: str) -> dict[str, Any]:
+def _build_priority_class(name: str, value: int, preemption: str, description: str) -> dict[str, Any]:
     return {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
         "metadata": {
             "name": name,
             "labels": names.labels(),
-            "annotations": {names.SYNC_OPTIONS: names.KEEP, names.PROTECTED: "true"},
+            "annotations": {names.SYNC_OPTIONS: names.KEEP_OPTIONS, names.PROTECTED: "true"},
         },
         "value": value,
         "globalDefault": False,
@@ -72,18 +72,18 @@ def _priority_class(name: str, value: int, preemption: str, description: str) ->
     }
 
 
-def admission_policies() -> list[dict[str, Any]]:
+def render_admission_policies() -> list[dict[str, Any]]:
     """Return the policies that keep what is protected, and keep pods of tenants to our priority classes."""
     protected = f"oldObject.?metadata.?annotations[?'{names.PROTECTED}'].orValue('') == 'true'"
     classes = ", ".join(f"'{name}'" for name in (names.INSTANCE_PRIORITY, names.STORAGE_PRIORITY))
     return [
-        *_policy(
+        *_build_policy(
             "allotment-protected",
             [
-                _resource_rule([""], ["v1"], ["DELETE"], ["namespaces", "persistentvolumeclaims"]),
-                _resource_rule(["objectbucket.io"], ["v1alpha1"], ["DELETE"], ["objectbucketclaims"]),
-                _resource_rule(["scheduling.k8s.io"], ["v1"], ["DELETE"], ["priorityclasses"]),
-                _resource_rule(["snapshot.storage.k8s.io"], ["v1"], ["DELETE"], ["volumesnapshots"]),
+                _build_resource_rule([""], ["v1"], ["DELETE"], ["namespaces", "persistentvolumeclaims"]),
+                _build_resource_rule(["objectbucket.io"], ["v1alpha1"], ["DELETE"], ["objectbucketclaims"]),
+                _build_resource_rule(["scheduling.k8s.io"], ["v1"], ["DELETE"], ["priorityclasses"]),
+                _build_resource_rule(["snapshot.storage.k8s.io"], ["v1"], ["DELETE"], ["volumesnapshots"]),
             ],
             {},
             [{"name": "protected", "expression": protected}],
@@ -94,9 +94,9 @@ def admission_policies() -> list[dict[str, Any]]:
                 }
             ],
         ),
-        *_policy(
+        *_build_policy(
             "allotment-tenant-pods",
-            [_resource_rule([""], ["v1"], ["CREATE"], ["pods"])],
+            [_build_resource_rule([""], ["v1"], ["CREATE"], ["pods"])],
             {"matchExpressions": [{"key": names.TENANT, "operator": "Exists"}]},
             [],
             [
@@ -113,7 +113,7 @@ def admission_policies() -> list[dict[str, Any]]:
     ]
 
 
-def _resource_rule(
+def _build_resource_rule(
     groups: list[str], versions: list[str], operations: list[str], resources: list[str]
 ) -> dict[str, Any]:
     return {
@@ -125,15 +125,15 @@ def _resource_rule(
     }
 
 
-def _policy(
+def _build_policy(
     name: str,
     rules: list[dict[str, Any]],
     namespaces: dict[str, Any],
     conditions: list[dict[str, Any]],
     validations: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
-    metadata = {"name": name, "labels": names.labels(), "annotations": {names.SYNC_OPTIONS: names.KEEP}}
-    spec = present(
+    metadata = {"name": name, "labels": names.labels(), "annotations": {names.SYNC_OPTIONS: names.KEEP_OPTIONS}}
+    spec = without_empty(
         {
             "failurePolicy": "Fail",
             "matchConstraints": {
@@ -147,9 +147,9 @@ def _policy(
         }
     )
     return [
-        {"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicy", "metadata": metadata, "spec": spec},
+        {"apiVersion": ADMISSION_API_VERSION, "kind": "ValidatingAdmissionPolicy", "metadata": metadata, "spec": spec},
         {
-            "apiVersion": ADMISSION,
+            "apiVersion": ADMISSION_API_VERSION,
             "kind": "ValidatingAdmissionPolicyBinding",
             "metadata": metadata,
             "spec": {"policyName": name, "validationActions": ["Deny"]},
@@ -157,9 +157,9 @@ def _policy(
     ]
 
 
-def closed_gateway(cluster: Folder) -> list[dict[str, Any]]:
+def render_default_deny(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
     """Return the policy that denies at the Gateway whatever no route's own policy allows."""
-    place = cluster.one(Cluster)
+    place = cluster.get_singleton(Cluster)
     assert place is not None
     gateway = place.model.spec.gateway
     target = {
@@ -176,7 +176,7 @@ def closed_gateway(cluster: Folder) -> list[dict[str, Any]]:
                 "name": "allotment-closed",
                 "namespace": gateway.namespace,
                 "labels": names.labels(),
-                "annotations": {names.SYNC_OPTIONS: names.OUTLIVE},
+                "annotations": {names.SYNC_OPTIONS: names.KEEP_ON_APPLICATION_DELETION},
             },
             "spec": {"targetRefs": [target], "authorization": {"defaultAction": "Deny"}},
         }

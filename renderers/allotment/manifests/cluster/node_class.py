@@ -1,6 +1,6 @@
 """What Karpenter makes the nodes of a pool of: the node class that the pool names, whatever cloud's it is.
 
-A cloud whose class we write has a line in `_WRITTEN`; any other's is somebody else's, and is named.
+A cloud whose class we write has a line in `_SPEC_BUILDERS`; any other's is somebody else's, and is named.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from allotment.declared.kinds.declaration import Strict
+from allotment.declared.kinds.declaration import StrictModel
 from allotment.declared.kinds.node_pool import Ec2, Karpenter
 
 
@@ -27,31 +27,31 @@ class NodeClass(NamedTuple):
         return {"group": self.group, "kind": self.kind, "name": self.name}
 
 
-def node_class(pool: str, karpenter: Karpenter) -> NodeClass:
+def build_node_class(pool: str, karpenter: Karpenter) -> NodeClass:
     """Return the node class of the pool of this name: the one that is declared with it, or the one that it refers to."""
     if karpenter.node_class_ref is not None:
         named = karpenter.node_class_ref
         return NodeClass(named.group, "", named.kind, named.name, None)
-    assert karpenter.chosen is not None
-    group, version, kind, spec = _WRITTEN[karpenter.chosen]
-    return NodeClass(group, version, kind, pool, spec(getattr(karpenter, karpenter.chosen)))
+    assert karpenter.chosen_member is not None
+    group, version, kind, spec = _SPEC_BUILDERS[karpenter.chosen_member]
+    return NodeClass(group, version, kind, pool, spec(getattr(karpenter, karpenter.chosen_member)))
 
 
-def _ec2(ec2: Ec2) -> dict[str, Any]:
+def _build_ec2_spec(ec2: Ec2) -> dict[str, Any]:
     return {
         "role": ec2.role,
         "amiFamily": ec2.ami_family,
-        "amiSelectorTerms": _terms(ec2.ami_selector_terms),
-        "subnetSelectorTerms": _terms(ec2.subnet_selector_terms),
-        "securityGroupSelectorTerms": _terms(ec2.security_group_selector_terms),
+        "amiSelectorTerms": _build_selector_terms(ec2.ami_selector_terms),
+        "subnetSelectorTerms": _build_selector_terms(ec2.subnet_selector_terms),
+        "securityGroupSelectorTerms": _build_selector_terms(ec2.security_group_selector_terms),
     }
 
 
-def _terms(terms: Sequence[Strict]) -> list[dict[str, Any]]:
+def _build_selector_terms(terms: Sequence[StrictModel]) -> list[dict[str, Any]]:
     return [term.model_dump(by_alias=True, exclude_none=True) for term in terms]
 
 
 # By the member of NodePool.spec.karpenter: API group, version and kind, and what writes the spec.
-_WRITTEN: dict[str, tuple[str, str, str, Callable[[Any], dict[str, Any]]]] = {
-    "ec2": ("karpenter.k8s.aws", "v1", "EC2NodeClass", _ec2),
+_SPEC_BUILDERS: dict[str, tuple[str, str, str, Callable[[Any], dict[str, Any]]]] = {
+    "ec2": ("karpenter.k8s.aws", "v1", "EC2NodeClass", _build_ec2_spec),
 }

@@ -6,18 +6,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from allotment.accounts.capacity import GPU, node_resources
-from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.capacity.units import GPU, node_resources
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.node_pool import Karpenter, NodePool, NodePoolSpec
 from allotment.manifests import names
 from allotment.manifests.cluster import device_plugin
-from allotment.manifests.cluster.node_class import NodeClass, node_class
-from allotment.manifests.text import Fixed, present
+from allotment.manifests.cluster.node_class import NodeClass, build_node_class
+from allotment.manifests.yaml_text import Frozen, without_empty
 
 # Empty nodes go together; whatever else replaces a node takes one at a time. Karpenter passes over nodes with an instance,
 # because of its PodDisruptionBudget.
-DISRUPTION = Fixed(
+DISRUPTION_POLICY = Frozen(
     consolidationPolicy="WhenEmpty",
     consolidateAfter="10m",
     budgets=[
@@ -25,12 +25,12 @@ DISRUPTION = Fixed(
         {"nodes": "100%", "reasons": ["Empty"]},
     ],
 )
-TAINT = Fixed(key=names.GPU_TAINT, value="true", effect="NoSchedule")
+TAINT = Frozen(key=names.GPU_TAINT, value="true", effect="NoSchedule")
 CAPACITY_TYPES = {"OnDemand": "on-demand", "Spot": "spot"}
 
 
 def render(
-    _: Offers, cluster: Folder, pool: Declared[NodePool], __: Mapping[tuple[str, str], int]
+    _: Catalog, cluster: ScopeDeclarations, pool: DeclarationFile[NodePool], __: Mapping[tuple[str, str], int]
 ) -> list[dict[str, Any]]:
     """Return a Karpenter pool's objects.
 
@@ -40,7 +40,7 @@ def render(
     spec, name = pool.model.spec, pool.model.name
     if spec.karpenter is None:
         return []
-    made_of = node_class(name, spec.karpenter)
+    made_of = build_node_class(name, spec.karpenter)
     limits = {
         resource: str(amount * spec.karpenter.max_nodes) for resource, amount in sorted(node_resources(spec).items())
     }
@@ -48,31 +48,31 @@ def render(
         {
             "apiVersion": "karpenter.sh/v1",
             "kind": "NodePool",
-            "metadata": _metadata(name),
+            "metadata": _build_metadata(name),
             "spec": {
-                "template": _template(name, spec, spec.karpenter, made_of),
+                "template": _build_template(name, spec, spec.karpenter, made_of),
                 "limits": limits,
-                "disruption": DISRUPTION,
+                "disruption": DISRUPTION_POLICY,
             },
         },
     ]
     if has_overlays(cluster):
-        objects.append(_overlay(name, spec))
+        objects.append(_build_overlay(name, spec))
     if made_of.spec is not None:
         api_version = f"{made_of.group}/{made_of.version}"
         objects.append(
-            {"apiVersion": api_version, "kind": made_of.kind, "metadata": _metadata(name), "spec": made_of.spec}
+            {"apiVersion": api_version, "kind": made_of.kind, "metadata": _build_metadata(name), "spec": made_of.spec}
         )
     return objects
 
 
-def has_overlays(cluster: Folder) -> bool:
+def has_overlays(cluster: ScopeDeclarations) -> bool:
     """Return whether the cluster's Karpenter reads NodeOverlays, a feature that is off by default."""
-    place = cluster.one(Cluster)
+    place = cluster.get_singleton(Cluster)
     return place is not None and "NodeOverlay" in place.model.spec.karpenter.feature_gates
 
 
-def _template(name: str, spec: NodePoolSpec, karpenter: Karpenter, made_of: NodeClass) -> dict[str, Any]:
+def _build_template(name: str, spec: NodePoolSpec, karpenter: Karpenter, made_of: NodeClass) -> dict[str, Any]:
     """What every node of a pool is. Whatever changes here drifts them all.
 
     No `terminationGracePeriod`: with one, Karpenter evicts after that time whatever budget protects.
@@ -81,7 +81,7 @@ def _template(name: str, spec: NodePoolSpec, karpenter: Karpenter, made_of: Node
         {"key": "karpenter.sh/capacity-type", "operator": "In", "values": [CAPACITY_TYPES[spec.capacity_type]]}
     ]
     requirements += [
-        present({"key": requirement.key, "operator": requirement.operator, "values": list(requirement.values)})
+        without_empty({"key": requirement.key, "operator": requirement.operator, "values": list(requirement.values)})
         for requirement in sorted(
             karpenter.requirements, key=lambda requirement: (requirement.key, requirement.operator)
         )
@@ -100,18 +100,18 @@ def _template(name: str, spec: NodePoolSpec, karpenter: Karpenter, made_of: Node
             "nodeClassRef": made_of.reference,
             "requirements": requirements,
             "taints": [TAINT],
-            "expireAfter": "Never" if karpenter.expire_after is None else _hours(karpenter.expire_after),
+            "expireAfter": "Never" if karpenter.expire_after is None else _format_hours(karpenter.expire_after),
         },
     }
 
 
-def _overlay(name: str, spec: NodePoolSpec) -> dict[str, Any]:
+def _build_overlay(name: str, spec: NodePoolSpec) -> dict[str, Any]:
     """Say what a node of the pool will have once the device plugin has divided its GPUs; a GPU that it renames is
     none."""
     return {
         "apiVersion": "karpenter.sh/v1alpha1",
         "kind": "NodeOverlay",
-        "metadata": _metadata(name),
+        "metadata": _build_metadata(name),
         "spec": {
             "requirements": [{"key": "karpenter.sh/nodepool", "operator": "In", "values": [name]}],
             "capacity": {
@@ -121,11 +121,15 @@ def _overlay(name: str, spec: NodePoolSpec) -> dict[str, Any]:
     }
 
 
-def _metadata(name: str) -> dict[str, Any]:
+def _build_metadata(name: str) -> dict[str, Any]:
     """A pool that goes takes its nodes along, and all that runs on them: it doesn't go with an Application."""
-    return {"name": name, "labels": names.labels(), "annotations": {names.SYNC_OPTIONS: names.OUTLIVE}}
+    return {
+        "name": name,
+        "labels": names.labels(),
+        "annotations": {names.SYNC_OPTIONS: names.KEEP_ON_APPLICATION_DELETION},
+    }
 
 
-def _hours(seconds: int) -> str:
+def _format_hours(seconds: int) -> str:
     hours, remainder = divmod(seconds, 3600)
     return f"{hours}h" if not remainder else f"{seconds}s"

@@ -5,26 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from allotment.accounts.capacity import pool_stocks, unit
-from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.capacity.units import pool_stocks, unit_of_spec
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds.gpu_spec import GPUSpec, GPUSpecSpec
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.stock import Stock
 from allotment.manifests import names, pods
-from allotment.manifests.text import present
+from allotment.manifests.yaml_text import without_empty
 
 
 def render(
-    offers: Offers, cluster: Folder, stock: Declared[Stock], placeholders: Mapping[tuple[str, str], int]
+    offers: Catalog,
+    cluster: ScopeDeclarations,
+    stock: DeclarationFile[Stock],
+    placeholders: Mapping[tuple[str, str], int],
 ) -> list[dict[str, Any]]:
     """Return a stock's placeholders: `placeholders` says how many, by cluster and stock."""
-    spec = offers.platform.of(GPUSpec)[stock.model.spec.gpu_spec].model.spec
-    pool = cluster.of(NodePool)[stock.model.spec.node_pool].model
+    spec = offers.platform.of_kind(GPUSpec)[stock.model.spec.gpu_spec].model.spec
+    pool = cluster.of_kind(NodePool)[stock.model.spec.node_pool].model
     labels = names.labels(stock=stock.model.name)
     container = {
         "name": "placeholder",
         "image": names.PAUSE_IMAGE,
-        "resources": pods.placeholder_resources(pool.spec, spec, lambda: stocked(offers, cluster, pool.name)),
+        "resources": pods.placeholder_resources(
+            pool.spec, spec, lambda: list_stocked_specs(offers, cluster, pool.name)
+        ),
         "securityContext": pods.CONTAINER_SECURITY,
     }
     return [
@@ -35,9 +40,9 @@ def render(
                 "name": stock.model.name,
                 "namespace": names.STOCK_NAMESPACE,
                 "labels": {**labels, names.GPU_SPEC: stock.model.spec.gpu_spec},
-                "annotations": present(
+                "annotations": without_empty(
                     {
-                        names.SYNC_OPTIONS: names.OUTLIVE,
+                        names.SYNC_OPTIONS: names.KEEP_ON_APPLICATION_DELETION,
                         names.BLOB: stock.blob,
                         names.UNITS: str(stock.model.spec.count),
                         names.RESERVED_FOR: stock.model.spec.tenant,
@@ -51,12 +56,12 @@ def render(
                 "selector": {"matchLabels": {names.STOCK: stock.model.name}},
                 "template": {
                     "metadata": {"labels": labels},
-                    "spec": pods.pod(
-                        names.stock_priority(rank(offers, cluster, stock)),
+                    "spec": pods.build_pod_spec(
+                        names.stock_priority(rank_unit_size(offers, cluster, stock)),
                         [container],
                         [],
                         terminationGracePeriodSeconds=0,
-                        affinity={"nodeAffinity": pods.node_affinity([pool])},
+                        affinity={"nodeAffinity": pods.require_pools([pool])},
                         tolerations=[pods.GPU_TOLERATION],
                     ),
                 },
@@ -65,26 +70,26 @@ def render(
     ]
 
 
-def stocked(offers: Offers, cluster: Folder, pool: str) -> list[GPUSpecSpec]:
+def list_stocked_specs(offers: Catalog, cluster: ScopeDeclarations, pool: str) -> list[GPUSpecSpec]:
     """Return the specs of a pool's stocks."""
     return [spec for _, spec, _ in pool_stocks(offers, cluster, pool)]
 
 
-def rank(offers: Offers, cluster: Folder, stock: Declared[Stock]) -> int:
+def rank_unit_size(offers: Catalog, cluster: ScopeDeclarations, stock: DeclarationFile[Stock]) -> int:
     """Return the place of a stock's unit among the sizes of its pool, the smallest 1.
 
     A small instance then evicts the small placeholder, and a large placeholder may push small ones together.
     """
-    specs = offers.platform.of(GPUSpec)
+    specs = offers.platform.of_kind(GPUSpec)
 
-    def size(candidate: Declared[Stock]) -> tuple[int, int, int]:
-        wanted = unit(specs[candidate.model.spec.gpu_spec].model.spec)
+    def size(candidate: DeclarationFile[Stock]) -> tuple[int, int, int]:
+        wanted = unit_of_spec(specs[candidate.model.spec.gpu_spec].model.spec)
         return wanted.amount, wanted.memory, wanted.cpu
 
     pool = stock.model.spec.node_pool
     sizes = {
         size(candidate)
-        for candidate in cluster.of(Stock).values()
+        for candidate in cluster.of_kind(Stock).values()
         if candidate.model.spec.node_pool == pool and candidate.model.spec.gpu_spec in specs
     }
     return sorted(sizes).index(size(stock)) + 1

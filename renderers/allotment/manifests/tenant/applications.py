@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from allotment.declared.inventory import Folder, Offers
+from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.tenant import Tenant
-from allotment.declared.things import PARTS
+from allotment.declared.tenant_resources import TREE_PARTS
 from allotment.manifests import names, paths
 from allotment.manifests.tenant import project_roles
-from allotment.manifests.text import Fixed, present
+from allotment.manifests.yaml_text import Frozen, without_empty
 
 TENANT_KINDS = (
     ("", "ConfigMap"),
@@ -26,10 +26,10 @@ TENANT_KINDS = (
 )
 # What controllers make of these. Argo CD shows nothing that a project doesn't permit, and gives logs and terminals of nothing
 # that it doesn't show. Who may bring a Deployment may bring its pods; whose terminals are open, the roles say (project_roles).
-MADE_KINDS = (("", "Pod"), ("apps", "ReplicaSet"))
-WHITELIST = [Fixed(group=group, kind=kind) for group, kind in (*TENANT_KINDS, *MADE_KINDS)]
+CONTROLLER_KINDS = (("", "Pod"), ("apps", "ReplicaSet"))
+KIND_WHITELIST = [Frozen(group=group, kind=kind) for group, kind in (*TENANT_KINDS, *CONTROLLER_KINDS)]
 # One wave, no hooks: a failed preparation holds up nothing else. Retries go on, from the newest commit.
-SYNC_POLICY = Fixed(
+SYNC_POLICY = Frozen(
     # No `allowEmpty: false` either, though it is what we want and the default: Argo CD drops it when it writes an
     # Application itself, takes that for a difference, and heals it for ever.
     automated={"prune": True, "selfHeal": True},
@@ -40,43 +40,43 @@ SYNC_POLICY = Fixed(
     retry={"limit": -1, "backoff": {"duration": "5s", "factor": 2, "maxDuration": "3m0s"}, "refresh": True},
 )
 # Spelt out, so that Argo CD never asks what kind of a folder it is. With `include` it keeps it; an empty one it drops.
-DIRECTORY = Fixed(include=f"*{paths.ENDING}")
+DIRECTORY_SOURCE = Frozen(include=f"*{paths.FILE_SUFFIX}")
 PROJECT_WAVE = {names.SYNC_WAVE: "-2"}
 
 
-def destination(cluster: Folder) -> dict[str, str]:
+def build_destination(cluster: ScopeDeclarations) -> dict[str, str]:
     """Return a cluster as Argo CD's destinations name it."""
-    place = cluster.one(Cluster)
+    place = cluster.get_singleton(Cluster)
     assert place is not None
     target = place.model.spec.destination
     return {"name": target.name} if target.name is not None else {"server": str(target.server)}
 
 
-def repository(offers: Offers) -> str:
+def rendered_repository_url(offers: Catalog) -> str:
     """Return the address that Argo CD reads the rendered branches from."""
-    platform = offers.platform.one(Platform)
+    platform = offers.platform.get_singleton(Platform)
     assert platform is not None
     return platform.model.spec.git.rendered or platform.model.spec.git.url
 
 
-def project(name: str, offers: Offers, destinations: list[dict[str, str]], **more: Any) -> dict[str, Any]:
+def build_project(name: str, offers: Catalog, destinations: list[dict[str, str]], **more: Any) -> dict[str, Any]:
     """Return an AppProject for our own repository. It outlives the Application that made it: those of the project could
     neither sync nor be deleted without it."""
     extra_metadata = dict(more.pop("metadata", {}))
-    annotations = {names.SYNC_OPTIONS: names.OUTLIVE, **extra_metadata.pop("annotations", {})}
+    annotations = {names.SYNC_OPTIONS: names.KEEP_ON_APPLICATION_DELETION, **extra_metadata.pop("annotations", {})}
     metadata = {"name": name, "namespace": names.ARGO_NAMESPACE, **extra_metadata, "annotations": annotations}
     return {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "AppProject",
         "metadata": metadata,
-        "spec": {"sourceRepos": [repository(offers)], "destinations": destinations, **more},
+        "spec": {"sourceRepos": [rendered_repository_url(offers)], "destinations": destinations, **more},
     }
 
 
-def application(
+def build_application(
     name: str,
-    offers: Offers,
-    cluster: Folder,
+    offers: Catalog,
+    cluster: ScopeDeclarations,
     *,
     project_name: str,
     path: str,
@@ -86,7 +86,7 @@ def application(
     """Return an Application that syncs one folder of the cluster's rendered branch."""
     annotations = {
         names.GENERATE_PATHS: f"/{path}",
-        names.SYNC_OPTIONS: names.OUTLIVE,
+        names.SYNC_OPTIONS: names.KEEP_ON_APPLICATION_DELETION,
         **metadata.pop("annotations", {}),
     }
     return {
@@ -96,10 +96,10 @@ def application(
         "spec": {
             "project": project_name,
             "source": {
-                "repoURL": repository(offers),
+                "repoURL": rendered_repository_url(offers),
                 "targetRevision": names.rendered_branch(cluster.name),
                 "path": path,
-                "directory": DIRECTORY,
+                "directory": DIRECTORY_SOURCE,
             },
             "destination": target,
             "syncPolicy": SYNC_POLICY,
@@ -107,40 +107,40 @@ def application(
     }
 
 
-def render(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, Any]]:
+def render(offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> list[dict[str, Any]]:
     """Return what Argo CD needs to sync a tenant into a cluster: the project first (wave −2), the Applications last."""
-    declared = tenant.one(Tenant)
+    declared = tenant.get_singleton(Tenant)
     assert declared is not None
     space = names.namespace(tenant.name)
     name = names.project(tenant.name, cluster.name)
-    labels = Fixed(
+    labels = Frozen(
         {
             **names.labels(tenant=tenant.name, cluster=cluster.name),
             names.PLAN: declared.model.spec.plan,
             names.LIFECYCLE: declared.model.spec.lifecycle,
         }
     )
-    target = Fixed({**destination(cluster), "namespace": space})
+    target = Frozen({**build_destination(cluster), "namespace": space})
     roles = project_roles.render(name, tenant)
     objects = [
-        project(
+        build_project(
             name,
             offers,
             [target],
             metadata={"labels": labels, "annotations": PROJECT_WAVE},
             description=f"Tenant {tenant.name} in cluster {cluster.name}",
             clusterResourceWhitelist=[],
-            namespaceResourceWhitelist=WHITELIST,
-            **present({"roles": roles}),
+            namespaceResourceWhitelist=KIND_WHITELIST,
+            **without_empty({"roles": roles}),
         )
     ]
-    for part in PARTS:
+    for part in TREE_PARTS:
         metadata: dict[str, Any] = {"labels": labels}
         if part == "compute":
             metadata["finalizers"] = ["resources-finalizer.argocd.argoproj.io/background"]
         path = f"tenants/{tenant.name}/{part}"
         objects.append(
-            application(
+            build_application(
                 names.application(tenant.name, cluster.name, part),
                 offers,
                 cluster,
@@ -153,9 +153,9 @@ def render(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, An
     return objects
 
 
-def secret_grant(cluster: Folder, tenant: Folder) -> list[dict[str, Any]]:
+def render_secret_grant(cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> list[dict[str, Any]]:
     """Return the grant that lets a tenant's SecurityPolicies name the login's client secret."""
-    place = cluster.one(Cluster)
+    place = cluster.get_singleton(Cluster)
     assert place is not None
     secret = place.model.spec.oidc.client_secret_ref
     source = {"group": "gateway.envoyproxy.io", "kind": "SecurityPolicy", "namespace": names.namespace(tenant.name)}
@@ -167,7 +167,7 @@ def secret_grant(cluster: Folder, tenant: Folder) -> list[dict[str, Any]]:
                 "name": f"allotment--{tenant.name}",
                 "namespace": secret.namespace,
                 "labels": names.labels(tenant=tenant.name),
-                "annotations": {names.SYNC_OPTIONS: names.KEEP},
+                "annotations": {names.SYNC_OPTIONS: names.KEEP_OPTIONS},
             },
             "spec": {"from": [source], "to": [{"group": "", "kind": "Secret", "name": secret.name}]},
         }

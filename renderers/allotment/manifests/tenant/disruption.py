@@ -9,43 +9,50 @@ from __future__ import annotations
 
 from typing import Any
 
-from allotment.declared.inventory import Folder
+from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.manifests import names
 
-ALL = "instances"
-ANY_INSTANCE = {"key": names.INSTANCE, "operator": "Exists"}
-_OF_COPIES = "copies--"
+ALL_INSTANCES_BUDGET = "instances"
+ANY_INSTANCE_EXPRESSION = {"key": names.INSTANCE, "operator": "Exists"}
+_REPLICAS_BUDGET_PREFIX = "copies--"
 
 
-def render(cluster: Folder, tenant: Folder) -> list[dict[str, Any]]:
+def render(cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> list[dict[str, Any]]:
     """Return a tenant's budgets in a cluster: one of all instances, and one of each that has several copies."""
     copied = {
         instance.model.name: instance.model.spec.replicas
-        for instance in tenant.of(GPUInstance).values()
+        for instance in tenant.of_kind(GPUInstance).values()
         if instance.model.spec.cluster == cluster.name and instance.model.spec.replicas > 1
     }
-    chosen: list[dict[str, Any]] = [ANY_INSTANCE]
+    chosen: list[dict[str, Any]] = [ANY_INSTANCE_EXPRESSION]
     if copied:
         chosen.append({"key": names.INSTANCE, "operator": "NotIn", "values": sorted(copied)})
-    budgets = [_of_all(tenant.name, chosen)]
+    budgets = [_build_all_instances_budget(tenant.name, chosen)]
     for name, replicas in sorted(copied.items()):
         # Not `maxUnavailable`: that counts from what runs, and of copies that have no unit one may be all that does.
         spec = {"minAvailable": replicas - 1, "selector": {"matchLabels": {names.INSTANCE: name}}}
-        budgets.append(_budget(tenant.name, f"{_OF_COPIES}{name}", names.OUTLIVE, spec))
+        budgets.append(
+            _build_budget(tenant.name, f"{_REPLICAS_BUDGET_PREFIX}{name}", names.KEEP_ON_APPLICATION_DELETION, spec)
+        )
     return budgets
 
 
-def of_every_instance(tenant: str) -> dict[str, Any]:
+def render_all_instances_budget(tenant: str) -> dict[str, Any]:
     """Return the budget of a tenant whose declarations nobody can read: no pod of its instances may go."""
-    return _of_all(tenant, [ANY_INSTANCE])
+    return _build_all_instances_budget(tenant, [ANY_INSTANCE_EXPRESSION])
 
 
-def _of_all(tenant: str, chosen: list[dict[str, Any]]) -> dict[str, Any]:
-    return _budget(tenant, ALL, names.KEEP, {"maxUnavailable": 0, "selector": {"matchExpressions": chosen}})
+def _build_all_instances_budget(tenant: str, chosen: list[dict[str, Any]]) -> dict[str, Any]:
+    return _build_budget(
+        tenant,
+        ALL_INSTANCES_BUDGET,
+        names.KEEP_OPTIONS,
+        {"maxUnavailable": 0, "selector": {"matchExpressions": chosen}},
+    )
 
 
-def _budget(tenant: str, name: str, options: str, spec: dict[str, Any]) -> dict[str, Any]:
+def _build_budget(tenant: str, name: str, options: str, spec: dict[str, Any]) -> dict[str, Any]:
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

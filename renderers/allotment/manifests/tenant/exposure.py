@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from allotment.declared.inventory import Folder
+from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.cluster import ClusterSpec
 from allotment.declared.kinds.members import Members
-from allotment.manifests.text import Fixed
+from allotment.manifests.yaml_text import Frozen
 
 ID_TOKEN_COOKIE = "allotment-id-token"  # noqa: S105  # a cookie's name
-LOGIN = "login"
+LOGIN_NAME = "login"
 INSTANCE_ROLES = ("Admin", "Member")
 FILES_ROLES = ("Admin", "Member", "Viewer")
-MATCH_ALL = Fixed(path={"type": "PathPrefix", "value": "/"})
-COOKIES = Fixed(idToken=ID_TOKEN_COOKIE)
-MOST_VALUES = 128  # of a claim in one rule, as the CRD has it; rules are alternatives
-NO_TIMEOUT = Fixed(request="0s")
+MATCH_ALL_PATHS = Frozen(path={"type": "PathPrefix", "value": "/"})
+LOGIN_COOKIES = Frozen(idToken=ID_TOKEN_COOKIE)
+MAX_CLAIM_VALUES = 128  # of a claim in one rule, as the CRD has it; rules are alternatives
+NO_TIMEOUT = Frozen(request="0s")
 
 
-def service(metadata: dict[str, Any], selector: dict[str, str], ports: list[tuple[str, int]]) -> dict[str, Any]:
+def build_service(metadata: dict[str, Any], selector: dict[str, str], ports: list[tuple[str, int]]) -> dict[str, Any]:
     """Return a ClusterIP Service for ports (name, number)."""
     return {
         "apiVersion": "v1",
@@ -33,9 +33,9 @@ def service(metadata: dict[str, Any], selector: dict[str, str], ports: list[tupl
     }
 
 
-def _parent(cluster: ClusterSpec) -> Fixed:
+def _build_parent_ref(cluster: ClusterSpec) -> Frozen:
     gateway = cluster.gateway
-    return Fixed(
+    return Frozen(
         group="gateway.networking.k8s.io",
         kind="Gateway",
         name=gateway.name,
@@ -44,7 +44,7 @@ def _parent(cluster: ClusterSpec) -> Fixed:
     )
 
 
-def http_route(
+def build_http_route(
     metadata: dict[str, Any], cluster: ClusterSpec, host: str, service_name: str, port: int
 ) -> dict[str, Any]:
     """Return a route from the Gateway's listener to a Service, every default written out that Argo CD would miss."""
@@ -54,15 +54,20 @@ def http_route(
         "kind": "HTTPRoute",
         "metadata": metadata,
         "spec": {
-            "parentRefs": [_parent(cluster)],
+            "parentRefs": [_build_parent_ref(cluster)],
             "hostnames": [host],
-            "rules": [{"matches": [MATCH_ALL], "backendRefs": [backend], "timeouts": NO_TIMEOUT}],
+            "rules": [{"matches": [MATCH_ALL_PATHS], "backendRefs": [backend], "timeouts": NO_TIMEOUT}],
         },
     }
 
 
-def security_policy(
-    metadata: dict[str, Any], cluster: ClusterSpec, host: str, exposure: str, tenant: Folder, roles: tuple[str, ...]
+def build_security_policy(
+    metadata: dict[str, Any],
+    cluster: ClusterSpec,
+    host: str,
+    exposure: str,
+    tenant: ScopeDeclarations,
+    roles: tuple[str, ...],
 ) -> dict[str, Any]:
     """Return the policy of a route: Public allows, Members asks for a login and a claim of one of `roles`, else denies."""
     target = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": metadata["name"]}
@@ -70,9 +75,9 @@ def security_policy(
     if exposure == "Public":
         spec["authorization"] = {"defaultAction": "Allow"}
     else:
-        spec["oidc"] = _login(cluster, host)
-        spec["jwt"] = _token(cluster)
-        spec["authorization"] = {"defaultAction": "Deny", "rules": claim_rules(tenant, roles)}
+        spec["oidc"] = _build_oidc(cluster, host)
+        spec["jwt"] = _build_jwt(cluster)
+        spec["authorization"] = {"defaultAction": "Deny", "rules": build_claim_rules(tenant, roles)}
     return {
         "apiVersion": "gateway.envoyproxy.io/v1alpha1",
         "kind": "SecurityPolicy",
@@ -81,43 +86,43 @@ def security_policy(
     }
 
 
-def _issuer(cluster: ClusterSpec) -> Fixed:
-    return Fixed(issuer=cluster.oidc.issuer)
+def _build_provider(cluster: ClusterSpec) -> Frozen:
+    return Frozen(issuer=cluster.oidc.issuer)
 
 
-def _client_secret(cluster: ClusterSpec) -> Fixed:
+def _build_client_secret_ref(cluster: ClusterSpec) -> Frozen:
     secret = cluster.oidc.client_secret_ref
-    return Fixed(group="", kind="Secret", name=secret.name, namespace=secret.namespace)
+    return Frozen(group="", kind="Secret", name=secret.name, namespace=secret.namespace)
 
 
-def _login(cluster: ClusterSpec, host: str) -> dict[str, Any]:
+def _build_oidc(cluster: ClusterSpec, host: str) -> dict[str, Any]:
     return {
-        "provider": _issuer(cluster),
+        "provider": _build_provider(cluster),
         "clientID": cluster.oidc.client_id,
-        "clientSecret": _client_secret(cluster),
+        "clientSecret": _build_client_secret_ref(cluster),
         "redirectURL": f"https://{host}/oauth2/callback",
         "logoutPath": "/logout",
-        "cookieNames": COOKIES,
+        "cookieNames": LOGIN_COOKIES,
         "refreshToken": True,
     }
 
 
-def _token(cluster: ClusterSpec) -> Fixed:
+def _build_jwt(cluster: ClusterSpec) -> Frozen:
     oidc = cluster.oidc
     keys = oidc.jwks_uri or f"{oidc.issuer.rstrip('/')}/.well-known/jwks.json"
     provider = {
-        "name": LOGIN,
+        "name": LOGIN_NAME,
         "issuer": oidc.issuer,
         "audiences": [oidc.client_id],
         "remoteJWKS": {"uri": keys, "cacheDuration": "300s"},
         "extractFrom": {"cookies": [ID_TOKEN_COOKIE]},
     }
-    return Fixed(providers=[provider])
+    return Frozen(providers=[provider])
 
 
-def claim_rules(tenant: Folder, roles: tuple[str, ...]) -> list[dict[str, Any]]:
+def build_claim_rules(tenant: ScopeDeclarations, roles: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return the rules that let in who has one of some roles among a tenant's Members, by groups and by subjects."""
-    members = tenant.one(Members)
+    members = tenant.get_singleton(Members)
     if members is None:
         return []
     groups = sorted(group.name for group in members.model.spec.groups if group.role in roles)
@@ -127,10 +132,10 @@ def claim_rules(tenant: Folder, roles: tuple[str, ...]) -> list[dict[str, Any]]:
         ("groups", "groups", "StringArray", groups),
         ("users", "sub", "String", subjects),
     ):
-        for at in range(0, len(values), MOST_VALUES):
-            claims = [{"name": claim, "valueType": kind, "values": values[at : at + MOST_VALUES]}]
-            rule_name = f"{name}-{at // MOST_VALUES + 1}" if at else name
+        for at in range(0, len(values), MAX_CLAIM_VALUES):
+            claims = [{"name": claim, "valueType": kind, "values": values[at : at + MAX_CLAIM_VALUES]}]
+            rule_name = f"{name}-{at // MAX_CLAIM_VALUES + 1}" if at else name
             rules.append(
-                {"name": rule_name, "action": "Allow", "principal": {"jwt": {"provider": LOGIN, "claims": claims}}}
+                {"name": rule_name, "action": "Allow", "principal": {"jwt": {"provider": LOGIN_NAME, "claims": claims}}}
             )
     return rules

@@ -5,19 +5,29 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds.gpu_storage import GPUStorage
-from allotment.declared.values import size_text
+from allotment.declared.values import format_size
 from allotment.manifests import names, pods
-from allotment.manifests.tenant import accessor, preparation, waiting
-from allotment.manifests.text import Fixed
-from allotment.readiness.preparation import job_name
-from allotment.readiness.sources import awaited, is_cloned_by_driver, is_prepared, offered, placed
-from allotment.readiness.standing import Standing
+from allotment.manifests.tenant import accessor, preparation, wait_marker
+from allotment.manifests.yaml_text import Frozen
+from allotment.preparation.job_names import job_name
+from allotment.preparation.runtime_state import RuntimeState
+from allotment.preparation.sources import (
+    find_blocking_source,
+    find_cluster_storage,
+    find_storage_spec,
+    is_cloned_by_driver,
+    is_prepared,
+)
 
 
 def render(
-    offers: Offers, cluster: Folder, tenant: Folder, standing: Standing, declared: Declared[GPUStorage]
+    offers: Catalog,
+    cluster: ScopeDeclarations,
+    tenant: ScopeDeclarations,
+    standing: RuntimeState,
+    declared: DeclarationFile[GPUStorage],
 ) -> list[dict[str, Any]]:
     """Return a storage's objects, the volume or bucket first.
 
@@ -25,44 +35,44 @@ def render(
     made from the other's.
     """
     storage = declared.model
-    spec = offered(offers, storage)
+    spec = find_storage_spec(offers, storage)
     assert spec is not None
-    metadata = _metadata(tenant, storage)
+    metadata = _build_metadata(tenant, storage)
     if spec.bucket is not None:
-        return [_bucket(offers, declared, metadata)]
-    source, cloned = awaited(tenant, standing, storage), is_cloned_by_driver(offers, tenant, storage)
+        return [_build_bucket_claim(offers, declared, metadata)]
+    source, cloned = find_blocking_source(tenant, standing, storage), is_cloned_by_driver(offers, tenant, storage)
     job = job_name(storage.name, storage.spec.prepare) if storage.spec.prepare is not None else ""
-    objects = [] if source and cloned else [_claim(offers, tenant, standing, declared, metadata, job)]
+    objects = [] if source and cloned else [_build_volume_claim(offers, tenant, standing, declared, metadata, job)]
     if job and source:
-        objects.append(waiting.marker(metadata, storage.name, source, declared.blob, job))
+        objects.append(wait_marker.render_wait_marker(metadata, storage.name, source, declared.blob, job))
     elif job:
         objects.append(preparation.render(offers, tenant, storage, metadata, job))
-    if accessor.is_wanted(storage) and not (source and cloned):
+    if accessor.needs_accessor(storage) and not (source and cloned):
         objects += accessor.render(offers, cluster, tenant, standing, storage, metadata)
     return objects
 
 
 @lru_cache(maxsize=8)
-def _labels(tenant: str, storage: str) -> Fixed:
-    return Fixed(names.labels(tenant=tenant, storage=storage))
+def _build_labels(tenant: str, storage: str) -> Frozen:
+    return Frozen(names.labels(tenant=tenant, storage=storage))
 
 
-def _metadata(tenant: Folder, storage: GPUStorage) -> dict[str, Any]:
+def _build_metadata(tenant: ScopeDeclarations, storage: GPUStorage) -> dict[str, Any]:
     return {
         "name": storage.name,
         "namespace": names.namespace(tenant.name),
-        "labels": _labels(tenant.name, storage.name),
+        "labels": _build_labels(tenant.name, storage.name),
     }
 
 
-def _kept(declared: Declared[GPUStorage], metadata: dict[str, Any]) -> dict[str, Any]:
+def _build_protected_metadata(declared: DeclarationFile[GPUStorage], metadata: dict[str, Any]) -> dict[str, Any]:
     """Return the metadata of what holds data: protected, with the declared labels for the bill."""
     storage = declared.model
     labels = metadata["labels"]
     if storage.metadata.labels:
-        labels = {**labels, **pods.bill_labels(storage.metadata.labels)}
+        labels = {**labels, **pods.build_bill_labels(storage.metadata.labels)}
     annotations = {
-        names.SYNC_OPTIONS: names.KEEP,
+        names.SYNC_OPTIONS: names.KEEP_OPTIONS,
         names.BLOB: declared.blob,
         names.DELETION_POLICY: storage.spec.deletion_policy,
         names.PROTECTED: "true",
@@ -70,18 +80,18 @@ def _kept(declared: Declared[GPUStorage], metadata: dict[str, Any]) -> dict[str,
     return {**metadata, "labels": labels, "annotations": annotations}
 
 
-def _claim(
-    offers: Offers,
-    tenant: Folder,
-    standing: Standing,
-    declared: Declared[GPUStorage],
+def _build_volume_claim(
+    offers: Catalog,
+    tenant: ScopeDeclarations,
+    standing: RuntimeState,
+    declared: DeclarationFile[GPUStorage],
     metadata: dict[str, Any],
     job: str,
 ) -> dict[str, Any]:
     storage = declared.model
-    spec, entry = offered(offers, storage), placed(offers, storage)
+    spec, entry = find_storage_spec(offers, storage), find_cluster_storage(offers, storage)
     assert spec is not None and spec.volume is not None and entry is not None
-    claim_metadata = _kept(declared, metadata)
+    claim_metadata = _build_protected_metadata(declared, metadata)
     if job:
         claim_metadata["annotations"][names.PREPARES] = job
         if is_prepared(tenant, standing, storage.name):
@@ -94,13 +104,13 @@ def _claim(
             "accessModes": [spec.volume.access_mode],
             "storageClassName": entry.storage_class_name,
             "volumeMode": "Filesystem",
-            "resources": {"requests": {"storage": size_text(storage.spec.size)}},
-            **_data_source(offers, tenant, storage),
+            "resources": {"requests": {"storage": format_size(storage.spec.size)}},
+            **_build_data_source(offers, tenant, storage),
         },
     }
 
 
-def _data_source(offers: Offers, tenant: Folder, storage: GPUStorage) -> dict[str, Any]:
+def _build_data_source(offers: Catalog, tenant: ScopeDeclarations, storage: GPUStorage) -> dict[str, Any]:
     """Return what the driver makes the volume from, by the one field that Argo CD sees no difference in."""
     if storage.spec.prepare is None or not is_cloned_by_driver(offers, tenant, storage):
         return {}
@@ -112,17 +122,19 @@ def _data_source(offers: Offers, tenant: Folder, storage: GPUStorage) -> dict[st
     return {"dataSourceRef": {"kind": "PersistentVolumeClaim", "name": source.storage.name}}
 
 
-def _bucket(offers: Offers, declared: Declared[GPUStorage], metadata: dict[str, Any]) -> dict[str, Any]:
+def _build_bucket_claim(
+    offers: Catalog, declared: DeclarationFile[GPUStorage], metadata: dict[str, Any]
+) -> dict[str, Any]:
     """Rook makes a Secret and a ConfigMap of the claim's name, which instances take their environment from."""
-    entry = placed(offers, declared.model)
+    entry = find_cluster_storage(offers, declared.model)
     assert entry is not None
     return {
         "apiVersion": "objectbucket.io/v1alpha1",
         "kind": "ObjectBucketClaim",
-        "metadata": _kept(declared, metadata),
+        "metadata": _build_protected_metadata(declared, metadata),
         "spec": {
             "generateBucketName": declared.model.name,
             "storageClassName": entry.storage_class_name,
-            "additionalConfig": {"maxSize": size_text(declared.model.spec.size)},
+            "additionalConfig": {"maxSize": format_size(declared.model.spec.size)},
         },
     }

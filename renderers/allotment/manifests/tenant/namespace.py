@@ -7,23 +7,23 @@ from ipaddress import ip_network
 from math import ceil
 from typing import Any, NamedTuple
 
-from allotment.accounts.capacity import node_resources, physical_gpus, unit
-from allotment.declared.addresses import lies_in
-from allotment.declared.inventory import Folder, Offers
+from allotment.capacity.units import node_resources, physical_gpus, unit_of_spec
+from allotment.declared.addresses import is_subnet
+from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster, ClusterSpec
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.stock import Stock
-from allotment.declared.values import GIBI, size_text
+from allotment.declared.values import GIBI, format_size
 from allotment.manifests import names
-from allotment.manifests.text import Fixed
+from allotment.manifests.yaml_text import Frozen
 from allotment.programs import ranges
-from allotment.rules.quota import Limits, limits_of
+from allotment.rules.quota import QuotaLimits, limits_of
 
 POD_SECURITY_VERSION = "v1.36"
-ROOM = 2  # the quota is a backstop: rollouts need room above the plan, and review enforces the plan
+QUOTA_FACTOR = 2  # the quota is a backstop: rollouts need room above the plan, and review enforces the plan
 
-DNS = Fixed(
+ALLOW_DNS = Frozen(
     to=[
         {
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
@@ -32,9 +32,9 @@ DNS = Fixed(
     ],
     ports=[{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}],
 )
-SAME_NAMESPACE = Fixed(podSelector={})
-DENY_ALL = Fixed(podSelector={}, policyTypes=["Ingress", "Egress"])
-LIMITS = Fixed(
+SAME_NAMESPACE = Frozen(podSelector={})
+DENY_ALL = Frozen(podSelector={}, policyTypes=["Ingress", "Egress"])
+CONTAINER_LIMITS = Frozen(
     limits=[
         {
             "type": "Container",
@@ -43,7 +43,7 @@ LIMITS = Fixed(
         }
     ]
 )
-OTHER_PRIORITIES = Fixed(
+OTHER_PRIORITIES_QUOTA = Frozen(
     hard={"pods": "0"},
     scopeSelector={
         "matchExpressions": [
@@ -55,82 +55,82 @@ OTHER_PRIORITIES = Fixed(
         ]
     },
 )
-ISOLATION_ANNOTATIONS = Fixed({names.SYNC_OPTIONS: names.KEEP})
-NAMESPACE_ANNOTATIONS = Fixed({names.SYNC_OPTIONS: names.KEEP, names.SYNC_WAVE: "-1", names.PROTECTED: "true"})
+ISOLATION_ANNOTATIONS = Frozen({names.SYNC_OPTIONS: names.KEEP_OPTIONS})
+NAMESPACE_ANNOTATIONS = Frozen({names.SYNC_OPTIONS: names.KEEP_OPTIONS, names.SYNC_WAVE: "-1", names.PROTECTED: "true"})
 
 
-def render(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, Any]]:
+def render(offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> list[dict[str, Any]]:
     """Return a tenant's namespace in a cluster and what isolates it, none of it the tenant's to change."""
     limits = limits_of(offers, tenant)
     assert limits is not None
     space = names.namespace(tenant.name)
-    labels = Fixed(names.labels(tenant=tenant.name))
+    labels = Frozen(names.labels(tenant=tenant.name))
 
     def metadata(name: str) -> dict[str, Any]:
         return {"name": name, "namespace": space, "labels": labels, "annotations": ISOLATION_ANNOTATIONS}
 
     policy = "networking.k8s.io/v1"
     return [
-        _namespace(space, labels),
+        _build_namespace(space, labels),
         {
             "apiVersion": "v1",
             "kind": "ResourceQuota",
             "metadata": metadata("backstop"),
-            "spec": {"hard": hard(offers, cluster, limits)},
+            "spec": {"hard": quota_amounts(offers, cluster, limits)},
         },
         {
             "apiVersion": "v1",
             "kind": "ResourceQuota",
             "metadata": metadata("other-priorities"),
-            "spec": OTHER_PRIORITIES,
+            "spec": OTHER_PRIORITIES_QUOTA,
         },
-        {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata("defaults"), "spec": LIMITS},
+        {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata("defaults"), "spec": CONTAINER_LIMITS},
         {"apiVersion": policy, "kind": "NetworkPolicy", "metadata": metadata("deny-all"), "spec": DENY_ALL},
         {
             "apiVersion": policy,
             "kind": "NetworkPolicy",
             "metadata": metadata("allow-in"),
-            "spec": _allow_in(cluster),
+            "spec": _build_ingress_rules(cluster),
         },
         {
             "apiVersion": policy,
             "kind": "NetworkPolicy",
             "metadata": metadata("allow-out"),
-            "spec": _allow_out(cluster),
+            "spec": _build_egress_rules(cluster),
         },
     ]
 
 
-def _spec(cluster: Folder) -> ClusterSpec:
-    place = cluster.one(Cluster)
+def _cluster_spec(cluster: ScopeDeclarations) -> ClusterSpec:
+    place = cluster.get_singleton(Cluster)
     assert place is not None
     return place.model.spec
 
 
 @lru_cache(maxsize=64)
-def _allow_in(cluster: Folder) -> Fixed:
-    namespace = _spec(cluster).gateway.namespace
+def _build_ingress_rules(cluster: ScopeDeclarations) -> Frozen:
+    namespace = _cluster_spec(cluster).gateway.namespace
     gateway = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
-    return Fixed(podSelector={}, policyTypes=["Ingress"], ingress=[{"from": [gateway]}, {"from": [SAME_NAMESPACE]}])
+    return Frozen(podSelector={}, policyTypes=["Ingress"], ingress=[{"from": [gateway]}, {"from": [SAME_NAMESPACE]}])
 
 
 @lru_cache(maxsize=64)
-def _allow_out(cluster: Folder) -> Fixed:
-    rules = [DNS, internet(_spec(cluster)), {"to": [SAME_NAMESPACE]}]
-    return Fixed(podSelector={}, policyTypes=["Egress"], egress=rules)
+def _build_egress_rules(cluster: ScopeDeclarations) -> Frozen:
+    rules = [ALLOW_DNS, allow_internet(_cluster_spec(cluster)), {"to": [SAME_NAMESPACE]}]
+    return Frozen(podSelector={}, policyTypes=["Egress"], egress=rules)
 
 
-def internet(place: ClusterSpec) -> dict[str, Any]:
+def allow_internet(place: ClusterSpec) -> dict[str, Any]:
     """Return the rule that opens the internet, less what is nobody's there and what the cluster denies."""
     peers = []
     for block in ranges.BLOCKS:
         block_network = ip_network(block.cidr)
-        denied = [cidr for cidr in sorted(place.network.denied) if lies_in(ip_network(cidr), block_network)]
+        denied = [cidr for cidr in sorted(place.network.denied) if is_subnet(ip_network(cidr), block_network)]
         peers.append({"ipBlock": {"cidr": block.cidr, "except": list(dict.fromkeys((*block.denied, *denied)))}})
     return {"to": peers}
 
 
-def _namespace(space: str, labels: dict[str, str]) -> dict[str, Any]:
+def _build_namespace(space: str, labels: dict[str, str]) -> dict[str, Any]:
     security = {
         f"pod-security.kubernetes.io/{mode}{suffix}": value
         for mode in ("enforce", "audit", "warn")
@@ -147,7 +147,7 @@ def _namespace(space: str, labels: dict[str, str]) -> dict[str, Any]:
     }
 
 
-class _Density(NamedTuple):
+class _GpuDensity(NamedTuple):
     """The most units of a resource that one physical GPU of a model is cut into, in a cluster; the largest unit's
     parts."""
 
@@ -156,56 +156,56 @@ class _Density(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _density(cluster: Folder, platform: Folder) -> _Density:
+def _compute_gpu_density(cluster: ScopeDeclarations, platform: ScopeDeclarations) -> _GpuDensity:
     slices: dict[tuple[str, str], int] = {}
-    for pool in cluster.of(NodePool).values():
+    for pool in cluster.of_kind(NodePool).values():
         gpu = pool.model.spec.node.gpu
         for resource, amount in node_resources(pool.model.spec).items():
             key = (resource, gpu.model)
             slices[key] = max(slices.get(key, 0), ceil(amount / gpu.count))
-    specs = platform.of(GPUSpec)
+    specs = platform.of_kind(GPUSpec)
     stocked = [
         specs[stock.model.spec.gpu_spec].model.spec
-        for stock in cluster.of(Stock).values()
+        for stock in cluster.of_kind(Stock).values()
         if stock.model.spec.gpu_spec in specs
     ]
     for spec in stocked:
-        wanted = unit(spec)
+        wanted = unit_of_spec(spec)
         key = (wanted.resource, spec.gpu.model)
         slices[key] = max(slices.get(key, 0), ceil(wanted.amount / physical_gpus(spec)))
-    return _Density(slices, max((spec.disk for spec in stocked), default=GIBI))
+    return _GpuDensity(slices, max((spec.disk for spec in stocked), default=GIBI))
 
 
-def hard(offers: Offers, cluster: Folder, limits: Limits) -> Fixed:
+def quota_amounts(offers: Catalog, cluster: ScopeDeclarations, limits: QuotaLimits) -> Frozen:
     """Return the amounts of a tenant's quota in a cluster."""
-    return _hard_of(offers.platform, cluster, tuple(sorted(limits.gpus.items())), limits[1:])
+    return _compute_quota_amounts(offers.platform, cluster, tuple(sorted(limits.gpus.items())), limits[1:])
 
 
 @lru_cache(maxsize=1024)
-def _hard_of(
-    platform: Folder,
-    cluster: Folder,
+def _compute_quota_amounts(
+    platform: ScopeDeclarations,
+    cluster: ScopeDeclarations,
     gpus: tuple[tuple[str, int], ...],
     counts: tuple[int, int, int, int],
-) -> Fixed:
+) -> Frozen:
     """The backstop: ROOM times what the plan could hold here; every kind of GPU is named, so that none is unlimited."""
-    density, limits = _density(cluster, platform), Limits(dict(gpus), *counts)
+    density, limits = _compute_gpu_density(cluster, platform), QuotaLimits(dict(gpus), *counts)
     resources: dict[str, int] = {}
     for (resource, model), slices in density.slices.items():
-        resources[resource] = resources.get(resource, 0) + ROOM * limits.gpus.get(model, 0) * slices
-    pods = ROOM * (limits.instances + 2 * limits.storages) + 10
-    claims = ROOM * (limits.instances + limits.storages) + 10
-    space = ROOM * (limits.storage + limits.instances * density.disk)
+        resources[resource] = resources.get(resource, 0) + QUOTA_FACTOR * limits.gpus.get(model, 0) * slices
+    pods = QUOTA_FACTOR * (limits.instances + 2 * limits.storages) + 10
+    claims = QUOTA_FACTOR * (limits.instances + limits.storages) + 10
+    space = QUOTA_FACTOR * (limits.storage + limits.instances * density.disk)
     amounts = {
         **{f"requests.{resource}": str(amount) for resource, amount in sorted(resources.items())},
         "pods": str(pods),
         "persistentvolumeclaims": str(claims),
-        "requests.storage": size_text(space) if space else "0",
-        "count/jobs.batch": str(ROOM * limits.storages + 10),
-        "count/objectbucketclaims.objectbucket.io": str(ROOM * limits.storages + 10),
-        "count/volumesnapshots.snapshot.storage.k8s.io": str(ROOM * limits.snapshots + 10),
-        "services": str(ROOM * (limits.instances + limits.storages) + 10),
+        "requests.storage": format_size(space) if space else "0",
+        "count/jobs.batch": str(QUOTA_FACTOR * limits.storages + 10),
+        "count/objectbucketclaims.objectbucket.io": str(QUOTA_FACTOR * limits.storages + 10),
+        "count/volumesnapshots.snapshot.storage.k8s.io": str(QUOTA_FACTOR * limits.snapshots + 10),
+        "services": str(QUOTA_FACTOR * (limits.instances + limits.storages) + 10),
         "services.nodeports": "0",
         "services.loadbalancers": "0",
     }
-    return Fixed(amounts)
+    return Frozen(amounts)

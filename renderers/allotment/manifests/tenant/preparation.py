@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from allotment.declared.inventory import Folder, Offers
+from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.gpu_storage import GPUStorage, ImageSource, S3Source
 from allotment.declared.kinds.platform import Platform
 from allotment.manifests import names, pods
-from allotment.manifests.links import node_page
+from allotment.manifests.links import node_page_url
 from allotment.manifests.tenant import programs
-from allotment.manifests.text import Fixed, present
+from allotment.manifests.yaml_text import Frozen, without_empty
+from allotment.preparation.job_names import input_hash
+from allotment.preparation.sources import foreign_source, is_cloned_by_driver, is_single_writer, own_source
 from allotment.programs import ending
-from allotment.readiness.preparation import input_hash
-from allotment.readiness.sources import foreign_source, is_cloned_by_driver, own_source, writes_once
 
-JOB_RESOURCES = Fixed(requests={"cpu": "500m", "memory": "1Gi"}, limits={"cpu": "4", "memory": "8Gi"})
-SMALL_RESOURCES = Fixed(requests={"cpu": "50m", "memory": "64Mi"}, limits={"cpu": "1", "memory": "256Mi"})
-NOT_ON_GPU_NODES = Fixed(
+JOB_RESOURCES = Frozen(requests={"cpu": "500m", "memory": "1Gi"}, limits={"cpu": "4", "memory": "8Gi"})
+HELPER_RESOURCES = Frozen(requests={"cpu": "50m", "memory": "64Mi"}, limits={"cpu": "1", "memory": "256Mi"})
+NOT_ON_GPU_NODES = Frozen(
     requiredDuringSchedulingIgnoredDuringExecution={
         "nodeSelectorTerms": [
             {"matchExpressions": [{"key": "nvidia.com/gpu.present", "operator": "NotIn", "values": ["true"]}]}
@@ -25,17 +25,17 @@ NOT_ON_GPU_NODES = Fixed(
     }
 )
 # NVIDIA's runtime gives all GPUs of a node to a container whose image sets NVIDIA_VISIBLE_DEVICES=all, and none by "void".
-NO_GPUS = Fixed(name="NVIDIA_VISIBLE_DEVICES", value="void")
+HIDE_GPUS_ENV = Frozen(name="NVIDIA_VISIBLE_DEVICES", value="void")
 PYTHON_ENV = [{"name": "PYTHONDONTWRITEBYTECODE", "value": "1"}, {"name": "PYTHONPATH", "value": "/allotment"}]
-WORKSPACE = Fixed(name="workspace", mountPath="/workspace")
-PROGRAMS = Fixed(name="programs", mountPath="/allotment/programs", readOnly=True)
-SOURCE = Fixed(name="source", mountPath="/source", readOnly=True)
-HELD = Fixed(name="held", mountPath="/held")
-IS_HELD = Fixed(
+WORKSPACE_MOUNT = Frozen(name="workspace", mountPath="/workspace")
+PROGRAMS_MOUNT = Frozen(name="programs", mountPath="/allotment/programs", readOnly=True)
+SOURCE_MOUNT = Frozen(name="source", mountPath="/source", readOnly=True)
+HELD_MOUNT = Frozen(name="held", mountPath="/held")
+HELD_PROBE = Frozen(
     exec={"command": ["test", "-e", "/held/ready"]}, periodSeconds=2, timeoutSeconds=5, failureThreshold=300
 )
 # Written as the API server keeps it, so that Argo CD sees no difference.
-ENDED_BY_CHECK = Fixed(
+CHECK_FAILURE_POLICY = Frozen(
     rules=[
         {
             "action": "FailJob",
@@ -46,7 +46,9 @@ ENDED_BY_CHECK = Fixed(
 AWS_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
-def render(offers: Offers, tenant: Folder, storage: GPUStorage, metadata: dict[str, Any], name: str) -> dict[str, Any]:
+def render(
+    offers: Catalog, tenant: ScopeDeclarations, storage: GPUStorage, metadata: dict[str, Any], name: str
+) -> dict[str, Any]:
     """Return the Job, whose programs `programs` renders; `metadata` is what the storage's objects share.
 
     It stays whatever becomes of the branch: a Job that was pruned and comes back would run beside its instances.
@@ -56,93 +58,99 @@ def render(offers: Offers, tenant: Folder, storage: GPUStorage, metadata: dict[s
     foreign = foreign_source(storage, tenant.name) is not None
     role = names.COPY_ROLE if foreign else names.PREPARE_ROLE
     annotations = {
-        names.SYNC_OPTIONS: names.KEEP,
+        names.SYNC_OPTIONS: names.KEEP_OPTIONS,
         names.INPUT_HASH: input_hash(prepare),
         names.ATTEMPT: str(prepare.attempt),
-        **_log(offers, tenant, storage, name),
+        **_build_log_annotation(offers, tenant, storage, name),
     }
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {**metadata, "name": name, "annotations": annotations},
-        "spec": present(
+        "spec": without_empty(
             {
                 "activeDeadlineSeconds": prepare.timeout,
                 "backoffLimit": 2,
                 # A pod has no way to succeed before its last container; so the Job fails, and is read as what
                 # succeeded before.
-                "podFailurePolicy": ENDED_BY_CHECK if prepare.source.image is not None else None,
+                "podFailurePolicy": CHECK_FAILURE_POLICY if prepare.source.image is not None else None,
                 "template": {
                     "metadata": {"labels": {**metadata["labels"], names.ROLE: role}},
-                    "spec": _pod(offers, tenant, storage, name),
+                    "spec": _build_pod(offers, tenant, storage, name),
                 },
             }
         ),
     }
 
 
-def _pod(offers: Offers, tenant: Folder, storage: GPUStorage, job: str) -> dict[str, Any]:
+def _build_pod(offers: Catalog, tenant: ScopeDeclarations, storage: GPUStorage, job: str) -> dict[str, Any]:
     prepare = storage.spec.prepare
     assert prepare is not None
-    source, image = prepare.source, _image(offers)
+    source, image = prepare.source, _preparation_image(offers)
     to = ["--volume=/workspace", f"--job={job}"]
     volumes: list[dict[str, Any]] = [{"name": "workspace", "persistentVolumeClaim": {"claimName": storage.name}}]
     more: dict[str, Any] = {}
     if source.image is not None:
         program = "seal"
-        check = _container("check", image, "check", to, SMALL_RESOURCES)
-        more["initContainers"] = [check, _holder(image, job), _declared(offers, storage, source.image)]
+        check = _build_container("check", image, "check", to, HELPER_RESOURCES)
+        more["initContainers"] = [
+            check,
+            _build_lock_sidecar(image, job),
+            _build_declared_container(offers, storage, source.image),
+        ]
         volumes.append({"name": "held", "emptyDir": {"sizeLimit": "1Mi"}})
-        container = _container("seal", image, program, to, SMALL_RESOURCES)
+        container = _build_container("seal", image, program, to, HELPER_RESOURCES)
     elif is_cloned_by_driver(offers, tenant, storage):
         program = "seal"
-        container = _container("seal", image, program, [*to, "--alone"], SMALL_RESOURCES)
+        container = _build_container("seal", image, program, [*to, "--alone"], HELPER_RESOURCES)
     elif foreign := foreign_source(storage, tenant.name):
         program = "copy_shared"
         url = names.files_url(foreign.name, str(foreign.tenant))
-        container = _container("copy", image, program, [*to, f"--source={url}"])
+        container = _build_container("copy", image, program, [*to, f"--source={url}"])
     elif source.storage is not None:
         program = "copy_folder"
-        container = _container("copy", image, program, [*to, "--source=/source"])
-        container["volumeMounts"].append(SOURCE)
+        container = _build_container("copy", image, program, [*to, "--source=/source"])
+        container["volumeMounts"].append(SOURCE_MOUNT)
         volumes.append(
             {"name": "source", "persistentVolumeClaim": {"claimName": source.storage.name, "readOnly": True}}
         )
     elif source.url is not None:
         program = "fetch_url"
         options = [f"--url={source.url.url}", f"--sha256={source.url.sha256}", f"--path={source.url.target}"]
-        container = _container("fetch", image, program, [*to, *options])
+        container = _build_container("fetch", image, program, [*to, *options])
     else:
         assert source.s3 is not None
         program = "fetch_s3"
-        container = _container("fetch", image, program, [*to, *_s3_arguments(source.s3)])
+        container = _build_container("fetch", image, program, [*to, *_build_s3_arguments(source.s3)])
         if source.s3.secret_ref is not None:
-            container["env"] = [*PYTHON_ENV, *(_secret(key, source.s3.secret_ref.name) for key in AWS_KEYS)]
-    affinity = _affinity(offers, tenant, storage)
-    volumes.append({"name": "programs", "configMap": {"name": programs.name_of(program)}})
+            container["env"] = [*PYTHON_ENV, *(_build_secret_env(key, source.s3.secret_ref.name) for key in AWS_KEYS)]
+    affinity = _build_affinity(offers, tenant, storage)
+    volumes.append({"name": "programs", "configMap": {"name": programs.programs_name(program)}})
     if pods.storage_pools(offers.clusters[storage.spec.cluster]):
         more["tolerations"] = [pods.GPU_TOLERATION]
-    return pods.pod(names.STORAGE_PRIORITY, [container], volumes, restartPolicy="Never", affinity=affinity, **more)
+    return pods.build_pod_spec(
+        names.STORAGE_PRIORITY, [container], volumes, restartPolicy="Never", affinity=affinity, **more
+    )
 
 
-def _log(offers: Offers, tenant: Folder, storage: GPUStorage, job: str) -> dict[str, str]:
+def _build_log_annotation(offers: Catalog, tenant: ScopeDeclarations, storage: GPUStorage, job: str) -> dict[str, str]:
     """Return where the log of a Job can be read: at its node in Argo CD's page of the tenant's storage."""
-    platform = offers.platform.one(Platform)
+    platform = offers.platform.get_singleton(Platform)
     if platform is None or platform.model.spec.argocd is None:
         return {}
     application = names.application(tenant.name, storage.spec.cluster, "storage")
     node = f"batch/Job/{names.namespace(tenant.name)}/{job}"
-    return {names.LOG: node_page(platform.model.spec.argocd.url, application, node, "logs")}
+    return {names.LOG: node_page_url(platform.model.spec.argocd.url, application, node, "logs")}
 
 
-def _image(offers: Offers) -> str:
-    platform = offers.platform.one(Platform)
+def _preparation_image(offers: Catalog) -> str:
+    platform = offers.platform.get_singleton(Platform)
     declared = platform.model.spec.images.prepare if platform is not None else None
     return declared or names.PREPARE_IMAGE
 
 
-def _container(
-    name: str, image: str, program: str, arguments: list[str], resources: Fixed = JOB_RESOURCES
+def _build_container(
+    name: str, image: str, program: str, arguments: list[str], resources: Frozen = JOB_RESOURCES
 ) -> dict[str, Any]:
     # A pod expands `$(NAME)` in arguments; `$$` is its escape for `$`.
     return {
@@ -153,40 +161,40 @@ def _container(
         "env": PYTHON_ENV,
         "resources": resources,
         "securityContext": pods.READ_ONLY_SECURITY,
-        "volumeMounts": [WORKSPACE, PROGRAMS],
+        "volumeMounts": [WORKSPACE_MOUNT, PROGRAMS_MOUNT],
     }
 
 
-def _holder(image: str, job: str) -> dict[str, Any]:
+def _build_lock_sidecar(image: str, job: str) -> dict[str, Any]:
     """The sidecar that holds the lock while a program that isn't ours writes."""
     arguments = ["--volume=/workspace", f"--job={job}", "--ready=/held/ready"]
-    holder = _container("hold", image, "hold", arguments, SMALL_RESOURCES)
+    holder = _build_container("hold", image, "hold", arguments, HELPER_RESOURCES)
     return {
         **holder,
         "restartPolicy": "Always",
-        "startupProbe": IS_HELD,
-        "volumeMounts": [*holder["volumeMounts"], HELD],
+        "startupProbe": HELD_PROBE,
+        "volumeMounts": [*holder["volumeMounts"], HELD_MOUNT],
     }
 
 
-def _declared(offers: Offers, storage: GPUStorage, source: ImageSource) -> dict[str, Any]:
+def _build_declared_container(offers: Catalog, storage: GPUStorage, source: ImageSource) -> dict[str, Any]:
     """The tenant's own program."""
     on_gpu_nodes = bool(pods.storage_pools(offers.clusters[storage.spec.cluster]))
-    return present(
+    return without_empty(
         {
             "name": "prepare",
             "image": source.image,
             "command": list(source.command),
             "args": list(source.args),
-            "env": [NO_GPUS] if on_gpu_nodes else [],
+            "env": [HIDE_GPUS_ENV] if on_gpu_nodes else [],
             "resources": JOB_RESOURCES,
             "securityContext": pods.CONTAINER_SECURITY,
-            "volumeMounts": [WORKSPACE],
+            "volumeMounts": [WORKSPACE_MOUNT],
         }
     )
 
 
-def _s3_arguments(source: S3Source) -> list[str]:
+def _build_s3_arguments(source: S3Source) -> list[str]:
     return [
         f"--{name}={value}"
         for name, value in (
@@ -198,18 +206,22 @@ def _s3_arguments(source: S3Source) -> list[str]:
     ]
 
 
-def _secret(key: str, secret: str) -> dict[str, Any]:
+def _build_secret_env(key: str, secret: str) -> dict[str, Any]:
     return {"name": key, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
 
 
-def _affinity(offers: Offers, tenant: Folder, storage: GPUStorage) -> dict[str, Any]:
+def _build_affinity(offers: Catalog, tenant: ScopeDeclarations, storage: GPUStorage) -> dict[str, Any]:
     """On the cluster's nodes for pods of storages, and beside other pods that use the same ReadWriteOnce volume."""
     pools = pods.storage_pools(offers.clusters[storage.spec.cluster])
-    affinity: dict[str, Any] = {"nodeAffinity": pods.node_affinity(pools) if pools else NOT_ON_GPU_NODES}
-    terms: dict[str, Any] = pods.beside_others_of(storage.name) if writes_once(offers, storage) else {}
+    affinity: dict[str, Any] = {"nodeAffinity": pods.require_pools(pools) if pools else NOT_ON_GPU_NODES}
+    terms: dict[str, Any] = pods.storage_pod_affinity(storage.name) if is_single_writer(offers, storage) else {}
     source = own_source(tenant, storage)
-    if source is not None and writes_once(offers, source.model) and not is_cloned_by_driver(offers, tenant, storage):
-        wish = {"weight": 100, "podAffinityTerm": pods.of_storage(source.model.name)}
+    if (
+        source is not None
+        and is_single_writer(offers, source.model)
+        and not is_cloned_by_driver(offers, tenant, storage)
+    ):
+        wish = {"weight": 100, "podAffinityTerm": pods.storage_affinity_term(source.model.name)}
         terms = {**terms, "preferredDuringSchedulingIgnoredDuringExecution": [wish]}
     if terms:
         affinity["podAffinity"] = terms

@@ -9,38 +9,43 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from allotment.declared.inventory import Folder, Offers
+from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage, Reader
 from allotment.manifests import names
-from allotment.readiness.sources import foreign_source, is_bucket, is_prepared, placed
-from allotment.readiness.standing import Standing
+from allotment.preparation.runtime_state import RuntimeState
+from allotment.preparation.sources import find_cluster_storage, foreign_source, is_bucket, is_prepared
 
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
-def render(offers: Offers, cluster: Folder, tenant: Folder, standing: Standing) -> list[dict[str, Any]]:
+def render(
+    offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations, standing: RuntimeState
+) -> list[dict[str, Any]]:
     """Return a tenant's policies in a cluster. A storage is open once it is prepared."""
-    return declared(offers, cluster, tenant, lambda storage: is_prepared(tenant, standing, storage))
+    return render_declared(offers, cluster, tenant, lambda storage: is_prepared(tenant, standing, storage))
 
 
-def declared(
-    offers: Offers, cluster: Folder, tenant: Folder, is_open: Callable[[str], bool] = lambda _: True
+def render_declared(
+    offers: Catalog,
+    cluster: ScopeDeclarations,
+    tenant: ScopeDeclarations,
+    is_open: Callable[[str], bool] = lambda _: True,
 ) -> list[dict[str, Any]]:
     """Return the policies that a tenant's declarations may come to, of shared storages those that are open."""
     policies = []
-    for declaration in tenant.of(GPUStorage).values():
+    for declaration in tenant.of_kind(GPUStorage).values():
         storage = declaration.model
         if storage.spec.cluster != cluster.name:
             continue
         if storage.spec.shared_with and is_open(storage.name):
-            policies.append(_share(tenant.name, storage))
+            policies.append(_build_share_policy(tenant.name, storage))
         if source := foreign_source(storage, tenant.name):
-            policies.append(_read(tenant.name, storage.name, str(source.tenant), source.name))
-    return policies + _buckets(offers, cluster, tenant)
+            policies.append(_build_read_policy(tenant.name, storage.name, str(source.tenant), source.name))
+    return policies + _build_bucket_policies(offers, cluster, tenant)
 
 
-def _policy(tenant: str, name: str, pods: dict[str, str], **rules: Any) -> dict[str, Any]:
+def _build_policy(tenant: str, name: str, pods: dict[str, str], **rules: Any) -> dict[str, Any]:
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -48,54 +53,58 @@ def _policy(tenant: str, name: str, pods: dict[str, str], **rules: Any) -> dict[
             "name": name,
             "namespace": names.namespace(tenant),
             "labels": names.labels(tenant=tenant),
-            "annotations": {names.SYNC_OPTIONS: names.OUTLIVE},
+            "annotations": {names.SYNC_OPTIONS: names.KEEP_ON_APPLICATION_DELETION},
         },
         "spec": {"podSelector": {"matchLabels": pods}, **rules},
     }
 
 
-def _files(storage: str) -> dict[str, str]:
+def _files_selector(storage: str) -> dict[str, str]:
     return {names.STORAGE: storage, names.ROLE: names.FILES_ROLE}
 
 
-PORTS = [{"protocol": "TCP", "port": names.FILES_PORT}]
+FILES_PORTS = [{"protocol": "TCP", "port": names.FILES_PORT}]
 
 
-def _share(tenant: str, storage: GPUStorage) -> dict[str, Any]:
+def _build_share_policy(tenant: str, storage: GPUStorage) -> dict[str, Any]:
     copies = {"podSelector": {"matchLabels": {names.ROLE: names.COPY_ROLE}}}
     readers = sorted(storage.spec.shared_with, key=lambda reader: reader.tenant or "")
-    sources = [{"namespaceSelector": _readers(reader), **copies} for reader in readers]
-    rules = [{"from": sources, "ports": PORTS}]
-    return _policy(tenant, f"share--{storage.name}", _files(storage.name), policyTypes=["Ingress"], ingress=rules)
+    sources = [{"namespaceSelector": _build_reader_peer(reader), **copies} for reader in readers]
+    rules = [{"from": sources, "ports": FILES_PORTS}]
+    return _build_policy(
+        tenant, f"share--{storage.name}", _files_selector(storage.name), policyTypes=["Ingress"], ingress=rules
+    )
 
 
-def _readers(reader: Reader) -> dict[str, Any]:
+def _build_reader_peer(reader: Reader) -> dict[str, Any]:
     if reader.tenant is None:
         return {"matchExpressions": [{"key": names.TENANT, "operator": "Exists"}]}
     return {"matchLabels": {NAMESPACE_NAME: names.namespace(reader.tenant)}}
 
 
-def _read(tenant: str, storage: str, owner: str, source: str) -> dict[str, Any]:
+def _build_read_policy(tenant: str, storage: str, owner: str, source: str) -> dict[str, Any]:
     copies = {names.STORAGE: storage, names.ROLE: names.COPY_ROLE}
     target = {
         "namespaceSelector": {"matchLabels": {NAMESPACE_NAME: names.namespace(owner)}},
-        "podSelector": {"matchLabels": _files(source)},
+        "podSelector": {"matchLabels": _files_selector(source)},
     }
-    rules = [{"to": [target], "ports": PORTS}]
-    return _policy(tenant, f"read--{storage}", copies, policyTypes=["Egress"], egress=rules)
+    rules = [{"to": [target], "ports": FILES_PORTS}]
+    return _build_policy(tenant, f"read--{storage}", copies, policyTypes=["Egress"], egress=rules)
 
 
-def _buckets(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, Any]]:
+def _build_bucket_policies(
+    offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations
+) -> list[dict[str, Any]]:
     """A store that runs in the cluster is reached by the instances that name a bucket there, and by nothing else."""
     policies = []
-    for instance in tenant.of(GPUInstance).values():
-        used = [tenant.of(GPUStorage)[use.name].model for use in instance.model.spec.buckets]
+    for instance in tenant.of_kind(GPUInstance).values():
+        used = [tenant.of_kind(GPUStorage)[use.name].model for use in instance.model.spec.buckets]
         stores = sorted(
             {
                 entry.object_store.namespace
                 for bucket in used
                 if instance.model.spec.cluster == cluster.name and is_bucket(offers, bucket)
-                if (entry := placed(offers, bucket)) is not None
+                if (entry := find_cluster_storage(offers, bucket)) is not None
                 and entry.object_store is not None
                 and entry.object_store.namespace is not None
             }
@@ -104,5 +113,5 @@ def _buckets(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, 
             to = [{"namespaceSelector": {"matchLabels": {NAMESPACE_NAME: store}}} for store in stores]
             policy = f"buckets--{instance.model.name}"
             pods = {names.INSTANCE: instance.model.name}
-            policies.append(_policy(tenant.name, policy, pods, policyTypes=["Egress"], egress=[{"to": to}]))
+            policies.append(_build_policy(tenant.name, policy, pods, policyTypes=["Egress"], egress=[{"to": to}]))
     return policies

@@ -34,7 +34,7 @@ OUTPUTS = (
     "doctor",
 )
 
-_NOT_ASCII = re.compile("[^\x00-\x7e]+")
+_NON_ASCII = re.compile("[^\x00-\x7e]+")
 
 
 def as_json(output: Output) -> str:
@@ -43,7 +43,7 @@ def as_json(output: Output) -> str:
     """
     data = msgspec.json.Encoder(decimal_format="number").encode(output)
     text = msgspec.json.format(data, indent=2).decode()
-    return _NOT_ASCII.sub(lambda match: json.dumps(match.group())[1:-1], text) + "\n"
+    return _NON_ASCII.sub(lambda match: json.dumps(match.group())[1:-1], text) + "\n"
 
 
 def output_schema(command: str) -> dict[str, Any]:
@@ -57,18 +57,18 @@ def schema_of(output: type[Output], command: str) -> dict[str, Any]:
     """Return the JSON Schema of a type of output."""
     (schema,), parts = msgspec.json.schema_components([output], ref_template="#/$defs/{name}")
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"allot {command} --output json"}
-    return {**head, **schema, "$defs": {name: _tidy(parts[name]) for name in sorted(parts)}}
+    return {**head, **schema, "$defs": {name: _normalize_schema(parts[name]) for name in sorted(parts)}}
 
 
-def _tidy(node: Any) -> Any:
+def _normalize_schema(node: Any) -> Any:
     """Say what `as_json` writes: every field, and decimals as numbers."""
     if isinstance(node, list):
-        return [_tidy(child) for child in node]
+        return [_normalize_schema(child) for child in node]
     if not isinstance(node, dict):
         return node
     if node.get("format") == "decimal":
         return {"type": "number"}
-    clean_node = {key: _tidy(value) for key, value in node.items()}
+    clean_node = {key: _normalize_schema(value) for key, value in node.items()}
     if isinstance(clean_node.get("description"), str):  # and no field of that name
         clean_node["description"] = inspect.cleandoc(clean_node["description"])
     if "properties" in clean_node:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allotment.declared.inventory import Declared
+from allotment.declared.inventory import DeclarationFile
 from allotment.declared.kinds.add_on import AddOn
 from allotment.reports.outputs.output import Output, Part
 
@@ -29,7 +29,7 @@ class AddOnOutput(Output, frozen=True, kw_only=True, tag="AddOnOutput"):
     add_ons: tuple[AddOnPart, ...]
 
 
-def add_on_part(add_on: Declared[AddOn], was: str | None = None) -> AddOnPart:
+def add_on_part(add_on: DeclarationFile[AddOn], was: str | None = None) -> AddOnPart:
     """Return an add-on as it is printed."""
     spec = add_on.model.spec
     if spec.chart is not None:

@@ -9,15 +9,15 @@ from typing import Literal
 
 import msgspec
 
-from allotment.accounts.capacity import gpu_memory_limit, physical_gpus
-from allotment.accounts.pricing import HOURS_A_MONTH, is_sold, next_price, price_on
+from allotment.capacity.pricing import HOURS_A_MONTH, is_sold, next_price, price_on
+from allotment.capacity.units import gpu_memory_limit, physical_gpus
 from allotment.declared.kinds.gpu_spec import HourlyPrice
 from allotment.declared.kinds.storage_spec import MonthlyPrice
-from allotment.declared.values import size_text
+from allotment.declared.values import format_size
 from allotment.reports.outputs.output import Output, Part
-from allotment.rules.catalog import AppOffer, Asking, Barrier, GPUOffer, StorageOffer
-from allotment.rules.limits import way_of_sharing
-from allotment.rules.spending import Spending, total_cost
+from allotment.rules.availability import AppOffer, Barrier, GPUOffer, StorageOffer, TenantAllowance
+from allotment.rules.limits import sharing_mode
+from allotment.rules.spending import TenantSpending, total_cost
 
 Ready = Mapping[tuple[str, str], Mapping[str, int]]  # by cluster and GPUSpec: units on a node by tenant, "" of all
 
@@ -192,29 +192,29 @@ class CatalogOutput(Output, frozen=True, kw_only=True, tag="CatalogOutput"):
 
 def gpu_output(offer: GPUOffer, ready: Ready, day: datetime.date, tenant: str = "") -> GPUSpecOutput:
     """Return a GPUSpec in a cluster as it is printed."""
-    spec, own = offer.spec.model.spec, offer.own(tenant)
+    spec, own = offer.spec.model.spec, offer.reserved_for(tenant)
     return GPUSpecOutput(
         name=offer.spec.model.name,
         cluster=offer.cluster,
         display_name=spec.display_name,
         lifecycle=spec.lifecycle,
         model=spec.gpu.model,
-        gpu_memory=size_text(spec.gpu.memory),
-        gpu_memory_limit=None if (limit := gpu_memory_limit(spec)) is None else size_text(limit),
+        gpu_memory=format_size(spec.gpu.memory),
+        gpu_memory_limit=None if (limit := gpu_memory_limit(spec)) is None else format_size(limit),
         gpus=float(physical_gpus(spec)),
-        sharing=way_of_sharing(spec),  # type: ignore[arg-type]  # one of them
+        sharing=sharing_mode(spec),  # type: ignore[arg-type]  # one of them
         tenancy=spec.tenancy,
         capacity_type=spec.capacity_type,
         cpu=spec.cpu / 1000,
-        memory=size_text(spec.memory),
-        disk=size_text(spec.disk),
+        memory=format_size(spec.memory),
+        disk=format_size(spec.disk),
         price_per_hour=price_on(spec.prices, day).per_hour,
-        next_price=_next(next_price(spec.prices, day)),
-        units=offer.units + own.units,
-        free=offer.free + own.free,
+        next_price=_next_price_output(next_price(spec.prices, day)),
+        units=offer.units + own.unit_count,
+        free=offer.free_units + own.free_units,
         ready_at_once=ready_units(offer, ready, tenant),
         reserved=tuple(ReservedOutput(*each) for each in offer.reserved),
-        barred=_barred(offer.barred),
+        barred=_barrier_outputs(offer.barriers),
         is_sold=is_sold(spec.prices, day),
     )
 
@@ -238,14 +238,14 @@ def storage_output(offer: StorageOffer, day: datetime.date) -> StorageSpecOutput
         display_name=spec.display_name,
         lifecycle=spec.lifecycle,
         access=spec.volume.access_mode if spec.volume is not None else "Bucket",
-        min_size=size_text(spec.size.min),
-        max_size=size_text(spec.size.max),
-        capacity=size_text(offer.entry.capacity),
-        free=size_text(offer.free),
+        min_size=format_size(spec.size.min),
+        max_size=format_size(spec.size.max),
+        capacity=format_size(offer.cluster_storage.capacity),
+        free=format_size(offer.free_bytes),
         price_per_gib_month=price_on(spec.prices, day).per_gib_month,
-        next_price=_next(next_price(spec.prices, day)),
+        next_price=_next_price_output(next_price(spec.prices, day)),
         snapshot_price_per_gib_month=snapshot_price(offer, day),
-        barred=_barred(offer.barred),
+        barred=_barrier_outputs(offer.barriers),
         is_sold=is_sold(spec.prices, day),
     )
 
@@ -253,7 +253,7 @@ def storage_output(offer: StorageOffer, day: datetime.date) -> StorageSpecOutput
 def snapshot_price(offer: StorageOffer, day: datetime.date) -> Decimal | None:
     """Return what a GiB of a snapshot costs a month; None where there are none in the cluster."""
     prices = offer.spec.model.spec.snapshot_prices
-    has_them = prices and offer.entry.volume_snapshot_class_name is not None
+    has_them = prices and offer.cluster_storage.volume_snapshot_class_name is not None
     return price_on(prices, day).per_gib_month if has_them else None
 
 
@@ -266,13 +266,13 @@ def app_output(offer: AppOffer) -> AppOutput:
         lifecycle=offer.version.lifecycle,
         replaced_by=offer.version.replaced_by,
         exposure=tuple(sorted({port.exposure for port in offer.version.container.ports})),
-        min_memory=size_text(offer.version.container.shm_size) if offer.version.container.shm_size else None,
-        barred=_barred(offer.barred),
+        min_memory=format_size(offer.version.container.shm_size) if offer.version.container.shm_size else None,
+        barred=_barrier_outputs(offer.barriers),
         folders=tuple(AppFolderOutput(folder.path, folder.description) for folder in offer.version.folders),
     )
 
 
-def asking_output(who: Asking) -> AskingOutput:
+def asking_output(who: TenantAllowance) -> AskingOutput:
     """Return the tenant that asks as it is printed."""
     plan = who.plan.model.spec if who.plan is not None else None
     budget = None
@@ -282,11 +282,11 @@ def asking_output(who: Asking) -> AskingOutput:
     if (limits := who.limits) is not None:
         models = sorted(limits.gpus)
         quota += [
-            QuotaOutput(model, limits.gpus[model], float(who.used.gpus.get(model, 0)), who.quota_path("gpus", model))
+            QuotaOutput(model, limits.gpus[model], float(who.usage.gpus.get(model, 0)), who.quota_path("gpus", model))
             for model in models
         ]
         for field in ("instances", "storages", "snapshots", "storage"):
-            quota.append(QuotaOutput(field, getattr(limits, field), getattr(who.used, field), who.quota_path(field)))
+            quota.append(QuotaOutput(field, getattr(limits, field), getattr(who.usage, field), who.quota_path(field)))
     return AskingOutput(
         name=who.name,
         plan=who.plan.model.name if who.plan is not None else None,
@@ -298,7 +298,7 @@ def asking_output(who: Asking) -> AskingOutput:
     )
 
 
-def spending_output(spendings: Sequence[Spending], day: datetime.date, commit: str) -> SpendingOutput:
+def spending_output(spendings: Sequence[TenantSpending], day: datetime.date, commit: str) -> SpendingOutput:
     """Return what tenants cost as it is printed."""
     tenants = tuple(
         TenantSpendingOutput(
@@ -306,22 +306,22 @@ def spending_output(spendings: Sequence[Spending], day: datetime.date, commit: s
             plan=spending.plan or None,
             cost_per_month=spending.cost,
             budget_per_month=None if spending.budget is None else spending.budget.per_month,
-            left=spending.left,
-            is_whole=spending.is_whole,
-            without_price=spending.without_price,
+            left=spending.remaining_budget,
+            is_whole=spending.is_complete,
+            without_price=spending.unpriced_resources,
         )
         for spending in spendings
     )
-    left_out = sum(spending.without_price for spending in spendings)
+    left_out = sum(spending.unpriced_resources for spending in spendings)
     return SpendingOutput(tenants, total_cost(spendings), left_out, commit or None, day.isoformat(), HOURS_A_MONTH)
 
 
-def _next(price: HourlyPrice | MonthlyPrice | None) -> PriceOutput | None:
+def _next_price_output(price: HourlyPrice | MonthlyPrice | None) -> PriceOutput | None:
     if price is None:
         return None
     amount = price.per_hour if isinstance(price, HourlyPrice) else price.per_gib_month
     return PriceOutput(price.start.isoformat(), amount)
 
 
-def _barred(barriers: Iterable[Barrier]) -> tuple[BarrierOutput, ...]:
-    return tuple(BarrierOutput(barrier.words, barrier.path) for barrier in barriers)
+def _barrier_outputs(barriers: Iterable[Barrier]) -> tuple[BarrierOutput, ...]:
+    return tuple(BarrierOutput(barrier.message, barrier.path) for barrier in barriers)

@@ -42,7 +42,7 @@ def doctor_output(cluster: str | None, diagnoses: Sequence[Diagnosis]) -> Doctor
         skipped=counts["skipped"],
         ok=counts["ok"],
         findings=tuple(
-            FindingOutput(diagnosis.severity, diagnosis.topic, diagnosis.what, diagnosis.words, diagnosis.advice)
+            FindingOutput(diagnosis.severity, diagnosis.topic, diagnosis.subject, diagnosis.message, diagnosis.advice)
             for diagnosis in diagnoses
         ),
     )

@@ -5,15 +5,23 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
-from allotment.changes.brake import Excess
-from allotment.changes.cold import ColdUnits
-from allotment.changes.declared import DeclaredChange, Topic
-from allotment.changes.files import Diff
-from allotment.changes.money import CostChange, CostDay
-from allotment.changes.outside import Decides, OutsideFile, Written
-from allotment.changes.plan import Action, Amount, Effect, Loss, Plan, ThingChange, Units
+from allotment.diff.change_plan import (
+    Action,
+    ChangePlan,
+    Destruction,
+    Effect,
+    QuotaChange,
+    ResourceChange,
+    UnitChange,
+)
+from allotment.diff.cold_starts import ColdStart
+from allotment.diff.cost_diff import CostChange, CostDay
+from allotment.diff.declaration_diff import DeclaredChange, Topic
+from allotment.diff.file_diff import FileDiff
+from allotment.diff.other_files import DecisionTopic, FileAction, OtherFile
+from allotment.lifecycle.brake import BrakeExcess
 from allotment.reports.outputs.output import Output, Part
-from allotment.reports.outputs.stock import ColdStartOutput, cold_output
+from allotment.reports.outputs.stock import ColdStartOutput, cold_start_output
 from allotment.reports.outputs.validate import ProblemOutput, problem_output
 from allotment.reports.plan.rows import diff_lines
 
@@ -167,8 +175,8 @@ class OutsideOutput(Part, frozen=True):
     `allot run` are set up with; or nothing."""
 
     path: str
-    written: Written
-    decides: Decides
+    written: FileAction
+    decides: DecisionTopic
 
 
 class FilesOutput(Part, frozen=True):
@@ -225,14 +233,14 @@ class PlanOutput(Output, frozen=True, kw_only=True, tag="PlanOutput"):
     objects: tuple[DiffOutput, ...]
 
 
-def plan_output(plan: Plan) -> PlanOutput:
+def plan_output(plan: ChangePlan) -> PlanOutput:
     """Return a plan as it is printed."""
-    files = plan.files
+    files = plan.file_counts
     return PlanOutput(
         verdict=plan.verdict,
         summary=plan.summary,
-        allowed=plan.allowed,
-        changes=plan.changes,
+        allowed=plan.is_allowed,
+        changes=plan.has_changes,
         base=plan.base,
         base_name=plan.base_name,
         head=plan.head,
@@ -241,88 +249,88 @@ def plan_output(plan: Plan) -> PlanOutput:
         currency=plan.currency,
         checksum=plan.checksum,
         problems=tuple(map(problem_output, plan.problems)),
-        standing=plan.standing,
-        skipped=plan.skipped,
-        brake=None if plan.brake is None else _brake(plan.brake),
-        losses=tuple(map(_loss, plan.losses)),
-        perhaps_lost=tuple(map(_loss, plan.perhaps_lost)),
-        declared=tuple(map(_declared, plan.declared)),
+        standing=plan.preexisting_problems,
+        skipped=plan.skipped_checks,
+        brake=None if plan.brake_excess is None else _brake_output(plan.brake_excess),
+        losses=tuple(map(_loss_output, plan.destructions)),
+        perhaps_lost=tuple(map(_loss_output, plan.possible_destructions)),
+        declared=tuple(map(_declared_output, plan.declared_changes)),
         declared_count=plan.declared_count,
-        urls=plan.urls,
-        costs=tuple(map(_cost, plan.costs)),
-        totals=tuple(map(_day, plan.totals)),
-        unpriced=plan.unpriced,
-        things=tuple(map(_thing, plan.things)),
-        units=tuple(map(_units, plan.units)),
-        cold=tuple(map(_cold, plan.cold)),
-        quota=tuple(map(_quota, plan.quota)),
-        outside=tuple(map(_outside, plan.outside.files)),
-        outside_count=plan.outside.total,
+        urls=plan.url_count,
+        costs=tuple(map(_cost_output, plan.cost_changes)),
+        totals=tuple(map(_cost_day_output, plan.total_costs)),
+        unpriced=plan.unpriced_tenants,
+        things=tuple(map(_thing_output, plan.resource_changes)),
+        units=tuple(map(_units_output, plan.unit_changes)),
+        cold=tuple(map(_cold_units_output, plan.cold_starts)),
+        quota=tuple(map(_quota_output, plan.quota_changes)),
+        outside=tuple(map(_outside_output, plan.other_files.files)),
+        outside_count=plan.other_files.total,
         files=FilesOutput(
-            plan.declared_files, plan.outside.total, files.added, files.changed, files.removed, files.markers
+            plan.declared_files, plan.other_files.total, files.added, files.changed, files.removed, files.markers
         ),
-        declarations=tuple(map(_diff, plan.declarations)),
-        objects=tuple(map(_diff, plan.objects)),
+        declarations=tuple(map(_diff_output, plan.declaration_diffs)),
+        objects=tuple(map(_diff_output, plan.object_diffs)),
     )
 
 
-def _loss(loss: Loss) -> LossOutput:
-    return LossOutput(loss.what, loss.words)
+def _loss_output(loss: Destruction) -> LossOutput:
+    return LossOutput(loss.subject, loss.message)
 
 
-def _declared(change: DeclaredChange) -> DeclaredOutput:
+def _declared_output(change: DeclaredChange) -> DeclaredOutput:
     return DeclaredOutput(change.topic, change.path, change.field, change.before, change.after, change.note)
 
 
-def _brake(excess: Excess) -> BrakeOutput:
+def _brake_output(excess: BrakeExcess) -> BrakeOutput:
     return BrakeOutput(
-        what=excess.what,
-        deleted=excess.deleted,
-        of=excess.of,
+        what=excess.kind_plural,
+        deleted=excess.deleted_count,
+        of=excess.total,
         max_deleted_percent=excess.percent,
-        words=excess.forecast,
+        words=excess.plan_message,
         tenant=excess.tenant or None,
         checksum=excess.checksum or None,
     )
 
 
-def _outside(file: OutsideFile) -> OutsideOutput:
-    return OutsideOutput(file.path, file.written, file.decides)
+def _outside_output(file: OtherFile) -> OutsideOutput:
+    return OutsideOutput(file.path, file.action, file.topic)
 
 
-def _day(cost_day: CostDay) -> CostDayOutput:
+def _cost_day_output(cost_day: CostDay) -> CostDayOutput:
     return CostDayOutput(cost_day.day.isoformat(), cost_day.before, cost_day.after)
 
 
-def _cost(cost: CostChange) -> CostOutput:
-    over = cost.excess
+def _cost_output(cost: CostChange) -> CostOutput:
+    over = cost.over_budget
     return CostOutput(
         tenant=cost.tenant,
         before=cost.before,
         after=cost.after,
         budget_before=cost.budget_before,
         budget=cost.budget,
-        left=cost.left,
-        days=tuple(map(_day, cost.days)),
-        parts=tuple(CostPartOutput(part.what, part.before, part.after) for part in cost.parts),
-        over_budget=None if over is None else OverBudgetOutput(over.day.isoformat(), over.amount, over.denied),
+        left=cost.remaining_budget,
+        days=tuple(map(_cost_day_output, cost.days)),
+        parts=tuple(CostPartOutput(part.label, part.before, part.after) for part in cost.parts),
+        over_budget=None if over is None else OverBudgetOutput(over.day.isoformat(), over.amount, over.is_denied),
         valid=cost.is_valid,
     )
 
 
-def _thing(change: ThingChange) -> ThingOutput:
+def _thing_output(change: ResourceChange) -> ThingOutput:
     return ThingOutput(
         tenant=change.tenant,
         cluster=change.cluster,
         kind=change.kind,
         name=change.name,
         action=change.action,
-        why=change.why,
+        why=change.causes,
         effect=change.effect,
     )
 
 
-def _units(units: Units) -> UnitsOutput:
+def _units_output(units: UnitChange) -> UnitsOutput:
     return UnitsOutput(
         cluster=units.cluster,
         gpu_spec=units.gpu_spec,
@@ -334,27 +342,32 @@ def _units(units: Units) -> UnitsOutput:
     )
 
 
-def _cold(cold_units: ColdUnits) -> ColdUnitsOutput:
+def _cold_units_output(cold_units: ColdStart) -> ColdUnitsOutput:
     return ColdUnitsOutput(
         cluster=cold_units.cluster,
         gpu_spec=cold_units.gpu_spec,
         instances=cold_units.instances,
-        units=cold_units.units,
-        warm=cold_units.warm,
-        alone=cold_units.alone,
-        cold_start=cold_output(cold_units.time),
+        units=cold_units.unit_count,
+        warm=cold_units.warm_units,
+        alone=cold_units.is_one_per_node,
+        cold_start=cold_start_output(cold_units.cold_start_time),
     )
 
 
-def _quota(amount: Amount) -> QuotaOutput:
+def _quota_output(amount: QuotaChange) -> QuotaOutput:
     return QuotaOutput(
-        amount.tenant, amount.what, _number(amount.before), _number(amount.after), amount.limit_before, amount.limit
+        amount.tenant,
+        amount.dimension,
+        _decimal_number(amount.before),
+        _decimal_number(amount.after),
+        amount.limit_before,
+        amount.limit,
     )
 
 
-def _number(amount: Fraction) -> Decimal:
+def _decimal_number(amount: Fraction) -> Decimal:
     return round(Decimal(amount.numerator) / Decimal(amount.denominator), _DIGITS).normalize()
 
 
-def _diff(diff: Diff) -> DiffOutput:
+def _diff_output(diff: FileDiff) -> DiffOutput:
     return DiffOutput(diff.path, "\n".join(diff_lines(diff)))

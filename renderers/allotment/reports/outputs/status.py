@@ -7,10 +7,10 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from allotment.accounts.capacity import StockUse
-from allotment.declared.things import INSTANCE, SNAPSHOT, STORAGE
-from allotment.observed.joined import Joined
-from allotment.observed.publishing import PublishState
+from allotment.capacity.units import StockUsage
+from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
+from allotment.observed.publish_state import PublishState
+from allotment.observed.resource_status import ResourceStatus
 from allotment.observed.retention import RetentionReason
 from allotment.observed.status import (
     ApplicationStatus,
@@ -215,69 +215,75 @@ class StatusOutput(Output, frozen=True, kw_only=True, tag="StatusOutput"):
 
 def published_output(state: PublishState, tenant: str | None = None) -> PublishedOutput:
     """Return the state of publishing as it is printed, with the problems of all retained tenants, or of `tenant` alone."""
-    names = tuple(sorted(state.retained))
+    names = tuple(sorted(state.retained_tenants))
     retained = tuple(
-        RetainedTenantOutput(name, one.reason, one.since or None, one.problems, one.omitted)
-        for name, one in sorted(state.retained.items())
+        RetainedTenantOutput(name, record.reason, record.since or None, record.problems, record.omitted)
+        for name, record in sorted(state.retained_tenants.items())
         if tenant in (None, name)
     )
-    return PublishedOutput(state.commit or None, state.ahead, state.reason or None, state.words, names, retained)
+    return PublishedOutput(
+        state.commit or None, state.unpublished_commits, state.reason or None, state.message, names, retained
+    )
 
 
-def cluster_output(status: ClusterStatus, trouble: str, *, stale: bool, uses: Iterable[StockUse] = ()) -> ClusterOutput:
+def cluster_output(
+    status: ClusterStatus, trouble: str, *, stale: bool, uses: Iterable[StockUsage] = ()
+) -> ClusterOutput:
     """Return a cluster as it is printed; `uses` are its stocks where it reports none."""
     declared = (
         StockOutput(
             name=use.stock.model.name,
             gpu_spec=spec.gpu_spec,
             count=spec.count,
-            held=use.held,
-            free=use.free,
+            held=use.held_units,
+            free=use.free_units,
             ready=None,
             tenant=spec.tenant,
         )
         for use in uses
         if (spec := use.stock.model.spec)
     )
-    stocks = (*(_part(StockOutput, each) for each in status.stocks), *declared)
-    return _part(ClusterOutput, status, trouble=trouble, stale=stale, stocks=stocks)
+    stocks = (*(_convert_part(StockOutput, each) for each in status.stocks), *declared)
+    return _convert_part(ClusterOutput, status, trouble=trouble, stale=stale, stocks=stocks)
 
 
-def tenant_outputs(rows: Iterable[Joined], consoles: Consoles) -> tuple[TenantOutput, ...]:
+def tenant_outputs(rows: Iterable[ResourceStatus], consoles: Consoles) -> tuple[TenantOutput, ...]:
     """Return tenants as they are printed: one for each cluster that they have, or should have, something in."""
-    by_place: dict[tuple[str, str], list[Joined]] = {}
+    by_place: dict[tuple[str, str], list[ResourceStatus]] = {}
     for row in rows:
-        by_place.setdefault((row.thing.tenant, row.thing.cluster), []).append(row)
-    return tuple(_tenant(*place, by_place[place], consoles) for place in sorted(by_place))
+        by_place.setdefault((row.resource.tenant, row.resource.cluster), []).append(row)
+    return tuple(_tenant_output(*place, by_place[place], consoles) for place in sorted(by_place))
 
 
-def _tenant(tenant: str, cluster: str, rows: list[Joined], consoles: Consoles) -> TenantOutput:
+def _tenant_output(tenant: str, cluster: str, rows: list[ResourceStatus], consoles: Consoles) -> TenantOutput:
     status = rows[0].status or TenantStatus(tenant, cluster)
 
-    def of(kind: str) -> list[Joined]:
-        return [row for row in rows if row.thing.kind == kind]
+    def of(kind: str) -> list[ResourceStatus]:
+        return [row for row in rows if row.resource.kind == kind]
 
-    return _part(
+    return _convert_part(
         TenantOutput,
         status,
-        applications=tuple(_part(ApplicationOutput, application) for application in status.applications),
-        instances=tuple(_instance(resource_row, consoles) for resource_row in of(INSTANCE.word)),
-        storages=tuple(_storage(resource_row) for resource_row in of(STORAGE.word)),
-        snapshots=tuple(_snapshot(resource_row) for resource_row in of(SNAPSHOT.word)),
-        conditions=_conditions(status.conditions),
+        applications=tuple(_convert_part(ApplicationOutput, application) for application in status.applications),
+        instances=tuple(_instance_output(resource_row, consoles) for resource_row in of(INSTANCE.word)),
+        storages=tuple(_storage_output(resource_row) for resource_row in of(STORAGE.word)),
+        snapshots=tuple(_snapshot_output(resource_row) for resource_row in of(SNAPSHOT.word)),
+        conditions=_condition_outputs(status.conditions),
     )
 
 
-def _instance(row: Joined, consoles: Consoles) -> InstanceOutput:
-    seen = row.seen if isinstance(row.seen, Instance) else Instance(row.thing.name, "", row.state, row.reason)
+def _instance_output(row: ResourceStatus, consoles: Consoles) -> InstanceOutput:
+    seen = (
+        row.observed if isinstance(row.observed, Instance) else Instance(row.resource.name, "", row.state, row.reason)
+    )
     links = InstanceLinks()
-    if row.seen is not None:
-        links = instance_links(consoles, row.thing.tenant, row.thing.cluster, seen)
-    return _part(
+    if row.observed is not None:
+        links = instance_links(consoles, row.resource.tenant, row.resource.cluster, seen)
+    return _convert_part(
         InstanceOutput,
         seen,
-        **_joined(row),
-        conditions=_conditions(seen.conditions),
+        **_status_fields(row),
+        conditions=_condition_outputs(seen.conditions),
         gpu_spec=row.gpu_spec,
         log_url=links.log,
         terminal_url=links.terminal,
@@ -285,35 +291,39 @@ def _instance(row: Joined, consoles: Consoles) -> InstanceOutput:
     )
 
 
-def _storage(row: Joined) -> StorageOutput:
-    seen = row.seen if isinstance(row.seen, Storage) else Storage(row.thing.name, "", row.state, row.reason)
-    prepare = _part(PreparationOutput, seen.prepare) if seen.prepare is not None else None
-    return _part(StorageOutput, seen, **_joined(row), conditions=_conditions(seen.conditions), prepare=prepare)
+def _storage_output(row: ResourceStatus) -> StorageOutput:
+    seen = row.observed if isinstance(row.observed, Storage) else Storage(row.resource.name, "", row.state, row.reason)
+    prepare = _convert_part(PreparationOutput, seen.prepare) if seen.prepare is not None else None
+    return _convert_part(
+        StorageOutput, seen, **_status_fields(row), conditions=_condition_outputs(seen.conditions), prepare=prepare
+    )
 
 
-def _snapshot(row: Joined) -> SnapshotOutput:
-    seen = row.seen if isinstance(row.seen, Snapshot) else Snapshot(row.thing.name, "", row.state, row.reason)
-    return _part(SnapshotOutput, seen, **_joined(row), conditions=_conditions(seen.conditions))
+def _snapshot_output(row: ResourceStatus) -> SnapshotOutput:
+    seen = (
+        row.observed if isinstance(row.observed, Snapshot) else Snapshot(row.resource.name, "", row.state, row.reason)
+    )
+    return _convert_part(SnapshotOutput, seen, **_status_fields(row), conditions=_condition_outputs(seen.conditions))
 
 
-def _joined(row: Joined) -> dict[str, Any]:
+def _status_fields(row: ResourceStatus) -> dict[str, Any]:
     return {
         "state": row.state,
         "reason": row.reason,
         "path": row.path,
-        "declared_blob": row.thing.blob,
+        "declared_blob": row.resource.blob,
         "progress": row.stage.progress,
         "as_declared": row.is_as_declared,
-        "why": row.why,
-        "way_out": row.stage.way_out,
+        "why": row.explanation,
+        "way_out": row.stage.remedy,
     }
 
 
-def _conditions(conditions: Iterable[Condition]) -> tuple[ConditionOutput, ...]:
-    return tuple(_part(ConditionOutput, condition) for condition in conditions)
+def _condition_outputs(conditions: Iterable[Condition]) -> tuple[ConditionOutput, ...]:
+    return tuple(_convert_part(ConditionOutput, condition) for condition in conditions)
 
 
-def _part(
+def _convert_part(
     kind: type[P],
     record: ApplicationStatus
     | ClusterStatus

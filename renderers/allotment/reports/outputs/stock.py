@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from allotment.changes.cold import ColdTime
 from allotment.declared.kinds.node_pool import NodePoolSpec
+from allotment.diff.cold_starts import ColdStartTime
 from allotment.reports.outputs.output import Output, Part
 from allotment.reports.outputs.status import DeclaredOutput
-from allotment.reports.stocks import StockRow
+from allotment.reports.stock_table import StockRow
 
 
 class ColdStartOutput(Part, frozen=True):
@@ -77,25 +77,25 @@ def stock_rows_output(rows: Iterable[StockRow]) -> tuple[StockRowOutput, ...]:
             name=row.name,
             gpu_spec=row.spec.gpu_spec,
             node_pool=row.spec.node_pool,
-            nodes=_nodes(row.pool) if row.pool else None,
+            nodes=_nodes_output(row.pool) if row.pool else None,
             count=row.spec.count,
-            held=row.held,
-            free=row.free,
+            held=row.held_units,
+            free=row.free_units,
             warm=row.spec.warm,
             placeholders=row.placeholders,
-            ready=row.ready,
+            ready=row.ready_units,
             tenant=row.spec.tenant,
-            cold_start=cold_output(row.cold),
+            cold_start=cold_start_output(row.cold_start_time),
         )
         for row in rows
     )
 
 
-def cold_output(time: ColdTime | None) -> ColdStartOutput | None:
+def cold_start_output(time: ColdStartTime | None) -> ColdStartOutput | None:
     """Return how long cold starts took, as it is printed."""
-    return None if time is None else ColdStartOutput(time.starts, time.median, time.longest)
+    return None if time is None else ColdStartOutput(time.start_count, time.median_seconds, time.longest_seconds)
 
 
-def _nodes(pool: NodePoolSpec) -> NodesOutput:
+def _nodes_output(pool: NodePoolSpec) -> NodesOutput:
     is_static = pool.static is not None
-    return NodesOutput(pool.most_nodes if is_static else None, None if is_static else pool.most_nodes)
+    return NodesOutput(pool.node_limit if is_static else None, None if is_static else pool.node_limit)

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from allotment.observed.joined import Joined
+from allotment.observed.resource_status import ResourceStatus
 from allotment.observed.status import Snapshot
 from allotment.reports.outputs.output import Output, Part
 
@@ -33,8 +33,8 @@ class WaitOutput(Output, frozen=True, kw_only=True, tag="WaitOutput"):
     things: tuple[AwaitedOutput, ...]
 
 
-def awaited_output(row: Joined) -> AwaitedOutput:
+def awaited_output(row: ResourceStatus) -> AwaitedOutput:
     """Return a thing as it is printed."""
-    url = row.seen.url if row.seen is not None and not isinstance(row.seen, Snapshot) else ""
-    cluster = row.thing.cluster or None
-    return AwaitedOutput(row.thing.kind, cluster, row.state, row.why, row.stage.way_out, url or None)
+    url = row.observed.url if row.observed is not None and not isinstance(row.observed, Snapshot) else ""
+    cluster = row.resource.cluster or None
+    return AwaitedOutput(row.resource.kind, cluster, row.state, row.explanation, row.stage.remedy, url or None)

@@ -10,249 +10,270 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from allotment.accounts.pricing import HOURS_A_MONTH, money_text, signed
-from allotment.changes.cold import ColdUnits
-from allotment.changes.declared import NEVER_CUT, TOPICS, DeclaredChange
-from allotment.changes.files import Diff
-from allotment.changes.money import CostChange
-from allotment.changes.outside import MOST_OUTSIDE, WORDS
-from allotment.changes.plan import NAMED, Amount, Effect, Plan
-from allotment.declared.values import decimal_text, size_text
-from allotment.problems import counted, printable
-from allotment.reports.cold_starts import cold_words
+from allotment.capacity.pricing import HOURS_A_MONTH, format_money, format_signed
+from allotment.declared.values import format_decimal, format_size
+from allotment.diff.change_plan import MAX_NAMED_TENANTS, ChangePlan, Effect, QuotaChange
+from allotment.diff.cold_starts import ColdStart
+from allotment.diff.cost_diff import CostChange
+from allotment.diff.declaration_diff import NEVER_TRUNCATED, TOPICS, DeclaredChange
+from allotment.diff.file_diff import FileDiff
+from allotment.diff.other_files import MAX_SHOWN_PER_TOPIC, TOPIC_TEXT
+from allotment.problems import escape_unprintable, pluralize
+from allotment.reports.cold_starts import format_cold_start
 
-MOST_LINES = 1_500  # of a file that is compared line by line
-MOST_WIDTH = 500  # characters of a line
-MOST_PARTS = 8
-OUTSIDE = "Outside the declarations"
-MOST_DAYS = 6  # of one tenant's cost
+MAX_DIFF_LINES = 1_500  # of a file that is compared line by line
+MAX_DIFF_WIDTH = 500  # characters of a line
+MAX_COST_PARTS = 8
+OTHER_FILES_TITLE = "Outside the declarations"
+MAX_SHOWN_DAYS = 6  # of one tenant's cost
 _EFFECTS: tuple[Effect, ...] = ("restarts", "starts", "stops")
 _STYLES = {"added": "good", "removed": "bad", "replaced": "warn", "changed": ""}
 
 
 class Table(NamedTuple):
-    """A table: its title, its heads and its rows. `figures` are the columns of numbers of ours, `totals` its last rows,
-    `styles` says how each row is meant (good, bad, warn), `hidden` how many rows there are besides. The last `long` columns
+    """A table: its title, its heads and its rows. `numeric_columns` are the columns of numbers of ours, `totals` its last rows,
+    `styles` says how each row is meant (good, bad, warn), `hidden_rows` how many rows there are besides. The last `long_columns` columns
     are sentences."""
 
     title: str
     heads: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
-    figures: frozenset[int]
+    numeric_columns: frozenset[int]
     note: str = ""
-    totals: Sequence[tuple[str, ...]] = ()
+    total_rows: Sequence[tuple[str, ...]] = ()
     styles: Sequence[str] = ()
-    hidden: int = 0
-    long: int = 0
+    hidden_rows: int = 0
+    long_columns: int = 0
 
     @property
-    def short(self) -> int:
+    def short_columns(self) -> int:
         """How many columns hold no sentences."""
-        return len(self.heads) - self.long
+        return len(self.heads) - self.long_columns
 
 
-def tables(plan: Plan) -> Iterator[Table]:
+def plan_tables(plan: ChangePlan) -> Iterator[Table]:
     """Yield the tables that have rows, those that decide first."""
     for table in (
-        _costs(plan),
-        _declared(plan),
-        _things(plan),
-        _units(plan),
-        _quota(plan),
-        _parts(plan),
-        _outside(plan),
+        _cost_table(plan),
+        _declared_table(plan),
+        _resource_table(plan),
+        _units_table(plan),
+        _quota_table(plan),
+        _cost_part_table(plan),
+        _other_files_table(plan),
     ):
         if table.rows:
             yield table
 
 
-def decisive(plan: Plan) -> Iterator[tuple[str, tuple[DeclaredChange, ...]]]:
+def decisive_changes(plan: ChangePlan) -> Iterator[tuple[str, tuple[DeclaredChange, ...]]]:
     """Yield what no reader may miss of what is declared otherwise, by its title."""
-    for topic in NEVER_CUT:
-        if declared_changes := plan.of_topics(topic):
+    for topic in NEVER_TRUNCATED:
+        if declared_changes := plan.changes_of_topics(topic):
             yield topic.capitalize(), declared_changes
 
 
-def outside(plan: Plan, shown: Callable[[str], str], most: int = MOST_OUTSIDE) -> Iterator[str]:
+def other_file_lines(plan: ChangePlan, shown: Callable[[str], str], most: int = MAX_SHOWN_PER_TOPIC) -> Iterator[str]:
     """Yield a line for each file outside the declarations that decides something, the first `most` of what they decide, its
     name as it may be `shown`."""
-    for decides, named, more in plan.outside.decisive:
-        does = f"changes {WORDS[decides]}"
-        yield from (f"{does}: {shown(file.path)} {file.written}" for file in named[:most])
+    for decides, named, more in plan.other_files.decisive_topics:
+        does = f"changes {TOPIC_TEXT[decides]}"
+        yield from (f"{does}: {shown(file.path)} {file.action}" for file in named[:most])
         if remaining := more + len(named[most:]):
             yield f"{does}: and {remaining:,} more"
 
 
-def effects(plan: Plan) -> str:
+def effects_text(plan: ChangePlan) -> str:
     """Return how many instances restart, start and stop, or that none restarts; empty where that isn't known."""
-    counts = Counter(change.effect for change in plan.things)
-    if parts := [f"{effect} {counted(counts[effect], 'instance')}" for effect in _EFFECTS if counts[effect]]:
+    counts = Counter(change.effect for change in plan.resource_changes)
+    if parts := [f"{effect} {pluralize(counts[effect], 'instance')}" for effect in _EFFECTS if counts[effect]]:
         return f"The merge {', '.join(parts)}."
-    unknown = plan.losses or plan.perhaps_lost or plan.of_topics("capacity", "clusters") or _is_wrong(plan)
-    return "No instance restarts." if plan.changes and not unknown else ""
+    unknown = (
+        plan.destructions
+        or plan.possible_destructions
+        or plan.changes_of_topics("capacity", "clusters")
+        or _has_unapprovable_errors(plan)
+    )
+    return "No instance restarts." if plan.has_changes and not unknown else ""
 
 
-def _is_wrong(plan: Plan) -> bool:
+def _has_unapprovable_errors(plan: ChangePlan) -> bool:
     """Return whether a plan has errors that no approval solves."""
     return bool(frozenset(plan.errors) - frozenset(plan.missing_approvals or ()))
 
 
-def _outside(plan: Plan) -> Table:
-    named, more = plan.outside.others
-    rows = [(printable(file.path, 400), file.written) for file in named]
-    return Table(f"Other files {OUTSIDE.lower()}", ("File", "Change"), rows, frozenset(), hidden=more)
+def _other_files_table(plan: ChangePlan) -> Table:
+    named, more = plan.other_files.undecisive_files
+    rows = [(escape_unprintable(file.path, 400), file.action) for file in named]
+    return Table(f"Other files {OTHER_FILES_TITLE.lower()}", ("File", "Change"), rows, frozenset(), hidden_rows=more)
 
 
-def _declared(plan: Plan) -> Table:
-    shown = plan.of_topics(*(topic for topic in TOPICS if topic not in NEVER_CUT))
-    rows = [(change.path, change.words) for change in shown]
+def _declared_table(plan: ChangePlan) -> Table:
+    shown = plan.changes_of_topics(*(topic for topic in TOPICS if topic not in NEVER_TRUNCATED))
+    rows = [(change.path, change.text) for change in shown]
     return Table(
-        "Declared", ("File", "Change"), rows, frozenset(), hidden=plan.declared_count - len(plan.declared), long=1
+        "Declared",
+        ("File", "Change"),
+        rows,
+        frozenset(),
+        hidden_rows=plan.declared_count - len(plan.declared_changes),
+        long_columns=1,
     )
 
 
-def _units(plan: Plan) -> Table:
+def _units_table(plan: ChangePlan) -> Table:
     rows = [
         (
             units.cluster,
             units.gpu_spec,
-            _step(units.stock_before, units.stock),
-            _step(units.held_before, units.held),
+            _change_text(units.stock_before, units.stock),
+            _change_text(units.held_before, units.held),
             str(units.free),
         )
-        for units in plan.units
+        for units in plan.unit_changes
     ]
-    styles = ["bad" if units.free < 0 else "" for units in plan.units]
+    styles = ["bad" if units.free < 0 else "" for units in plan.unit_changes]
     heads = ("Cluster", "GPU spec", "Stock", "Held", "Free")
-    note = "\n".join(map(cold_line, plan.cold))
+    note = "\n".join(map(cold_start_line, plan.cold_starts))
     return Table("GPU units", heads, rows, frozenset((2, 3, 4)), note, styles=styles)
 
 
-def cold_line(cold_units: ColdUnits) -> str:
+def cold_start_line(cold_units: ColdStart) -> str:
     """Return in words that a node comes before instances start, and how long that took before, as far as it is known."""
-    who = f"instance{'' if len(cold_units.instances) == 1 else 's'} {_some(cold_units.instances)}"
+    who = f"instance{'' if len(cold_units.instances) == 1 else 's'} {_name_tenants(cold_units.instances)}"
     warm = f"no unit of {cold_units.gpu_spec} is kept warm in {cold_units.cluster}"
-    if cold_units.warm:
-        are = f"{counted(cold_units.warm, 'unit')} of {cold_units.gpu_spec} {'is' if cold_units.warm == 1 else 'are'} kept warm in {cold_units.cluster}"
-        warm = f"{are} and {cold_units.units} start"
-    rest = " for the rest" if cold_units.warm else ""
-    comes = f"a node comes first{rest}" + ("" if cold_units.alone else " where none has room")
+    if cold_units.warm_units:
+        are = f"{pluralize(cold_units.warm_units, 'unit')} of {cold_units.gpu_spec} {'is' if cold_units.warm_units == 1 else 'are'} kept warm in {cold_units.cluster}"
+        warm = f"{are} and {cold_units.unit_count} start"
+    rest = " for the rest" if cold_units.warm_units else ""
+    comes = f"a node comes first{rest}" + ("" if cold_units.is_one_per_node else " where none has room")
     took = (
-        "how long that takes isn't known here" if cold_units.time is None else f"it took {cold_words(cold_units.time)}"
+        "how long that takes isn't known here"
+        if cold_units.cold_start_time is None
+        else f"it took {format_cold_start(cold_units.cold_start_time)}"
     )
     return f"{who}: {warm}: {comes}; {took}"
 
 
-def _quota(plan: Plan) -> Table:
+def _quota_table(plan: ChangePlan) -> Table:
     rows, styles = [], []
-    for amount in plan.quota:
+    for amount in plan.quota_changes:
         limit = "no plan"
         if amount.limit is not None:
-            limit = _amount(amount, Fraction(amount.limit))
+            limit = _quota_amount(amount, Fraction(amount.limit))
             limit = (
-                limit if amount.limit_before is None else _step(_amount(amount, Fraction(amount.limit_before)), limit)
+                limit
+                if amount.limit_before is None
+                else _change_text(_quota_amount(amount, Fraction(amount.limit_before)), limit)
             )
         rows.append(
-            (amount.tenant, amount.what, _step(_amount(amount, amount.before), _amount(amount, amount.after)), limit)
+            (
+                amount.tenant,
+                amount.dimension,
+                _change_text(_quota_amount(amount, amount.before), _quota_amount(amount, amount.after)),
+                limit,
+            )
         )
         styles.append("bad" if amount.limit is not None and amount.after > amount.limit else "")
     return Table("Quota", ("Tenant", "Of", "Used", "Limit"), rows, frozenset((2, 3)), styles=styles)
 
 
-def _costs(plan: Plan) -> Table:
+def _cost_table(plan: ChangePlan) -> Table:
     rows, styles = [], []
-    for cost in plan.costs:
-        for at, cost_day in enumerate(cost.days[:MOST_DAYS]):
+    for cost in plan.cost_changes:
+        for at, cost_day in enumerate(cost.days[:MAX_SHOWN_DAYS]):
             remaining = None if cost.budget is None else cost.budget - cost_day.after
-            start = _from(plan, at, cost_day.day)
-            difference = signed(cost_day.after - cost_day.before)
-            months = _step(money_text(cost_day.before), money_text(cost_day.after))
+            start = _since_text(plan, at, cost_day.day)
+            difference = format_signed(cost_day.after - cost_day.before)
+            months = _change_text(format_money(cost_day.before), format_money(cost_day.after))
             rows.append(
                 (
                     cost.tenant,
                     start,
                     months,
                     difference,
-                    _budget(cost),
-                    "" if remaining is None else money_text(remaining),
+                    _budget_text(cost),
+                    "" if remaining is None else format_money(remaining),
                 )
             )
             styles.append("bad" if remaining is not None and remaining < 0 else "")
-        if len(cost.days) > MOST_DAYS:
-            rows.append((cost.tenant, f"{counted(len(cost.days) - MOST_DAYS, 'day')} more", "", "", "", ""))
+        if len(cost.days) > MAX_SHOWN_DAYS:
+            rows.append((cost.tenant, f"{pluralize(len(cost.days) - MAX_SHOWN_DAYS, 'day')} more", "", "", "", ""))
             styles.append("")
-    total_label = f"total of {counted(len(plan.costs), 'tenant')}"
-    if plan.unpriced:
-        total_label += f", without {_some(plan.unpriced)}"
+    total_label = f"total of {pluralize(len(plan.cost_changes), 'tenant')}"
+    if plan.unpriced_tenants:
+        total_label += f", without {_name_tenants(plan.unpriced_tenants)}"
     totals = [
-        (total_label, _from(plan, at, cost_day.day), _step(money_text(cost_day.before), money_text(cost_day.after)),
-         signed(cost_day.after - cost_day.before), "", "")
-        for at, cost_day in enumerate(plan.totals[:MOST_DAYS])
+        (total_label, _since_text(plan, at, cost_day.day), _change_text(format_money(cost_day.before), format_money(cost_day.after)),
+         format_signed(cost_day.after - cost_day.before), "", "")
+        for at, cost_day in enumerate(plan.total_costs[:MAX_SHOWN_DAYS])
     ]  # fmt: skip
     note = f"A month has {HOURS_A_MONTH} hours; prices are those in force on each day. Instances count while they are declared to run."
-    note = "\n".join([note, *_invalid(plan), *_refused(plan)])
+    note = "\n".join([note, *_invalid_cost_notes(plan), *_over_budget_notes(plan)])
     heads = ("Tenant", "From", f"{plan.currency} a month", "Difference", "Budget", "Left")
     return Table(
         title="Cost",
         heads=heads,
         rows=rows,
-        figures=frozenset((1, 2, 3, 4, 5)),
+        numeric_columns=frozenset((1, 2, 3, 4, 5)),
         note=note,
-        totals=totals,
+        total_rows=totals,
         styles=styles,
     )
 
 
-def _from(plan: Plan, at: int, day: datetime.date) -> str:
+def _since_text(plan: ChangePlan, at: int, day: datetime.date) -> str:
     return "today" if at == 0 and plan.is_today else f"{day}"
 
 
-def _some(names: Sequence[str]) -> str:
+def _name_tenants(names: Sequence[str]) -> str:
     """Return the first of some tenants, and how many there are besides."""
-    named = ", ".join(printable(name) for name in names[:NAMED])
-    return f"{named} and {len(names) - NAMED:,} more" if len(names) > NAMED else named
+    named = ", ".join(escape_unprintable(name) for name in names[:MAX_NAMED_TENANTS])
+    return f"{named} and {len(names) - MAX_NAMED_TENANTS:,} more" if len(names) > MAX_NAMED_TENANTS else named
 
 
-def _invalid(plan: Plan) -> Iterator[str]:
+def _invalid_cost_notes(plan: ChangePlan) -> Iterator[str]:
     """Yield in words whose cost is counted as declared, and won't be."""
-    if invalid := [cost.tenant for cost in plan.costs if not cost.is_valid]:
-        which = f"{_some(invalid)} {'is' if len(invalid) == 1 else 'are'} invalid"
+    if invalid := [cost.tenant for cost in plan.cost_changes if not cost.is_valid]:
+        which = f"{_name_tenants(invalid)} {'is' if len(invalid) == 1 else 'are'} invalid"
         yield f"⚠ {which}: the cost is of what is declared, while what is published stays as it is."
-    if plan.unpriced:
-        yield f"⚠ What {_some(plan.unpriced)} will cost isn't known: what is declared there can't be read, or isn't on offer."
+    if plan.unpriced_tenants:
+        yield f"⚠ What {_name_tenants(plan.unpriced_tenants)} will cost isn't known: what is declared there can't be read, or isn't on offer."
 
 
-def _refused(plan: Plan) -> Iterator[str]:
+def _over_budget_notes(plan: ChangePlan) -> Iterator[str]:
     """Yield in words what becomes of those whose budget refuses what they will cost."""
-    over = [excess for cost in plan.costs if (excess := cost.excess) and excess.denied and not excess.is_now]
-    for excess in over[:NAMED]:
+    over = [
+        excess for cost in plan.cost_changes if (excess := cost.over_budget) and excess.is_denied and not excess.is_now
+    ]
+    for excess in over[:MAX_NAMED_TENANTS]:
         yield (
-            f"⚠ From {excess.day} on {excess.tenant} costs {money_text(excess.amount)} {plan.currency} more than its budget, which"
+            f"⚠ From {excess.day} on {excess.tenant} costs {format_money(excess.amount)} {plan.currency} more than its budget, which"
             " refuses that: it stays as it is published then, and may change nothing, until it declares less or its budget"
             " grows."
         )
-    if len(over) > NAMED:
-        yield f"⚠ So it is with {len(over) - NAMED:,} more tenants."
+    if len(over) > MAX_NAMED_TENANTS:
+        yield f"⚠ So it is with {len(over) - MAX_NAMED_TENANTS:,} more tenants."
 
 
-def _budget(cost: CostChange) -> str:
-    now = "no budget" if cost.budget is None else money_text(cost.budget)
-    return now if cost.budget_before is None else _step(money_text(cost.budget_before), now)
+def _budget_text(cost: CostChange) -> str:
+    now = "no budget" if cost.budget is None else format_money(cost.budget)
+    return now if cost.budget_before is None else _change_text(format_money(cost.budget_before), now)
 
 
-def _parts(plan: Plan) -> Table:
+def _cost_part_table(plan: ChangePlan) -> Table:
     rows = []
-    for cost in plan.costs:
-        for part in cost.parts[:MOST_PARTS]:
-            step = _step(money_text(part.before), money_text(part.after))
-            rows.append((cost.tenant, part.what, step, signed(part.after - part.before)))
-        if len(cost.parts) > MOST_PARTS:
-            rest = sum((cost_part.after - cost_part.before for cost_part in cost.parts[MOST_PARTS:]), Decimal(0))
-            rows.append((cost.tenant, f"{len(cost.parts) - MOST_PARTS} more", "", signed(rest)))
+    for cost in plan.cost_changes:
+        for part in cost.parts[:MAX_COST_PARTS]:
+            step = _change_text(format_money(part.before), format_money(part.after))
+            rows.append((cost.tenant, part.label, step, format_signed(part.after - part.before)))
+        if len(cost.parts) > MAX_COST_PARTS:
+            rest = sum((cost_part.after - cost_part.before for cost_part in cost.parts[MAX_COST_PARTS:]), Decimal(0))
+            rows.append((cost.tenant, f"{len(cost.parts) - MAX_COST_PARTS} more", "", format_signed(rest)))
     return Table("What makes the difference", ("Tenant", "What", "A month", "Difference"), rows, frozenset((2, 3)))
 
 
-def _things(plan: Plan) -> Table:
+def _resource_table(plan: ChangePlan) -> Table:
     rows: list[tuple[str, ...]] = [
         (
             change.tenant,
@@ -260,16 +281,16 @@ def _things(plan: Plan) -> Table:
             f"{change.kind} {change.name}",
             change.action,
             change.effect or "",
-            _why(change.why),
+            _causes_text(change.causes),
         )
-        for change in plan.things
+        for change in plan.resource_changes
     ]
-    styles = [_STYLES[change.action] for change in plan.things]
+    styles = [_STYLES[change.action] for change in plan.resource_changes]
     heads = ("Tenant", "Cluster", "What", "Change", "Effect", "Why")
-    return Table("What changes", heads, rows, frozenset(), styles=styles, long=1)
+    return Table("What changes", heads, rows, frozenset(), styles=styles, long_columns=1)
 
 
-def _why(reasons: Sequence[str]) -> str:
+def _causes_text(reasons: Sequence[str]) -> str:
     """Return reasons in a line, each file named once."""
     texts: list[str] = []
     last = ""
@@ -280,38 +301,38 @@ def _why(reasons: Sequence[str]) -> str:
     return "; ".join(texts)
 
 
-def files_text(plan: Plan) -> str:
+def files_text(plan: ChangePlan) -> str:
     """Return how many files change, and what is counted."""
-    files = plan.files
+    files = plan.file_counts
     kinds = ((files.added, "added"), (files.changed, "changed"), (files.removed, "removed"))
     how = ", ".join(f"{count:,} {word}" for count, word in kinds if count)
     markers = f", {files.markers:,} of them markers that say so of their folder" if files.markers else ""
-    beside = f", {counted(plan.outside.total, 'other file')}" if plan.outside.total else ""
-    declared = (
-        f"{counted(plan.declared_files, 'declared file')}{beside} and {counted(files.total, 'rendered file')} change"
-    )
+    beside = f", {pluralize(plan.other_files.total, 'other file')}" if plan.other_files.total else ""
+    declared = f"{pluralize(plan.declared_files, 'declared file')}{beside} and {pluralize(files.total, 'rendered file')} change"
     return f"{declared}{f' ({how}{markers})' if how else ''}."
 
 
-def _step(before: object, after: object) -> str:
+def _change_text(before: object, after: object) -> str:
     return str(after) if before == after else f"{before} → {after}"
 
 
-def _amount(amount: Amount, value: Fraction) -> str:
-    return size_text(int(value)) if amount.is_size else decimal_text(value)
+def _quota_amount(amount: QuotaChange, value: Fraction) -> str:
+    return format_size(int(value)) if amount.is_size else format_decimal(value)
 
 
-def diff_lines(diff: Diff) -> list[str]:
+def diff_lines(diff: FileDiff) -> list[str]:
     """Return a file's differences as unified lines; of a file too long for that how many lines it had and has."""
-    before, after = ([] if data is None else _lines(data) for data in (diff.before, diff.after))
-    if len(before) > MOST_LINES or len(after) > MOST_LINES:
+    before, after = ([] if data is None else _text_lines(data) for data in (diff.before, diff.after))
+    if len(before) > MAX_DIFF_LINES or len(after) > MAX_DIFF_LINES:
         return [f"  {len(before):,} lines → {len(after):,} lines"]
-    was, is_now = ("/dev/null" if data is None else printable(diff.path, 400) for data in (diff.before, diff.after))
+    was, is_now = (
+        "/dev/null" if data is None else escape_unprintable(diff.path, 400) for data in (diff.before, diff.after)
+    )
     return list(difflib.unified_diff(before, after, was, is_now, lineterm="", n=2))
 
 
-def _lines(data: bytes) -> list[str]:
+def _text_lines(data: bytes) -> list[str]:
     return [
-        line if len(line) <= MOST_WIDTH else f"{line[:MOST_WIDTH]}… ({len(line)} characters)"
+        line if len(line) <= MAX_DIFF_WIDTH else f"{line[:MAX_DIFF_WIDTH]}… ({len(line)} characters)"
         for line in data.decode("utf-8", "backslashreplace").replace("\r", "\\r").removesuffix("\n").split("\n")
     ]

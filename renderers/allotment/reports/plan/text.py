@@ -4,76 +4,89 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from allotment.changes.plan import Plan
-from allotment.problems import counted, printable
-from allotment.reports.markdown import visible
-from allotment.reports.plan.layout import Line, lines_of, wrapped
-from allotment.reports.plan.rows import OUTSIDE, decisive, diff_lines, effects, files_text, outside, tables
+from allotment.diff.change_plan import ChangePlan
+from allotment.problems import escape_unprintable, pluralize
+from allotment.reports.markdown import escape_invisible
+from allotment.reports.plan.layout import Line, table_lines, wrap_text
+from allotment.reports.plan.rows import (
+    OTHER_FILES_TITLE,
+    decisive_changes,
+    diff_lines,
+    effects_text,
+    files_text,
+    other_file_lines,
+    plan_tables,
+)
 
 
-def lines(plan: Plan, *, diffs: bool, width: int | None = None) -> Iterator[Line]:
+def plan_lines(plan: ChangePlan, *, diffs: bool, width: int | None = None) -> Iterator[Line]:
     """Yield a plan line by line, within a terminal's `width` where there is one; with `diffs` what changes in every file
     too, as it is."""
-    yield from _within(width, _head(plan))
-    for table in tables(plan):
+    yield from _fit_lines(width, _head_lines(plan))
+    for table in plan_tables(plan):
         yield Line("")
-        yield from lines_of(table, width)
-    yield from _within(width, [Line(""), Line(files_text(plan))])
+        yield from table_lines(table, width)
+    yield from _fit_lines(width, [Line(""), Line(files_text(plan))])
     if diffs:
-        yield from _diffs(plan)
-    elif plan.changes:
+        yield from _diff_output_lines(plan)
+    elif plan.has_changes:
         yield Line("What changes in each file: --diffs", "dim")
     yield Line(f"Checksum {plan.checksum or 'none'}")
 
 
-def _within(width: int | None, text_lines: Iterable[Line]) -> Iterator[Line]:
+def _fit_lines(width: int | None, text_lines: Iterable[Line]) -> Iterator[Line]:
     """Yield lines as a terminal of a width takes them."""
     for line in text_lines:
-        yield from (Line(text, line.style) for text in wrapped(line.text, width))
+        yield from (Line(text, line.style) for text in wrap_text(line.text, width))
 
 
-def _head(plan: Plan) -> Iterator[Line]:
+def _head_lines(plan: ChangePlan) -> Iterator[Line]:
     """Yield what comes before the tables: the verdict, what is wrong, and what no reader may miss."""
-    yield Line(plan.summary, "bad" if plan.errors else "warn" if plan.losses or plan.perhaps_lost else "good")
-    yield Line(origin(plan), "dim")
-    if words := effects(plan):
+    yield Line(
+        plan.summary, "bad" if plan.errors else "warn" if plan.destructions or plan.possible_destructions else "good"
+    )
+    yield Line(origin_text(plan), "dim")
+    if words := effects_text(plan):
         yield Line(words)
     yield from (Line(f"  {problem}", "warn" if problem.warning else "bad") for problem in plan.problems)
-    if plan.standing:
-        yield Line(f"  left out: {counted(plan.standing, 'problem')} of the base itself; see `allot validate`", "dim")
-    yield from (Line(f"  skipped: {words}", "dim") for words in plan.skipped)
-    if plan.brake:
-        yield from (Line(""), Line("⚠ The brake", "title"), Line(f"  {plan.brake.forecast}", "bad"))
-    for title, losses in (("Destroyed", plan.losses), ("Perhaps destroyed", plan.perhaps_lost)):
+    if plan.preexisting_problems:
+        yield Line(
+            f"  left out: {pluralize(plan.preexisting_problems, 'problem')} of the base itself; see `allot validate`",
+            "dim",
+        )
+    yield from (Line(f"  skipped: {words}", "dim") for words in plan.skipped_checks)
+    if plan.brake_excess:
+        yield from (Line(""), Line("⚠ The brake", "title"), Line(f"  {plan.brake_excess.plan_message}", "bad"))
+    for title, losses in (("Destroyed", plan.destructions), ("Perhaps destroyed", plan.possible_destructions)):
         if losses:
             yield from (Line(""), Line(f"⚠ {title}", "title"))
-            yield from (Line(f"  {visible(loss.what)} {loss.words}", "bad") for loss in losses)
-    for title, declared_changes in decisive(plan):
+            yield from (Line(f"  {escape_invisible(loss.subject)} {loss.message}", "bad") for loss in losses)
+    for title, declared_changes in decisive_changes(plan):
         yield from (Line(""), Line(f"⚠ {title}", "title"))
-        yield from (Line(f"  {change.path}: {change.words}", "warn") for change in declared_changes)
-    if decided := list(outside(plan, lambda path: printable(path, 400))):
-        yield from (Line(""), Line(f"⚠ {OUTSIDE}", "title"))
+        yield from (Line(f"  {change.path}: {change.text}", "warn") for change in declared_changes)
+    if decided := list(other_file_lines(plan, lambda path: escape_unprintable(path, 400))):
+        yield from (Line(""), Line(f"⚠ {OTHER_FILES_TITLE}", "title"))
         yield from (Line(f"  {words}", "warn") for words in decided)
 
 
-def origin(plan: Plan) -> str:
+def origin_text(plan: ChangePlan) -> str:
     """Return what is merged into what, in words."""
     base = f"{plan.base_name} ({plan.base[:12]})" if plan.base_name not in ("", plan.base) else plan.base[:12]
     if plan.work_tree is None:
         return f"Plan of {plan.head[:12]} merged into {base}"
     files = plan.work_tree.uncommitted
-    also = f", {counted(files, 'declared file')} not committed" if files else ", no uncommitted declarations"
+    also = f", {pluralize(files, 'declared file')} not committed" if files else ", no uncommitted declarations"
     return f"Plan of the work tree ({plan.head[:12]}{also}) merged into {base}"
 
 
-def _diffs(plan: Plan) -> Iterator[Line]:
+def _diff_output_lines(plan: ChangePlan) -> Iterator[Line]:
     styles = {"+": "good", "-": "bad", "@": "dim"}
-    for diff in (*plan.declarations, *plan.objects):
+    for diff in (*plan.declaration_diffs, *plan.object_diffs):
         yield Line("")
         for line in diff_lines(diff):
-            yield Line(visible(line), styles.get(line[:1], ""))
-    if hidden := plan.declared_files - len(plan.declarations):
+            yield Line(escape_invisible(line), styles.get(line[:1], ""))
+    if hidden := plan.declared_files - len(plan.declaration_diffs):
         yield Line(f"and {hidden:,} more declared files, not shown")
-    if hidden := plan.files.of_objects - len(plan.objects):
+    if hidden := plan.file_counts.object_files - len(plan.object_diffs):
         yield Line(f"and {hidden:,} more rendered files, not shown")
     yield Line("")

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from allotment.manifests import names
-from allotment.observed.status import Instance, Storage, read_tenant
+from allotment.observed.status import Instance, Storage, parse_tenant_status
 from tests.controlplane import images, node, processes
 from tests.controlplane.client import Object
 from tests.controlplane.fixtures import Node
@@ -139,7 +139,7 @@ def reasons(cloud: Cloud, name: str) -> list[tuple[str, str]]:
     """Return every state and reason that the branch ever told of an instance, the first first."""
     state_reasons: list[tuple[str, str]] = []
     for commit in git(cloud.forge, "rev-list", "--reverse", BRANCH, "--", f"tenants/{TENANT}.yaml").splitlines():
-        seen = read_tenant(file(cloud, f"tenants/{TENANT}.yaml", commit)).instances
+        seen = parse_tenant_status(file(cloud, f"tenants/{TENANT}.yaml", commit)).instances
         state_reasons += [
             (instance_status.state, instance_status.reason) for instance_status in seen if instance_status.name == name
         ]
@@ -252,7 +252,7 @@ def test_a_preparation_that_takes_too_long_or_cant_start(cloud: Cloud) -> None:
 def storages_told(cloud: Cloud, name: str) -> list[Storage]:
     """Return every status that the branch ever told of a storage."""
     commits = git(cloud.forge, "rev-list", BRANCH, "--", f"tenants/{TENANT}.yaml").splitlines()
-    told = [read_tenant(file(cloud, f"tenants/{TENANT}.yaml", commit)).storages for commit in commits]
+    told = [parse_tenant_status(file(cloud, f"tenants/{TENANT}.yaml", commit)).storages for commit in commits]
     return [
         storage_status
         for storage_statuses in told

@@ -1,1 +1,0 @@
-"""What the numbers say: units and who holds them, money; exact, never float."""

@@ -1,0 +1,146 @@
+"""Asks an API server, once, for what a diagnosis needs: GET requests alone, page by page."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+from allotment.adapters.cluster.api import ApiError, ApiServer, ApiUnavailable
+from allotment.adapters.cluster.watching import JSON, PAGE_OBJECTS, PAGE_SECONDS
+from allotment.diagnosis import api_types
+from allotment.diagnosis.cluster_snapshot import WHOLE_OBJECT_QUERIES, ClusterSnapshot, QueryAnswer, ResourceQuery
+from allotment.observed.decoding import UnreadableResponse
+from allotment.observed.objects import LiveObject
+from allotment.problems import OperationRefused, escape_unprintable, pluralize
+
+_UNREADABLE_TEXT = "its answer can't be read"
+MAX_PAGE_BYTES = 32 << 20  # bytes of one answer
+MAX_TOTAL_BYTES = 256 << 20  # bytes of all pages of a kind
+MOST_PAGES = 400  # of a kind: 200,000 objects
+MAX_MESSAGE_LENGTH = 200  # characters about a wrong answer
+LOOK_SECONDS = 300.0  # for everything
+_FORMAT_ERRORS = (msgspec.MsgspecError, ValueError, TypeError, AttributeError, KeyError, RecursionError)
+
+
+def take_snapshot(
+    here: ApiServer, hub: ApiServer, kinds: Iterable[ResourceQuery], served: Iterable[str]
+) -> ClusterSnapshot:
+    """Return what a cluster, and the one that Argo CD runs in, have of some kinds, and which resources of the API versions
+    `served` they have. Raises OperationRefused when the cluster doesn't answer, or not to these credentials."""
+    end = time.monotonic() + LOOK_SECONDS
+    near = _DeadlineApi(here, end)
+    far = near if hub is here else _DeadlineApi(hub, end)
+    version = _server_version(near)
+    wanted = sorted(set(served))
+    apis = _served_resources(near, wanted)
+    return ClusterSnapshot(
+        version,
+        apis,
+        apis if far is near else _served_resources(far, wanted),
+        {kind: _list_kind(far if kind.hub else near, kind) for kind in kinds},
+        _server_time(here),
+    )
+
+
+class _DeadlineApi:
+    """An API server that is asked until a time, `end`, in monotonic seconds."""
+
+    def __init__(self, api: ApiServer, end: float) -> None:
+        self._api, self._end = api, end
+        self.host = api.host
+
+    def read(self, path: str, query: Mapping[str, str]) -> bytes:
+        """Return an answer. Raises ApiError or ApiUnavailable."""
+        remaining = self._end - time.monotonic()
+        if remaining <= 0:
+            raise ApiUnavailable("too slow")
+        return self._api.read(path, query, JSON, min(PAGE_SECONDS, remaining), MAX_PAGE_BYTES)
+
+    def mapping(self, path: str) -> dict[str, Any]:
+        """Return an answer's mapping. Raises ApiError, ApiUnavailable, or one of _WRONG where it has none."""
+        return _parse_mapping(self.read(path, {}))
+
+
+def _parse_mapping(data: bytes) -> dict[str, Any]:
+    return msgspec.json.decode(data, type=dict[str, Any])
+
+
+def _server_version(api: _DeadlineApi) -> Mapping[str, str]:
+    try:
+        version_info = api.mapping("/version")
+    except ApiError as error:
+        if error.status == HTTPStatus.UNAUTHORIZED:
+            raise OperationRefused(f"{api.host} doesn't know these credentials: it answers 401") from None
+        return {}
+    except (ApiUnavailable, *_FORMAT_ERRORS) as error:
+        raise OperationRefused(f"{api.host} doesn't answer: {error}; --kubeconfig and --context name another") from None
+    return {key: value for key, value in version_info.items() if isinstance(value, str)}
+
+
+def _served_resources(api: _DeadlineApi, wanted: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Return the API versions that a server has, with the resources of those that are wanted; nothing where it doesn't say."""
+    try:
+        groups = api.mapping("/apis").get("groups") or ()
+        resources = {
+            str(version["groupVersion"]): frozenset[str]() for group in groups for version in group["versions"]
+        }
+        for api_version in wanted:
+            if api_version in resources:
+                listed = api.mapping(f"/apis/{api_version}").get("resources") or ()
+                resources[api_version] = frozenset(str(each["name"]) for each in listed)
+    except (ApiError, ApiUnavailable, *_FORMAT_ERRORS):
+        return {}
+    return resources
+
+
+def _list_kind(api: _DeadlineApi, kind: ResourceQuery) -> QueryAnswer:
+    try:
+        if kind.name:
+            return QueryAnswer((api_types.validate_object(kind, api.mapping(kind.path)),))
+        return QueryAnswer(tuple(_list_objects(api, kind)))
+    except ApiError as error:
+        return QueryAnswer(status=error.status)
+    except ApiUnavailable as error:
+        return QueryAnswer(failure=f"{api.host} doesn't answer: {error}")
+    except (UnreadableResponse, *_FORMAT_ERRORS) as error:
+        return QueryAnswer(failure=f"{_UNREADABLE_TEXT}: {escape_unprintable(str(error), MAX_MESSAGE_LENGTH)}")
+
+
+def _list_objects(api: _DeadlineApi, kind: ResourceQuery) -> list[Any]:
+    """Return the objects of all pages; of a kind of WHOLE those in tenants' namespaces. Raises ApiError, ApiUnavailable, or one of _WRONG."""
+    objects: list[Any] = []
+    more, size = "", 0
+    for _ in range(MOST_PAGES):
+        query = {"limit": str(PAGE_OBJECTS), **({"continue": more} if more else {})}
+        data = api.read(kind.path, {**query, **({"labelSelector": kind.selector} if kind.selector else {})})
+        size += len(data)
+        if size > MAX_TOTAL_BYTES:
+            raise ValueError(f"it has more than {MAX_TOTAL_BYTES >> 20} MiB")
+        if kind in WHOLE_OBJECT_QUERIES:
+            object_page = WHOLE_OBJECT_QUERIES[kind].decode_page(data)
+            if object_page.skipped:
+                raise ValueError(f"{pluralize(object_page.skipped, 'object')} of another shape")
+            objects += (item for item in object_page.objects if isinstance(item, LiveObject) and item.tenant)
+            if not (more := object_page.continue_token):
+                return objects
+            continue
+        page = _parse_mapping(data)
+        items = msgspec.convert(page.get("items") or [], list[Any])
+        objects += (api_types.validate_object(kind, item) for item in items)
+        more = msgspec.convert((page.get("metadata") or {}).get("continue") or "", str)
+        if not more:
+            return objects
+    raise ValueError(f"it has more than {MOST_PAGES} pages")
+
+
+def _server_time(api: ApiServer) -> datetime.datetime:
+    """Return the time by the server's clock; by ours where it doesn't say."""
+    try:
+        return datetime.datetime.fromisoformat(api.server_time())
+    except (ValueError, OverflowError):
+        return datetime.datetime.now(datetime.UTC)

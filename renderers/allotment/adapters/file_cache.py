@@ -1,0 +1,110 @@
+"""What was found fine before, by content: one JSON file with its checksum, outside the repository.
+
+It only ever saves time. What is missing, damaged, of another program or another platform is as if never written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from allotment import VERSION
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def program_key() -> str:
+    """Return the key of the program itself: its source, its interpreter, the libraries that decide a verdict."""
+    digest = hashlib.sha256(f"{VERSION} {sys.version}".encode())
+    for path in sorted(_PACKAGE.rglob("*.*")):
+        if path.suffix in (".py", ".yaml"):
+            digest.update(path.read_bytes())
+    for library in ("pydantic", "pydantic_core", "yaml"):
+        spec = importlib.util.find_spec(library)
+        if spec is not None and spec.origin:
+            status = os.stat(spec.origin)
+            digest.update(f"{spec.origin} {status.st_size} {status.st_mtime_ns}".encode())
+    return digest.hexdigest()
+
+
+_MIN_CHANGES = 100  # one in so many isn't worth to write them all: it is found out again in a moment
+
+
+class FileCache:
+    """Remembered values by name, valid for one key; saved only when enough of them are new."""
+
+    def __init__(self, path: Path | None, key: str, values: dict[str, Any]) -> None:
+        self.path = path
+        self.key = key
+        self.values = values
+        self.changed_count = 0  # values since it was written
+
+    @staticmethod
+    def load(name: str, key: str) -> FileCache:
+        """Return what is remembered under `name`, or nothing when it isn't of `key` or isn't whole."""
+        path = _cache_folder() / f"{name}.json"
+        try:
+            checksum, _, body = path.read_bytes().partition(b"\n")
+            if checksum == _body_checksum(key, body):
+                values = json.loads(body)
+                if isinstance(values, dict):
+                    return FileCache(path, key, values)
+        except (OSError, ValueError):
+            pass
+        return FileCache(path, key, {})
+
+    @staticmethod
+    def disabled() -> FileCache:
+        """Return a memory that starts empty and is never saved."""
+        return FileCache(None, "", {})
+
+    def put(self, name: str, value: Any) -> None:
+        """Remember a value."""
+        if self.values.get(name) != value:
+            self.values[name] = value
+            self.changed_count += 1
+
+    def remove(self, name: str) -> None:
+        """Forget a value."""
+        if self.values.pop(name, None) is not None:
+            self.changed_count += 1
+
+    def keep_only(self, names: set[str]) -> None:
+        """Forget all but `names`."""
+        for name in self.values.keys() - names:
+            del self.values[name]
+            self.changed_count += 1
+
+    def save(self) -> None:
+        """Write it, whole or not at all, unless next to nothing is new; a place that can't be written is no error."""
+        if self.path is None or self.changed_count * _MIN_CHANGES <= len(self.values):
+            return
+        body = json.dumps(self.values, separators=(",", ":")).encode()
+        temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            temporary.write_bytes(_body_checksum(self.key, body) + b"\n" + body)
+            os.replace(temporary, self.path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+
+
+def cache_name(root: Path) -> str:
+    """Return the name under which a repository is remembered."""
+    return hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:24]
+
+
+def _body_checksum(key: str, body: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + b"\n" + body).hexdigest().encode()
+
+
+def _cache_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "allotment"

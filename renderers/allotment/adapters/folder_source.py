@@ -1,0 +1,160 @@
+"""Files of a folder, as declarations. Links are never followed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import time
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from allotment.adapters.declaration_source import MAX_FILES, ScopeFiles, path_problem
+from allotment.declared.encoding import MAX_BYTES
+from allotment.declared.layout import PLATFORM, ROOTS, Scope, folder_of, scope_of
+from allotment.problems import OperationRefused, Problem
+
+RACY_SECONDS = 2  # a file changed this lately may change again within its timestamp's grain
+MAX_DEPTH = 8
+
+
+class FolderSource:
+    """The declarations in a folder of the file system."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._base = f"{root}/"
+        self._stamped_files = 0
+
+    def scopes(self) -> tuple[list[Scope], list[Problem]]:
+        """Return the platform, and each folder below `clusters` and `tenants`."""
+        scopes: list[Scope] = []
+        problems: list[Problem] = []
+        for root in ROOTS:
+            top = self.root / root
+            if top.is_symlink() or not top.is_dir():
+                if top.is_symlink() or top.exists():
+                    problems.append(path_problem(root, "is no folder: remove it", "layout"))
+            elif root == "platform":
+                scopes.append(PLATFORM)
+            else:
+                with os.scandir(top) as entries:
+                    for entry in entries:
+                        path = f"{root}/{entry.name}"
+                        if not _is_utf8(entry.name):
+                            problems.append(path_problem(path, "has a name that is not UTF-8: rename it", "layout"))
+                        elif entry.is_dir(follow_symlinks=False):
+                            scopes.append(scope_of(f"{path}/"))
+                        elif entry.name != "README.md" or entry.is_symlink():
+                            problems.append(path_problem(path, "no declaration lies here: move or remove it", "layout"))
+        return sorted(scopes), problems
+
+    def files(self, scope: Scope, *, stamped: bool = False) -> ScopeFiles:
+        """Return a scope's regular files; the stamp is made of every file's and folder's times, size and inode."""
+        paths: list[str] = []
+        problems: list[Problem] = []
+        folders = [folder_of(scope)]
+        for folder in folders:
+            with os.scandir(self._base + folder) as entries:
+                for entry in entries:
+                    path = f"{folder}/{entry.name}"
+                    if entry.is_dir(follow_symlinks=False):
+                        if path.count("/") > MAX_DEPTH:
+                            problems.append(path_problem(path, "no declaration lies so deep: remove it", "layout"))
+                        else:
+                            folders.append(path)
+                    elif not _is_utf8(entry.name):
+                        problems.append(path_problem(path, "has a name that is not UTF-8: rename it", "layout"))
+                    elif entry.is_file(follow_symlinks=False):
+                        paths.append(path)
+                    else:
+                        file_type = "a symbolic link" if entry.is_symlink() else "no regular file"
+                        problems.append(path_problem(path, f"is {file_type}: replace it by the file itself", "layout"))
+        self._stamped_files += len(paths)
+        if self._stamped_files > MAX_FILES:
+            problems.append(
+                path_problem(
+                    folder_of(scope), f"more than {MAX_FILES} files: this is no repository of declarations", "size"
+                )
+            )
+            paths = []
+        stamp = self._compute_stamp(folders, paths) if stamped and not problems else None
+        return ScopeFiles(tuple(sorted(paths)), tuple(problems), stamp)
+
+    def is_unchanged(self, scope: Scope, stamp: Any) -> bool:
+        """Return whether every file and folder is as it was stamped; a folder's time tells of files come and gone."""
+        try:
+            folders, paths, token = stamp
+            return bool(token == self._stat_digest([*folders, *paths])[0])
+        except (OSError, TypeError, ValueError):
+            return False
+
+    def read(self, path: str) -> bytes:
+        """Return a file's bytes, at most one more than a declaration may have. Raises OSError when it can't be read."""
+        handle = os.open(self._base + path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            data = os.read(handle, MAX_BYTES + 1)
+            while data and len(data) <= MAX_BYTES and (more := os.read(handle, MAX_BYTES + 1 - len(data))):
+                data += more
+            return data
+        finally:
+            os.close(handle)
+
+    def _compute_stamp(self, folders: list[str], paths: list[str]) -> Any:
+        token, newest = self._stat_digest([*folders, *paths])
+        if newest >= time.time_ns() - RACY_SECONDS * 10**9:
+            return None
+        return [folders, paths, token]
+
+    def _stat_digest(self, names: list[str]) -> tuple[str, int]:
+        """Return a digest of what the system says of each name, and the newest time among them in nanoseconds."""
+        base, lstat = self._base, os.lstat
+        newest = 0
+        facts = []
+        for name in names:
+            status = lstat(base + name)
+            newest = max(newest, status.st_mtime_ns, status.st_ctime_ns)
+            facts.append((status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+        return hashlib.blake2b(repr(facts).encode(), digest_size=16).hexdigest(), newest
+
+
+def _is_utf8(name: str) -> bool:
+    if name.isascii():
+        return True
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_regular(root: Path, path: str) -> bool:
+    """Return whether a path below a folder is a regular file, with no link on the way to it."""
+    *above, _ = PurePosixPath(path).parents
+    if any((root / place).is_symlink() for place in [PurePosixPath(path), *above]):
+        return False
+    return (root / path).is_file()
+
+
+def find_root(start: Path) -> Path:
+    """Return the repository around `start`: the nearest folder with `platform/`. Raises OperationRefused when there is none."""
+    for folder in (start, *start.parents):
+        if (folder / "platform" / "platform.yaml").is_file() or (
+            (folder / ".git").exists() and (folder / "platform").is_dir()
+        ):
+            return folder
+    raise OperationRefused(
+        f"no platform/platform.yaml in {start} or above: go to a repository of declarations, or name one with --repo"
+    )
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Replace a file's content, whole or not at all, keeping its mode."""
+    temporary = path.with_name(f".{path.name}.allotment-new")
+    try:
+        temporary.write_bytes(data)
+        if path.exists():
+            os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

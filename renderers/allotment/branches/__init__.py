@@ -1,0 +1,1 @@
+"""The rendered and status branches: their refs, their signatures, and which commits are trusted."""

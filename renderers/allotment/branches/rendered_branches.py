@@ -1,0 +1,293 @@
+"""The rendered branches at their remote: what each holds, which commit of it is ours, and how they all move together.
+
+Beside each branch `refs/heads/rendered/<cluster>` lie refs of ours: `refs/allotment/published/<cluster>` is the last
+commit that we wrote there, `refs/allotment/source` the source commit it was rendered from, `refs/allotment/approved/
+<cluster>` the last that an approval let past the brake, `refs/allotment/retained` the record of the retained tenants
+(`retained.py`). They move with the branches or not at all, so that order is
+decided by ancestry, and a commit of anybody else's shows. Who may push all of them could write a commit that looks
+like ours, unless the platform declares the publisher's key: then what counts is the newest commit that it has signed
+for that cluster, and the source that this names. Refs that are gone or damaged are no leave to forget what was
+published: what can't be told stops, until a person believes what is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from allotment.adapters.git.object_reader import LimitExceeded
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.trees import MalformedTree
+from allotment.branches.branch import Branch
+from allotment.branches.retention_record import RETAINED
+from allotment.manifests.names import rendered_branch
+from allotment.manifests.paths import current_path
+from allotment.problems import OperationRefused
+
+SOURCE_REF = "refs/allotment/source"
+BRAKE_APPROVED_LINE = (
+    "Brake: approved"  # a line of each commit that an approval let past the brake; with a key, it is signed
+)
+MOST_FORGED = 1_000  # commits on top of our last one; verifying each takes 15 ms of processor time, once a process
+_ADOPT_REMEDY = (
+    "To go on from what is there: `allot publish --adopt`, once, as docs/operate/repository.md of Allotment tells"
+)
+_KEY_REMEDY = (
+    "Where the key is new: `allot publish --adopt --signing-key FILE`, once. Else somebody else pushed it:"
+    " docs/operate/repository.md of Allotment tells the way out"
+)
+# Shown in a status. Nothing is decided by it but where the key signed it.
+_SOURCE_TRAILER = re.compile(r"^Source-Commit: ([0-9a-f]{40}|[0-9a-f]{64})$", re.MULTILINE)
+
+
+def published_ref(cluster: str) -> str:
+    """Return the ref at the last commit of ours."""
+    return f"refs/allotment/published/{cluster}"
+
+
+def approved_ref(cluster: str) -> str:
+    """Return the ref at the last commit that was let past the brake."""
+    return f"refs/allotment/approved/{cluster}"
+
+
+def live_source(repository: Repository, revision: str, folder: str, known_tree: str) -> tuple[str, str] | None:
+    """Return the source commit of what a folder holds in a rendered commit, and the folder's tree.
+
+    None where the tree is `known_tree`: Argo CD names the newest commit for every Application, also for those that it didn't
+    touch, so it is the content that counts. None too where it can't be read: it is somebody else's.
+    """
+    try:
+        tree = repository.tree_of(revision, folder)
+    except (MalformedTree, LimitExceeded):
+        return None
+    if tree is None or tree == known_tree:
+        return None
+    trailers = _SOURCE_TRAILER.findall(repository.last_message(revision, folder))
+    return trailers[-1] if trailers else "", tree
+
+
+class PublicationUnproven(OperationRefused):
+    """What is published can't be told: our refs are gone or damaged, or the declared key signed nothing of it."""
+
+
+def publish_subject_prefix(cluster: str) -> str:
+    """Return how the message of each commit to a cluster's branch begins: what is signed for one counts for no other."""
+    return f"Publish {cluster}: "
+
+
+class RenderedBranches(NamedTuple):
+    """One look at the remote: the branches by cluster, and the source commit that was published last, as the ref says.
+
+    `refs` is what all refs hold, `over` what those do that are of somebody else's making, and can't go forwards from
+    there. `proven` are the source commits which the key proves to have been published, the newest for each cluster;
+    empty without one, and for who adopts what is there.
+    """
+
+    source: str | None
+    branches: dict[str, Branch]
+    refs: dict[str, str]
+    forged_refs: dict[str, str]
+    proven_sources: tuple[str, ...] = ()
+
+
+def list_tips(remote: Remote, clusters: Iterable[str]) -> tuple[tuple[str, str | None, str | None], ...]:
+    """Return each cluster with what its branch and the ref of our last commit point at, as they are."""
+    names = sorted(clusters)
+    refs = remote.fetch(*(ref(name) for name in names for ref in (rendered_branch, published_ref)), ours=True)
+    return tuple((name, refs.get(rendered_branch(name)), refs.get(published_ref(name))) for name in names)
+
+
+def read_rendered_branches(
+    repository: Repository, remote: Remote, clusters: Iterable[str], key: str | None = None, *, adopt: bool = False
+) -> RenderedBranches:
+    """Return what a remote holds for some clusters. `key` is the publisher's public SSH key, where one is declared;
+    `adopt` believes what is there, unsigned or without our refs. Raises OperationRefused when the remote doesn't answer, and
+    PublicationUnproven."""
+    names = sorted(clusters)
+    cluster_refs = (ref(name) for name in names for ref in (rendered_branch, published_ref, approved_ref))
+    refs = remote.fetch(SOURCE_REF, RETAINED, *cluster_refs, ours=True)
+    branches, over = dict[str, Branch](), dict[str, str]()
+    for name in names:
+        branch = _read_branch(repository, name, refs, key, adopt=adopt)
+        if branch.invalid_published_ref is not None:
+            over[published_ref(name)] = branch.invalid_published_ref
+        if branch.approved_commit is None and approved_ref(name) in refs:
+            over[approved_ref(name)] = refs[approved_ref(name)]
+        branches[name] = branch
+    own_commits = (
+        []
+        if key is None or adopt
+        else [
+            cluster_branch.published_commit for cluster_branch in branches.values() if cluster_branch.published_commit
+        ]
+    )
+    trailers = [
+        _SOURCE_TRAILER.findall(repository.trees.message(commit).decode("utf-8", "replace"))[-1:]
+        for commit in own_commits
+    ]
+    proven = repository.newest_commits([source for sources in trailers for source in sources])
+    return RenderedBranches(refs.get(SOURCE_REF), branches, refs, over, proven)
+
+
+def _read_branch(
+    repository: Repository, cluster: str, refs: Mapping[str, str], key: str | None, *, adopt: bool
+) -> Branch:
+    tip, own, approved = (refs.get(ref(cluster)) for ref in (rendered_branch, published_ref, approved_ref))
+
+    proven = _newest_signed_publish(repository, (own, tip), cluster, key) if key is not None else None
+
+    def goes_on(last: str | None, *, adopted: bool = False) -> Branch:
+        forged = own if own != last and not _is_behind(repository, own, proven, cluster, key) else None
+        return Branch(
+            repository,
+            cluster,
+            tip,
+            last,
+            approved,
+            current_path,
+            forged=forged,
+            adopted=adopted,
+            signed=key is not None,
+        )
+
+    if proven is not None and key is not None:
+        if not adopt and not _is_approved(repository, approved, proven, cluster, key):
+            approved = None
+        return goes_on(proven, adopted=adopt)
+    branch = goes_on(own)
+    if key is not None and not adopt:
+        if own or tip:
+            fault = (
+                f"none of the newest {MOST_FORGED:,} commits there, or of the branch beside it, has the signature of the key that"
+                " spec.publisher.publicKey of the platform declares"
+            )
+            raise _unproven_error(cluster, own, fault, _KEY_REMEDY)
+        return branch
+    fault = _listing_fault(branch)
+    like = _newest_similar_commit(repository, tip, cluster) if own is None or fault else None
+    if adopt:
+        return goes_on(like if own is None or fault else own, adopted=key is not None)
+    if like is not None and not fault:
+        fault = f"{rendered_branch(cluster)} goes back to commits like ours: which was our last isn't known"
+    if fault:
+        raise _unproven_error(cluster, own, fault, _ADOPT_REMEDY)
+    return branch
+
+
+def check_published(remote_state: RenderedBranches, clusters: Iterable[str]) -> None:
+    """Check that something is known of clusters which were published before. Raises PublicationUnproven."""
+    for name in sorted(remote_state.branches.keys() & set(clusters)):
+        if remote_state.branches[name].published_commit is None:
+            fault = f"{rendered_branch(name)} has nothing of ours: what was published for this cluster isn't known"
+            raise _unproven_error(name, None, fault, _ADOPT_REMEDY)
+
+
+def _unproven_error(cluster: str, own: str | None, fault: str, way_out: str) -> PublicationUnproven:
+    name = published_ref(cluster)
+    where = f"{name} is at {own[:12]}" if own else f"{name} is gone"
+    return PublicationUnproven(f"{where}, and {fault}, so nothing was published. {way_out}")
+
+
+def _listing_fault(branch: Branch) -> str:
+    """Return why what our last commit holds can't be read; empty where it can be."""
+    try:
+        branch.files  # noqa: B018  # who asks for them later needn't ask whether they can be read
+    except OperationRefused as error:
+        return f"that can't be read: {error}"
+    return ""
+
+
+def _newest_similar_commit(repository: Repository, tip: str | None, cluster: str) -> str | None:
+    """Return the newest commit, from one backwards, that can be read and says what ours say: anybody could write it."""
+    for commit in repository.list_ancestors(tip, MOST_FORGED) if tip else ():
+        with contextlib.suppress(OperationRefused):
+            if (
+                repository.subject(commit).startswith(publish_subject_prefix(cluster))
+                and repository.listing(commit) is not None
+            ):
+                return commit
+    return None
+
+
+def last_publish(
+    repository: Repository, starts: Iterable[str | None], cluster: str, key: str | None = None
+) -> str | None:
+    """Return the newest publish of a cluster, from some commits backwards: with a key, the newest that it signed;
+    without, the newest that reads like a publish. None where there is none."""
+    if key is not None:
+        return _newest_signed_publish(repository, starts, cluster, key)
+    newest = None
+    for start in dict.fromkeys(starts):
+        like = _newest_similar_commit(repository, start, cluster)
+        if like is not None and (newest is None or repository.is_ancestor(newest, like)):
+            newest = like
+    return newest
+
+
+class ReleasedDeletion(NamedTuple):
+    """The newest commit that an approval released, None where there is none; `is_complete` says whether all were searched."""
+
+    commit: str | None
+    is_complete: bool
+
+
+def last_released_deletion(
+    repository: Repository, commit: str, cluster: str, key: str | None = None
+) -> ReleasedDeletion:
+    """Return the newest commit, from one backwards, that says that an approval released a deletion."""
+    searched = repository.list_ancestors(commit, MOST_FORGED)
+    for older in searched:
+        with contextlib.suppress(OperationRefused):
+            if (
+                BRAKE_APPROVED_LINE in _message_lines(repository, older)
+                and last_publish(repository, [older], cluster, key) == older
+            ):
+                return ReleasedDeletion(older, is_complete=True)
+    return ReleasedDeletion(None, len(searched) < MOST_FORGED)
+
+
+def _newest_signed_publish(repository: Repository, starts: Iterable[str | None], cluster: str, key: str) -> str | None:
+    """Return the newest commit, from some backwards, that the publisher signed for a cluster; None where there is none."""
+    newest = None
+    for start in dict.fromkeys(starts):
+        signed_commit = _newest_signed_commit(repository, start, cluster, key)
+        if signed_commit is not None and (newest is None or repository.is_ancestor(newest, signed_commit)):
+            newest = signed_commit
+    return newest
+
+
+def _is_behind(repository: Repository, own: str | None, last: str | None, cluster: str, key: str | None) -> bool:
+    """Return whether the ref of our last commit holds an earlier signed commit, as after a push that moved the branch
+    alone."""
+    if own is None or last is None or key is None or repository.peel_to_commit(own) != own:
+        return False
+    return repository.is_ancestor(own, last) and _newest_signed_commit(repository, own, cluster, key, most=1) == own
+
+
+def _is_approved(repository: Repository, commit: str | None, last: str, cluster: str, key: str) -> bool:
+    """Return whether a commit is one of ours up to the last that says, signed, that it was let past the brake."""
+    if commit is None or repository.peel_to_commit(commit) != commit or not repository.is_ancestor(commit, last):
+        return False
+    return _newest_signed_commit(
+        repository, commit, cluster, key, most=1
+    ) == commit and BRAKE_APPROVED_LINE in _message_lines(repository, commit)
+
+
+def _message_lines(repository: Repository, commit: str) -> list[str]:
+    return repository.trees.message(commit).decode("utf-8", "replace").split("\n")
+
+
+def _newest_signed_commit(
+    repository: Repository, start: str | None, cluster: str, key: str, most: int | None = None
+) -> str | None:
+    commit = repository.peel_to_commit(start) if start else None
+    for ancestor in repository.list_ancestors(commit, most or MOST_FORGED) if commit else ():
+        with contextlib.suppress(OperationRefused):  # what can't be read isn't ours
+            if repository.subject(ancestor).startswith(publish_subject_prefix(cluster)) and repository.is_signed_by(
+                ancestor, key
+            ):
+                return ancestor
+    return None

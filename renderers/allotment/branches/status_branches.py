@@ -1,0 +1,86 @@
+"""The status branch of a cluster at its remote: what its reporter wrote there, and whether that may be believed.
+
+Beside `refs/heads/status/<cluster>` lies `refs/allotment/status/<cluster>`, the reporter's last commit. Both move
+together, forwards, so that a commit of anybody else's shows: it is neither overwritten nor believed. Where the cluster
+declares the reporter's key, nothing but what that key has signed is believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import MAX_READ_BYTES, Repository
+from allotment.branches.branch import Branch
+from allotment.manifests.names import status_branch
+from allotment.problems import OperationRefused
+
+SUMMARY, CLUSTER = "summary.md", "stocks.yaml"
+_TENANTS_FOLDER = "tenants/"
+
+
+def reported_ref(cluster: str) -> str:
+    """Return the ref at the last commit of the cluster's reporter."""
+    return f"refs/allotment/status/{cluster}"
+
+
+def tenant_path(tenant: str) -> str:
+    """Return the path of a tenant's status."""
+    return f"{_TENANTS_FOLDER}{tenant}.yaml"
+
+
+def tenant_of(path: str) -> str | None:
+    """Return whose status a path holds; None for other files."""
+    return path.removeprefix(_TENANTS_FOLDER).removesuffix(".yaml") if path.startswith(_TENANTS_FOLDER) else None
+
+
+class StatusBranch(NamedTuple):
+    """A cluster's status branch as the remote had it: `trusted_commit` is the commit that counts, None where none does.
+
+    `distrust_reason` says in words what isn't as its reporter left it; empty where all is well.
+    """
+
+    branch: Branch
+    trusted_commit: str | None
+    distrust_reason: str
+
+
+def read_status_branch(repository: Repository, remote: Remote, cluster: str, key: str | None = None) -> StatusBranch:
+    """Return what a remote holds of one cluster's status (`read_status_branches`)."""
+    return read_status_branches(repository, remote, {cluster: key})[cluster]
+
+
+def read_status_branches(
+    repository: Repository, remote: Remote, clusters: Mapping[str, str | None]
+) -> dict[str, StatusBranch]:
+    """Return what a remote holds of some clusters' statuses, asked for at once; `clusters` has the reporter's
+    public SSH key of each, where one is declared. Raises OperationRefused when the remote doesn't answer."""
+    refs = remote.fetch(*(ref(name) for name in clusters for ref in (status_branch, reported_ref)), ours=True)
+    return {name: _check_status_branch(repository, name, key, refs) for name, key in clusters.items()}
+
+
+def _check_status_branch(
+    repository: Repository, cluster: str, key: str | None, refs: Mapping[str, str]
+) -> StatusBranch:
+    tip, own = refs.get(status_branch(cluster)), refs.get(reported_ref(cluster))
+    branch = Branch(repository, cluster, tip, own, None)
+    try:
+        _check_readable(repository, branch)
+        signed = own is None or key is None or repository.is_signed_by(own, key)
+    except OperationRefused as error:
+        unread = Branch(repository, cluster, tip, None, None, forged=own)
+        return StatusBranch(unread, None, f"commit {own} can't be read: {error}")
+    if not signed:
+        return StatusBranch(branch, None, f"commit {own} is not signed with the cluster's key")
+    if tip is None:
+        return StatusBranch(branch, own, "" if own is None else "its branch is gone")
+    return StatusBranch(branch, own, "" if tip == own else f"commit {tip} is not the reporter's")
+
+
+def _check_readable(repository: Repository, branch: Branch) -> None:
+    """Raise OperationRefused where the files, or one of them, can't be read: who asks for them later needn't ask whether
+    they can."""
+    for blob, (kind, size) in repository.objects.info(branch.files.values()).items():
+        if kind != "blob" or size > MAX_READ_BYTES:
+            raise OperationRefused(f"object {blob} is no file of ours")

@@ -1,0 +1,1 @@
+"""Units, their allocation, and prices: exact numbers, never floats."""

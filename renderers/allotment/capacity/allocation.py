@@ -1,0 +1,220 @@
+"""Allocates units where an instance moves to another GPUSpec: it keeps its published units until the new ones are free.
+
+Else a merge that finds no unit of the new size would stop an instance that runs. A tenant gains no GPU by that: while an
+instance keeps its published units, the tenant's other instances get no new units beyond the GPUs of each model that the tenant
+declares, or was published with if that is more. Prices are not compared: a tenant may exceed its budget by the difference
+between its published and its declared units.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from functools import cache
+from typing import NamedTuple
+
+from allotment.capacity.oversold_allocation import (
+    ClusterSpecKey,
+    PublishedClaim,
+    group_by_cluster_and_spec,
+    reduced_allocations,
+    retained_units,
+)
+from allotment.capacity.units import UnitClaim, physical_gpus
+from allotment.declared.inventory import Catalog
+from allotment.declared.kinds.gpu_spec import GPUSpec
+
+InstanceKey = tuple[str, str]  # tenant and instance
+
+
+class AllocationResult(NamedTuple):
+    """Who gets units: `retained` has the published claim of each instance that waits for units of another GPUSpec, `fewer`
+    the units of each other instance that gets fewer than it claims, `live` what pods hold beyond all claims. `limited` are
+    those of `fewer` whose tenant has to give back published units first."""
+
+    retained_claims: dict[InstanceKey, UnitClaim]
+    reduced: dict[InstanceKey, int]
+    excess_usage: list[UnitClaim]
+    limited_instances: frozenset[InstanceKey]
+
+
+def allocate_units(
+    offers: Catalog,
+    claims: Iterable[UnitClaim],
+    published: PublishedClaim,
+    held: PublishedClaim,
+    live: Callable[[list[UnitClaim]], list[UnitClaim]],
+) -> AllocationResult:
+    """Allocate units. `published` returns the claim that an instance was published with in the same cluster, `held` the
+    same or what its pods hold; `live` returns what pods hold beyond some claims.
+
+    Each round retains the first instance that would lose units, in the order in which units are given. What it was given of
+    the new GPUSpec is then free for the next.
+    """
+    rounds = _AllocationRounds(offers, claims, published, held, live)
+    while (lost := rounds.first_loser()) is not None:
+        rounds.retain_instance(*lost)
+    return rounds.allocation_result()
+
+
+class _AllocationRounds:
+    """The claims and units of each round. A round allocates only the units of GPUSpecs with changed claims again."""
+
+    def __init__(
+        self,
+        offers: Catalog,
+        claims: Iterable[UnitClaim],
+        published: PublishedClaim,
+        held: PublishedClaim,
+        live: Callable[[list[UnitClaim]], list[UnitClaim]],
+    ) -> None:
+        self._offers, self._published_claim, self._held_claim, self._live_usage = (
+            offers,
+            cache(published),
+            cache(held),
+            live,
+        )
+        self._claims = {instance_key(claim): claim for claim in sorted(claims, key=instance_key)}
+        self._claims_by_tenant: dict[str, list[UnitClaim]] = defaultdict(list)
+        self._effective_claims = dict(self._claims)
+        self._claims_by_spec: dict[ClusterSpecKey, dict[InstanceKey, UnitClaim]] = defaultdict(dict)
+        for key, claim in self._claims.items():
+            self._claims_by_tenant[claim.tenant].append(claim)
+            self._claims_by_spec[claim[:2]][key] = claim
+        self._retained_claims: dict[InstanceKey, UnitClaim] = {}
+        self._limits: dict[InstanceKey, int] = {}
+        self._excess_by_spec: dict[ClusterSpecKey, list[UnitClaim]] = {}
+        self._reduced_by_spec: dict[ClusterSpecKey, dict[InstanceKey, int]] = {}
+        self._distribute_units(set(self._claims_by_spec))
+
+    def first_loser(self) -> tuple[InstanceKey, UnitClaim] | None:
+        """Return the first instance that would lose units, with its published claim."""
+        for key, units in self._reduced_units().items():
+            claim = self._claims[key]
+            old = self._published_claim(claim)
+            if old is not None and _would_lose(claim, units, old):
+                return key, old
+        return None
+
+    def retain_instance(self, key: InstanceKey, old: UnitClaim) -> None:
+        """Have an instance keep its published units, and limit its tenant's other instances."""
+        self._retained_claims[key] = old
+        claims, changed = self._claims_by_tenant[old.tenant], set()
+        limits = _tenant_unit_limits(self._offers, claims, self._retained_claims, self._published_claim)
+        for claim in claims:
+            self._limits.pop(instance_key(claim), None)
+            changed |= self._replace_claim(_effective_claim(claim, self._retained_claims, limits))
+        self._limits |= limits
+        self._distribute_units(changed)
+
+    def allocation_result(self) -> AllocationResult:
+        """Return the allocation after the rounds so far."""
+        fewer = self._reduced_units()
+        limited = frozenset(key for key, units in fewer.items() if units == self._limits.get(key))
+        return AllocationResult(
+            self._retained_claims,
+            fewer,
+            [claim for claims in self._excess_by_spec.values() for claim in claims],
+            limited,
+        )
+
+    def _replace_claim(self, claim: UnitClaim) -> set[ClusterSpecKey]:
+        """Replace an instance's claim; return the clusters and GPUSpecs with changed claims."""
+        key = instance_key(claim)
+        old = self._effective_claims[key]
+        if claim == old:
+            return set()
+        self._effective_claims[key] = claim
+        del self._claims_by_spec[old[:2]][key]
+        self._claims_by_spec[claim[:2]][key] = claim
+        return {old[:2], claim[:2]}
+
+    def _distribute_units(self, changed: set[ClusterSpecKey]) -> None:
+        """Share out the units of some GPUSpecs, and of those that pods hold otherwise than in the last round."""
+        beyond = group_by_cluster_and_spec(self._live_usage(list(self._effective_claims.values())))
+        moved = {
+            pair
+            for pair in beyond.keys() | self._excess_by_spec.keys()
+            if beyond.get(pair) != self._excess_by_spec.get(pair)
+        }
+        self._excess_by_spec = beyond
+        for pair in changed | moved:
+            claims = self._claims_by_spec[pair].values()
+            self._reduced_by_spec[pair] = reduced_allocations(
+                self._offers, pair, claims, self._held_claim, beyond.get(pair, ())
+            )
+
+    def _reduced_units(self) -> dict[InstanceKey, int]:
+        """Return the units of each instance that isn't retained and gets fewer than it declares, in the order of names."""
+        units = {key: more for fewer in self._reduced_by_spec.values() for key, more in fewer.items()}
+        units = {**self._limits, **units}
+        return {
+            key: units[key]
+            for key in sorted(units)
+            if key not in self._retained_claims and units[key] < self._claims[key].units
+        }
+
+
+def instance_key(claim: UnitClaim) -> InstanceKey:
+    """Return whose claim it is."""
+    return claim.tenant, claim.instance
+
+
+def required_units(claim: UnitClaim, old: UnitClaim) -> int:
+    """Return how many units of its new GPUSpec an instance needs before it gives up its published units."""
+    return min(claim.units, old.units)
+
+
+def _would_lose(claim: UnitClaim, units: int, old: UnitClaim) -> bool:
+    """Return whether an instance that runs, and may run as it is declared now, would run fewer copies than before."""
+    runs = old.rendered > 0 and claim.rendered > 0
+    return runs and old.gpu_spec != claim.gpu_spec and units < required_units(claim, old)
+
+
+def _effective_claim(
+    claim: UnitClaim, retained: Mapping[InstanceKey, UnitClaim], limits: Mapping[InstanceKey, int]
+) -> UnitClaim:
+    key = instance_key(claim)
+    return retained[key] if key in retained else claim._replace(units=limits.get(key, claim.units))
+
+
+def _tenant_unit_limits(
+    offers: Catalog, claims: list[UnitClaim], retained: Mapping[InstanceKey, UnitClaim], published: PublishedClaim
+) -> dict[InstanceKey, int]:
+    """Return how many units each instance of one tenant may have that isn't retained."""
+    old = {instance_key(claim): was for claim in claims if (was := published(claim)) is not None}
+    declared, old_gpus = _count_gpus(offers, claims), _count_gpus(offers, old.values())
+    current_claims = {
+        key: claim._replace(units=retained_units(claim, old.get(key)))
+        for claim in claims
+        if (key := instance_key(claim))
+    }
+    used = _count_gpus(offers, (retained.get(key, claim) for key, claim in current_claims.items()))
+    limits = {}
+    for claim in claims:
+        key = instance_key(claim)
+        model, gpus = _gpus_of_unit(offers, claim)
+        more = claim.units - current_claims[key].units
+        if key in retained or not more or not gpus:
+            continue
+        room = max(declared[model], old_gpus[model]) - used[model]
+        more = min(more, max(0, room // gpus))
+        used[model] += more * gpus
+        limits[key] = current_claims[key].units + more
+    return limits
+
+
+def _count_gpus(offers: Catalog, claims: Iterable[UnitClaim]) -> defaultdict[str, Fraction]:
+    """Return the physical GPUs of some claims, by model."""
+    total: defaultdict[str, Fraction] = defaultdict(Fraction)
+    for claim in claims:
+        model, gpus = _gpus_of_unit(offers, claim)
+        total[model] += claim.units * gpus
+    return total
+
+
+def _gpus_of_unit(offers: Catalog, claim: UnitClaim) -> tuple[str, Fraction]:
+    """Return the model and the physical GPUs of a unit; none of a GPUSpec that isn't declared."""
+    spec = offers.platform.of_kind(GPUSpec).get(claim.gpu_spec)
+    return (spec.model.spec.gpu.model, physical_gpus(spec.model.spec)) if spec is not None else ("", Fraction(0))

@@ -1,0 +1,98 @@
+"""Who gets units when merges together oversold: who was published keeps what it holds, who came later waits.
+
+Review prevents it (`rules.stock`), but two pull requests that were each fine can be merged together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+from allotment.capacity.units import UnitClaim, UnitUsage, stocks_of_spec
+from allotment.declared.inventory import Catalog
+
+PublishedClaim = Callable[[UnitClaim], UnitClaim | None]
+ClusterSpecKey = tuple[str, str]  # cluster and GPUSpec
+
+
+def usage_beyond_claims(claims: Iterable[UnitClaim], live: Iterable[UnitClaim]) -> list[UnitClaim]:
+    """Return what pods hold beyond what is claimed for them: of an instance that was stopped, removed or moved, and
+    still runs.
+
+    `live` are the units that pods of instances hold.
+    """
+    units: dict[tuple[str, str, str, str], tuple[int, int]] = {claim[:4]: claim[4:] for claim in claims}
+    excess = []
+    for live_claim in live:
+        claimed, rendered = units.get(live_claim[:4], (0, 0))
+        more = live_claim._replace(
+            units=max(0, live_claim.units - claimed), rendered=max(0, live_claim.rendered - rendered)
+        )
+        if more.rendered:
+            excess.append(more)
+    return excess
+
+
+def group_by_cluster_and_spec(claims: Iterable[UnitClaim]) -> dict[ClusterSpecKey, list[UnitClaim]]:
+    """Return claims by cluster and GPUSpec."""
+    pairs: dict[ClusterSpecKey, list[UnitClaim]] = {}
+    for claim in claims:
+        pairs.setdefault(claim[:2], []).append(claim)
+    return pairs
+
+
+def reduced_allocations(
+    offers: Catalog,
+    pair: ClusterSpecKey,
+    claims: Collection[UnitClaim],
+    published_claim: PublishedClaim,
+    live: Collection[UnitClaim] = (),
+) -> dict[tuple[str, str], int]:
+    """Return the units of each (tenant, instance) that gets fewer than it claims of a GPUSpec in a cluster; nothing of a
+    cluster that isn't declared.
+
+    `published_claim` returns the last published claim of an instance, or the units of its pods, or None; it is called only if the
+    GPUSpec is oversold. `live` are the units that pods hold beyond their claims (`usage_beyond_claims`): nobody else gets those. Published
+    instances come first, then the order of names; a smaller claim may pass a larger claim.
+    """
+    cluster, gpu_spec = pair
+    if cluster not in offers.clusters:
+        return {}
+    stocks = stocks_of_spec(offers.clusters[cluster], gpu_spec)
+    if not UnitUsage(
+        cluster, gpu_spec, stocks, _sum_by_tenant((claim.tenant, claim.units) for claim in (*claims, *live))
+    ).excess:
+        return {}
+    units = _distribute_units(UnitUsage(cluster, gpu_spec, stocks, {}), claims, published_claim, live)
+    return {(claim.tenant, claim.instance): more for claim, more in units.items() if more < claim.units}
+
+
+def _sum_by_tenant(units: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Return the sum of units by tenant."""
+    held: dict[str, int] = {}
+    for tenant, more in units:
+        held[tenant] = held.get(tenant, 0) + more
+    return held
+
+
+def _distribute_units(
+    nobody: UnitUsage, claims: Collection[UnitClaim], published_claim: PublishedClaim, live: Collection[UnitClaim]
+) -> dict[UnitClaim, int]:
+    """Return the units of each claim. `nobody` has the stocks, and no holder."""
+    published = {claim: published_claim(claim) for claim in claims}
+    units = {claim: retained_units(claim, old) for claim, old in published.items()}
+    tenant_units = ((claim.tenant, more) for claim, more in units.items())
+    held = _sum_by_tenant((*tenant_units, *((claim.tenant, claim.units) for claim in live)))
+    shared = max(0, nobody.stocks.shared_units - nobody._replace(held_by_tenant=held).total_shared_use)
+    short = [claim for claim in claims if units[claim] < claim.units]
+    for claim in sorted(short, key=lambda claim: (published[claim] is None, claim.tenant, claim.instance)):
+        own = max(0, nobody.stocks.reserved_units(claim.tenant) - held[claim.tenant])
+        more = min(claim.units - units[claim], own + shared)
+        units[claim] += more
+        held[claim.tenant] += more
+        shared -= max(0, more - own)
+    return units
+
+
+def retained_units(claim: UnitClaim, old: UnitClaim | None) -> int:
+    """Return how many units of its GPUSpec an instance had, at most those that it claims."""
+    return min(claim.units, old.units) if old is not None and old[:2] == claim[:2] else 0

@@ -1,0 +1,135 @@
+"""What things cost: prices by day, and the cost of what is declared to run, a month of 730 hours."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import NamedTuple, Protocol, TypeVar
+
+from allotment.capacity.units import instances_holding_units
+from allotment.declared.inventory import Catalog, ScopeDeclarations
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
+from allotment.declared.kinds.storage_spec import StorageSpec
+from allotment.declared.values import GIBI
+
+HOURS_A_MONTH = 730
+
+
+class _DatedPrice(Protocol):
+    @property
+    def start(self) -> datetime.date: ...
+
+
+P = TypeVar("P", bound=_DatedPrice)
+
+
+def price_on(prices: Sequence[P], day: datetime.date) -> P:
+    """Return the entry in force on `day`: the last that has begun, or the first when none has."""
+    ordered = sorted(prices, key=lambda price: price.start)
+    begun = [price for price in ordered if price.start <= day]
+    return begun[-1] if begun else ordered[0]
+
+
+def next_price(prices: Sequence[P], day: datetime.date) -> P | None:
+    """Return the entry that begins next after `day`; None where none does."""
+    later = [price for price in prices if price.start > day]
+    return min(later, key=lambda price: price.start, default=None)
+
+
+def is_sold(prices: Sequence[_DatedPrice], day: datetime.date) -> bool:
+    """Return whether a price has begun: before the first, nothing of it is sold, though its first price is counted."""
+    return any(price.start <= day for price in prices)
+
+
+class Cost(NamedTuple):
+    """A part of a tenant's cost: what it is for, and currency per month. Where `has_price` is false no price has begun, and
+    the first price is counted."""
+
+    label: str
+    path: str
+    per_month: Decimal
+    has_price: bool = True
+
+
+def monthly_costs(offers: Catalog, tenant: ScopeDeclarations) -> list[Cost]:
+    """Return what a tenant's storages, snapshots and running instances cost a month at the prices of
+    `offers.as_of`, largest first.
+
+    An instance: units × price per hour × 730. A storage: GiB × price per GiB and month. A snapshot: the same of its
+    storage's GiB, at the price for snapshots.
+    """
+    specs, storage_specs = offers.platform.of_kind(GPUSpec), offers.platform.of_kind(StorageSpec)
+    costs = []
+    for instance in instances_holding_units(tenant):
+        spec = specs.get(instance.model.spec.gpu_spec)
+        if spec is not None:
+            hourly = price_on(spec.model.spec.prices, offers.as_of).per_hour
+            costs.append(
+                Cost(
+                    f"instance {instance.model.name}",
+                    instance.path,
+                    hourly * HOURS_A_MONTH * instance.model.spec.replicas,
+                    is_sold(spec.model.spec.prices, offers.as_of),
+                )
+            )
+    for storage in tenant.of_kind(GPUStorage).values():
+        offer = storage_specs.get(storage.model.spec.storage_spec)
+        if offer is not None:
+            prices = offer.model.spec.prices
+            cost = price_on(prices, offers.as_of).per_gib_month * storage.model.spec.size / GIBI
+            name = f"storage {storage.model.name}"
+            costs.append(Cost(name, storage.path, cost, is_sold(prices, offers.as_of)))
+    for snapshot in tenant.of_kind(GPUStorageSnapshot).values():
+        source_storage = tenant.of_kind(GPUStorage).get(snapshot.model.spec.storage)
+        offer = storage_specs.get(source_storage.model.spec.storage_spec) if source_storage else None
+        if source_storage is not None and offer is not None and offer.model.spec.snapshot_prices:
+            prices = offer.model.spec.snapshot_prices
+            cost = price_on(prices, offers.as_of).per_gib_month * source_storage.model.spec.size / GIBI
+            name = f"snapshot {snapshot.model.name}"
+            costs.append(Cost(name, snapshot.path, cost, is_sold(prices, offers.as_of)))
+    return sorted(costs, key=lambda cost: (-cost.per_month, cost.label))
+
+
+def monthly_cost(offers: Catalog, tenant: ScopeDeclarations) -> Decimal:
+    """Return what all that a tenant declares costs a month."""
+    return sum((cost.per_month for cost in monthly_costs(offers, tenant)), Decimal(0))
+
+
+def has_known_cost(offers: Catalog, tenant: ScopeDeclarations) -> bool:
+    """Return whether it is known what all of a tenant's things cost: each can be read, and what it is of is on offer."""
+    return not count_uncosted_files(offers, tenant)
+
+
+def count_uncosted_files(offers: Catalog, tenant: ScopeDeclarations) -> int:
+    """Return the number of a tenant's files that can't be read, or name no GPUSpec or StorageSpec on offer: they have no cost."""
+    specs, storage_specs = offers.platform.of_kind(GPUSpec), offers.platform.of_kind(StorageSpec)
+    instances = [instance.model.spec.gpu_spec not in specs for instance in tenant.of_kind(GPUInstance).values()]
+    storages = [storage.model.spec.storage_spec not in storage_specs for storage in tenant.of_kind(GPUStorage).values()]
+    return len(tenant.invalid) + sum(instances) + sum(storages)
+
+
+def format_signed(amount: Decimal) -> str:
+    """Return an amount with its sign."""
+    text = format_money(amount)
+    return text if amount <= 0 else f"+{text}"
+
+
+def price_days(offers: Catalog, tenant: ScopeDeclarations) -> set[datetime.date]:
+    """Return the days on which a price begins of what a tenant declares."""
+    specs, storage_specs = offers.platform.of_kind(GPUSpec), offers.platform.of_kind(StorageSpec)
+    used = {instance.model.spec.gpu_spec for instance in tenant.of_kind(GPUInstance).values()}
+    stored = {storage.model.spec.storage_spec for storage in tenant.of_kind(GPUStorage).values()}
+    lists: list[Sequence[_DatedPrice]] = [specs[name].model.spec.prices for name in used & specs.keys()]
+    for name in stored & storage_specs.keys():
+        spec = storage_specs[name].model.spec
+        lists += [spec.prices, spec.snapshot_prices]
+    return {price.start for prices in lists for price in prices}
+
+
+def format_money(amount: Decimal) -> str:
+    """Return an amount with two places, rounded half up."""
+    return str(amount.quantize(Decimal("0.01"), rounding="ROUND_HALF_UP"))

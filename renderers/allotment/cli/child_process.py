@@ -1,0 +1,118 @@
+"""A part of `allot run` as a process of its own: begun again when it ends, ended with this one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from allotment.services.log import Log
+
+FIRST_WAIT, MAX_WAIT = 1.0, 300.0  # seconds until it is begun again, doubled each time
+STABLE_SECONDS = 600.0  # seconds after which a process that ends is begun again as if it were the first time
+POLL_SECONDS = 0.5
+GRACE_SECONDS = 15.0
+PASSED_VARIABLES = ("ALLOT_FORGE_TOKEN", "ALLOT_FORGE_TOKEN_FILE")
+
+
+@contextmanager
+def wake_on_input(wake: Callable[[], None], *stops: Callable[[], None]) -> Iterator[None]:
+    """Wake, for a while, at every line of standard input, and stop at its end: who began this process is no more."""
+
+    def listen() -> None:
+        for _ in sys.stdin.buffer:
+            wake()
+        for stop in stops:
+            stop()
+
+    threading.Thread(target=listen, daemon=True).start()
+    yield
+
+
+class ChildProcess:
+    """Runs `allot` with some words as another process, while this replica leads. `wake` ends a pause before it
+    begins again."""
+
+    display_url = ""
+
+    def __init__(self, words: list[str], log: Log, *, leading: Callable[[], bool]) -> None:
+        self._arguments = words
+        self._log = log
+        self._is_leader = leading
+        self._stop_event, self._wake_event = threading.Event(), threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(self) -> None:
+        """Go on until `stop` is called."""
+        wait = FIRST_WAIT
+        while not self._stop_event.is_set():
+            if self._is_leader():
+                begun = time.monotonic()
+                status = self._run_process()
+                if self._stop_event.is_set() or not self._is_leader():
+                    continue
+                wait = FIRST_WAIT if time.monotonic() - begun > STABLE_SECONDS else min(2 * wait, MAX_WAIT)
+                self._log.error("a process ended", words=self._arguments[:2], status=status, again=wait)
+                self._wake_event.clear()
+                self._wake_event.wait(wait)
+            else:
+                self._stop_event.wait(POLL_SECONDS)
+
+    def _run_process(self) -> int:
+        # What is an option of this process, given as a variable, is none of that one's: its words say all of it.
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("ALLOT_") or name in PASSED_VARIABLES
+        }
+        self._process = subprocess.Popen(  # noqa: S603  # our own words
+            [sys.executable, "-P", "-m", "allotment", *self._arguments],
+            stdin=subprocess.PIPE,
+            env=environment,
+        )
+        try:
+            while not self._stop_event.wait(POLL_SECONDS):
+                if (status := self._process.poll()) is not None:
+                    return status
+                if not self._is_leader():
+                    break
+        finally:
+            self._end_process()
+        return self._process.wait()
+
+    def _end_process(self) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        self._process.terminate()
+        try:
+            self._process.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def wake(self) -> None:
+        """Have it look now."""
+        self._wake_event.set()
+        with contextlib.suppress(OSError, AttributeError, ValueError):  # it has ended, or hasn't begun
+            self._process.stdin.write(b"\n")  # type: ignore[union-attr]  # suppressed
+            self._process.stdin.flush()  # type: ignore[union-attr]
+
+    def stop(self) -> None:
+        """End it."""
+        self._stop_event.set()
+        self._wake_event.set()
+
+    def alive(self) -> bool:
+        """Return whether this process does what it should: what becomes of the other is no reason to be restarted."""
+        return True
+
+    ready = alive

@@ -1,0 +1,120 @@
+"""What comments on a repository's pull requests as its options describe it: for `allot comment` and `allot run`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from allotment.problems import OperationRefused
+
+if TYPE_CHECKING:
+    from allotment.adapters.forge.forge import Token
+    from allotment.adapters.git.remote import Remote
+    from allotment.services.pull_requests.comment_loop import PullServices
+    from allotment.services.pull_requests.plan_sandbox import PlanBudget
+
+TOKEN_VARIABLE = "ALLOT_FORGE_TOKEN"  # noqa: S105  # the variable's name
+
+
+def forge_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --forge-token-file, --forge-api, --plan-seconds and --plan-megabytes."""
+    for option in (
+        click.option(
+            "--plan-megabytes",
+            default=1024.0,
+            show_default=True,
+            type=click.FloatRange(64),
+            metavar="MB",
+            help="The memory that planning one pull request may take.",
+        ),
+        click.option(
+            "--plan-seconds",
+            default=120.0,
+            show_default=True,
+            type=click.FloatRange(1),
+            metavar="SECONDS",
+            help="The time that planning one pull request may take.",
+        ),
+        click.option(
+            "--forge-api",
+            metavar="URL",
+            help="Where the forge's API is, if not where spec.git.url of the platform says.",
+        ),
+        click.option(
+            "--forge-token-file",
+            type=click.Path(dir_okay=False, exists=True, path_type=Path),
+            help=f"A file with the forge's token; {TOKEN_VARIABLE} of the environment if absent.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def read_token(file: Path | None) -> Token:
+    """Return the forge's token, from a file or the environment."""
+    from allotment.adapters.forge.forge import Token
+
+    secret = (file.read_text(encoding="utf-8") if file else os.environ.get(TOKEN_VARIABLE, "")).strip()
+    if not secret or not secret.isascii() or not secret.isprintable():
+        raise click.UsageError(f"No token for the forge: set {TOKEN_VARIABLE}, or name a file with --forge-token-file.")
+    return Token(secret)
+
+
+def create_pull_services(
+    root: Path,
+    source: Remote,
+    branch: str,
+    token: Token,
+    api: str | None,
+    *,
+    rendered: str | None = None,
+    status: str | None = None,
+    budget: PlanBudget | None = None,
+    cache: Path | None = None,
+    processes: int | None = None,
+) -> PullServices:
+    """Return what comments on the pull requests of the repository that the platform of `source`'s branch names.
+
+    `budget` is what planning one may take; what was found fine of the base is remembered in `cache`.
+
+    Raises OperationRefused where the branch, or its platform, can't be read.
+    """
+    from allotment.adapters import forge
+    from allotment.adapters.git.commit_source import CommitSource
+    from allotment.adapters.git.remote import Remote
+    from allotment.cli.options import choose_day
+    from allotment.services.platform_settings import read_platform
+    from allotment.services.pull_requests.comment_loop import PullServices
+    from allotment.services.pull_requests.plan_comment import PlanCommenter, PullRequestSource
+    from allotment.services.pull_requests.plan_sandbox import PlanBudget
+    from allotment.services.pull_requests.rollout_comment import RolloutCommenter
+
+    name = f"refs/heads/{branch}"
+    tip = source.fetch(name).get(name)
+    platform = read_platform(CommitSource(root, tip, source.repository)) if tip else None
+    if platform is None:
+        raise OperationRefused(f"{source} has no branch {branch} whose platform/platform.yaml can be read")
+    git = platform.spec.git
+    place = PullRequestSource(
+        root,
+        source,
+        branch,
+        forge.connect(git.forge, git.url, token, api),
+        lambda number: forge.head_ref(git.forge, number),
+    )
+    published = rendered or git.rendered
+    reported = status or git.status or published
+    branches = Remote(source.repository, published, keep=True) if published else source
+    rollouts = RolloutCommenter(
+        place,
+        branches,
+        Remote(source.repository, reported, keep=True) if reported else source,
+    )
+    reviews = PlanCommenter(
+        place, lambda plan_source: choose_day(plan_source, None), budget or PlanBudget(), cache, processes, branches
+    )
+    return PullServices(place, reviews, rollouts)

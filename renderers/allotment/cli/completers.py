@@ -1,0 +1,106 @@
+"""What a shell completes: names that the repository around the current folder has, by its folders alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from allotment.adapters.folder_source import find_root
+from allotment.cli.options import FOLDER_KEY, find_sample_folder
+from allotment.problems import OperationRefused
+
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def _find_root(context: click.Context) -> Path | None:
+    repo, here = context.params.get("repo"), context.meta.get(FOLDER_KEY, Path.cwd())
+    try:
+        return here / repo if repo else find_root(here)
+    except OperationRefused:  # there is nothing to complete from
+        return None
+
+
+def _list_stems(folder: Path, pattern: str) -> list[str]:
+    return sorted(path.stem for path in folder.glob(pattern) if not path.name.startswith("."))
+
+
+def complete_tenants(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of tenants."""
+    root = _find_root(context)
+    return _filter_by_prefix(_list_stems(root / "tenants", "*/") if root else [], incomplete)
+
+
+def complete_clusters(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of clusters."""
+    root = _find_root(context)
+    return _filter_by_prefix(_list_stems(root / "clusters", "*/") if root else [], incomplete)
+
+
+def complete_gpu_specs(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of GPUSpecs."""
+    root = _find_root(context)
+    return _filter_by_prefix(_list_stems(root / "platform/specs", "*.yaml") if root else [], incomplete)
+
+
+def complete_add_ons(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of add-ons."""
+    root = _find_root(context)
+    return _filter_by_prefix(_list_stems(root / "platform/add-ons", "*.yaml") if root else [], incomplete)
+
+
+def complete_ready_made_add_ons(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of the add-ons that Allotment brings."""
+    return _filter_by_prefix(_list_stems(find_sample_folder() / "platform/add-ons", "*.yaml"), incomplete)
+
+
+def create_resource_completer(*folders: str, alone: bool = False) -> Completer:
+    """Return what completes TENANT/NAME of what lies in some of a tenant's folders. TENANT comes first, with what lies
+    there at once where no other begins so and it isn't meant `alone`: a shell would add a blank to it."""
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        root = _find_root(context)
+        tenant, slash, _ = incomplete.partition("/")
+        if root is None or not slash:
+            tenant_names = complete_tenants(context, parameter, incomplete)
+            if root is None or alone or len(tenant_names) != 1:
+                return tenant_names
+            (tenant,) = tenant_names
+        resource_names = {
+            name for folder in folders for name in _list_stems(root / "tenants" / tenant / folder, "*.yaml")
+        }
+        return _filter_by_prefix(sorted(f"{tenant}/{name}" for name in resource_names), incomplete)
+
+    return complete
+
+
+ALL_FOLDERS = ("instances", "storages", "snapshots")
+COMPLETE_RESOURCE = create_resource_completer(*ALL_FOLDERS)
+COMPLETE_TENANT_OR_RESOURCE = create_resource_completer(*ALL_FOLDERS, alone=True)
+
+
+def complete_subjects(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return what has a manual page: kinds, their fields, rules, reasons."""
+    from allotment.declared.kinds import KINDS
+    from allotment.reports.manual_pages import manual_page
+    from allotment.reports.reason_pages import reason_pages
+    from allotment.reports.rule_pages import rule_pages
+
+    if context.params.get("words") and context.params["words"][0] == "rule":
+        return _filter_by_prefix(list(rule_pages()), incomplete)
+    if context.params.get("words") and context.params["words"][0] == "reason":
+        return _filter_by_prefix(list(reason_pages()), incomplete)
+    above, dot, _ = incomplete.rpartition(".")
+    if not dot:
+        return _filter_by_prefix(
+            [*KINDS, "rule", "reason", *([*reason_pages(), *rule_pages()] if incomplete else ())], incomplete
+        )
+    try:
+        return _filter_by_prefix([f"{above}.{field.name}" for field in manual_page(above).fields], incomplete)
+    except OperationRefused:
+        return []
+
+
+def _filter_by_prefix(names: list[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]

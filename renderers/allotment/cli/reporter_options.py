@@ -1,0 +1,127 @@
+"""The reporter of a cluster as its options describe it: for `allot report` and `allot run`."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from allotment.adapters.cluster.lease import Leadership
+    from allotment.adapters.git.repository import Repository
+    from allotment.services.log import Log
+    from allotment.services.reporter.reporter import Reporter
+
+FILE_TYPE = click.Path(dir_okay=False, exists=True, path_type=Path)
+
+
+class ClusterAccess(NamedTuple):
+    """How the API servers are reached, and how commits are signed."""
+
+    kubeconfig: Path | None
+    context: str | None
+    argocd_kubeconfig: Path | None
+    argocd_context: str | None
+    signing_key: Path | None
+    lease: str | None
+
+
+def cluster_access_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --kubeconfig, --context, the same of Argo CD's cluster, --signing-key and --lease."""
+    for option in (
+        click.option(
+            "--lease",
+            metavar="NAMESPACE/NAME",
+            help="A Lease by which several replicas agree who works; none if absent.",
+        ),
+        click.option("--signing-key", type=FILE_TYPE, help="A private SSH key that signs the commits."),
+        click.option("--argocd-context", metavar="NAME", help="The context of the cluster that Argo CD runs in."),
+        click.option(
+            "--argocd-kubeconfig",
+            type=FILE_TYPE,
+            help="How the cluster that Argo CD runs in is reached; as the cluster itself if absent.",
+        ),
+        click.option("--context", metavar="NAME", help="The kubeconfig's context."),
+        click.option(
+            "--kubeconfig",
+            type=FILE_TYPE,
+            help="How the cluster is reached; if absent, as a pod in it, or else by the usual kubeconfig.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def create_leadership(sight: ClusterAccess, log: Log, woken: Callable[[], None]) -> Leadership | None:
+    """Return the competition for the Lease, not begun yet; None where there is none."""
+    if sight.lease is None:
+        return None
+    from allotment.adapters.cluster.api import ApiServer
+    from allotment.adapters.cluster.lease import Leadership
+
+    namespace, slash, name = sight.lease.partition("/")
+    if not slash or not namespace or not name or "/" in name:
+        raise click.UsageError(f"{sight.lease!r} is no NAMESPACE/NAME")
+    identity = f"{socket.gethostname()}_{os.getpid()}"
+
+    def changed(leads: bool) -> None:
+        log.info("leading" if leads else "standing by", lease=sight.lease, identity=identity)
+        woken()
+
+    return Leadership(ApiServer.from_kubeconfig(sight.kubeconfig, sight.context), namespace, name, identity, changed)
+
+
+def create_reporter(
+    cluster: str,
+    sight: ClusterAccess,
+    repository: Repository,
+    *,
+    status: str,
+    rendered: str,
+    interval: float,
+    counts: CollectorRegistry,
+    log: Log,
+    leading: Callable[[], bool],
+    written: Callable[[], None],
+) -> Reporter:
+    """Return what reports a cluster to the repository at `status`; its watches have begun.
+
+    `rendered` is the repository whose rendered branch Argo CD reads.
+    """
+    from allotment.adapters.cluster.api import ApiServer
+    from allotment.adapters.cluster.observed_objects import STOCKS_OWNER, ObservedObjects
+    from allotment.adapters.cluster.watching import Watch, WatchTiming
+    from allotment.adapters.git.remote import Remote
+    from allotment.adapters.metrics import ReportMetrics
+    from allotment.manifests import names
+    from allotment.observed.decoding import APPLICATIONS, CLUSTER_KINDS
+    from allotment.services.reporter.observer import ClusterSession
+    from allotment.services.reporter.reporter import Reporter, ReportTarget
+
+    key = repository.sign_with(sight.signing_key) if sight.signing_key else None
+    here = ApiServer.from_kubeconfig(sight.kubeconfig, sight.context)
+    apart = sight.argocd_kubeconfig is not None or sight.argocd_context is not None
+    hub = (
+        ApiServer.from_kubeconfig(sight.argocd_kubeconfig or sight.kubeconfig, sight.argocd_context) if apart else here
+    )
+    store = ObservedObjects(cluster)
+    of_cluster = f"{names.MANAGED_BY_SELECTOR},{names.CLUSTER}={cluster}"
+    watches = [Watch(here, kind, store) for kind in CLUSTER_KINDS]
+    watches.append(Watch(hub, APPLICATIONS, store, WatchTiming(), of_cluster))
+    for watch in watches:
+        watch.start()
+    return Reporter(
+        ClusterSession(cluster, watches, store, STOCKS_OWNER, here.server_time),
+        ReportTarget(repository, Remote(repository, status, keep=True), key, Remote(repository, rendered, keep=True)),
+        ReportMetrics(cluster, counts),
+        log,
+        interval,
+        leading=leading,
+        written=written,
+    )

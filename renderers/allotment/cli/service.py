@@ -1,0 +1,132 @@
+"""What every running program of ours has: a log, an address to be asked at, and an end in order."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+MIN_SECRET_LENGTH = 16
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from prometheus_client import CollectorRegistry
+
+    from allotment.adapters.http_server import MetricsSource, WebHandlers
+
+
+def parse_address(listen: str) -> tuple[str, int]:
+    """Return host and port of HOST:PORT."""
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise click.UsageError(f"{listen!r} is no HOST:PORT: write one such as 127.0.0.1:8080")
+    return host, int(port)
+
+
+def read_secret(file: Path) -> bytes:
+    """Return the secret that a file holds, without the line's end."""
+    secret = file.read_bytes().strip()
+    if not secret.isascii() or len(secret) < MIN_SECRET_LENGTH:
+        raise click.UsageError(f"{file} holds no secret: write at least {MIN_SECRET_LENGTH} characters of ASCII")
+    return secret
+
+
+def freeze_heap() -> None:
+    """Say that everything is loaded: what there is now lives as long as the process, and the cycle collector
+    needn't look at it again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def metrics_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --metrics-listen."""
+    return click.option(
+        "--metrics-listen",
+        metavar="HOST:PORT",
+        help="Where /metrics is, which nobody but Prometheus is to reach; the port after that of --listen if absent.",
+    )(command)
+
+
+def parse_addresses(listen: str, metrics: str | None) -> tuple[tuple[str, int], tuple[str, int]]:
+    """Return where the probes are answered, and where the metrics are."""
+    host, port = parse_address(listen)
+    return (host, port), parse_address(metrics or f"{host}:{port and port + 1}")
+
+
+class ListenAddresses(NamedTuple):
+    """Where is answered, as HOST:PORT with the ports that were found where any was asked for."""
+
+    listen: str
+    metrics: str
+
+
+@contextmanager
+def serve_http(
+    listen: str,
+    metrics: str | None,
+    counts: CollectorRegistry,
+    *,
+    alive: Callable[[], bool],
+    ready: Callable[[], bool],
+    woken: Callable[[], None],
+    secret: bytes = b"",
+) -> Iterator[ListenAddresses]:
+    """Answer over HTTP for a while; a webhook has to be signed with `secret` where there is one."""
+    from allotment.adapters.http_server import MetricsSource, Throttle, WebHandlers
+    from allotment.adapters.metrics import CONTENT_TYPE, WebhookMetrics, metrics_text
+
+    answers = WebHandlers(alive, ready, Throttle(woken), WebhookMetrics(counts).record_webhook, secret)
+    listen_address, counted = parse_addresses(listen, metrics)
+    with ExitStack() as stack:
+        first = _start_web(stack, listen_address, answers)
+        second = _start_web(stack, counted, MetricsSource(CONTENT_TYPE, lambda: metrics_text(counts)))
+        yield ListenAddresses(f"{listen_address[0]}:{first}", f"{counted[0]}:{second}")
+
+
+def _start_web(stack: ExitStack, where: tuple[str, int], answers: WebHandlers | MetricsSource) -> int:
+    from allotment.adapters.http_server import WebServer
+
+    try:
+        web = WebServer(*where, answers)
+    except OSError as error:
+        raise click.UsageError(f"{where[0]}:{where[1]} can't be listened on: {error.strerror}") from None
+    stack.callback(web.close)
+    return web.port
+
+
+@contextmanager
+def stop_on_signals(*stops: Callable[[], None]) -> Iterator[None]:
+    """Stop in order when the process is told to end."""
+
+    def stop(*_: object) -> None:
+        for stop_part in stops:
+            stop_part()
+
+    previous_handlers = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in previous_handlers.items():
+            signal.signal(number, handler)
+
+
+def create_logger() -> Any:
+    """Return the log: a JSON object a line on standard output, or lines for people on a terminal."""
+    import structlog
+
+    shown: Any = structlog.dev.ConsoleRenderer() if sys.stdout.isatty() else structlog.processors.JSONRenderer()
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            shown,
+        ],
+        logger_factory=structlog.PrintLoggerFactory(),
+    )
+    return structlog.get_logger()

@@ -1,0 +1,143 @@
+"""What the commands share that look at what runs: where they look, at what, and what they say of names that nobody
+knows."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from allotment.cli.completers import complete_clusters
+from allotment.cli.options import choose_day, create_cache_opener, find_repository, is_quiet, repository_option
+from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
+
+if TYPE_CHECKING:
+    from allotment.observed.publish_state import PublishState
+    from allotment.services.reporter.clone import Clone
+    from allotment.services.status_view.publish_check import PublishCheck
+    from allotment.services.status_view.status_view import StatusView
+
+
+POLL_SECONDS = 5  # between two looks; a reporter commits once a minute at most
+status_url_option = click.option(
+    "--from",
+    "url",
+    metavar="URL",
+    help="The repository of the status branches; spec.git.status of the platform, or origin, if absent.",
+)
+
+
+def clone_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --repo and --from."""
+    for option in (
+        status_url_option,
+        repository_option,
+    ):
+        command = option(command)
+    return command
+
+
+def open_status_remote(repo: Path | None, url: str | None) -> tuple[Any, Any, list[tuple[str, str | None]]]:
+    """Return the repository, the remote of the status branches, and the declared clusters with their reporters' keys."""
+    from allotment.adapters.folder_source import FolderSource
+    from allotment.adapters.git.remote import Remote
+    from allotment.adapters.git.repository import Repository
+    from allotment.services.platform_settings import read_reporter_keys, resolve_branch_urls
+
+    root = find_repository(repo)
+    source, here = FolderSource(root), Repository(root)
+    remote = Remote(here, resolve_branch_urls(source, "origin", status=url).status, keep=True)
+    return here, remote, sorted(read_reporter_keys(source).items())
+
+
+cluster_option = click.option(
+    "--cluster", metavar="NAME", shell_complete=complete_clusters, help="Look at that cluster alone."
+)
+
+
+def open_clone(repo: Path | None, url: str | None) -> Clone:
+    """Return the clone to look from."""
+    from allotment.services.reporter.clone import Clone
+
+    return Clone(find_repository(repo), url)
+
+
+def split_resource_name(target: str) -> tuple[str, str]:
+    """Return tenant and name of TENANT[/NAME]; the name is empty where there is none."""
+    tenant, _, name = target.strip("/").partition("/")
+    return tenant, name
+
+
+def check_names(view: StatusView, tenant: str, name: str, cluster: str | None = None) -> None:
+    """Check that a tenant, one of its things and a cluster are declared or seen, where they are given. Raises OperationRefused,
+    with the names that are nearest."""
+    if cluster is not None and cluster not in view.reporter_keys:
+        raise OperationRefused(f"no cluster is named {quote_value(cluster)}{suggest_name(cluster, view.reporter_keys)}")
+    if tenant and tenant not in (tenants := list_known_tenants(view)):
+        raise OperationRefused(
+            f"no tenant is named {quote_value(tenant)}: none is declared, and no cluster reports one{suggest_name(tenant, tenants)}"
+        )
+    if name and not any(row.resource.name == name for row in view.rows):
+        known_names = {row.resource.name for row in view.rows}
+        raise OperationRefused(
+            f"{escape_unprintable(tenant)} has nothing named {quote_value(name)}: nothing declares it, and no cluster reports it{suggest_name(name, known_names)}"
+        )
+
+
+def list_known_tenants(view: StatusView) -> set[str]:
+    """Return the tenants that are declared, or that a cluster reports."""
+    return {*view.tenants, *(status.tenant for status in view.reported_status.tenants)}
+
+
+def suggest_name(word: str, candidates: Iterable[str]) -> str:
+    """Return which of some known names was meant, perhaps. Whoever wrote them can do nothing to a terminal."""
+    from allotment.declared.reading import suggest_name
+
+    return suggest_name(word, [escape_unprintable(candidate) for candidate in candidates])
+
+
+def create_publish_check(root: Path) -> PublishCheck:
+    """Return a check of publishing, as a clone sees it."""
+    from allotment.services.status_view.publish_check import PublishCheck
+
+    return PublishCheck(lambda source: choose_day(source, None), create_cache_opener(root, "-publish"))
+
+
+def find_silent_clusters(view: StatusView) -> set[str]:
+    """Return the clusters of which nobody knows what runs there now."""
+    from allotment.reports.status_tables import is_stale
+
+    now = datetime.datetime.now(datetime.UTC)
+    return {
+        status.cluster for status in view.reported_status.clusters if is_stale(status, now)
+    } | view.reported_status.troubles.keys()
+
+
+def print_declared_commit(
+    view: StatusView, now: datetime.datetime, cluster: str | None = None, state: PublishState | None = None
+) -> None:
+    """Say, on standard error, which commit's declarations count, whether publishing lags behind it, and what of the
+    clusters, or of `cluster` alone, can't be told."""
+    from allotment.observed.publish_state import format_headline
+    from allotment.reports.status_tables import format_age
+    from allotment.services.reporter.status_reader import NEVER_REPORTED
+    from allotment.services.status_view.status_view import suggest_reporter
+
+    source, declared = view.declared_commit.source, view.declared_commit
+    if not is_quiet():
+        commit_time = datetime.datetime.fromtimestamp(source.repository.committed_at(source.commit), datetime.UTC)
+        differing = view.clone.count_differing_files(declared)
+        beside = f"; the folder's changes ({pluralize(differing, 'file')}) don't count" if differing else ""
+        words = f"{declared.label} at {source.commit[:12]}, {format_age(commit_time.isoformat(), now)} old{beside}"
+        click.echo(f"declared: {escape_unprintable(words, 400)}", err=True)
+    if state is not None and (lag := format_headline(state, declared.branch or "HEAD")):
+        click.echo(escape_unprintable(lag, 1000), err=True)
+    for name, words in sorted(view.reported_status.troubles.items()):
+        if cluster in (None, name):
+            more = f": {suggest_reporter(name)}" if words == NEVER_REPORTED else ""
+            click.echo(
+                f"{escape_unprintable(name)}: {escape_unprintable(words, 1000)}{escape_unprintable(more)}", err=True
+            )

@@ -1,0 +1,98 @@
+"""Pins an add-on to another version in its file: that value changes, and nothing else, not a byte."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+from allotment.declared import documents
+from allotment.declared.kinds.add_on import COMMIT, DIGEST, OCI_PREFIX, VERSION, AddOnSpec
+from allotment.declared.scalars import reads_as_text
+from allotment.problems import OperationRefused, quote_value
+
+_SEMANTIC_VERSION = re.compile(r"v?([0-9]+)\.([0-9]+)\.([0-9]+)(?:-([0-9A-Za-z.-]+))?(?:\+.*)?")
+
+
+def is_older(version: str, other: str) -> bool:
+    """Return whether a chart's version comes before another, as https://semver.org orders them; build metadata counts
+    for nothing."""
+    return _sort_key(version) < _sort_key(other)
+
+
+def _sort_key(version: str) -> tuple[tuple[int, ...], bool, list[tuple[bool, int, str]]]:
+    match = _SEMANTIC_VERSION.fullmatch(version)
+    assert match is not None, version
+    words = match[4].split(".") if match[4] else []
+    pre_release = [(not word.isdigit(), int(word) if word.isdigit() else 0, word) for word in words]
+    return tuple(int(part) for part in match.groups()[:3]), not words, pre_release
+
+
+def check_version(spec: AddOnSpec, version: str, digest: str | None) -> None:
+    """Raise OperationRefused where an add-on can't be pinned to this: no version of its kind, or without the digest that counts."""
+    if spec.chart is None:
+        if not COMMIT.fullmatch(version):
+            raise OperationRefused(f"{quote_value(version)} pins no manifests: write a commit's 40 hexadecimal digits")
+        if digest is not None:
+            raise OperationRefused("manifests have no digest beside their commit: leave --digest out")
+        return
+    if not VERSION.fullmatch(version):
+        raise OperationRefused(f"{quote_value(version)} is no exact version: write one such as {spec.chart.version}")
+    if digest is not None and not DIGEST.fullmatch(digest):
+        raise OperationRefused(f"{quote_value(digest)} is no digest: write sha256: and 64 hexadecimal digits")
+    if digest is not None and not spec.chart.repo_url.startswith(OCI_PREFIX):
+        raise OperationRefused("Argo CD checks no digest of an https:// chart: leave --digest out")
+    if digest is None and spec.chart.digest is not None:
+        raise OperationRefused(f"its chart is pulled by digest, and {version} has another: say --digest sha256:… too")
+
+
+def with_version(data: bytes, version: str, digest: str | None = None) -> bytes:
+    """Return an add-on's file with another version, and digest where one is given; all else stays as it is written.
+
+    The file can be read, and `check_version` raised nothing. A digest that wasn't there comes on a line of its own.
+    """
+    text = data.decode("utf-8")
+    where = documents.find_positions(data)
+    chart = ("spec", "chart")
+    field = (*chart, "version") if chart in where else ("spec", "manifests", "revision")
+    edits = [(field, version)]
+    if digest is not None and (*chart, "digest") in where:
+        edits.append(((*chart, "digest"), digest))
+    elif digest is not None:
+        place = where[field]
+        pad = " " * (place.key_column - 1)
+        lines = text.split("\n")
+        if lines[place.key_line - 1][: place.key_column - 1].strip():
+            raise OperationRefused("the chart stands in one line: write its digest there by hand, once")
+        ending = "\r" if lines[place.line - 1].endswith("\r") else ""
+        lines.insert(place.line, f"{pad}digest: {digest}{ending}")
+        text = "\n".join(lines)
+    for field_path, value in edits:
+        text = _replace_scalar(
+            text,
+            where[field_path] if field_path == field else documents.find_positions(text.encode())[field_path],
+            value,
+        )
+    return text.encode()
+
+
+def _replace_scalar(text: str, place: documents.FieldPosition, value: str) -> str:
+    """Return a text with another scalar at a place, in quotes where the old one had some, or the new one needs them."""
+    lines = text.split("\n")
+    prefix = "\n".join(lines[: place.line - 1])
+    spot = place.line - 1, place.column - 1
+    scalars = [event for event in documents.parse_events(text) if isinstance(event, yaml.ScalarEvent)]
+    marks = [(event, *_scalar_bounds(event)) for event in scalars]
+    scalar, end = next((event, end) for event, start, end in marks if start == spot)
+    assert end[0] == spot[0], "no version goes over several lines"
+    begin = len(prefix) + (1 if prefix else 0)
+    start, stop = begin + spot[1], begin + end[1]
+    mark = scalar.style if scalar.style in ("'", '"') else "" if reads_as_text(value) else '"'
+    return f"{text[:start]}{mark}{value}{mark}{text[stop:]}"
+
+
+def _scalar_bounds(scalar: Any) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return where a scalar begins and ends: line and column, from 0."""
+    start, end = scalar.start_mark, scalar.end_mark
+    return (start.line, start.column), (end.line, end.column)

@@ -1,0 +1,193 @@
+"""What a cluster is asked for, and what it answered: lists and single objects. Nothing is ever written."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from allotment.diagnosis.diagnosis import Diagnosis, error, skipped
+from allotment.manifests import names
+from allotment.observed import decoding
+from allotment.observed.decoding import WatchedKind
+
+Object = dict[str, Any]
+UNMANAGED_SELECTOR = f"{names.MANAGED_BY}!={names.PROGRAM_NAME}"
+
+
+class ResourceQuery(NamedTuple):
+    """Objects that are read: all of a resource (`selector` by labels, `namespace` for one alone), or the one of a `name`.
+
+    `hub` says that they lie where Argo CD runs.
+    """
+
+    group: str
+    version: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+    selector: str = ""
+    hub: bool = False
+
+    @property
+    def path(self) -> str:
+        """The path of the request."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        space = f"/namespaces/{self.namespace}" if self.namespace else ""
+        return f"{root}{space}/{self.resource}" + (f"/{self.name}" if self.name else "")
+
+    @property
+    def api(self) -> str:
+        """The API version, such as apps/v1."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def permission_text(self) -> str:
+        """What reading it takes, in words."""
+        qualified_name = f"{self.resource}.{self.group}" if self.group else self.resource
+        name_suffix = f" {self.name}" if self.name else ""
+        where = f" in namespace {self.namespace}" if self.namespace else ""
+        return f"{'get' if self.name else 'list'} of {qualified_name}{name_suffix}{where}" + (
+            " where Argo CD runs" if self.hub else ""
+        )
+
+
+NODES = ResourceQuery("", "v1", "nodes")
+OTHER_PODS = ResourceQuery(
+    "", "v1", "pods", selector=UNMANAGED_SELECTOR
+)  # ours are many, and none of them is a DaemonSet's
+STORAGE_CLASSES = ResourceQuery("storage.k8s.io", "v1", "storageclasses")
+SNAPSHOT_CLASSES = ResourceQuery("snapshot.storage.k8s.io", "v1", "volumesnapshotclasses")
+GATEWAYS = ResourceQuery("gateway.networking.k8s.io", "v1", "gateways")
+GATEWAY_CLASSES = ResourceQuery("gateway.networking.k8s.io", "v1", "gatewayclasses")
+CERTIFICATES = ResourceQuery("cert-manager.io", "v1", "certificates")
+SECURITY_POLICIES = ResourceQuery(
+    "gateway.envoyproxy.io", "v1alpha1", "securitypolicies", selector=names.MANAGED_BY_SELECTOR
+)
+PLUGIN_CONFIG = ResourceQuery("", "v1", "configmaps", names.DEVICE_PLUGIN_NAMESPACE, names.PROGRAM_NAME)
+RESOURCE_SLICES = ResourceQuery("resource.k8s.io", "v1", "resourceslices")
+KARPENTER_NODE_POOLS = ResourceQuery("karpenter.sh", "v1", "nodepools")
+NODE_OVERLAYS = ResourceQuery("karpenter.sh", "v1alpha1", "nodeoverlays")
+KARPENTER_DEPLOYMENTS = ResourceQuery("apps", "v1", "deployments", selector="app.kubernetes.io/name=karpenter")
+REPORTER_ROLE = ResourceQuery("rbac.authorization.k8s.io", "v1", "clusterroles", name="allotment-reporter")
+ARGO_CONFIG_MAPS = tuple(
+    ResourceQuery("", "v1", "configmaps", names.ARGO_NAMESPACE, name, hub=True)
+    for name in ("argocd-cm", "argocd-cmd-params-cm", "argocd-rbac-cm")
+)
+APPLICATIONS = ResourceQuery(
+    "argoproj.io", "v1alpha1", "applications", names.ARGO_NAMESPACE, selector=names.MANAGED_BY_SELECTOR, hub=True
+)
+
+
+def _query_of(watched: WatchedKind) -> ResourceQuery:
+    """Return the kind of a watch's objects, in all namespaces and with any labels."""
+    root, *parts = watched.path.strip("/").split("/")  # api/v1/pods, apis/apps/v1/deployments
+    group, version, resource = ("", *parts) if root == "api" else parts
+    return ResourceQuery(group, version, resource)
+
+
+# Whole objects of tenants' namespaces, each with its reader: `list_objects` returns them as LiveObjects.
+WHOLE_OBJECT_QUERIES = {_query_of(watched): watched for watched in decoding.WHOLE_OBJECT_KINDS.values()}
+_HTTP_OK, _HTTP_NOT_FOUND = 200, 404
+_HTTP_REFUSED = (401, 403)
+ALL_QUERIES = (
+    NODES,
+    OTHER_PODS,
+    STORAGE_CLASSES,
+    SNAPSHOT_CLASSES,
+    GATEWAYS,
+    GATEWAY_CLASSES,
+    CERTIFICATES,
+    SECURITY_POLICIES,
+    PLUGIN_CONFIG,
+    RESOURCE_SLICES,
+    KARPENTER_NODE_POOLS,
+    NODE_OVERLAYS,
+    KARPENTER_DEPLOYMENTS,
+    REPORTER_ROLE,
+    *ARGO_CONFIG_MAPS,
+    APPLICATIONS,
+)
+
+
+class NotReadable(Exception):
+    """Something couldn't be read: because a right is missing, which `right` names, or as `why` says; `failed` says that it should
+    have been readable."""
+
+    def __init__(self, subject: str, why: str, right: str = "", *, failed: bool = False) -> None:
+        super().__init__(f"{subject}: {right or why}")
+        self.subject = subject
+        self.reason = why
+        self.missing_permission = right
+        self.failed = failed
+
+
+def diagnose_unreadable(unseen: NotReadable) -> Diagnosis:
+    """Return what to say of something that couldn't be read."""
+    if unseen.missing_permission:
+        words = f"can't be checked: that needs {unseen.missing_permission}"
+        return error(unseen.subject, words, "grant it: docs/operate/doctor.md has the role")
+    if unseen.failed:
+        return error(
+            unseen.subject, f"can't be checked: {unseen.reason}", "look again; then at the API server's own state"
+        )
+    return skipped(unseen.subject, unseen.reason)
+
+
+class QueryAnswer(NamedTuple):
+    """What a request was answered: objects, or an HTTP status that isn't 200, or in words why there was no answer."""
+
+    objects: tuple[Any, ...] = ()
+    status: int = _HTTP_OK
+    failure: str = ""
+
+
+class ClusterSnapshot(NamedTuple):
+    """What was read of a cluster. `apis` has the resources of each API version that it serves, `hub_apis` those of the cluster
+    that Argo CD runs in; an API version whose resources can't be read isn't there. `now` is by the cluster's clock."""
+
+    version: Mapping[str, str]
+    apis: Mapping[str, frozenset[str]]
+    hub_apis: Mapping[str, frozenset[str]]
+    answers: Mapping[ResourceQuery, QueryAnswer]
+    now: datetime.datetime
+
+    def list_objects(self, kind: ResourceQuery) -> list[Any]:
+        """Return all objects of a kind: mappings, or LiveObjects of a kind of WHOLE. Raises NotReadable."""
+        answer = self.answers.get(kind, QueryAnswer(failure="it wasn't asked for"))
+        qualified_name = f"{kind.resource}.{kind.group}" if kind.group else kind.resource
+        subject = f"{qualified_name} {kind.name}".strip()
+        if answer.status in _HTTP_REFUSED:
+            raise NotReadable(subject, "", kind.permission_text)
+        if answer.status == _HTTP_NOT_FOUND and not kind.name:
+            raise NotReadable(subject, f"the API server doesn't serve {kind.api}")
+        if answer.failure or answer.status not in (_HTTP_OK, _HTTP_NOT_FOUND):
+            raise NotReadable(subject, answer.failure or f"the API server answers {answer.status}", failed=True)
+        return list(answer.objects)
+
+    def get_object(self, kind: ResourceQuery) -> Object | None:
+        """Return the only object of a kind with a name; None where there is none. Raises NotReadable."""
+        return next(iter(self.list_objects(kind)), None)
+
+
+def name_of(manifest: Object) -> str:
+    """Return an object's name."""
+    return str(manifest["metadata"]["name"])
+
+
+def index_by_name(manifests: Iterable[Object]) -> dict[str, Object]:
+    """Return objects by their names."""
+    return {name_of(manifest): manifest for manifest in manifests}
+
+
+def find_condition(conditions: Iterable[Object] | None, kind: str) -> Object:
+    """Return the condition of a type; an empty mapping where there is none."""
+    return next((status_condition for status_condition in conditions or () if status_condition.get("type") == kind), {})
+
+
+def condition_text(status_condition: Object) -> str:
+    """Return what a condition says of itself: its reason and message."""
+    return (
+        ": ".join(text for text in (status_condition.get("reason"), status_condition.get("message")) if text)
+        or "no reason is given"
+    )

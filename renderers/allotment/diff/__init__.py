@@ -1,0 +1,1 @@
+"""Differences between two revisions: everything that a plan reports."""

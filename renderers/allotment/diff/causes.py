@@ -1,0 +1,170 @@
+"""Why a tenant's thing changes: which field of which file, its own first, or else of those that it depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any, NamedTuple
+
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
+from allotment.declared.kinds.app import App
+from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.declaration import Declaration
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
+from allotment.declared.kinds.members import Members
+from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.kinds.platform import Platform
+from allotment.declared.kinds.stock import Stock
+from allotment.declared.kinds.storage_spec import StorageSpec
+from allotment.declared.kinds.tenant import Tenant
+from allotment.diff.field_diff import DiffCache
+
+MAX_SHOWN_CAUSES = 6
+# Fields from which nothing of a tenant's is rendered.
+_UNRENDERED_FIELDS = (
+    "spec.displayName", "spec.description", "spec.prices", "spec.snapshotPrices", "spec.plan", "spec.quota",
+    "spec.brake", "spec.billing", "spec.count", "spec.warm", "metadata.labels",
+)  # fmt: skip
+
+
+# Fields of a cluster from which what runs in it is rendered, and what shows a storage's files.
+_STORAGE_CLASS_FIELDS = ("storageClassName", "volumeSnapshotClassName", "cloning", "objectStore")
+_ROUTING_FIELDS = ("spec.destination", "spec.domain", "spec.gateway", "spec.oidc")
+
+
+class _DeclarationPair(NamedTuple):
+    """A declaration at both ends, and the fields of it that count, if not all do."""
+
+    old: DeclarationFile[Any] | None
+    new: DeclarationFile[Any] | None
+    relevant_fields: tuple[str, ...] = ("",)
+
+
+_FolderPair = tuple[ScopeDeclarations | None, ScopeDeclarations | None]
+
+
+class DeclaredSide(NamedTuple):
+    """What is on offer, and a tenant's folder, at one end of a change."""
+
+    offers: Catalog
+    folder: ScopeDeclarations
+
+
+def find_causes(
+    before: DeclaredSide, after: DeclaredSide, model: type[Declaration], name: str, cluster: str, noted: DiffCache
+) -> list[str]:
+    """Return why a thing that is there at both ends changes, each reason with its file."""
+    old, new = before.folder.of_kind(model).get(name), after.folder.of_kind(model).get(name)
+    own = list(_field_causes(old, new, noted)) if old is not None and new is not None else []
+    if own:
+        return _first_causes(own)
+    related_lines = [
+        words
+        for pair in _dependency_pairs(before, after, new or old, cluster)
+        for words in _dependency_causes(*pair, noted)
+    ]
+    if related_lines:
+        return _first_causes(dict.fromkeys(related_lines))
+    if old is not None and new is not None and old.data != new.data:
+        return [f"{new.path}: its text, and nothing that it declares"]
+    same = {declaration.path: declaration.data for declaration in before.folder.all_declarations()} == {
+        declaration.path: declaration.data for declaration in after.folder.all_declarations()
+    }
+    return ["what the platform offers changed" if same else "another file of its tenant changed"]
+
+
+def _first_causes(lines: Collection[str]) -> list[str]:
+    more = len(lines) - MAX_SHOWN_CAUSES
+    return [*list(lines)[:MAX_SHOWN_CAUSES], *([f"and {more} more"] if more > 0 else [])]
+
+
+def _field_causes(old: DeclarationFile[Any], new: DeclarationFile[Any], noted: DiffCache) -> Iterator[str]:
+    for change in noted.field_changes(old, new):
+        yield f"{new.path}: {change}"
+
+
+def _dependency_causes(
+    old: DeclarationFile[Any] | None, new: DeclarationFile[Any] | None, within: tuple[str, ...], noted: DiffCache
+) -> Iterator[str]:
+    """Yield what differs of a declaration that another one depends on, as far as that can reach it."""
+    if old is None or new is None:
+        if declaration := new or old:
+            yield f"{declaration.path}: {'added' if old is None else 'removed'}"
+        return
+    for change in noted.field_changes(old, new):
+        rendered = not (
+            change.field.startswith(_UNRENDERED_FIELDS)
+            or change.field.endswith(".capacity")
+            or ".folders" in change.field
+        )
+        if rendered and change.field.startswith(within):
+            yield f"{new.path}: {change}"
+
+
+def _dependency_pairs(
+    before: DeclaredSide, after: DeclaredSide, resource: DeclarationFile[Any] | None, cluster: str
+) -> Iterator[_DeclarationPair]:
+    """Yield both ends of each declaration that a thing depends on, the nearest first."""
+
+    def both(
+        folders: _FolderPair, model: type[Declaration], name: str | None, within: tuple[str, ...] = ("",)
+    ) -> Iterator[_DeclarationPair]:
+        ends = [None if folder is None or name is None else folder.of_kind(model).get(name) for folder in folders]
+        if ends[0] is not None or ends[1] is not None:
+            yield _DeclarationPair(ends[0], ends[1], within)
+
+    def each(folders: _FolderPair, model: type[Declaration]) -> Iterator[_DeclarationPair]:
+        names = [set[str]() if folder is None else set(folder.of_kind(model)) for folder in folders]
+        for name in sorted(names[0] | names[1]):
+            yield from both(folders, model, name)
+
+    own = before.folder, after.folder
+    platform = before.offers.platform, after.offers.platform
+    place = before.offers.clusters.get(cluster), after.offers.clusters.get(cluster)
+    for model, name, within in _named_dependencies(resource.model if resource else None):
+        yield from both(own if model in (GPUStorage, GPUStorageSnapshot) else platform, model, name, (within,))
+    for model in (Members, Tenant):
+        yield from each(own, model)
+    yield from both(place, Cluster, cluster, _relevant_cluster_fields(resource.model if resource else None))
+    if resource is not None and isinstance(resource.model, GPUInstance):
+        stocks = [pair for pair in each(place, Stock) if _is_stock_of_spec(pair, resource.model.spec.gpu_spec)]
+        yield from stocks
+        pools = {stock.model.spec.node_pool for pair in stocks for stock in (pair.old, pair.new) if stock is not None}
+        for pool in sorted(pools):
+            yield from both(place, NodePool, pool)
+    yield from each(platform, Platform)
+
+
+def _named_dependencies(model: Declaration | None) -> Iterator[tuple[type[Declaration], str | None, str]]:
+    """Yield what a thing names of its tenant and of the platform: kind, name, and the field of it that counts."""
+    if isinstance(model, GPUInstance):
+        spec = model.spec
+        if spec.app is not None:
+            yield App, spec.app.name, f"spec.versions[{spec.app.version}]"
+        yield GPUSpec, spec.gpu_spec, ""
+        for storage in (*(mount.name for mount in spec.storages), *(bucket.name for bucket in spec.buckets)):
+            yield GPUStorage, storage, "spec.prepare"
+    elif isinstance(model, GPUStorage):
+        source = model.spec.prepare.source if model.spec.prepare else None
+        yield StorageSpec, model.spec.storage_spec, ""
+        yield GPUStorage, source.storage.name if source and source.storage and not source.storage.tenant else None, ""
+        yield GPUStorageSnapshot, source.snapshot.name if source and source.snapshot else None, ""
+    elif isinstance(model, GPUStorageSnapshot):
+        yield GPUStorage, model.spec.storage, ""
+
+
+def _relevant_cluster_fields(model: Declaration | None) -> tuple[str, ...]:
+    """Return the fields of a cluster from which a thing is rendered."""
+    if isinstance(model, GPUInstance):
+        return (*_ROUTING_FIELDS, "spec.diskStorageClassName", "spec.storages", "spec.network")
+    if isinstance(model, GPUStorage):
+        classes = [f"spec.storages[{model.spec.storage_spec}].{field}" for field in _STORAGE_CLASS_FIELDS]
+        return (*_ROUTING_FIELDS, *classes)
+    return ("spec.storages",)
+
+
+def _is_stock_of_spec(pair: _DeclarationPair, gpu_spec: str) -> bool:
+    """Return whether a Stock is, or was, of a GPUSpec."""
+    return any(stock is not None and stock.model.spec.gpu_spec == gpu_spec for stock in (pair.old, pair.new))

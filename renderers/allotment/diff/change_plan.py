@@ -1,0 +1,232 @@
+"""A plan: what a change would do, in figures and words, before anybody merges it."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from allotment.capacity.pricing import format_money, format_signed
+from allotment.diff.cold_starts import ColdStart
+from allotment.diff.cost_diff import CostChange, CostDay
+from allotment.diff.declaration_diff import NEVER_TRUNCATED, TOPICS, DeclaredChange, Topic
+from allotment.diff.file_diff import NO_FILES, FileCounts, FileDiff
+from allotment.diff.other_files import NO_OTHER_FILES, TOPIC_TEXT, OtherFiles
+from allotment.lifecycle.brake import BrakeExcess
+from allotment.problems import Problem, pluralize
+
+MAX_NAMED_TENANTS = 3  # tenants in a summary
+_SEPARATOR = " · "
+Action = Literal["added", "changed", "replaced", "removed"]
+Effect = Literal["starts", "stops", "restarts", "keeps running", "waits", "stays stopped"]
+ACTIONS: tuple[Action, ...] = ("added", "changed", "replaced", "removed")
+
+
+@dataclass(frozen=True, slots=True)
+class Destruction:
+    """Something that is destroyed: data, or what runs. `what` names it, `message` say how it is destroyed. `volume` is the
+    cluster, tenant, kind and name of a volume that is deleted."""
+
+    subject: str
+    message: str
+    volume: tuple[str, str, str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnitChange:
+    """Units of a GPUSpec in a cluster: declared stock, and held by instances, before and after."""
+
+    cluster: str
+    gpu_spec: str
+    stock_before: int
+    stock: int
+    held_before: int
+    held: int
+
+    @property
+    def free(self) -> int:
+        """The units that are left after the change; below zero where it oversells."""
+        return self.stock - self.held
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaChange:
+    """How much of a tenant's quota is used: of `what`, before, after, and at most (None where nothing limits it), now and
+    before."""
+
+    tenant: str
+    dimension: str
+    before: Fraction
+    after: Fraction
+    limit: int | None
+    limit_before: int | None
+    is_size: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceChange:
+    """An instance or storage of a tenant in a cluster that changes, and why. `effect` is on the pods of an instance."""
+
+    tenant: str
+    cluster: str
+    kind: str
+    name: str
+    action: Action
+    causes: tuple[str, ...] = ()
+    effect: Effect | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkTree:
+    """The folder that was planned, as it is: how many of its declared files differ from the commit that is checked out."""
+
+    uncommitted: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangePlan:
+    """What a change does. `base` and `head` are commits; `problems` are those that it causes, `standing` counts
+    those that the base has already.
+
+    `missing_approvals` are those of `problems` that an approval solves, None where nobody's approval was asked for.
+
+    `is_today` says whether `day`, whose prices count, is today.
+    Where `work_tree` is given, `head` is the commit that is checked out there. `base_name` is what the base is called.
+    `declared_changes` has what is declared otherwise: all that opens something to somebody or says who approves, and of the rest the
+    first; `declared_count` counts all. `url_count` counts the URLs, of what stays, that are gone, lie elsewhere or open to others.
+    `total_costs` is what the tenants of `cost_changes` pay together; what `unpriced_tenants` tenants pay isn't known.
+    `cold_starts` has the units that start where none is kept warm. `possible_destructions` is what couldn't be compared, and may be destroyed too.
+    `file_counts` counts all rendered files that change; `object_diffs` holds the first of them, `declaration_diffs` those of the
+    repository, `other_files` what it writes beside them. `brake` is the deletion that the
+    brake will stop; `problems` has all of them. `skipped_checks` says in words which check didn't run.
+    """
+
+    base: str
+    head: str
+    day: datetime.date
+    currency: str
+    base_name: str = ""
+    is_today: bool = True
+    work_tree: WorkTree | None = None
+    problems: tuple[Problem, ...] = ()
+    missing_approvals: tuple[Problem, ...] | None = None
+    preexisting_problems: int = 0
+    destructions: tuple[Destruction, ...] = ()
+    possible_destructions: tuple[Destruction, ...] = ()
+    declared_changes: tuple[DeclaredChange, ...] = ()
+    declared_count: int = 0
+    url_count: int = 0
+    unit_changes: tuple[UnitChange, ...] = ()
+    cold_starts: tuple[ColdStart, ...] = ()
+    quota_changes: tuple[QuotaChange, ...] = ()
+    cost_changes: tuple[CostChange, ...] = ()
+    total_costs: tuple[CostDay, ...] = ()
+    unpriced_tenants: tuple[str, ...] = ()
+    resource_changes: tuple[ResourceChange, ...] = ()
+    declaration_diffs: tuple[FileDiff, ...] = ()
+    declared_files: int = 0
+    other_files: OtherFiles = NO_OTHER_FILES
+    brake_excess: BrakeExcess | None = None
+    object_diffs: tuple[FileDiff, ...] = ()
+    file_counts: FileCounts = NO_FILES
+    checksum: str = ""
+    skipped_checks: tuple[str, ...] = ()
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        """The problems that aren't warnings."""
+        return tuple(problem for problem in self.problems if not problem.warning)
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether nothing is wrong with it."""
+        return not self.errors
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether anything is another afterwards."""
+        return bool(self.file_counts.total or self.declaration_diffs or self.other_files.total)
+
+    @property
+    def verdict(self) -> str:
+        """Whether it can be merged."""
+        if self.errors:
+            return f"can't be merged: {pluralize(len(self.errors), 'problem')}"
+        return "can be merged" if self.has_changes or self.possible_destructions else "changes nothing"
+
+    @property
+    def summary(self) -> str:
+        """What a person needs to know first, in a line."""
+        return _SEPARATOR.join(summary_parts(self))
+
+    def summary_within(self, limit: int) -> str:
+        """Return as many of the summary's parts as so many characters hold, the first at least."""
+        parts = summary_parts(self)
+        while len(parts) > 1 and len(_SEPARATOR.join(parts)) > limit:
+            del parts[-1]
+        return _SEPARATOR.join(parts)
+
+    def changes_of_topics(self, *topics: Topic) -> tuple[DeclaredChange, ...]:
+        """Return what is declared otherwise of some topics."""
+        return tuple(change for change in self.declared_changes if change.topic in topics)
+
+
+def summary_parts(plan: ChangePlan) -> list[str]:
+    """Return the parts of a plan's summary, what decides first."""
+    actions = Counter(change.action for change in plan.resource_changes)
+    parts = [plan.verdict]
+    if plan.brake_excess:
+        effect = (
+            f"retain tenant {plan.brake_excess.tenant}" if plan.brake_excess.tenant else "publish nothing for anybody"
+        )
+        parts.append(f"⚠ the brake will stop it, and {effect}")
+    parts += [f"{actions[action]:,} {action}" for action in ACTIONS if actions[action]]
+    if plan.destructions:
+        parts.append(f"{len(plan.destructions):,} destroyed")
+    if plan.possible_destructions:
+        parts.append("perhaps more destroyed" if plan.destructions else "perhaps something destroyed")
+    parts += [f"⚠ {topic}" for topic in NEVER_TRUNCATED if plan.changes_of_topics(topic)]
+    if decided := [TOPIC_TEXT[decision] for decision, *_ in plan.other_files.decisive_topics]:
+        parts.append(f"⚠ changes {', '.join(decided)}")
+    counted_apart = (*NEVER_TRUNCATED, "addresses")
+    if topics := [topic for topic in TOPICS if topic not in counted_apart and plan.changes_of_topics(topic)]:
+        parts.append(f"{', '.join(topics)} changed")
+    if plan.url_count:
+        parts.append(f"{pluralize(plan.url_count, 'URL')} changed")
+    if plan.other_files.total:
+        parts.append(f"{pluralize(plan.other_files.total, 'file')} outside the declarations")
+    parts += _cost_summary(plan)
+    over = [excess for cost in plan.cost_changes if (excess := cost.over_budget)]
+    for excess in over[:MAX_NAMED_TENANTS]:
+        since = "" if excess.is_now else f" from {excess.day}"
+        parts.append(f"{excess.tenant} {format_money(excess.amount)} over budget{since}")
+    if len(over) > MAX_NAMED_TENANTS:
+        parts.append(f"{len(over) - MAX_NAMED_TENANTS:,} more over budget")
+    return parts
+
+
+def _cost_summary(plan: ChangePlan) -> Iterator[str]:
+    """Yield by how much the cost changes today, or else from when on it does."""
+    for at, cost_day in enumerate(plan.total_costs):
+        if cost_day.before != cost_day.after:
+            since = f" from {cost_day.day}" if at else ""
+            yield f"{format_signed(cost_day.after - cost_day.before)} {plan.currency}/month{since}"
+            return
+
+
+def problems_caused(problems: Iterable[Problem], standing: Iterable[Problem], paths: Iterable[str]) -> list[Problem]:
+    """Return the problems that a change causes: those that the base doesn't have, and those of the files it touches.
+
+    A problem that only moved to another line is the same.
+    """
+    base_keys = {(problem.path, problem.field, problem.message, problem.rule) for problem in standing}
+    touched = frozenset(paths)
+    return [
+        problem
+        for problem in problems
+        if (problem.path, problem.field, problem.message, problem.rule) not in base_keys
+        or (problem.path in touched and not problem.warning)
+    ]

@@ -1,0 +1,110 @@
+"""What a Cluster's own declaration says of everything in it at once: under which addresses it is reached, and where
+it lies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from allotment.declared.inventory import Catalog
+from allotment.declared.kinds.cluster import Cluster, ClusterSpec, Gateway
+from allotment.diff.change_plan import Destruction
+from allotment.manifests import paths
+
+MAX_NAMED_RESOURCES = 3
+_ROUTE = b"\nkind: HTTPRoute\n"
+
+
+class Reachable(NamedTuple):
+    """An instance or storage that a cluster has before and after a change; `name` is `<tenant>/<name>`, and `urls` counts
+    the routes that lead to it at both ends."""
+
+    cluster: str
+    kind: str
+    name: str
+    url_count: int
+
+
+def find_moved_clusters(before: Catalog, after: Catalog) -> dict[str, tuple[ClusterSpec, ClusterSpec]]:
+    """Return what both ends declare of each cluster whose domain, Gateway or destination differs."""
+    ends = {}
+    for name in before.clusters.keys() & after.clusters.keys():
+        old, new = before.clusters[name].get_singleton(Cluster), after.clusters[name].get_singleton(Cluster)
+        if old is not None and new is not None:
+            was, is_now = old.model.spec, new.model.spec
+            same = (was.domain, was.gateway, was.destination) == (is_now.domain, is_now.gateway, is_now.destination)
+            if not same:
+                ends[name] = was, is_now
+    return dict(sorted(ends.items()))
+
+
+def reachable_resources(
+    clusters: Collection[str], before: Mapping[str, bytes], after: Mapping[str, bytes]
+) -> Iterator[Reachable]:
+    """Yield what a tenant keeps in some clusters, of its rendered files by `<cluster>/<path>` before and after."""
+    for path in sorted(before.keys() & after.keys()) if clusters else ():
+        cluster, _, inner = path.partition("/")
+        spot = paths.parse_tree_path(inner)
+        if cluster in clusters and spot is not None and spot.kind in ("instance", "storage"):
+            urls = min(before[path].count(_ROUTE), after[path].count(_ROUTE))
+            yield Reachable(cluster, spot.kind, f"{spot.tenant}/{spot.resource_name}", urls)
+
+
+def address_losses(before: Catalog, after: Catalog, resources: Iterable[Reachable]) -> Iterator[Destruction]:
+    """Yield what each cluster's change of domain, Gateway or destination does to all the things in it; `resources` are
+    those of all tenants.
+
+    What is declared stands in `subject`, which every report shows as code, since no rule says what a domain may spell.
+    """
+    everything = sorted(resources)
+    for name, (was, is_now) in find_moved_clusters(before, after).items():
+        cluster_resources = [resource for resource in everything if resource.cluster == name]
+        reached = [resource for resource in cluster_resources if resource.url_count]
+        if reached and was.domain != is_now.domain:
+            words = (
+                f"changes {_url_count_text(reached)}, of {_count_by_kind(reached)}, and nothing answers at the old ones"
+            )
+            yield Destruction(
+                f"cluster {name}: domain {was.domain} → {is_now.domain}", f"{words}: {_name_resources(reached)}"
+            )
+        if reached and was.gateway != is_now.gateway:
+            words = (
+                f"takes {_count_by_kind(reached)} to another listener: nobody reaches them until it serves the cluster's domain"
+                " and DNS leads to it"
+            )
+            subject = f"cluster {name}: gateway {_listener_name(was.gateway)} → {_listener_name(is_now.gateway)}"
+            yield Destruction(subject, f"{words}: {_name_resources(reached)}")
+        if cluster_resources and was.destination != is_now.destination:
+            words = (
+                f"takes {_count_by_kind(cluster_resources)} to another cluster, unless both are the same: they begin there without data, and"
+                " what runs now stays behind"
+            )
+            subject = f"cluster {name}: destination {_destination_name(was)} → {_destination_name(is_now)}"
+            yield Destruction(subject, f"{words}: {_name_resources(cluster_resources)}")
+
+
+def _url_count_text(resources: Iterable[Reachable]) -> str:
+    count = sum(resource.url_count for resource in resources)
+    return f"{count:,} URL{'' if count == 1 else 's'}"
+
+
+def _count_by_kind(resources: Iterable[Reachable]) -> str:
+    """Return how many things there are of each kind, such as `2 instances and 1 storage`."""
+    counts = sorted(Counter(resource.kind for resource in resources).items())
+    return " and ".join(f"{count:,} {kind}{'' if count == 1 else 's'}" for kind, count in counts)
+
+
+def _name_resources(resources: list[Reachable]) -> str:
+    first = ", ".join(f"{resource.kind} {resource.name}" for resource in resources[:MAX_NAMED_RESOURCES])
+    return (
+        f"{first} and {len(resources) - MAX_NAMED_RESOURCES:,} more" if len(resources) > MAX_NAMED_RESOURCES else first
+    )
+
+
+def _listener_name(gateway: Gateway) -> str:
+    return f"{gateway.namespace}/{gateway.name}/{gateway.section_name}"
+
+
+def _destination_name(spec: ClusterSpec) -> str:
+    return spec.destination.name or spec.destination.server or ""

@@ -1,0 +1,120 @@
+"""Which starts of a change find no unit kept warm, so that a node comes first.
+
+Nodes of a static pool are always there. On a Karpenter pool a free unit is on a node only where a placeholder keeps it there,
+or where a node that others use has room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from allotment.capacity.units import StockUsage, UnitClaim, compute_stock_usage, count_placeholders, units_per_node
+from allotment.declared.inventory import Catalog
+from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.node_pool import NodePool
+
+_ClaimsSide = tuple[Catalog, Iterable[UnitClaim]]
+_StockGroup = tuple[
+    str, str, str
+]  # cluster, GPUSpec, and the tenant that has its stocks alone, empty where they are shared
+
+
+class ColdStartTime(NamedTuple):
+    """How long nodes took to come, in seconds: of so many starts the median, and the longest."""
+
+    start_count: int
+    median_seconds: int
+    longest_seconds: int
+
+
+class ColdStart(NamedTuple):
+    """Units of a GPUSpec that instances (`<tenant>/<name>`) take more of a cluster's stocks: so many, and `warm` of them are kept
+    ready by placeholders or lie on static nodes. `alone` says that a node has no more than one of the rest. `cold_start_time` is how
+    long such nodes took, if that is known."""
+
+    cluster: str
+    gpu_spec: str
+    instances: tuple[str, ...]
+    unit_count: int
+    warm_units: int
+    is_one_per_node: bool
+    cold_start_time: ColdStartTime | None = None
+
+
+def find_cold_starts(before: _ClaimsSide, after: _ClaimsSide) -> Iterator[ColdStart]:
+    """Yield where a change takes more units of Karpenter's pools than the placeholders of before keep warm."""
+    (offers, claims), (offers_after, claims_after) = ((offers, list(claims)) for offers, claims in (before, after))
+    takes = _started_units((offers, claims), (offers_after, claims_after))
+    starting = _starting_instances(claims, claims_after)
+    for cluster, spec, owner in sorted(takes):
+        units_by_tenant = starting.get((cluster, spec), {})
+        spilling = [
+            tenant
+            for tenant, units in units_by_tenant.items()
+            if sum(units.values()) > takes.get((cluster, spec, tenant), _NO_STARTED_UNITS).units
+        ]
+        if owner in spilling and (cluster, spec, "") in takes:
+            continue  # told with the shared ones, which it takes too
+        tenants = [owner] if owner else sorted(spilling)
+        own = [takes.get((cluster, spec, tenant), _NO_STARTED_UNITS) for tenant in ([] if owner else tenants)]
+        all_of = [takes[cluster, spec, owner], *own]
+        started = sum(
+            sum(units_by_tenant.get(tenant, {}).values()) for tenant in tenants
+        )  # a stock that goes moves what runs to others
+        units, warm = min(started, sum(use.units for use in all_of)), sum(use.warm_units for use in all_of)
+        if warm < units:
+            who = tuple(f"{tenant}/{name}" for tenant in tenants for name in units_by_tenant.get(tenant, ()))
+            yield ColdStart(cluster, spec, who, units, warm, all(use.is_one_per_node for use in all_of))
+
+
+class _StartedUnits(NamedTuple):
+    """Units that are taken more of some stocks, how many of them are ready, and whether none of the rest shares a node."""
+
+    units: int
+    warm_units: int
+    is_one_per_node: bool
+
+
+_NO_STARTED_UNITS = _StartedUnits(0, 0, True)
+
+
+def _started_units(before: _ClaimsSide, after: _ClaimsSide) -> dict[_StockGroup, _StartedUnits]:
+    was, warm = _rendered_stock_usage(*before), count_placeholders(*before)
+    offers = after[0]
+    specs = offers.platform.of_kind(GPUSpec)
+    totals: dict[_StockGroup, _StartedUnits] = {}
+    for key, use in _rendered_stock_usage(*after).items():
+        stock = use.stock.model.spec
+        pool = offers.clusters[use.cluster].of_kind(NodePool).get(stock.node_pool)
+        units = use.held_units - (was[key].held_units if key in was else 0)
+        if units <= 0 or pool is None or stock.gpu_spec not in specs:
+            continue
+        comes = pool.model.spec.karpenter is not None
+        ready = min(units, warm.get(key, 0)) if comes else units
+        alone = not comes or units_per_node(specs[stock.gpu_spec].model.spec, pool.model.spec) <= 1
+        group = (use.cluster, stock.gpu_spec, stock.tenant or "")
+        so_far = totals.get(group, _NO_STARTED_UNITS)
+        totals[group] = _StartedUnits(so_far.units + units, so_far.warm_units + ready, so_far.is_one_per_node and alone)
+    return totals
+
+
+def _rendered_stock_usage(offers: Catalog, claims: Iterable[UnitClaim]) -> dict[tuple[str, str], StockUsage]:
+    """Return how many units of each stock instances that may run hold."""
+    uses = compute_stock_usage(offers, [claim._replace(units=claim.rendered) for claim in claims])
+    return {(use.cluster, use.stock.model.name): use for use in uses}
+
+
+def _starting_instances(
+    before: Iterable[UnitClaim], after: Iterable[UnitClaim]
+) -> dict[tuple[str, str], dict[str, dict[str, int]]]:
+    """Return the instances that take more units, with how many, by cluster and GPUSpec and by tenant."""
+    was = {(claim.cluster, claim.gpu_spec, claim.tenant, claim.instance): claim.rendered for claim in before}
+    started_units: dict[tuple[str, str], dict[str, dict[str, int]]] = {}
+    for claim in sorted(after):
+        units = claim.rendered - was.get((claim.cluster, claim.gpu_spec, claim.tenant, claim.instance), 0)
+        if units > 0:
+            started_units.setdefault((claim.cluster, claim.gpu_spec), {}).setdefault(claim.tenant, {})[
+                claim.instance
+            ] = units
+    return started_units

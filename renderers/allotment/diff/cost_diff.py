@@ -1,0 +1,156 @@
+"""What a change means to what tenants pay: today, and from each later day on that a price changes it."""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from allotment.capacity.pricing import monthly_costs, price_days
+from allotment.declared.inventory import Catalog, ScopeDeclarations
+from allotment.rules.limits import plan_of
+
+MAX_DAYS = 24  # later days on which a price changes what a tenant costs
+_DeclaredSide = tuple[Catalog, ScopeDeclarations]
+
+
+@dataclass(frozen=True, slots=True)
+class CostPart:
+    """What a part of a tenant costs a month, before and after, in the platform's currency."""
+
+    label: str
+    before: Decimal
+    after: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class CostDay:
+    """What is paid a month from a day on, before and after a change."""
+
+    day: datetime.date
+    before: Decimal
+    after: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class OverBudget:
+    """How far a tenant's cost is above its budget from a day on; `is_denied` says whether that is refused then, and
+    `is_now` whether it is so today."""
+
+    tenant: str
+    day: datetime.date
+    amount: Decimal
+    is_denied: bool
+    is_now: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostChange:
+    """What a tenant costs a month: today and from each later day on that a price changes it, the parts that differ today,
+    the largest difference first, and its budget. `more_days` of those days aren't looked at: there are too many. `is_valid` says
+    whether it becomes so: a tenant that is invalid stays as it is published."""
+
+    tenant: str
+    days: tuple[CostDay, ...]
+    parts: tuple[CostPart, ...]
+    budget: Decimal | None
+    budget_before: Decimal | None = None
+    denies_excess: bool = True
+    more_days: int = 0
+    is_valid: bool = True
+
+    @property
+    def before(self) -> Decimal:
+        """What it costs today without the change."""
+        return self.days[0].before
+
+    @property
+    def after(self) -> Decimal:
+        """What it costs today with the change."""
+        return self.days[0].after
+
+    @property
+    def remaining_budget(self) -> Decimal | None:
+        """What the budget leaves after the change."""
+        return None if self.budget is None else self.budget - self.after
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether the change means anything to what the tenant pays, or may."""
+        return (
+            bool(self.parts)
+            or self.budget != self.budget_before
+            or any(cost_day.before != cost_day.after for cost_day in self.days)
+        )
+
+    @property
+    def over_budget(self) -> OverBudget | None:
+        """The first day on which the change makes the tenant exceed its budget, or exceed it by more."""
+        for cost_day in self.days:
+            over = _amount_above(cost_day.after, self.budget)
+            if over > _amount_above(cost_day.before, self.budget_before):
+                return OverBudget(self.tenant, cost_day.day, over, self.denies_excess, cost_day is self.days[0])
+        return None
+
+
+def _amount_above(cost: Decimal, budget: Decimal | None) -> Decimal:
+    return Decimal(0) if budget is None else max(cost - budget, Decimal(0))
+
+
+def compare_cost(before: _DeclaredSide, after: _DeclaredSide) -> CostChange:
+    """Return what a change means to what a tenant pays; an end is what is on offer, and the tenant's folder."""
+    name = (after[1] if after[1].paths() else before[1]).name
+    was, is_now = ({cost.label: cost.per_month for cost in monthly_costs(*end)} for end in (before, after))
+    nothing = Decimal(0)
+    parts = [
+        CostPart(cost_name, was.get(cost_name, nothing), is_now.get(cost_name, nothing))
+        for cost_name in was.keys() | is_now.keys()
+        if was.get(cost_name, nothing) != is_now.get(cost_name, nothing)
+    ]
+    parts.sort(key=lambda part: (-abs(part.after - part.before), part.label))
+    budgets = [plan.model.spec.budget if (plan := plan_of(*end)) else None for end in (before, after)]
+    limits = [budget.per_month if budget else None for budget in budgets]
+    denies = budgets[1] is None or budgets[1].enforcement == "Deny"
+    today = after[0].as_of
+    later = sorted({day for end in (before, after) for day in price_days(*end) if day > today})
+    days = tuple(_cost_days(before, after, [today, *later[:MAX_DAYS]]))
+    more = max(len(later) - MAX_DAYS, 0)
+    return CostChange(
+        tenant=name,
+        days=days,
+        parts=tuple(parts),
+        budget=limits[1],
+        budget_before=limits[0],
+        denies_excess=denies,
+        more_days=more,
+    )
+
+
+def _cost_days(before: _DeclaredSide, after: _DeclaredSide, days: Iterable[datetime.date]) -> Iterator[CostDay]:
+    """Yield what a tenant costs on the first of some days, and on each other one that changes it."""
+    last: tuple[Decimal, Decimal] | None = None
+    for day in days:
+        costs = [
+            sum((cost.per_month for cost in monthly_costs(offers._replace(as_of=day), folder)), Decimal(0))
+            for offers, folder in (before, after)
+        ]
+        if last != (costs[0], costs[1]):
+            last = costs[0], costs[1]
+            yield CostDay(day, *last)
+
+
+def total_costs(costs: Iterable[CostChange]) -> Iterator[CostDay]:
+    """Yield what some tenants cost together, today and from each later day on that a price changes it."""
+    steps: dict[datetime.date, list[Decimal]] = defaultdict(lambda: [Decimal(0), Decimal(0)])
+    for cost in costs:
+        old = Decimal(0), Decimal(0)
+        for cost_day in cost.days:
+            steps[cost_day.day][0] += cost_day.before - old[0]
+            steps[cost_day.day][1] += cost_day.after - old[1]
+            old = cost_day.before, cost_day.after
+    before, after = Decimal(0), Decimal(0)
+    for day, (more_before, more_after) in sorted(steps.items()):
+        before, after = before + more_before, after + more_after
+        yield CostDay(day, before, after)

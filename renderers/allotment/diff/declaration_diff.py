@@ -1,0 +1,326 @@
+"""What is declared otherwise than before, whether or not anything is rendered from it: who may do what, prices, plans,
+capacity, clusters, apps.
+
+Instances, storages and snapshots are told by what becomes of them (`comparison`) and of their addresses (`exposure_changes`); of
+theirs only who may copy a storage stands here, and what nothing is rendered from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal
+
+from allotment.capacity.pricing import price_on
+from allotment.declared.inventory import DeclarationFile, ScopeDeclarations
+from allotment.declared.kinds import KINDS
+from allotment.declared.kinds.declaration import Declaration
+from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.kinds.ownership import Ownership
+from allotment.declared.tenant_resources import RESOURCE_KINDS
+from allotment.diff.field_diff import (
+    TRUNCATED,
+    UNTRUNCATED,
+    DiffCache,
+    FieldChange,
+    Truncation,
+    differences,
+    expand,
+    summarize_declaration,
+    values_of,
+)
+from allotment.diff.ownership_effects import describe_ownership_effect
+
+Topic = Literal[
+    "access",
+    "approvals",
+    "addresses",
+    "prices",
+    "plans",
+    "tenants",
+    "capacity",
+    "clusters",
+    "apps",
+    "offers",
+    "platform",
+]
+TOPICS: tuple[Topic, ...] = (
+    "access", "approvals", "addresses", "prices", "plans", "tenants", "capacity", "clusters", "apps", "offers", "platform",
+)  # fmt: skip
+NEVER_TRUNCATED: tuple[Topic, ...] = ("access", "approvals")
+_TOPIC_BY_KIND: Mapping[str, Topic] = {
+    "Members": "access",
+    "Ownership": "approvals",
+    "Plan": "plans",
+    "Tenant": "tenants",
+    "NodePool": "capacity",
+    "Stock": "capacity",
+    "Cluster": "clusters",
+    "App": "apps",
+    "GPUSpec": "offers",
+    "StorageSpec": "offers",
+}
+# Fields that say more than their kind does: who gets in, who is believed, what runs in all clusters, what may be deleted.
+_TOPIC_BY_FIELD: Mapping[tuple[str, str], Topic] = {
+    ("AddOn", "spec.chart"): "access",
+    ("AddOn", "spec.manifests"): "access",
+    ("AddOn", "spec.clusterResources"): "access",
+    ("AddOn", "spec.otherNamespaces"): "access",
+    ("AddOn", "spec.namespace"): "access",
+    ("AddOn", "spec.values"): "access",
+    ("AddOn", "spec.clusters"): "access",
+    ("Cluster", "spec.oidc"): "access",
+    ("Cluster", "spec.network"): "access",
+    ("Cluster", "spec.reporter"): "access",
+    ("Plan", "spec.allow"): "access",
+    ("Platform", "spec.git"): "access",
+    ("Platform", "spec.publisher"): "access",
+    ("Platform", "spec.images"): "access",
+    ("Platform", "spec.brake"): "approvals",
+    ("Platform", "spec.deletion"): "approvals",
+    ("GPUStorage", "spec.sharedWith"): "access",
+}
+# Kinds of which one that comes or goes is told field by field, each under its own topic.
+_EXPANDED_KINDS = ("AddOn", "Plan")
+_PRICE_ATTRIBUTES = {"spec.prices": "prices", "spec.snapshotPrices": "snapshot_prices"}
+PUBLIC = "Public"
+_PUBLIC_BYTES = PUBLIC.encode()
+_NAMESPACE_ONLY = "Namespace"
+_HUNDRED = Decimal(100)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredChange:
+    """A field of a file that changes, its values as a person reads them and None where it has none; `note` says what that
+    means. With `field` empty the whole declaration comes or goes; a field without a value at both ends shows `note` alone."""
+
+    topic: Topic
+    path: str
+    field: str
+    before: str | None
+    after: str | None
+    note: str = ""
+
+    @property
+    def text(self) -> str:
+        """The change without its file."""
+        if self.field and self.before is None and self.after is None:
+            return self.note
+        text = str(FieldChange(self.field, self.before, self.after))
+        return f"{text} ({self.note})" if self.note else text
+
+
+def declared_changes(
+    before: ScopeDeclarations, after: ScopeDeclarations, currency: str, noted: DiffCache
+) -> list[DeclaredChange]:
+    """Return what a folder declares otherwise, what is most dangerous first."""
+    changes: list[DeclaredChange] = []
+    for name, kind in KINDS.items():
+        was, is_now = before.of_kind(kind.model), after.of_kind(kind.model)
+        for each in was.keys() | is_now.keys():
+            old, new = was.get(each), is_now.get(each)
+            if new is None and not after.is_absent(kind.model, each):
+                continue  # a problem says that it can't be read
+            if old is None or new is None or old.data != new.data:
+                changes += _changes_of_declaration(name, old, new, currency, noted)
+    return sorted(changes, key=sort_key)
+
+
+def unrendered_changes(
+    before: ScopeDeclarations, after: ScopeDeclarations, reported_paths: Collection[str], noted: DiffCache
+) -> Iterator[DeclaredChange]:
+    """Yield what the files of a tenant's things declare otherwise, but those whose change is `reported_paths`, by what is rendered from
+    them: what else they say, such as a name for people, is rendered nowhere."""
+    for kind in (resource_kind.kind for resource_kind in RESOURCE_KINDS.values()):
+        was, is_now = before.of_kind(kind.model), after.of_kind(kind.model)
+        for name in sorted(was.keys() | is_now.keys()):
+            old, new = was.get(name), is_now.get(name)
+            declaration = new or old
+            if (
+                declaration is None
+                or declaration.path in reported_paths
+                or (new is None and not after.is_absent(kind.model, name))
+            ):
+                continue
+            if old is None or new is None:
+                text = summarize_declaration(declaration)
+                yield DeclaredChange("tenants", declaration.path, "", None if new else text, text if new else None)
+                continue
+            for change in noted.field_changes(old, new):
+                if _topic_of_field(kind.name, change) != "access":  # told already
+                    yield DeclaredChange("tenants", declaration.path, change.field, change.before, change.after)
+
+
+def sort_key(change: DeclaredChange) -> tuple[int, str, str, bool]:
+    """Return what sorts changes: the most dangerous first, and what goes before what comes."""
+    return TOPICS.index(change.topic), change.path, change.field, change.before is None
+
+
+def _changes_of_declaration(
+    kind: str,
+    old: DeclarationFile[Declaration] | None,
+    new: DeclarationFile[Declaration] | None,
+    currency: str,
+    noted: DiffCache,
+) -> Iterator[DeclaredChange]:
+    declaration = new or old
+    assert declaration is not None
+    is_thing = kind in {resource_kind.kind.name for resource_kind in RESOURCE_KINDS.values()}
+    if kind == "App":
+        yield from _made_public(old, new)
+    if (old is None or new is None) and not (
+        is_thing or kind in _EXPANDED_KINDS or _TOPIC_BY_KIND.get(kind) in NEVER_TRUNCATED
+    ):
+        text = summarize_declaration(declaration)
+        yield DeclaredChange(
+            _TOPIC_BY_KIND.get(kind, "platform"), declaration.path, "", None if new else text, text if new else None
+        )
+        for change in expand(declaration, UNTRUNCATED, added=old is None):  # these may lie behind the first fields
+            topic: Topic = "prices" if _list_field(change) in _PRICE_ATTRIBUTES else _topic_of_field(kind, change)
+            if topic == "prices" or topic in NEVER_TRUNCATED:
+                yield DeclaredChange(topic, declaration.path, change.field, change.before, change.after)
+        return
+
+    def written(widths: Truncation) -> list[FieldChange]:
+        if old is not None and new is not None:
+            return noted.field_changes(old, new, widths)
+        return expand(declaration, widths, added=old is None)
+
+    fields = _fields_without_truncation(kind, written)
+    prices = set[str]()
+    for change in fields:
+        topic = _topic_of_field(kind, change)
+        if kind == "App" and change.field.endswith(".exposure") and PUBLIC in (change.before, change.after):
+            continue  # told already
+        if is_thing and topic != "access":
+            continue
+        if kind == "App" and (led := _port_changed(change, new)):
+            yield led
+            continue
+        listed = _list_field(change)
+        if listed in _PRICE_ATTRIBUTES and old is not None and new is not None:
+            prices.add(listed)
+            continue
+        yield DeclaredChange(
+            topic, declaration.path, change.field, change.before, change.after, _field_note(change, old, new)
+        )
+    for listed in sorted(prices):
+        assert old is not None and new is not None
+        yield from _price_changes(listed, old, new, currency)
+
+
+def _list_field(change: FieldChange) -> str:
+    """Return the list that a field lies in an entry of; another field as it is."""
+    return change.field.partition("[")[0]
+
+
+def _fields_without_truncation(kind: str, written: Callable[[Truncation], list[FieldChange]]) -> list[FieldChange]:
+    """Return the fields that differ, to their end where they say who may do what: the end of a host is whose it is."""
+    fields = written(TRUNCATED)
+    cut_fields = [change for change in fields if not _is_never_truncated(kind, change)]
+    if len(cut_fields) == len(fields):
+        return fields
+    return [*cut_fields, *(change for change in written(UNTRUNCATED) if _is_never_truncated(kind, change))]
+
+
+def _is_never_truncated(kind: str, change: FieldChange) -> bool:
+    return _topic_of_field(kind, change) in NEVER_TRUNCATED or (
+        kind == "App" and change.field.endswith(".containerPort")
+    )
+
+
+def _topic_of_field(kind: str, change: FieldChange) -> Topic:
+    for (field_kind, field), topic in _TOPIC_BY_FIELD.items():
+        if field_kind == kind and (change.field == field or change.field.startswith((f"{field}.", f"{field}["))):
+            return topic
+    return _TOPIC_BY_KIND.get(kind, "platform")
+
+
+def _made_public(
+    old: DeclarationFile[Declaration] | None, new: DeclarationFile[Declaration] | None
+) -> Iterator[DeclaredChange]:
+    """Yield what an App opens to everybody, without a login, before or afterwards; what is removed is told as that."""
+    if new is None or not any(
+        declaration is not None and _may_be_public(declaration.data) for declaration in (old, new)
+    ):
+        return
+    was, is_now = ({} if declaration is None else values_of(declaration, "exposure") for declaration in (old, new))
+    for field in was.keys() | is_now.keys():
+        before, after = was.get(field), is_now.get(field)
+        if before != after and PUBLIC in (before, after):
+            note = "for everybody, without a login" if after == PUBLIC else ""
+            yield DeclaredChange("access", new.path, field, before, after, note)
+
+
+def _port_changed(change: FieldChange, new: DeclarationFile[Declaration] | None) -> DeclaredChange | None:
+    """Return that a port of an App, which others than its tenant's own programs reach, has another number: what answers them
+    is something else."""
+    port, dot, last = change.field.rpartition(".")
+    if new is None or last != "containerPort" or change.before is None or change.after is None:
+        return None
+    exposure = values_of(new, "exposure").get(f"{port}{dot}exposure", _NAMESPACE_ONLY)
+    note = f"leads to port {change.after}, not {change.before}: exposure {exposure}"
+    return (
+        None
+        if exposure == _NAMESPACE_ONLY
+        else DeclaredChange("access", new.path, change.field, change.before, change.after, note)
+    )
+
+
+def _may_be_public(data: bytes) -> bool:
+    """Return whether a file can say Public anywhere: to write it otherwise takes an escape."""
+    return _PUBLIC_BYTES in data or b"\\" in data
+
+
+def _field_note(change: FieldChange, old: DeclarationFile[Any] | None, new: DeclarationFile[Any] | None) -> str:
+    if new is not None and isinstance(new.model, Ownership):
+        return describe_ownership_effect(change, new.model.spec)
+    if old is None or new is None:
+        return ""
+    if change.field == "spec.budget.perMonth" and change.before is not None and change.after is not None:
+        return percent_change(Decimal(old.model.spec.budget.per_month), Decimal(new.model.spec.budget.per_month))
+    if isinstance(old.model, NodePool) and change.field in ("spec.static.nodes", "spec.karpenter.maxNodes"):
+        gpus = [each.model.spec.node_limit * each.model.spec.node.gpu.count for each in (old, new)]
+        return f"{gpus[0]} → {gpus[1]} {new.model.spec.node.gpu.model} GPUs at most"
+    if isinstance(new.model, NodePool) and change.field == "spec.generation":
+        return "every node is replaced, one at a time; an instance of one copy stays until it stops"
+    return ""
+
+
+def percent_change(before: Decimal, after: Decimal) -> str:
+    """Return by how much an amount changes, such as +42.9 %; empty where it was nothing."""
+    if not before:
+        return ""
+    change = ((after - before) * _HUNDRED / before).quantize(Decimal("0.1"), rounding="ROUND_HALF_UP")
+    return f"{'' if change < 0 else '+'}{change} %"
+
+
+def _price_changes(
+    listed: str, old: DeclarationFile[Any], new: DeclarationFile[Any], currency: str
+) -> Iterator[DeclaredChange]:
+    """Yield from which day on another price holds: of each day that a price begins on, at either end."""
+    was, is_now = (getattr(declaration.model.spec, _PRICE_ATTRIBUTES[listed]) for declaration in (old, new))
+    if not was or not is_now:
+        for change in differences(old, new):
+            if change.field.startswith(listed):
+                yield DeclaredChange("prices", new.path, change.field, change.before, change.after)
+        return
+    last: tuple[Decimal, Decimal] | None = None
+    for day in sorted({price.start for price in (*was, *is_now)}):
+        amounts = _price_amount(price_on(was, day)), _price_amount(price_on(is_now, day))
+        if amounts != last and amounts[0] != amounts[1]:
+            unit = f"{currency} {'an hour' if hasattr(is_now[0], 'per_hour') else 'a GiB and month'}"
+            note = ", ".join(part for part in (unit, percent_change(*amounts)) if part)
+            old_text, new_text = (f"{amount:f}" for amount in amounts)
+            yield DeclaredChange("prices", new.path, f"{listed} from {day}", old_text, new_text, note)
+        elif last is not None and last[0] != last[1] and amounts[0] == amounts[1]:
+            yield DeclaredChange(
+                "prices", new.path, f"{listed} from {day}", f"{amounts[0]:f}", f"{amounts[1]:f}", "as before"
+            )
+        last = amounts
+
+
+def _price_amount(price: Any) -> Decimal:
+    amount: Decimal = price.per_hour if hasattr(price, "per_hour") else price.per_gib_month
+    return amount

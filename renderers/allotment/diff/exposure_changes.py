@@ -1,0 +1,194 @@
+"""Under which addresses a tenant's things are reached, and by whom: what a change opens, closes or moves.
+
+This follows from a thing's own file, the App version that it takes and its cluster together, so that it is told whichever
+of them changes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from allotment.declared.inventory import Catalog
+from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.tenant_resources import INSTANCE, STORAGE
+from allotment.diff.causes import DeclaredSide
+from allotment.diff.declaration_diff import PUBLIC, DeclaredChange
+from allotment.manifests import names
+from allotment.manifests.tenant.exposure import FILES_ROLES, INSTANCE_ROLES
+from allotment.preparation.start_gates import app_version
+
+_NAMESPACE_ONLY = "Namespace"
+_EXPOSURE_WIDTH = {_NAMESPACE_ONLY: 0, "Members": 1, PUBLIC: 2}  # more people each
+_OLD_URL_GONE = "nothing answers at the old one"
+NO_ADDRESS = "no address: nobody outside the namespace can open it; write `exposure: Members` at a port to open it"
+
+
+class Address(NamedTuple):
+    """An address from outside of the cluster: the file of the thing that answers there, its cluster and that one's domain,
+    the host and path, and who may open it."""
+
+    file: str
+    cluster: str
+    domain: str
+    host: str
+    path: str
+    port: int
+    exposure: str
+    roles: tuple[str, ...]
+
+    @property
+    def url(self) -> str:
+        """The address as people open it."""
+        return f"https://{self.host}{self.path}"
+
+    @property
+    def host_label(self) -> str:
+        """The host without the cluster's domain."""
+        return self.host.removesuffix(self.domain)
+
+
+class ExposureDiff(NamedTuple):
+    """What a change does to a tenant's addresses: those that are told one by one, how many of them somebody uses before, and
+    how many move with the domain of each cluster alone."""
+
+    changes: list[DeclaredChange]
+    url_count: int
+    moved_with_domain: Mapping[str, int]
+
+
+_AddressKey = tuple[str, str, str]  # a thing's kind and name, and its port
+_AddressPair = tuple[Address | None, Address | None]
+
+
+def compare_exposure(before: DeclaredSide, after: DeclaredSide) -> ExposureDiff:
+    """Return what becomes of the addresses of a tenant. Those of what is removed go with it, and aren't told."""
+    changes: list[DeclaredChange] = []
+    with_domain: Counter[str] = Counter()
+    urls = 0
+    opened, opened_now = _find_addresses(before), _find_addresses(after)
+    for key, (old, new) in _pair_addresses(opened, opened_now):
+        address_changes = (
+            _address_closed(old, _declaring_file(after, key))
+            if new is None
+            else [*_url_changed(old, new), *_exposure_changed(old, new), *_port_changed(old, new)]
+        )
+        if not address_changes and old is not None and new is not None and old.host != new.host:
+            with_domain[new.cluster] += 1
+        changes += address_changes
+        urls += bool(address_changes) and old is not None
+    changes += _lost_all_addresses(before, after, opened.keys() - opened_now.keys(), opened_now)
+    return ExposureDiff(changes, urls, with_domain)
+
+
+def _lost_all_addresses(
+    before: DeclaredSide, after: DeclaredSide, closed: Collection[_AddressKey], opened: Collection[_AddressKey]
+) -> Iterator[DeclaredChange]:
+    """Yield a line for each instance without an address that is new, or whose last address closes."""
+    had, has = ({name for kind, name, _ in keys if kind == INSTANCE.word} for keys in (closed, opened))
+    for name in after.folder.of_kind(GPUInstance):
+        is_closed = name not in has and (name in had or before.folder.is_absent(GPUInstance, name))
+        if is_closed and (file := _declaring_file(after, (INSTANCE.word, name, ""))):
+            yield DeclaredChange("addresses", file, "address", None, None, NO_ADDRESS)
+
+
+def _find_addresses(end: DeclaredSide) -> dict[_AddressKey, Address]:
+    """Return the addresses of a tenant's things, as far as its clusters and versions are known."""
+    addresses: dict[_AddressKey, Address] = {}
+    for instance in end.folder.of_kind(GPUInstance).values():
+        for port, address in _instance_addresses(end, instance.path, instance.model):
+            addresses[INSTANCE.word, instance.model.name, port] = address
+    for storage in end.folder.of_kind(GPUStorage).values():
+        shown, domain = storage.model.spec.accessor, _cluster_domain(end.offers, storage.model.spec.cluster)
+        if shown is not None and shown.exposure != _NAMESPACE_ONLY and domain is not None:
+            host = names.files_host(storage.model.name, end.folder.name, domain)
+            place = storage.path, storage.model.spec.cluster, domain, host, "/", names.FILES_PORT
+            addresses[STORAGE.word, storage.model.name, ""] = Address(*place, shown.exposure, FILES_ROLES)
+    return addresses
+
+
+def _instance_addresses(end: DeclaredSide, file: str, instance: GPUInstance) -> Iterator[tuple[str, Address]]:
+    version, domain = app_version(end.offers, instance), _cluster_domain(end.offers, instance.spec.cluster)
+    container = version.container if version is not None else instance.spec.container
+    for port in container.ports if container is not None and domain is not None else ():
+        if port.exposure != _NAMESPACE_ONLY and domain is not None:
+            host = names.instance_host(instance.name, port.name, end.folder.name, domain)
+            place = file, instance.spec.cluster, domain, host, port.base_path, port.container_port
+            yield port.name, Address(*place, port.exposure, INSTANCE_ROLES)
+
+
+def _cluster_domain(offers: Catalog, cluster: str) -> str | None:
+    place = offers.clusters.get(cluster)
+    declared = place.get_singleton(Cluster) if place is not None else None
+    return declared.model.spec.domain if declared is not None else None
+
+
+def _pair_addresses(
+    before: dict[_AddressKey, Address], after: dict[_AddressKey, Address]
+) -> Iterator[tuple[_AddressKey, _AddressPair]]:
+    """Yield each address at both ends. One whose port has another name, and the same number, is the same."""
+    renamed: dict[_AddressKey, _AddressKey] = {}
+    new = {(*key[:2], after[key].port): key for key in after.keys() - before.keys()}
+    for key in sorted(before.keys() - after.keys()):
+        if (other := new.pop((*key[:2], before[key].port), None)) is not None:
+            renamed[key] = other
+    for key in sorted(before.keys() | after.keys() - set(renamed.values())):
+        yield key, (before.get(key), after.get(renamed.get(key, key)))
+
+
+def _exposure_changed(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
+    """Yield that an address is open to others than before: to whom, where they are more."""
+    was = old.exposure if old is not None else None
+    if was == new.exposure:
+        return
+    if _EXPOSURE_WIDTH[was or _NAMESPACE_ONLY] > _EXPOSURE_WIDTH[new.exposure]:
+        yield DeclaredChange("addresses", new.file, new.url, was, new.exposure)
+        return
+    yield DeclaredChange("access", new.file, new.url, was, new.exposure, _audience_text(new))
+
+
+def _port_changed(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
+    """Yield that an address leads to another port: what answers there, to those who may open it, is something else."""
+    if old is not None and old.port != new.port:
+        note = f"leads to port {new.port}, not {old.port}: {_audience_text(new)}"
+        yield DeclaredChange("access", new.file, f"{new.url} port", str(old.port), str(new.port), note)
+
+
+def _audience_text(address: Address) -> str:
+    """Return in words who may open an address."""
+    if address.exposure == PUBLIC:
+        return "for everybody, without a login"
+    tenant = address.file.split("/")[1]
+    return f"for who is {', '.join(address.roles[:-1])} or {address.roles[-1]} of {tenant}, after a login"
+
+
+def _url_changed(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
+    """Yield that an address is another, where that doesn't come from its cluster's domain alone."""
+    if old is not None and (old.cluster, old.host_label, old.path) != (new.cluster, new.host_label, new.path):
+        yield DeclaredChange(
+            "addresses", new.file, "URL", old.url, new.url, _OLD_URL_GONE if old.host != new.host else ""
+        )
+
+
+def _address_closed(old: Address | None, file: str) -> list[DeclaredChange]:
+    """Return that nothing answers at an address any more, where what answered there is still declared, in `file`."""
+    if old is None or not file:
+        return []
+    return [DeclaredChange("addresses", file, old.url, old.exposure, None, "nothing answers there any more")]
+
+
+def _declaring_file(end: DeclaredSide, key: _AddressKey) -> str:
+    """Return the file that declares the thing of an address; empty where none does, or names what isn't on offer: then
+    it stays as it is, and a problem says why."""
+    kind, name, _ = key
+    if kind == STORAGE.word:
+        storage = end.folder.of_kind(GPUStorage).get(name)
+        return storage.path if storage is not None and _cluster_domain(end.offers, storage.model.spec.cluster) else ""
+    instance = end.folder.of_kind(GPUInstance).get(name)
+    if instance is None or _cluster_domain(end.offers, instance.model.spec.cluster) is None:
+        return ""
+    is_offered = instance.model.spec.app is None or app_version(end.offers, instance.model) is not None
+    return instance.path if is_offered else ""

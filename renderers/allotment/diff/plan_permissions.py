@@ -1,0 +1,40 @@
+"""What another plan lets a tenant choose that its plan didn't: said beside the change, and as what it opens to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from allotment.declared.kinds.plan import Allow
+from allotment.diff.causes import DeclaredSide
+from allotment.diff.declaration_diff import DeclaredChange
+from allotment.rules.limits import plan_of
+
+_PLAN_FIELD = "spec.plan"
+
+
+def with_plan_permissions(
+    changes: list[DeclaredChange], before: DeclaredSide, after: DeclaredSide
+) -> list[DeclaredChange]:
+    """Return what a tenant declares otherwise; a change of its plan says what the new one newly allows, and belongs to
+    access where that opens something to more people or programs."""
+    old, new = plan_of(*before), plan_of(*after)
+    if old is None or new is None or old.model.name == new.model.name:
+        return changes
+    was, is_now = old.model.spec.allow, new.model.spec.allow
+    opened = list(_new_permissions(was, is_now))
+    shared = [f"sharing {mode}" for mode in is_now.sharing if mode not in was.sharing]
+    if not opened and not shared:
+        return changes
+    note = f"newly allows {', '.join([*opened, *shared])}"
+    plan_changes = [change for change in changes if change.field == _PLAN_FIELD]
+    opening = [replace(change, topic="access" if opened else change.topic, note=note) for change in plan_changes]
+    return [*(change for change in changes if change.field != _PLAN_FIELD), *opening]
+
+
+def _new_permissions(was: Allow, is_now: Allow) -> Iterator[str]:
+    """Yield who may newly be let in, and from where images may newly come."""
+    yield from (f"exposure {exposure}" for exposure in is_now.exposure if exposure not in was.exposure)
+    for registry in is_now.image_registries:
+        if not registry.startswith(tuple(was.image_registries)):
+            yield f"images of {registry}"

@@ -1,0 +1,137 @@
+"""What a change does to the pods of each instance: it starts, stops, restarts, keeps running, or waits.
+
+A Deployment of Strategy Recreate restarts its pods where their template changes, and nowhere else. An instance that moves to a
+GPUSpec without a free unit keeps its published pods until a unit is free.
+
+The published pods are derived from the declarations of the base. Where these claim more units than there are, some instances wait
+for a unit, or for a change of their GPUSpec that was merged before, and the declarations do not tell which. Their effect is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from allotment.capacity.allocation import InstanceKey, allocate_units, instance_key, required_units
+from allotment.capacity.units import UnitClaim
+from allotment.declared.inventory import Catalog
+from allotment.declared.tenant_resources import INSTANCE
+from allotment.diff.change_plan import Destruction, Effect, ResourceChange
+from allotment.problems import pluralize
+
+RESTART_PREFIX = "is replaced: it restarts, and"
+ClaimsSide = tuple[Catalog, list[UnitClaim]]
+
+
+class PodSet(NamedTuple):
+    """The pods of an instance at one end of a change: how many, and their template."""
+
+    replicas: int
+    template: Any
+
+
+def predict_effect(before: PodSet, after: PodSet, *, is_stopped: bool) -> Effect:
+    """Return the effect of a change on an instance, which `is_stopped` by its declaration afterwards, or is removed."""
+    if not before.replicas and not after.replicas:
+        return "stays stopped" if is_stopped else "waits"
+    if not before.replicas:
+        return "starts"
+    if not after.replicas:
+        return "stops"
+    return "restarts" if before.template != after.template else "keeps running"
+
+
+class UnallocatedInstances(NamedTuple):
+    """The instances that get no unit after a change: `retained` keep running with the words that say until when, `waiting`
+    don't start. Of `unknown` instances the base does not tell whether they run as it declares them."""
+
+    retained_instances: Mapping[tuple[str, InstanceKey], str]  # by cluster, tenant and instance
+    waiting_instances: Mapping[tuple[str, InstanceKey], str]
+    unknown_instances: Collection[tuple[str, InstanceKey]]
+
+
+def find_unallocated_instances(before: ClaimsSide, after: ClaimsSide) -> UnallocatedInstances:
+    """Return the instances that get no unit, if nothing else is published than the base allocates."""
+    (offers, claims), (offers_after, claims_after) = before, after
+    fewer = allocate_units(offers, claims, _no_published_claim, _no_published_claim, _no_pod_claims).reduced
+    old = {
+        (claim.cluster, *instance_key(claim)): claim._replace(units=units, rendered=min(units, claim.rendered))
+        for claim in claims
+        if (units := fewer.get(instance_key(claim), claim.units))
+    }
+
+    def published(claim: UnitClaim) -> UnitClaim | None:
+        return old.get((claim.cluster, *instance_key(claim)))
+
+    allocation = allocate_units(offers_after, claims_after, published, published, _no_pod_claims)
+    oversold = {claim[:2] for claim in claims if instance_key(claim) in fewer}
+    unknown = {(claim.cluster, instance_key(claim)) for claim in claims if claim[:2] in oversold}
+    retained, waiting = {}, {}
+    for claim in claims_after:
+        key = claim.cluster, instance_key(claim)
+        if (retained_claim := allocation.retained_claims.get(instance_key(claim))) is not None:
+            retained[key] = f"until {_free_units_text(required_units(claim, retained_claim), claim.gpu_spec)}"
+        elif not allocation.reduced.get(instance_key(claim), claim.units):
+            waiting[key] = f"until {_free_units_text(1, claim.gpu_spec)}"
+    return UnallocatedInstances(retained, waiting, unknown)
+
+
+def _free_units_text(units: int, gpu_spec: str) -> str:
+    return f"{pluralize(units, 'unit')} of {gpu_spec} {'is' if units == 1 else 'are'} free"
+
+
+def _no_published_claim(_: UnitClaim) -> None:
+    return None
+
+
+def _no_pod_claims(_: list[UnitClaim]) -> list[UnitClaim]:
+    return []
+
+
+def with_allocation(
+    changes: Iterable[ResourceChange], losses: Iterable[Destruction], before: ClaimsSide, after: ClaimsSide
+) -> tuple[tuple[ResourceChange, ...], tuple[Destruction, ...]]:
+    """Return changes and losses; an instance that gets no unit neither starts nor restarts."""
+    all_changes = tuple(changes)
+    if not any(change.effect in ("starts", "restarts") for change in all_changes):
+        return all_changes, tuple(losses)
+    short = find_unallocated_instances(before, after)
+    return tuple(_with_allocation_effect(change, short) for change in all_changes), tuple(
+        _postpone_losses(losses, short)
+    )
+
+
+def _with_allocation_effect(change: ResourceChange, short: UnallocatedInstances) -> ResourceChange:
+    key = change.cluster, (change.tenant, change.name)
+    if change.kind != INSTANCE.word:
+        return change
+    if change.effect == "restarts" and key in short.unknown_instances:
+        return replace(change, effect=None)
+    if change.effect == "restarts" and key in short.retained_instances:
+        why = *change.causes, f"it keeps its published unit {short.retained_instances[key]}"
+        return replace(change, effect="keeps running", causes=why)
+    if change.effect in ("starts", "restarts") and key in short.waiting_instances:
+        return replace(change, effect="waits", causes=(*change.causes, f"it waits {short.waiting_instances[key]}"))
+    return change
+
+
+def _postpone_losses(losses: Iterable[Destruction], short: UnallocatedInstances) -> Iterator[Destruction]:
+    """Yield losses; of a retained instance with the words that say until when it keeps running, of an unknown instance with a
+    condition."""
+    unknown = {_loss_subject(key) for key in short.unknown_instances}
+    words = {_loss_subject(key): until for key, until in short.retained_instances.items()}
+    for loss in losses:
+        if loss.message.startswith(RESTART_PREFIX) and loss.subject in unknown:
+            yield replace(loss, message=f"if it runs as declared before, {loss.message}")
+        elif loss.message.startswith(RESTART_PREFIX) and (until := words.get(loss.subject)):
+            postponed = f"keeps running {until}, and is replaced then: it restarts, and{loss.message.removeprefix(RESTART_PREFIX)}"
+            yield replace(loss, message=postponed)
+        else:
+            yield loss
+
+
+def _loss_subject(key: tuple[str, InstanceKey]) -> str:
+    """Return the name of an instance as losses have it."""
+    cluster, (tenant, name) = key
+    return f"instance {tenant}/{name} in {cluster}"

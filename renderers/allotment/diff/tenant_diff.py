@@ -1,0 +1,318 @@
+"""Compares a tenant before and after a change: what is added, changed, replaced or removed, what data is lost, and
+what it costs.
+
+What is compared is what is rendered, so that a change of an app or a plan shows at each tenant that it reaches. Why it
+changes is read from the declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from allotment.capacity.units import UnitClaim, UnitUsage, compute_unit_usage
+from allotment.declared.inventory import Catalog, ScopeDeclarations
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.tenant_resources import INSTANCE, RESOURCE_KINDS, SNAPSHOT, STORAGE
+from allotment.declared.values import format_size
+from allotment.diff.causes import DeclaredSide, find_causes
+from allotment.diff.change_plan import Action, Destruction, Effect, QuotaChange, ResourceChange, UnitChange
+from allotment.diff.cluster_moves import Reachable, find_moved_clusters, reachable_resources
+from allotment.diff.cost_diff import CostChange, compare_cost
+from allotment.diff.field_diff import DiffCache
+from allotment.diff.pod_effects import RESTART_PREFIX, PodSet, predict_effect
+from allotment.lifecycle.published_manifests import read_job_names, read_volume
+from allotment.manifests import paths
+from allotment.manifests.yaml_text import Object, load_one, split
+from allotment.rules.quota import compute_quota_usage, limits_of
+
+
+class RenderedSide(NamedTuple):
+    """A tenant at one end of a change: its folder, what is on offer, and its rendered files by `<cluster>/<path>`."""
+
+    offers: Catalog
+    folder: ScopeDeclarations
+    files: Mapping[str, bytes]
+
+
+class TenantDiff(NamedTuple):
+    """What becomes of a tenant; `moved` is what it keeps in clusters that are reached, or lie, elsewhere afterwards."""
+
+    resource_changes: list[ResourceChange]
+    losses: list[Destruction]
+    quota_changes: list[QuotaChange]
+    cost_change: CostChange
+    moved_resources: list[Reachable]
+
+
+def compare_tenant(before: RenderedSide, after: RenderedSide, noted: DiffCache) -> TenantDiff:
+    """Return what becomes of a tenant."""
+    changes: list[ResourceChange] = []
+    losses: list[Destruction] = []
+    for path in sorted(before.files.keys() | after.files.keys()):
+        cluster, _, inner = path.partition("/")
+        spot = paths.parse_tree_path(inner)
+        old, new = before.files.get(path), after.files.get(path)
+        if spot is None or not spot.kind or old == new:
+            continue
+        subject = f"{spot.kind} {spot.tenant}/{spot.resource_name} in {cluster}"
+        if lost := _LOSSES_BY_KIND.get(spot.kind):
+            volume = cluster, spot.tenant, spot.kind, spot.resource_name
+            losses += (
+                replace(loss, volume=volume) if new is None and spot.kind != INSTANCE.word else loss
+                for loss in lost(subject, before, after, spot.resource_name, old, new)
+            )
+        action, why = _resource_action(
+            before, after, spot.kind, name=spot.resource_name, cluster=cluster, data=(old, new), noted=noted
+        )
+        effect = _pod_effect(after, spot.resource_name, old, new) if spot.kind == INSTANCE.word else None
+        changes.append(
+            ResourceChange(
+                tenant=spot.tenant,
+                cluster=cluster,
+                kind=spot.kind,
+                name=spot.resource_name,
+                action=action,
+                causes=why,
+                effect=effect,
+            )
+        )
+    ends = (before.offers, before.folder), (after.offers, after.folder)
+    moved = list(reachable_resources(find_moved_clusters(before.offers, after.offers), before.files, after.files))
+    return TenantDiff(
+        _mark_replacements(before, after, changes),
+        losses,
+        list(_quota_changes(before, after)),
+        compare_cost(*ends),
+        moved,
+    )
+
+
+def _resource_action(
+    before: RenderedSide,
+    after: RenderedSide,
+    kind: str,
+    *,
+    name: str,
+    cluster: str,
+    data: tuple[bytes | None, bytes | None],
+    noted: DiffCache,
+) -> tuple[Action, tuple[str, ...]]:
+    old, new = data
+    if old is None or new is None:
+        return ("added" if old is None else "removed"), ()
+    model = RESOURCE_KINDS[kind].kind.model
+    ends = DeclaredSide(before.offers, before.folder), DeclaredSide(after.offers, after.folder)
+    why = tuple(find_causes(*ends, model, name, cluster, noted))
+    if kind != "instance":
+        return ("replaced" if read_job_names(old) != read_job_names(new) and read_job_names(old) else "changed"), why
+    was, is_now = _load_deployment(old), _load_deployment(new)
+    both_run = _replica_count(was) and _replica_count(is_now)
+    return ("replaced" if both_run and _pod_template(was) != _pod_template(is_now) else "changed"), why
+
+
+def _pod_effect(after: RenderedSide, name: str, *ends: bytes | None) -> Effect:
+    declared = after.folder.of_kind(GPUInstance).get(name)
+    deployments = [None if data is None else _load_deployment(data) for data in ends]
+    was, is_now = (
+        PodSet(_replica_count(deployment), _pod_template(deployment)) if deployment is not None else PodSet(0, None)
+        for deployment in deployments
+    )
+    return predict_effect(
+        was, is_now, is_stopped=ends[1] is None or declared is None or declared.model.spec.state == "Stopped"
+    )
+
+
+def _load_deployment(data: bytes) -> Object:
+    return load_one(split(data)[0])
+
+
+def _replica_count(deployment: Object) -> int:
+    copies: int = deployment["spec"]["replicas"]
+    return copies
+
+
+def _pod_template(deployment: Object) -> Any:
+    return deployment["spec"]["template"]
+
+
+def _instance_losses(
+    subject: str, before: RenderedSide, after: RenderedSide, name: str, old: bytes | None, new: bytes | None
+) -> Iterator[Destruction]:
+    """Yield what is lost of an instance: whatever lies on the unit's own disk goes at every stop."""
+    copies = _replica_count(_load_deployment(old)) if old is not None else 0
+    if not copies or old is None:
+        return
+    disk = f"what lies on its own disk ({_disk_size_text(before, name)}at /scratch) is lost"
+    if new is None:
+        yield Destruction(subject, f"is removed: {disk}")
+        return
+    remaining = _replica_count(_load_deployment(new))
+    if not remaining:
+        yield Destruction(subject, f"stops: {disk}")
+    elif _pod_template(_load_deployment(old)) != _pod_template(_load_deployment(new)):
+        yield Destruction(subject, f"{RESTART_PREFIX} {disk}")
+    elif remaining < copies:
+        yield Destruction(subject, f"{copies - remaining} of {copies} copies end: what lies on their own disks is lost")
+
+
+def _disk_size_text(side: RenderedSide, name: str) -> str:
+    instance = side.folder.of_kind(GPUInstance).get(name)
+    spec = side.offers.platform.of_kind(GPUSpec).get(instance.model.spec.gpu_spec) if instance else None
+    return f"{format_size(spec.model.spec.disk)} " if spec else ""
+
+
+def _storage_losses(
+    subject: str, before: RenderedSide, after: RenderedSide, name: str, old: bytes | None, new: bytes | None
+) -> Iterator[Destruction]:
+    """Yield what is lost, or is about to be, of a storage's data."""
+    was = read_volume(old) if old is not None else None
+    if old is None or was is None:
+        return
+    size = format_size(was.size)
+    is_now = read_volume(new) if new is not None else None
+    if new is None or is_now is None:
+        yield Destruction(subject, f"is deleted: its volume of {size} and all data on it are lost")
+        return
+    if was.deletion_policy != "Delete" and is_now.deletion_policy == "Delete":
+        yield Destruction(subject, f"is marked for deletion: once its file is removed its volume of {size} is deleted")
+    if (jobs := read_job_names(old)) and read_job_names(new) - jobs:
+        yield Destruction(subject, f"is prepared again: what lies on its volume of {size} may be overwritten")
+
+
+def _snapshot_losses(
+    subject: str, before: RenderedSide, after: RenderedSide, name: str, old: bytes | None, new: bytes | None
+) -> Iterator[Destruction]:
+    """Yield what is lost, or is about to be, of a snapshot."""
+    was = read_volume(old) if old is not None else None
+    if was is None:
+        return
+    is_now = read_volume(new) if new is not None else None
+    if is_now is None:
+        yield Destruction(subject, f"is deleted: storage {was.source_volume} as it was then is lost")
+    elif was.deletion_policy != "Delete" and is_now.deletion_policy == "Delete":
+        yield Destruction(subject, "is marked for deletion: once its file is removed it is deleted")
+
+
+_LOSSES_BY_KIND = {INSTANCE.word: _instance_losses, STORAGE.word: _storage_losses, SNAPSHOT.word: _snapshot_losses}
+
+
+def _mark_replacements(
+    before: RenderedSide, after: RenderedSide, changes: list[ResourceChange]
+) -> list[ResourceChange]:
+    """Return the changes; one that is added with the spec of one that is removed says that it replaces it."""
+    removed = [change for change in changes if change.action == "removed"]
+    new_changes = []
+    for change in changes:
+        model = RESOURCE_KINDS[change.kind].kind.model
+        declared = after.folder.of_kind(model).get(change.name)
+        for removal in removed if change.action == "added" and declared is not None else ():
+            old = before.folder.of_kind(model).get(removal.name) if removal.kind == change.kind else None
+            if (
+                old is not None
+                and declared is not None
+                and (removal.name == change.name or old.model.spec == declared.model.spec)
+            ):
+                words = (
+                    f"it replaces {removal.name} in {removal.cluster}: a rename or a move is a removal and an addition"
+                )
+                new_changes.append(replace(change, action="replaced", causes=(words,)))
+                break
+        else:
+            new_changes.append(change)
+    return new_changes
+
+
+def _quota_changes(before: RenderedSide, after: RenderedSide) -> Iterator[QuotaChange]:
+    """Yield how much of its quota a tenant uses, where that or the quota differs."""
+    name = (after.folder if after.folder.paths() else before.folder).name
+    was, is_now = compute_quota_usage(before.offers, before.folder), compute_quota_usage(after.offers, after.folder)
+    old_limits, limits = limits_of(before.offers, before.folder), limits_of(after.offers, after.folder)
+    models = {*was.gpus, *is_now.gpus}
+    if old_limits and limits:
+        models |= {
+            gpu_model
+            for gpu_model in {*old_limits.gpus, *limits.gpus}
+            if old_limits.gpus.get(gpu_model) != limits.gpus.get(gpu_model)
+        }
+    for model in sorted(models):
+        most, most_before = (limit.gpus.get(model, 0) if limit else None for limit in (limits, old_limits))
+        used, used_now = (side.gpus.get(model, Fraction(0)) for side in (was, is_now))
+        yield from _changed_usage(
+            QuotaChange(
+                tenant=name,
+                dimension=f"{model} GPUs",
+                before=used,
+                after=used_now,
+                limit=most,
+                limit_before=most_before,
+            )
+        )
+    for field in ("instances", "storages", "storage", "snapshots"):
+        most, most_before = (getattr(limit, field) if limit else None for limit in (limits, old_limits))
+        used, used_now = (Fraction(getattr(side, field)) for side in (was, is_now))
+        yield from _changed_usage(
+            QuotaChange(
+                tenant=name,
+                dimension=field,
+                before=used,
+                after=used_now,
+                limit=most,
+                limit_before=most_before,
+                is_size=field == "storage",
+            )
+        )
+
+
+def _changed_usage(amount: QuotaChange) -> Iterator[QuotaChange]:
+    """Yield an amount whose use, or limit where there was one and is one, differs."""
+    limited = amount.limit is not None and amount.limit_before is not None
+    if amount.before != amount.after or (limited and amount.limit != amount.limit_before):
+        yield (
+            amount if limited else replace(amount, limit=amount.limit_before if amount.limit is None else amount.limit)
+        )
+
+
+def node_pool_losses(before: Catalog, after: Catalog) -> Iterator[Destruction]:
+    """Yield the Karpenter pools whose NodePool object is deleted: their nodes go too.
+
+    The nodes of a static pool are somebody else's, and stay with their pods. The pool's name is no label of them.
+    """
+    for name, cluster in before.clusters.items():
+        remaining = after.clusters[name].of_kind(NodePool) if name in after.clusters else {}
+        for pool, declared in cluster.of_kind(NodePool).items():
+            new = remaining.get(pool)
+            if declared.model.spec.karpenter is not None and (new is None or new.model.spec.karpenter is None):
+                yield Destruction(
+                    f"node pool {name}/{pool}", "is removed: its nodes go, and all that runs on them ends"
+                )
+
+
+def compare_units(
+    before: tuple[Catalog, Iterable[UnitClaim]], after: tuple[Catalog, Iterable[UnitClaim]]
+) -> Iterator[UnitChange]:
+    """Yield the clusters and specs whose stock, or units held, differ."""
+    was, is_now = (
+        {(unit_usage.cluster, unit_usage.gpu_spec): unit_usage for unit_usage in compute_unit_usage(*side)}
+        for side in (before, after)
+    )
+    for key in sorted(was.keys() | is_now.keys()):
+        (stock_before, held_before), (stock, held) = (
+            _stock_and_held_units(was.get(key)),
+            _stock_and_held_units(is_now.get(key)),
+        )
+        if (stock_before, held_before) != (stock, held):
+            yield UnitChange(*key, stock_before, stock, held_before, held)
+
+
+def _stock_and_held_units(unit_usage: UnitUsage | None) -> tuple[int, int]:
+    """Return the units that are declared, and that are held."""
+    if unit_usage is None:
+        return 0, 0
+    return sum(stock.model.spec.count for stock in unit_usage.stocks.all_stocks), sum(
+        unit_usage.held_by_tenant.values()
+    )

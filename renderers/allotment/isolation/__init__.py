@@ -1,0 +1,1 @@
+"""The isolation gate: checks the rendered bytes again before they are published."""

@@ -1,0 +1,132 @@
+"""Where a cluster's declaration lets things lie: what the gate compares with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import ip_network
+from typing import Any, NamedTuple
+
+from allotment.declared.addresses import is_subnet
+from allotment.declared.inventory import Catalog, ScopeDeclarations
+from allotment.declared.kinds.cluster import Cluster, ClusterSpec
+from allotment.declared.kinds.platform import Platform
+from allotment.declared.kinds.stock import Stock
+from allotment.isolation.patterns import AnyOf
+from allotment.manifests import names, pods
+from allotment.programs import ranges
+
+
+class Boundary(NamedTuple):
+    """What a cluster's declaration says about where things may lie.
+
+    `values` has what stands in patterns under a name, as far as it is the same for all tenants; `cluster_declarations` and
+    `offers` are what the cluster and the platform declare.
+    """
+
+    cluster: str
+    domain: str
+    gateway: tuple[str, str]
+    secret_namespace: str
+    values: Mapping[str, Any]
+    cluster_declarations: ScopeDeclarations
+    offers: Catalog
+
+    @staticmethod
+    def from_declarations(offers: Catalog, cluster: ScopeDeclarations) -> Boundary:
+        """Return a declared cluster's boundary."""
+        declared, platform = cluster.get_singleton(Cluster), offers.platform.get_singleton(Platform)
+        assert declared is not None and platform is not None
+        spec = declared.model.spec
+        return Boundary(
+            cluster=cluster.name,
+            domain=spec.domain,
+            gateway=(spec.gateway.namespace, spec.gateway.name),
+            secret_namespace=spec.oidc.client_secret_ref.namespace,
+            values={
+                **_cluster_values(cluster.name, spec),
+                **_storage_pod_values(cluster),
+                **_platform_values(platform.model),
+            },
+            cluster_declarations=cluster,
+            offers=offers,
+        )
+
+    @property
+    def tenants_with_own_stock(self) -> frozenset[str]:
+        """The tenants that have stocks of their own in the cluster: their instances' nodes aren't everybody's."""
+        return frozenset(
+            stock.model.spec.tenant
+            for stock in self.cluster_declarations.of_kind(Stock).values()
+            if stock.model.spec.tenant
+        )
+
+    @property
+    def destination(self) -> dict[str, str]:
+        """The cluster, as Argo CD's destinations name it."""
+        return dict(self.values["destination"])
+
+
+def _cluster_values(name: str, spec: ClusterSpec) -> dict[str, Any]:
+    target, oidc = spec.destination, spec.oidc
+    place = {"name": target.name} if target.name is not None else {"server": str(target.server)}
+    return {
+        "cluster": name,
+        "domain": spec.domain,
+        "destination": place,
+        "destination-anywhere": {**place, "namespace": "*"},
+        "gateway": spec.gateway.name,
+        "gateway-namespace": spec.gateway.namespace,
+        "gateway-section": spec.gateway.section_name,
+        "issuer": oidc.issuer,
+        "client-id": oidc.client_id,
+        "secret-name": oidc.client_secret_ref.name,
+        "secret-namespace": oidc.client_secret_ref.namespace,
+        "keys": oidc.jwks_uri or f"{oidc.issuer.rstrip('/')}/.well-known/jwks.json",
+        "denied-ipv4": _denied_ranges(ranges.IPV4, spec),
+        "denied-ipv6": _denied_ranges(ranges.IPV6, spec),
+        "disk-class": spec.disk_storage_class_name,
+        "a-storage-class": AnyOf(storage.storage_class_name for storage in spec.storages),
+        "a-snapshot-class": AnyOf(storage.volume_snapshot_class_name for storage in spec.storages),
+    }
+
+
+def _storage_pod_values(cluster: ScopeDeclarations) -> dict[str, Any]:
+    """Return the allowed nodes, tolerations and environment of preparation Jobs and file accessors.
+
+    They run on the nodes of pools with storagePods, or on nodes without GPUs if there is no such pool.
+    """
+    pools = pods.storage_pools(cluster)
+    if not pools:
+        term = {"key": "nvidia.com/gpu.present", "operator": "NotIn", "values": ["true"]}
+        nodes: Any = {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [term]}]}
+        }
+        return {"storage-nodes": nodes, **dict.fromkeys(("storage-tolerations", "accessor-nodes", "no-gpus"), AnyOf())}
+    return {
+        "storage-nodes": pods.require_pools(pools),
+        "accessor-nodes": pods.require_pools(pools),
+        "storage-tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+        "no-gpus": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}],
+    }
+
+
+def _denied_ranges(block: ranges.Block, spec: ClusterSpec) -> list[str]:
+    """Return the ranges within a block that no tenant may reach: everybody's, then the cluster's own that aren't
+    among them."""
+    block_network = ip_network(block.cidr)
+    own = [
+        text
+        for text in sorted(set(spec.network.denied) - set(block.denied))
+        if is_subnet(ip_network(text), block_network)
+    ]
+    return [*block.denied, *own]
+
+
+def _platform_values(platform: Platform) -> dict[str, Any]:
+    spec = platform.spec
+    return {
+        "repository": spec.git.rendered or spec.git.url,
+        "argocd": spec.argocd.url.rstrip("/") if spec.argocd is not None else AnyOf(),
+        "files-image": spec.images.files if spec.images.files is not None else AnyOf(),
+        "prepare-image": spec.images.prepare or names.PREPARE_IMAGE,
+    }

@@ -1,0 +1,137 @@
+"""What a tenant's own declarations entitle it to, where an object is more than its cluster's boundary: who may log
+in or read, which route is public, who sees it in Argo CD, how much it may hold.
+
+An object's text ends with what is judged here, so that the text is compared, and nothing parsed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from allotment.capacity.units import holds_units, is_active
+from allotment.declared.inventory import Catalog, ScopeDeclarations
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.manifests import names
+from allotment.manifests.tenant import (
+    accessor,
+    applications,
+    disruption,
+    exposure,
+    gpu_instance,
+    namespace,
+    project_roles,
+    sharing,
+)
+from allotment.manifests.yaml_text import dump
+from allotment.problems import escape_unprintable
+from allotment.rules.quota import limits_of
+
+_KIND = re.compile(r"^kind: ([A-Za-z]+)$", re.MULTILINE)
+_NAME = re.compile(r"^metadata:\n(?:  .*\n)*?  name: \"?([a-z0-9-]+)\"?$", re.MULTILINE)
+_REPLICAS = re.compile(r"^  replicas: ([0-9]{1,7})$", re.MULTILINE)
+_OPENING_NAME = re.compile(r"(?:share|read|buckets)--")
+
+
+class Entitlements(NamedTuple):
+    """How the texts of some of a tenant's objects in a cluster must end, by kind and name.
+
+    Of no object of these kinds that isn't here may there be any: SecurityPolicies, the AppProject, openings, the
+    backstop, PodDisruptionBudgets. `max_replicas` are the most replicas of each Deployment.
+    """
+
+    required_endings: dict[tuple[str, str], str]
+    max_replicas: dict[str, int]
+
+    @staticmethod
+    def from_declarations(offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> Entitlements:
+        """Return what a tenant may have in a cluster."""
+        endings = {
+            (kind, name): _dump_ending(fields) for kind, name, fields in _list_entitled_objects(offers, cluster, tenant)
+        }
+        return Entitlements(endings, dict(_max_replicas_by_deployment(cluster, tenant)))
+
+    def judge(self, text: str) -> Iterator[str]:
+        """Yield what is wrong with one object's text."""
+        match = _KIND.search(text)
+        if match is None:
+            yield "an object has no kind"
+        elif match[1] in _JUDGED_KINDS:
+            yield from self._judge_kind(match[1], text)
+
+    def _judge_kind(self, kind: str, text: str) -> Iterator[str]:
+        match = _NAME.search(text)
+        if match is None:
+            yield f"{kind} has no name"
+            return
+        name = match[1]
+        if kind == "Deployment":
+            replicas = _REPLICAS.search(text)
+            if replicas is None or int(replicas[1]) > self.max_replicas.get(name, 0):
+                yield f"Deployment {name} has more replicas than are declared to run: at most {self.max_replicas.get(name, 0)}"
+            return
+        if (kind == "NetworkPolicy" and not _OPENING_NAME.match(name)) or (
+            kind == "ResourceQuota" and name != "backstop"
+        ):
+            return  # the same for everybody
+        ending = self.required_endings.get((kind, name))
+        if ending is None:
+            yield f"{kind} {escape_unprintable(name)} follows from nothing that the tenant declares"
+        elif not text.endswith(ending):
+            yield f"{kind} {escape_unprintable(name)} isn't what the tenant's declarations come to: it must end with {escape_unprintable(ending, 300)}"
+
+
+def _max_replicas_by_deployment(cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> Iterator[tuple[str, int]]:
+    for instance in tenant.of_kind(GPUInstance).values():
+        if instance.model.spec.cluster == cluster.name:
+            yield instance.model.name, instance.model.spec.replicas if holds_units(tenant, instance.model) else 0
+    for storage in tenant.of_kind(GPUStorage).values():
+        if storage.model.spec.cluster == cluster.name and accessor.needs_accessor(storage.model):
+            yield names.files_service(storage.model.name), 1 if is_active(tenant) else 0
+
+
+_JUDGED_KINDS = frozenset(
+    ("Deployment", "SecurityPolicy", "AppProject", "NetworkPolicy", "ResourceQuota", "PodDisruptionBudget")
+)
+
+
+def _dump_ending(fields: dict[str, Any]) -> str:
+    """Return how a spec ends that ends with these fields."""
+    return dump([{"spec": fields}]).decode().removeprefix("spec:").removesuffix("\n")
+
+
+def _list_entitled_objects(
+    offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    limits = limits_of(offers, tenant)
+    assert limits is not None
+    project = names.project(tenant.name, cluster.name)
+    roles = project_roles.render(project, tenant)
+    yield (
+        "AppProject",
+        project,
+        {"roles": roles} if roles else {"namespaceResourceWhitelist": applications.KIND_WHITELIST},
+    )
+    yield "ResourceQuota", "backstop", {"hard": namespace.quota_amounts(offers, cluster, limits)}
+    for manifest in [*sharing.render_declared(offers, cluster, tenant), *disruption.render(cluster, tenant)]:
+        yield manifest["kind"], manifest["metadata"]["name"], manifest["spec"]
+    for instance in tenant.of_kind(GPUInstance).values():
+        if instance.model.spec.cluster != cluster.name:
+            continue
+        for port in gpu_instance.effective_container(offers, instance.model).ports:
+            if port.exposure != "Namespace":
+                name = instance.model.name if port.name == "http" else f"{instance.model.name}--{port.name}"
+                yield "SecurityPolicy", name, _build_authorization(tenant, port.exposure, exposure.INSTANCE_ROLES)
+    for storage in tenant.of_kind(GPUStorage).values():
+        shown = storage.model.spec.accessor
+        if storage.model.spec.cluster == cluster.name and shown is not None and shown.exposure != "Namespace":
+            name = names.files_service(storage.model.name)
+            yield "SecurityPolicy", name, _build_authorization(tenant, shown.exposure, exposure.FILES_ROLES)
+
+
+def _build_authorization(tenant: ScopeDeclarations, exposed: str, roles: tuple[str, ...]) -> dict[str, Any]:
+    if exposed == "Public":
+        return {"authorization": {"defaultAction": "Allow"}}
+    return {"authorization": {"defaultAction": "Deny", "rules": exposure.build_claim_rules(tenant, roles)}}

@@ -1,0 +1,271 @@
+"""What a freshly rendered object must equal: a pattern of `allowed/`, filled by the boundary of its owner.
+
+The patterns were written by hand from what a tenant may have, not from the code that renders; so a mistake there
+meets one here. What a tenant chooses itself is held against its own declarations by `entitlements`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+from allotment.capacity.units import pools_for, stocks_of_spec, unit_of_spec
+from allotment.declared.kinds.add_on import OCI_PREFIX, AddOn
+from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.kinds.stock import Stock
+from allotment.declared.tenant_resources import RESOURCE_KINDS, TREE_PARTS
+from allotment.declared.values import format_cpu, format_size
+from allotment.isolation.boundary import Boundary
+from allotment.isolation.patterns import AnyOf, PatternReader, compile_pattern, find_differences
+from allotment.manifests import argo_folders, names, paths, pods
+from allotment.manifests.cluster import device_classes, device_plugin, node_pool, stock
+from allotment.manifests.tenant import programs
+from allotment.manifests.yaml_text import Object
+from allotment.problems import escape_unprintable
+
+_NAME = re.compile(r"[a-z](?:-?[a-z0-9])*")
+_PREPARATION_JOB_SUFFIX = re.compile(r"--prepare-[0-9a-f]{10}-[0-9]{1,4}")  # what follows a storage's name in its Jobs'
+_MATCHES_NOTHING = AnyOf()
+_DEVICE_PLUGIN = f"platform/cluster/device-plugin{paths.FILE_SUFFIX}"
+_DEVICE_CLASSES = f"platform/cluster/device-classes{paths.FILE_SUFFIX}"
+_DECLARED_PREFIXES = ("platform/node-pools/", "platform/stock/", _DEVICE_PLUGIN, _DEVICE_CLASSES)
+_SYSTEM_NAMESPACES = ("kube-node-lease", "kube-public", "kube-system")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@lru_cache
+def _read_patterns_text(part: str) -> str:
+    return (files(__package__) / "allowed" / f"{part}.yaml").read_text("utf-8")
+
+
+def template_text() -> str:
+    """Return a text with every word that a tenant's objects have whatever it declares."""
+    return _read_patterns_text("tenant")
+
+
+@lru_cache
+def _load_readers(part: str) -> Mapping[str, list[PatternReader]]:
+    """Return what reads objects of a part of the tree by their patterns, by the kind of object."""
+    readers: dict[str, list[PatternReader]] = {}
+    for pattern in yaml.load_all(
+        _read_patterns_text(part), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    ):  # both are safe
+        readers.setdefault(pattern["kind"], []).append(compile_pattern(pattern))
+    return readers
+
+
+def judge_against_patterns(boundary: Boundary, part: str, tenant: str, inner: str, manifest: Object) -> Iterator[str]:
+    """Yield where an object differs from what it must be; of the platform's, `inner` is the path of its file."""
+    if part == "platform" and inner.startswith(_DECLARED_PREFIXES) and not paths.is_marker(inner):
+        yield from _judge_declared_object(boundary, inner, manifest)
+        return
+    is_add_on = (
+        part == "platform"
+        and argo_folders.folder_of(inner) == argo_folders.ADD_ONS_FOLDER
+        and not paths.is_marker(inner)
+    )
+    own = _add_on_slot_values(boundary, inner) if is_add_on else _slot_values(boundary, part, tenant, inner, manifest)
+    values = {**boundary.values, **own}
+    candidates = _load_readers("add-ons" if is_add_on else part).get(str(manifest.get("kind")), [])
+    if not candidates:
+        yield f"kind {escape_unprintable(str(manifest.get('kind')))} is not allowed"
+    else:
+        yield from map(str, find_differences(candidates, manifest, values))
+
+
+def _judge_declared_object(boundary: Boundary, inner: str, manifest: Object) -> Iterator[str]:
+    """Yield that an object of pools or stocks isn't what the cluster declares: all but how many placeholders there
+    are now."""
+    name, offers, cluster = paths.file_stem(inner), boundary.offers, boundary.cluster_declarations
+    wanted: list[Any] = []
+    if inner == _DEVICE_PLUGIN:
+        wanted = device_plugin.render(cluster)
+    elif inner == _DEVICE_CLASSES:
+        wanted = device_classes.render(cluster)
+    elif inner.startswith("platform/node-pools/") and name in cluster.of_kind(NodePool):
+        wanted = node_pool.render(offers, cluster, cluster.of_kind(NodePool)[name], {})
+    elif name in cluster.of_kind(Stock):
+        declared = cluster.of_kind(Stock)[name]
+        replicas = manifest.get("spec", {}).get("replicas")
+        if type(replicas) is not int or not 0 <= replicas <= declared.model.spec.count:
+            yield f"replicas is {escape_unprintable(str(replicas))}, must be a number up to {declared.model.spec.count}"
+            return
+        wanted = stock.render(offers, cluster, declared, {(cluster.name, name): replicas})
+    if manifest not in wanted:
+        yield f"{escape_unprintable(str(manifest.get('kind')))} {name} isn't what the cluster declares"
+
+
+def _slot_values(boundary: Boundary, part: str, tenant: str, inner: str, manifest: Object) -> dict[str, Any]:
+    """Return what stands in patterns for this object alone."""
+    if part == "platform":
+        return _platform_slot_values(boundary, inner, manifest)
+    space = names.namespace(tenant)
+    values: dict[str, Any] = {
+        "tenant": tenant,
+        "project": names.project(tenant, boundary.cluster),
+        "destination-of-tenant": {**boundary.destination, "namespace": space},
+    }
+    metadata = manifest.get("metadata", {})
+    name, labels = str(metadata.get("name")), metadata.get("labels", {})
+    if part == "namespaces":
+        return {**values, "opened": _valid_name(name.partition("--")[2])}
+    if part == "argo":
+        return values
+    resource_names = {kind: _valid_name(labels.get(key)) for kind, key in _LABELS_BY_RESOURCE.items()}
+    own = {**values, **resource_names, "part": AnyOf(TREE_PARTS), **_programs_values(manifest)}
+    filled = name.removeprefix(resource_names["storage"]) if isinstance(resource_names["storage"], str) else ""
+    own["job"] = name if _PREPARATION_JOB_SUFFIX.fullmatch(filled) else _MATCHES_NOTHING
+    return {
+        **own,
+        **_route_values(boundary, tenant, name, resource_names),
+        **_unit_values(boundary, tenant, labels.get(names.GPU_SPEC)),
+    }
+
+
+_LABELS_BY_RESOURCE = {word: names.label_of(word) for word in RESOURCE_KINDS}
+
+
+def _valid_name(name: Any) -> Any:
+    return name if isinstance(name, str) and _NAME.fullmatch(name) else _MATCHES_NOTHING
+
+
+def _route_values(boundary: Boundary, tenant: str, name: str, resource_names: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the route that an object of this name and of these things is of, its host, and the Service behind it."""
+    instance, storage, domain = resource_names["instance"], resource_names["storage"], boundary.domain
+    port = name.removeprefix(f"{instance}--")
+    if isinstance(instance, str) and (name == instance or (port != name and _NAME.fullmatch(port))):
+        host = names.instance_host(instance, "http" if name == instance else port, tenant, domain)
+        return {"route": name, "host": host, "service": instance}
+    if isinstance(storage, str) and name == names.files_service(storage):
+        return {"route": name, "host": names.files_host(storage, tenant, domain), "service": name}
+    return {"route": _MATCHES_NOTHING, "host": _MATCHES_NOTHING, "service": _MATCHES_NOTHING}
+
+
+def _unit_values(boundary: Boundary, tenant: str, gpu_spec: Any) -> dict[str, Any]:
+    """Return what an instance of a spec gets: exactly a unit of it, its disk, and the nodes of pools that hold it
+    ready."""
+    declared = boundary.offers.platform.of_kind(GPUSpec).get(gpu_spec) if isinstance(gpu_spec, str) else None
+    if declared is None:
+        return {"unit": _MATCHES_NOTHING, "disk": _MATCHES_NOTHING, "placement": _MATCHES_NOTHING}
+    spec = declared.model.spec
+    wanted = unit_of_spec(spec)
+    amounts = {"cpu": format_cpu(wanted.cpu), "memory": format_size(wanted.memory), wanted.resource: str(wanted.amount)}
+    owner = tenant if tenant in stocks_of_spec(boundary.cluster_declarations, declared.model.name).reserved else ""
+    pools = [pool.model for pool in pools_for(boundary.cluster_declarations, declared.model.name, owner)]
+    placement: dict[str, Any] = {"nodeAffinity": pods.require_pools(pools)}
+    if spec.tenancy == "Single":
+        expressions = [
+            {"key": names.TENANT, "operator": "Exists"},
+            {"key": names.TENANT, "operator": "NotIn", "values": [tenant]},
+        ]
+        selector = {"labelSelector": {"matchExpressions": expressions}, "namespaceSelector": {}}
+        term = {**selector, "topologyKey": "kubernetes.io/hostname"}
+        placement["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return {"unit": {"requests": amounts, "limits": amounts}, "disk": format_size(spec.disk), "placement": placement}
+
+
+def _programs_values(manifest: Object) -> dict[str, Any]:
+    """Return the name of the programs that an object is, or that a Job runs by what it ends with, and what they are."""
+    name = str(manifest.get("metadata", {}).get("name"))
+    if manifest.get("kind") == "Job":
+        containers = manifest.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ())
+        command = containers[0].get("command") if containers else None
+        program = next(
+            (candidate for candidate in programs.PROGRAM_SETS if command == ["python3", "-m", f"programs.{candidate}"]),
+            None,
+        )
+        name = programs.programs_name(program) if program is not None else ""
+    data = programs.programs_by_name().get(name)
+    return {
+        "programs-name": name if data is not None else _MATCHES_NOTHING,
+        "programs": data if data is not None else _MATCHES_NOTHING,
+    }
+
+
+def _platform_slot_values(boundary: Boundary, inner: str, manifest: Object) -> dict[str, Any]:
+    name = str(manifest.get("metadata", {}).get("name"))
+    folder = str(manifest.get("spec", {}).get("source", {}).get("path"))
+    part = name.removeprefix(names.PLATFORM_PREFIX).removesuffix(f"--{boundary.cluster}")
+    read = {
+        **{f"{kind}-{letter}": f"control/{kind}/{letter}" for letter in _LETTERS for kind in ("argo", "namespaces")},
+        "add-ons": argo_folders.ADD_ONS_FOLDER,
+        "namespaces-of-add-ons": "platform/add-ons",
+        "platform": "platform/cluster",
+        "node-pools": "platform/node-pools",
+        "stock": "platform/stock",
+    }
+    hub, destination = {"name": "in-cluster", "namespace": names.ARGO_NAMESPACE}, boundary.destination
+    stocks = {**destination, "namespace": names.STOCK_NAMESPACE}
+    marker = argo_folders.marker_identity(boundary.cluster, argo_folders.folder_of(inner))
+    rank = name.removeprefix("allotment-stock-")
+    ranked = rank.isascii() and rank.isdigit() and 1 <= int(rank) <= names.STOCK_PRIORITIES
+    return {
+        "add-on-namespace": AnyOf(_add_on_namespaces(boundary, inner, name)),
+        "part": part if read.get(part) == folder else _MATCHES_NOTHING,
+        "folder": folder if folder in argo_folders.folders_of_application_file(inner) else _MATCHES_NOTHING,
+        "destination-of-part": hub
+        if part == "add-ons" or part.startswith("argo-")
+        else stocks
+        if part == "stock"
+        else destination,
+        "marker": marker[0],
+        "marker-namespace": marker[1],
+        "stock-priority": name if ranked else _MATCHES_NOTHING,
+        "stock-priority-value": int(rank) - 11 if ranked else _MATCHES_NOTHING,
+    }
+
+
+def _add_on_namespaces(boundary: Boundary, inner: str, name: str) -> Iterator[str]:
+    """Yield the namespaces that an object of this name may be for an add-on: none of a tenant's, and none of Kubernetes' own."""
+    if inner.startswith("platform/add-ons/") and not name.startswith("t-") and name not in _SYSTEM_NAMESPACES:
+        for add_on in boundary.offers.platform.of_kind(AddOn).values():
+            if add_on.model.spec.is_installed_in(boundary.cluster):
+                yield add_on.model.spec.namespace
+
+
+def _add_on_slot_values(boundary: Boundary, inner: str) -> dict[str, Any]:
+    """Return what an add-on's declaration lets it be: one source, its namespaces, the kinds that it names."""
+    declared = boundary.offers.platform.of_kind(AddOn).get(paths.file_stem(inner))
+    if declared is None or not declared.model.spec.is_installed_in(boundary.cluster):
+        return dict.fromkeys(_ADD_ON_SLOTS, _MATCHES_NOTHING)
+    name, spec = declared.model.name, declared.model.spec
+    spaces = [{**boundary.destination, "namespace": space} for space in (spec.namespace, *spec.other_namespaces)]
+    kinds = [{"group": kind.group, "kind": kind.kind} for kind in spec.cluster_resources]
+    if spec.chart is None:
+        assert spec.manifests is not None
+        source: dict[str, Any] = {"targetRevision": spec.manifests.revision, "path": spec.manifests.path}
+        repository = spec.manifests.repo_url
+    else:
+        helm = {"releaseName": name, **({"valuesObject": spec.values} if spec.values else {})}
+        repository = spec.chart.repo_url
+        if repository.startswith(OCI_PREFIX):
+            repository = f"{repository.rstrip('/')}/{spec.chart.name}"
+            source = {"targetRevision": spec.chart.digest or spec.chart.version, "path": ".", "helm": helm}
+        else:
+            source = {"chart": spec.chart.name, "targetRevision": spec.chart.version, "helm": helm}
+    return {
+        "add-on": name,
+        "add-on-repository": repository,
+        "add-on-source": {"repoURL": repository, **source},
+        "add-on-destinations": spaces,
+        "add-on-destination": spaces[0],
+        "add-on-kinds": kinds,
+        "add-on-wave": str(spec.wave),
+    }
+
+
+_ADD_ON_SLOTS = (
+    "add-on",
+    "add-on-repository",
+    "add-on-source",
+    "add-on-destinations",
+    "add-on-destination",
+    "add-on-kinds",
+    "add-on-wave",
+)

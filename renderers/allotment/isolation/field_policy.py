@@ -1,0 +1,40 @@
+"""What the gate asks of a mapping: does it hold nothing but this, and is this just so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from allotment.manifests import names
+from allotment.manifests.yaml_text import Object
+from allotment.problems import escape_unprintable
+
+
+def check_allowed_keys(where: str, value: Any, allowed: frozenset[str]) -> Iterator[str]:
+    """Yield the keys that a mapping may not have."""
+    for key in value if isinstance(value, dict) else ("(no mapping)",):
+        if key not in allowed:
+            yield f"{where}.{escape_unprintable(str(key))} is not allowed"
+
+
+def check_equal(where: str, value: Any, wanted: Any) -> Iterator[str]:
+    """Yield a value that isn't what it must be."""
+    if value != wanted:
+        yield f"{where} is {escape_unprintable(str(value))}, must be {escape_unprintable(str(wanted))}"
+
+
+def check_identity(manifest: Object, kinds: dict[str, str]) -> Iterator[str]:
+    """Yield what is wrong with what an object is; `kinds` has the API version of each kind that it may be."""
+    yield from check_allowed_keys(
+        "", manifest, frozenset(("apiVersion", "kind", "metadata", "spec", "data", "immutable"))
+    )
+    kind = manifest.get("kind")
+    if kind not in kinds:
+        yield f"kind {escape_unprintable(str(kind))} is not allowed"
+    else:
+        yield from check_equal(f"{kind}.apiVersion", manifest.get("apiVersion"), kinds[kind])
+
+
+def is_released(annotations: Any) -> bool:
+    """Return whether an object says that its protection is lifted, the last step before it is deleted."""
+    return bool(annotations.get(names.PROTECTED) == "false")

@@ -1,0 +1,94 @@
+"""What the gate lets a tenant's namespace, and what isolates it, be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from allotment.isolation.boundary import Boundary
+from allotment.isolation.field_policy import check_allowed_keys, check_equal, check_identity, is_released
+from allotment.manifests import names
+from allotment.manifests.tenant import disruption
+from allotment.manifests.yaml_text import Object
+
+_NAMESPACE_API = {
+    "LimitRange": "v1",
+    "Namespace": "v1",
+    "NetworkPolicy": "networking.k8s.io/v1",
+    "PodDisruptionBudget": "policy/v1",
+    "ReferenceGrant": "gateway.networking.k8s.io/v1",
+    "ResourceQuota": "v1",
+}
+_OPENINGS = {"share": "ingress", "read": "egress", "buckets": "egress"}
+
+
+def judge_isolation_object(boundary: Boundary, tenant: str, manifest: Object) -> Iterator[str]:
+    """Yield what is wrong with an object of a tenant's namespace file."""
+    yield from check_identity(manifest, _NAMESPACE_API)
+    kind, metadata, space = manifest.get("kind"), manifest.get("metadata", {}), names.namespace(tenant)
+    opened = kind == "NetworkPolicy" and "--" in str(metadata.get("name"))
+    if opened:
+        yield from _judge_opening_policy(metadata, manifest.get("spec", {}))
+    elif kind == "PodDisruptionBudget":
+        yield from _judge_disruption_budget(manifest)
+    elif not is_released(metadata.get("annotations", {})):
+        yield from check_equal(
+            "sync-options", metadata.get("annotations", {}).get(names.SYNC_OPTIONS), names.KEEP_OPTIONS
+        )
+    if kind == "Namespace":
+        yield from check_equal("metadata.name", metadata.get("name"), space)
+        yield from check_equal(
+            "Pod Security", metadata.get("labels", {}).get("pod-security.kubernetes.io/enforce"), "restricted"
+        )
+    elif kind == "ReferenceGrant":
+        yield from check_equal("metadata.namespace", metadata.get("namespace"), boundary.secret_namespace)
+        sources = [(source.get("kind"), source.get("namespace")) for source in manifest.get("spec", {}).get("from", ())]
+        yield from check_equal("from", sources, [("SecurityPolicy", space)])
+        yield from check_equal(
+            "to", [target.get("kind") for target in manifest.get("spec", {}).get("to", ())], ["Secret"]
+        )
+    else:
+        yield from check_equal("metadata.namespace", metadata.get("namespace"), space)
+
+
+def _judge_disruption_budget(manifest: Object) -> Iterator[str]:
+    """A budget of instances, which lets one of several copies go at most; the one of all stays with the namespace."""
+    metadata, spec = manifest.get("metadata", {}), manifest.get("spec", {})
+    of_all = metadata.get("name") == disruption.ALL_INSTANCES_BUDGET
+    if of_all and not is_released(metadata.get("annotations", {})):
+        yield from check_equal(
+            "sync-options", metadata.get("annotations", {}).get(names.SYNC_OPTIONS), names.KEEP_OPTIONS
+        )
+    yield from check_allowed_keys("spec", spec, frozenset(("maxUnavailable" if of_all else "minAvailable", "selector")))
+    if of_all:
+        yield from check_equal("maxUnavailable", spec.get("maxUnavailable"), 0)
+    selector = spec.get("selector", {})
+    chosen = [expression.get("key") for expression in selector.get("matchExpressions", ())] + list(
+        selector.get("matchLabels", ())
+    )
+    yield from check_equal("selector", set(chosen), {names.INSTANCE})
+
+
+def _judge_opening_policy(metadata: Any, spec: Any) -> Iterator[str]:
+    """What a policy opens besides the namespace's own: files for copies, to or from one kind of pod; a store for
+    instances."""
+    yield from check_allowed_keys("metadata", metadata, frozenset(("name", "namespace", "labels", "annotations")))
+    allowed = frozenset((names.SYNC_OPTIONS, names.PROTECTED))  # the values are judged as everybody's
+    yield from check_allowed_keys("metadata.annotations", metadata.get("annotations", {}), allowed)
+    chosen = spec.get("podSelector", {}).get("matchLabels", {})
+    way = str(metadata.get("name")).partition("--")[0]
+    yield from check_allowed_keys("spec", spec, frozenset(("podSelector", "policyTypes", _OPENINGS.get(way, ""))))
+    if way == "buckets":
+        yield from check_equal("podSelector", list(chosen), [names.INSTANCE])
+        return
+    yield from check_equal(
+        "podSelector role", chosen.get(names.ROLE), names.FILES_ROLE if way == "share" else names.COPY_ROLE
+    )
+    other = names.COPY_ROLE if way == "share" else names.FILES_ROLE
+    for rule in spec.get(_OPENINGS.get(way, ""), ({},)):
+        yield from check_allowed_keys("rule", rule, frozenset(("from", "to", "ports")))
+        yield from check_equal("ports", [port.get("port") for port in rule.get("ports", ())], [names.FILES_PORT])
+        for peer in rule.get("from", []) + rule.get("to", []):
+            yield from check_allowed_keys("peer", peer, frozenset(("namespaceSelector", "podSelector")))
+            role = peer.get("podSelector", {}).get("matchLabels", {}).get(names.ROLE)
+            yield from check_equal("peer's role", role, other)

@@ -1,0 +1,351 @@
+"""Reads what an object may be from a pattern of it, and says where one differs.
+
+A pattern is an object in which every value stands as it must be, but for these:
+
+    <name>          what the boundary has under the name; one that begins with a- or an- is the tenant's own, of that form
+    key*            may be absent
+    <a-label-key>:  any number of keys of that form
+    - each: …       a list whose entries are all so
+    either: […]     one of these
+
+A pattern is turned into functions once (`compile_pattern`), as it is held against many objects.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from allotment.problems import escape_unprintable
+
+_SLOT_PATTERN = re.compile(r"<([a-z0-9-]+)>")
+_MATCH_NOTHING = "(?!)"
+_NAME = r"[a-z](?:-?[a-z0-9])*"
+_TEXT_SLOTS = {  # the forms of what a tenant chooses, or what follows from that
+    "a-name": _NAME,
+    "a-word": r"[A-Za-z]+",
+    "a-text": r"(?s:.*)",
+    "a-path": r"[A-Za-z0-9._~@+/-]+",
+    "a-label": r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?",
+    "a-bill-label": r"bill\.allotment\.dev/[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?",
+    "a-variable": r"(?!NVIDIA_|CUDA_MPS_)[\x21-\x3c\x3e-\x7e]{1,253}",
+    "a-bucket-key": r"AWS_ACCESS_KEY_ID|AWS_SECRET_ACCESS_KEY|BUCKET_(?:NAME|HOST|PORT|REGION)",
+    "a-key": r"AWS_ACCESS_KEY_ID|AWS_SECRET_ACCESS_KEY",
+    "a-secret": r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?",
+    "a-store": r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?",
+    "a-blob": r"[0-9a-f]{40}(?:[0-9a-f]{24})?",
+    "a-hash": r"sha256:[0-9a-f]{64}",
+    "an-input-hash": r"[0-9a-f]{64}",
+    "an-amount": r"[0-9]{1,7}",
+    "a-resource": r"[a-z0-9./-]+",
+    "a-quantity": r"0|[1-9][0-9]*(?:Mi|Gi|Ti)?",
+    "a-size": r"[1-9][0-9]{0,12}(?:Mi|Gi|Ti)",
+    "a-uid": r"[A-Za-z0-9-]{0,64}",
+    "a-marker": rf"{_NAME}(?:--snapshot)?--waits-for--{_NAME}",
+    "a-job": rf"{_NAME}--prepare-[0-9a-f]{{10}}-[0-9]{{1,4}}",
+    "a-job-role": "prepare|copy",
+    "a-lifecycle": "Active|Suspended|Retired",
+    "a-deletion-policy": "Retain|Delete",
+    "an-access-mode": "ReadWriteOnce|ReadWriteMany",
+    "an-image": r"[a-z0-9][a-zA-Z0-9._:/-]*@sha256:[0-9a-f]{64}",
+    "a-groups-rule": r"groups(?:-[0-9]+)?",
+    "a-users-rule": r"users(?:-[0-9]+)?",
+}
+_NUMBER_SLOTS = {"a-number": (0, 10**9), "a-port": (1, 65535)}
+
+
+class PatternDifference(NamedTuple):
+    """Where a value isn't what it must be. The words are made only of those that somebody is told."""
+
+    field: str
+    value: Any
+    expected: Any
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        where = escape_unprintable(self.field or "it", 200)
+        return f"{where} is {escape_unprintable(str(self.value), 120)}, must be {escape_unprintable(str(self.expected), 120)}"
+
+
+ABSENT, NOT_ALLOWED = "absent", "absent: it is not allowed"
+_MISSING = object()  # what a boundary has under no name of its own
+
+
+class AnyOf(tuple[Any, ...]):
+    """A value of a boundary that may be any of these."""
+
+
+class DifferenceReport(list[PatternDifference]):
+    """The differences that were found, and at which fields the reading is."""
+
+    def __init__(self, at: tuple[str, ...] = ()) -> None:
+        super().__init__()
+        self.at = at
+
+
+# Whether a value is what a pattern says; a report gets every difference, without one the first ends the reading.
+PatternReader = Callable[[Any, Mapping[str, Any], DifferenceReport | None], bool]
+
+
+def find_differences(readers: list[PatternReader], value: Any, boundary: Mapping[str, Any]) -> list[PatternDifference]:
+    """Return where a value differs from that of some patterns which it is most like; nothing where it is one of them.
+
+    `boundary` has the values of the patterns' names.
+    """
+    report = DifferenceReport()
+    if (
+        not _matches_any(readers, value, boundary, None)
+        and not _matches_any(readers, value, boundary, report)
+        and not report
+    ):
+        report.append(PatternDifference("", value, "as a pattern has it"))
+    return report
+
+
+def compile_pattern(pattern: Any) -> PatternReader:
+    """Return what reads values of a pattern."""
+    if isinstance(pattern, dict) and pattern.keys() == {"either"}:
+        readers = [compile_pattern(alternative) for alternative in pattern["either"]]
+        return lambda value, boundary, report: _matches_any(readers, value, boundary, report)
+    if isinstance(pattern, str) and "<" in pattern:
+        return _compile_slot(pattern)
+    if isinstance(pattern, dict | list):
+        by_parts = _compile_mapping(pattern) if isinstance(pattern, dict) else _compile_list(pattern)
+        return _compile_texts(pattern, by_parts) if _is_text_only(pattern) else by_parts
+    return _compile_value(pattern)
+
+
+def _is_text_only(pattern: Any) -> bool:
+    """Return whether a pattern is of nothing but texts that stand as they must be."""
+    if isinstance(pattern, dict):
+        plain = all(not key.endswith("*") and "<" not in key and key not in ("either", "each") for key in pattern)
+        return plain and all(map(_is_text_only, pattern.values()))
+    if isinstance(pattern, list):
+        return all(map(_is_text_only, pattern))
+    return isinstance(pattern, str) and "<" not in pattern
+
+
+def _compile_texts(pattern: Any, by_parts: PatternReader) -> PatternReader:
+    """Return what compares texts at once: no value but the same text is equal to one."""
+    return lambda value, boundary, report: value == pattern or by_parts(value, boundary, report)
+
+
+def _matches_any(
+    readers: list[PatternReader], value: Any, boundary: Mapping[str, Any], report: DifferenceReport | None
+) -> bool:
+    for alternative in readers:
+        if alternative(value, boundary, None):
+            return True
+    if report is not None and readers:
+        report += sorted(
+            (_report_differences(alternative, value, boundary, report.at) for alternative in readers), key=len
+        )[0]
+    return False
+
+
+def _report_differences(
+    alternative: PatternReader, value: Any, boundary: Mapping[str, Any], at: tuple[str, ...]
+) -> DifferenceReport:
+    report = DifferenceReport(at)
+    alternative(value, boundary, report)
+    return report
+
+
+def _note_difference(report: DifferenceReport | None, value: Any, wanted: Any, field: str = "") -> bool:
+    """Note a difference of the value that is read now, or of one of its fields; return False."""
+    if report is not None:
+        report.append(PatternDifference("".join((*report.at, field)).lstrip("."), value, wanted))
+    return False
+
+
+def _compile_value(wanted: Any) -> PatternReader:
+    kind = type(wanted)
+
+    def read(value: Any, boundary: Mapping[str, Any], report: DifferenceReport | None) -> bool:
+        return (type(value) is kind and value == wanted) or _note_difference(report, value, wanted)
+
+    return read
+
+
+def _compile_mapping(pattern: dict[str, Any]) -> PatternReader:
+    named = {
+        key.removesuffix("*"): (compile_pattern(subpattern), subpattern, key.endswith("*"))
+        for key, subpattern in pattern.items()
+        if "<" not in key
+    }
+    read_others = _compile_unnamed_entries(
+        named,
+        [(compile_pattern(key), compile_pattern(subpattern)) for key, subpattern in pattern.items() if "<" in key],
+    )
+
+    def is_so(value: dict[str, Any], boundary: Mapping[str, Any]) -> bool:
+        seen = 0
+        for key, (inner, _, optional) in named.items():
+            if key in value:
+                if not inner(value[key], boundary, None):
+                    return False
+                seen += 1
+            elif not optional:
+                return False
+        return seen == len(value) or read_others(value, boundary, None)
+
+    def read(value: Any, boundary: Mapping[str, Any], report: DifferenceReport | None) -> bool:
+        if type(value) is not dict:
+            return _note_difference(report, value, "a mapping")
+        if report is None:
+            return is_so(value, boundary)
+        same = True
+        for key, (inner, wanted, optional) in named.items():
+            if key in value:
+                same = _read_field(inner, value[key], boundary, report, f".{key}") and same
+            elif not optional:
+                same = _note_difference(report, ABSENT, wanted, f".{key}")
+        return read_others(value, boundary, report) and same
+
+    return read
+
+
+def _compile_unnamed_entries(named: Collection[str], forms: list[tuple[PatternReader, PatternReader]]) -> PatternReader:
+    """Return what reads the entries of a mapping whose keys aren't named: each is of one of the forms of a key."""
+
+    def read(value: Any, boundary: Mapping[str, Any], report: DifferenceReport | None) -> bool:
+        same = True
+        for key in [field for field in value if field not in named]:
+            inner = next((inner for form, inner in forms if form(key, boundary, None)), None)
+            if inner is None:
+                same = _note_difference(report, value[key], NOT_ALLOWED, f".{key}")
+            else:
+                same = _read_field(inner, value[key], boundary, report, f".{key}") and same
+        return same
+
+    return read
+
+
+def _read_field(
+    inner: PatternReader, value: Any, boundary: Mapping[str, Any], report: DifferenceReport | None, field: str
+) -> bool:
+    """Read a field of a value."""
+    if report is None:
+        return inner(value, boundary, None)
+    report.at = (*report.at, field)
+    same = inner(value, boundary, report)
+    report.at = report.at[:-1]
+    return same
+
+
+def _compile_list(pattern: list[Any]) -> PatternReader:
+    every = None
+    if len(pattern) == 1 and isinstance(pattern[0], dict) and pattern[0].keys() == {"each"}:
+        every = compile_pattern(pattern[0]["each"])
+    readers = [compile_pattern(subpattern) for subpattern in pattern]
+
+    def read(value: Any, boundary: Mapping[str, Any], report: DifferenceReport | None) -> bool:
+        if type(value) is not list:
+            return _note_difference(report, value, "a list")
+        if report is None and every is not None:
+            return all(every(entry, boundary, None) for entry in value)
+        wanted = readers if every is None else [every] * len(value)
+        if len(wanted) != len(value):
+            return _note_difference(report, f"{len(value)} entries", f"{len(wanted)}")
+        same = True
+        for number, (inner, entry) in enumerate(zip(wanted, value, strict=True)):
+            same = _read_field(inner, entry, boundary, report, f"[{number}]") and same
+        return same
+
+    return read
+
+
+def _compile_slot(pattern: str) -> PatternReader:
+    match = _SLOT_PATTERN.fullmatch(pattern)
+    is_so = _compile_whole_slot(match[1]) if match else _compile_embedded_slots(pattern)
+
+    def read(value: Any, boundary: Mapping[str, Any], report: DifferenceReport | None) -> bool:
+        return is_so(value, boundary) or _note_difference(
+            report, value, _describe_slot(match[1], boundary) if match else pattern
+        )
+
+    return read
+
+
+def _compile_whole_slot(name: str) -> Callable[[Any, Mapping[str, Any]], bool]:
+    """Return what says whether a value is what stands for a name: the boundary's, or of the form of that name."""
+    least, most = _NUMBER_SLOTS.get(name, (0, 0))
+    form = re.compile(_TEXT_SLOTS[name]) if name in _TEXT_SLOTS else None
+
+    def is_so(value: Any, boundary: Mapping[str, Any]) -> bool:
+        wanted = boundary.get(name, _MISSING)
+        if type(wanted) is str:
+            return bool(value == wanted)
+        if wanted is not _MISSING:
+            return any(_is_same(choice, value) for choice in (wanted if type(wanted) is AnyOf else (wanted,)))
+        if form is None:
+            return bool(most) and type(value) is int and least <= value <= most
+        return type(value) is str and form.fullmatch(value) is not None
+
+    return is_so
+
+
+def _describe_slot(name: str, boundary: Mapping[str, Any]) -> Any:
+    if name in _NUMBER_SLOTS:
+        least, most = _NUMBER_SLOTS[name]
+        return f"a number from {least} to {most}"
+    return boundary.get(name, f"<{name}>")
+
+
+def _compile_embedded_slots(pattern: str) -> Callable[[Any, Mapping[str, Any]], bool]:
+    """Return what says whether a value is a text with slots in it, with what the boundary has for them."""
+    texts = _SLOT_PATTERN.split(pattern)  # names of slots at the odd places
+    slots = frozenset(texts[1::2])
+    form = _compile_form(pattern) if slots <= _TEXT_SLOTS.keys() else None
+
+    def is_so(value: Any, boundary: Mapping[str, Any]) -> bool:
+        if type(value) is not str:
+            return False
+        if form is not None and boundary.keys().isdisjoint(slots):
+            return form.fullmatch(value) is not None
+        if all(type(boundary.get(slot)) is str for slot in slots):
+            return value == "".join([boundary[text] if at % 2 else text for at, text in enumerate(texts)])
+        return _compile_form(_fill_slots(pattern, boundary)).fullmatch(value) is not None
+
+    return is_so
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """Return whether two values are the same, types and all: for Python, true is 1."""
+    if isinstance(value, dict) and isinstance(other, dict):
+        return value.keys() == other.keys() and all(_is_same(value[key], other[key]) for key in value)
+    if isinstance(value, list) and isinstance(other, list):
+        return len(value) == len(other) and all(map(_is_same, value, other))
+    plain = (dict, list)
+    return (
+        not isinstance(value, plain) and not isinstance(other, plain) and type(value) is type(other) and value == other
+    )
+
+
+def _fill_slots(pattern: str, boundary: Mapping[str, Any]) -> str:
+    """Return a pattern in which what the boundary has under a name stands for it, marked so that it is no name again."""
+    return _SLOT_PATTERN.sub(
+        lambda match: _mark_value(boundary[match[1]]) if match[1] in boundary else match[0], pattern
+    )
+
+
+def _mark_value(value: Any) -> str:
+    choices = value if isinstance(value, AnyOf) else (value,)
+    return "\0".join(("", "|".join(re.escape(str(choice)) for choice in choices) or _MATCH_NOTHING, ""))
+
+
+@lru_cache(maxsize=8192)
+def _compile_form(pattern: str) -> re.Pattern[str]:
+    parts = []
+    for number, part in enumerate(pattern.split("\0")):
+        if number % 2:
+            parts.append(f"(?:{part})")
+            continue
+        at = 0
+        for match in _SLOT_PATTERN.finditer(part):
+            parts += [re.escape(part[at : match.start()]), f"(?:{_TEXT_SLOTS[match[1]]})"]
+            at = match.end()
+        parts.append(re.escape(part[at:]))
+    return re.compile("".join(parts))

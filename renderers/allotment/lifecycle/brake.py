@@ -1,0 +1,229 @@
+"""The safety brake: a mass deletion, at once or bit by bit within a day, waits until a person approves exactly that.
+
+The brake acts in two places. A tenant that deletes too much of its own is retained, and all others are published. A
+publish is stopped as a whole only where the deletions cross tenants: no single tenant may be the cause, so the limit must
+be exceeded whichever tenant is left out of the count.
+
+An approval is the checksum of one deletion. It counts where it was published while everything that it deletes
+was still declared, and once: the checksum also covers the last deletion that an approval released.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from allotment.declared.kinds.platform import Brake
+from allotment.declared.tenant_resources import RESOURCE_KINDS, TREE_PARTS
+from allotment.manifests import paths
+from allotment.problems import escape_unprintable
+
+RULE = "brake"
+WINDOW_SECONDS = 24 * 3600
+MAX_NAMED_ITEMS = 8
+_PLURALS = {"tenant": "tenants", **{kind.word: kind.plural for kind in RESOURCE_KINDS.values()}}
+
+
+class BrakeItem(NamedTuple):
+    """An item that the brake counts: an instance, storage or snapshot of a cluster, or a tenant, with cluster and name
+    empty, that has anything in any cluster."""
+
+    kind: str
+    cluster: str
+    tenant: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.tenant}/{self.name}" if self.name else self.tenant
+
+
+BrakeItems = frozenset[BrakeItem]
+
+
+class BrakeWindow(NamedTuple):
+    """The facts, beside the deletion itself, by which the brake decides.
+
+    `published_day_ago` are the items that were published 24 hours ago, by tenant. `approved_checksums` are the checksums that the last
+    published source approves, `used` has the last commit that an approval released, by cluster. `is_declared` returns
+    whether the last published source declares an item.
+    """
+
+    published_day_ago: Mapping[str, BrakeItems] = {}
+    approved_checksums: Collection[str] = ()
+    used_approvals: Mapping[str, str] = {}
+    is_declared: Callable[[BrakeItem], bool] = lambda _: True
+
+    @property
+    def all_published_day_ago(self) -> BrakeItems:
+        """The items of all tenants that were published 24 hours ago."""
+        return frozenset().union(*self.published_day_ago.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrakeExcess:
+    """A deletion beyond the limit: `deleted` of `total` items of a kind (`kind_plural`, a plural), with the first names in `named`.
+
+    `tenant` is the tenant that the brake retains, empty where the brake stops the publish. `checksum` is that of the
+    whole deletion, empty where it is not known.
+    """
+
+    tenant: str
+    kind_plural: str
+    deleted_count: int
+    total: int
+    percent: int
+    sample_names: str
+    checksum: str
+
+    @property
+    def deleted_text(self) -> str:
+        """How much is deleted, such as `9 of 18 instances`."""
+        return f"{self.deleted_count:,} of {self.total:,} {self.kind_plural}"
+
+    @property
+    def publish_message(self) -> str:
+        """The verdict of a publish, and the way out."""
+        whose = f" of tenant {escape_unprintable(self.tenant)}" if self.tenant else ""
+        return (
+            f"the brake stops this: {self.deleted_text}{whose} would be deleted within 24 hours, more than"
+            f" {self.percent} %: {self.sample_names}. Put them back. If the deletion is meant: put them back, merge"
+            f" {self.checksum} into spec.brake.approvedPlans of platform/platform.yaml, let that be published, and delete"
+            " them again"
+        )
+
+    @property
+    def plan_message(self) -> str:
+        """The verdict of a plan, and the way out."""
+        whose = f" of tenant {escape_unprintable(self.tenant)}" if self.tenant else ""
+        effect = (
+            f"Once it is merged, tenant {escape_unprintable(self.tenant)} keeps its last published manifests"
+            if self.tenant
+            else "Once it is merged, nothing is published for anybody"
+        )
+        instruction = (
+            f"merge {self.checksum}" if self.checksum else "`allot publish --dry-run --commit HEAD`, on this branch"
+        )
+        instruction += (
+            "" if self.checksum else " and with the base in it, prints the checksum of the deletion: merge that"
+        )
+        return (
+            f"the brake will stop this: {self.deleted_text}{whose} would be deleted within 24 hours, more than"
+            f" {self.percent} %: {self.sample_names}. {effect}. If the deletion is meant: {instruction} into spec.brake.approvedPlans"
+            " of platform/platform.yaml, let that be published, and merge this then"
+        )
+
+
+class BrakeVerdict(NamedTuple):
+    """The brake's verdict: the excess that stops the deletion, or None, and the clusters of a deletion that an approval
+    released."""
+
+    excess: BrakeExcess | None
+    released_clusters: frozenset[str] = frozenset()
+
+
+def brake_items(files: Iterable[str]) -> BrakeItems:
+    """Return the items that rendered trees hold, by the paths `<cluster>/<path>` of their files. A removed volume that is
+    still there no longer counts."""
+    items: set[BrakeItem] = set()
+    for file in files:
+        cluster, _, path = file.partition("/")
+        spot = paths.parse_tree_path(path)
+        if spot is None or spot.part not in TREE_PARTS:
+            continue
+        if spot.kind:
+            items.add(BrakeItem(spot.kind, cluster, spot.tenant, spot.resource_name))
+        elif spot.name == paths.FOLDER_MARKER:
+            items.add(BrakeItem("tenant", "", spot.tenant, ""))
+    return frozenset(items)
+
+
+def group_items_by_tenant(items: Iterable[BrakeItem]) -> dict[str, BrakeItems]:
+    """Return items by their tenant."""
+    groups: dict[str, set[BrakeItem]] = defaultdict(set)
+    for item in items:
+        groups[item.tenant].add(item)
+    return {tenant: frozenset(group) for tenant, group in groups.items()}
+
+
+def judge_tenant(
+    brake: Brake, tenant: str, published: BrakeItems, now: BrakeItems, window: BrakeWindow
+) -> BrakeVerdict:
+    """Return whether a tenant's items `now` may follow its `published` items."""
+    before = window.published_day_ago.get(tenant, frozenset()) | published
+    return _decide_verdict(brake, tenant, published - now, _excessive_deletions(brake, before, now), window)
+
+
+def judge_release(brake: Brake, published: BrakeItems, now: BrakeItems, window: BrakeWindow) -> BrakeVerdict:
+    """Return whether the items of all tenants `now` may follow the `published` items."""
+    return _decide_verdict(
+        brake,
+        "",
+        published - now,
+        _excessive_deletions_across_tenants(brake, window.all_published_day_ago | published, now),
+        window,
+    )
+
+
+_KindDeletion = tuple[str, BrakeItems, BrakeItems]
+
+
+def _decide_verdict(
+    brake: Brake, tenant: str, deleted: BrakeItems, excesses: Iterable[_KindDeletion], window: BrakeWindow
+) -> BrakeVerdict:
+    for kind, before, lost in excesses:
+        if not any(item.kind == kind for item in deleted):
+            continue
+        checksum = _deletion_checksum(deleted, window.used_approvals)
+        if checksum in window.approved_checksums and all(map(window.is_declared, deleted)):
+            return BrakeVerdict(None, frozenset(item.cluster for item in deleted if item.cluster))
+        shown = ", ".join(str(item) for item in sorted(lost)[:MAX_NAMED_ITEMS])
+        named = f"{shown} and {len(lost) - MAX_NAMED_ITEMS} more" if len(lost) > MAX_NAMED_ITEMS else shown
+        percent = brake.max_deleted_percent
+        return BrakeVerdict(
+            BrakeExcess(
+                tenant=tenant,
+                kind_plural=_PLURALS[kind],
+                deleted_count=len(lost),
+                total=len(before),
+                percent=percent,
+                sample_names=named,
+                checksum=checksum,
+            )
+        )
+    return BrakeVerdict(None)
+
+
+def _excessive_deletions(brake: Brake, before: BrakeItems, now: BrakeItems) -> Iterator[_KindDeletion]:
+    """Yield each kind of which too many items are gone, with the items before and the items that are gone."""
+    for kind in sorted(_PLURALS):
+        items = frozenset(item for item in before if item.kind == kind)
+        if _exceeds_limit(brake, len(items - now), len(items)):
+            yield kind, items, items - now
+
+
+def _excessive_deletions_across_tenants(brake: Brake, before: BrakeItems, now: BrakeItems) -> Iterator[_KindDeletion]:
+    """Yield each kind of which too many items are gone whichever tenant is left out, as `_excessive_deletions` does."""
+    for kind in sorted(_PLURALS):
+        items = frozenset(item for item in before if item.kind == kind)
+        lost = items - now
+        owned, lost_by_tenant = group_items_by_tenant(items), group_items_by_tenant(lost)
+        if lost and all(
+            _exceeds_limit(brake, len(lost) - len(lost_by_tenant.get(tenant, ())), len(items) - len(own))
+            for tenant, own in owned.items()
+        ):
+            yield kind, items, lost
+
+
+def _exceeds_limit(brake: Brake, lost: int, total: int) -> bool:
+    return total >= brake.min_objects and lost * 100 > brake.max_deleted_percent * total
+
+
+def _deletion_checksum(deleted: BrakeItems, used: Mapping[str, str]) -> str:
+    clusters = {item.cluster for item in deleted}
+    salt = sorted((cluster, commit) for cluster, commit in used.items() if cluster in clusters)
+    text = json.dumps([sorted(deleted), salt])
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

@@ -1,0 +1,332 @@
+"""Reads back what was published: units held, volumes, how far a deletion is; and rewrites what must stay or may go.
+
+Everything here is the text of `dump`, written by us before; a Malformed text isn't.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NamedTuple
+
+from allotment.capacity.units import UnitClaim
+from allotment.declared.values import parse_size
+from allotment.manifests import names, paths
+from allotment.manifests.tenant import disruption
+from allotment.manifests.yaml_text import Malformed, Object, dump, load, load_one, split, without_empty
+
+_PREPARED_LINE = re.compile(rb"^    allotment\.dev/prepared: ([a-z0-9-]+)$", re.MULTILINE)
+UNPROTECTED_ANNOTATIONS = {names.PROTECTED: "false"}
+_NO_REPLICAS_LINE = re.compile(r"^spec:\n(?:  .*\n)*?  replicas: 0$", re.MULTILINE)
+_KIND_LINE = re.compile(r"^kind: (.+)$", re.MULTILINE)
+# The text of a Job's volume, at its depth there.
+_PROGRAMS_LINE = re.compile(
+    rb"^          name: (" + re.escape(paths.PROGRAMS_PREFIX).encode() + rb"[a-z0-9-]+)$", re.MULTILINE
+)
+_NAME_LINE = re.compile(r"^metadata:\n(?:  .*\n)*?  name: (.+)$", re.MULTILINE)
+
+
+class PublishedVolume(NamedTuple):
+    """What holds data: a volume, a bucket, or the snapshot of a volume (`source_volume` then names that); and what may become
+    of it.
+
+    `size` is in bytes, 0 of a snapshot.
+    """
+
+    kind: str
+    size: int
+    storage_class: str
+    access_modes: tuple[str, ...]
+    source_volume: str
+    deletion_policy: str
+    protected: bool
+
+
+def read_identities(data: bytes) -> frozenset[tuple[str, str]]:
+    """Return the kind and name of each object of a file. Raises Malformed where an object has none.
+
+    Only those two lines of an object are read: that is some ten times as quick as `load`, and there are many files.
+    """
+    try:
+        return frozenset((_read_value(_KIND_LINE, text), _read_value(_NAME_LINE, text)) for text in split(data))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise Malformed(str(error)) from None
+
+
+def stopped_deployments(data: bytes) -> frozenset[str]:
+    """Return the names of a file's Deployments that have no replicas. Raises Malformed where an object has no name."""
+    texts = [text for text in split(data) if _NO_REPLICAS_LINE.search(text)]
+    return frozenset(_read_value(_NAME_LINE, text) for text in texts if _read_value(_KIND_LINE, text) == "Deployment")
+
+
+def _read_value(line: re.Pattern[str], text: str) -> str:
+    """Return the text that a line has as its value."""
+    match = line.search(text)
+    if match is None:
+        raise Malformed("an object without kind or name")
+    value: str = json.loads(match[1]) if match[1].startswith('"') else match[1]
+    return value
+
+
+def has_disruption_budget(data: bytes) -> bool:
+    """Return whether a tenant's namespace file protects its instances from drained nodes."""
+    return ("PodDisruptionBudget", disruption.ALL_INSTANCES_BUDGET) in read_identities(data)
+
+
+def with_disruption_budget(data: bytes, tenant: str) -> bytes:
+    """Return a tenant's namespace file, of whatever version of ours, with a budget that protects its instances."""
+    return (
+        data
+        if has_disruption_budget(data)
+        else data + b"---\n" + dump([disruption.render_all_instances_budget(tenant)])
+    )
+
+
+def node_template(data: bytes) -> dict[tuple[str, str], Any]:
+    """Return what Karpenter compares a pool's nodes with, by the kind and name of each object: the template of its
+    NodePool, and its node class. Limits, budgets and overlays replace no node."""
+    specs: dict[tuple[str, str], Any] = {}
+    for manifest in load(data):
+        if manifest["kind"] != "NodeOverlay":
+            spec = manifest["spec"]["template"] if manifest["kind"] == "NodePool" else manifest["spec"]
+            specs[manifest["kind"], manifest["metadata"]["name"]] = spec
+    return specs
+
+
+def with_nodes_of(data: bytes, previous: bytes) -> bytes:
+    """Return a pool's file with the nodes that its predecessor had: its template and its node class, whatever else changed."""
+    old = {(manifest["kind"], manifest["metadata"]["name"]): manifest for manifest in load(previous)}
+    objects = []
+    for manifest in load(data):
+        was = old.pop((manifest["kind"], manifest["metadata"]["name"]), None)
+        if was is None or manifest["kind"] == "NodeOverlay":
+            objects.append(manifest)
+        elif manifest["kind"] == "NodePool":
+            objects.append({**manifest, "spec": {**manifest["spec"], "template": was["spec"]["template"]}})
+        else:
+            objects.append({**manifest, "spec": was["spec"]})
+    return dump([*objects, *(manifest for (kind, _), manifest in old.items() if kind != "NodeOverlay")])
+
+
+def read_unit_claim(cluster: str, tenant: str, data: bytes) -> UnitClaim | None:
+    """Return the units that an instance's file says it holds; None where it holds none, or is of no instance."""
+    deployment = load_one(split(data)[0])
+    metadata = deployment.get("metadata", {})
+    units, spec = metadata.get("annotations", {}).get(names.UNITS), metadata.get("labels", {}).get(names.GPU_SPEC)
+    if units is None or spec is None:
+        return None
+    return UnitClaim(cluster, spec, tenant, metadata["name"], int(units), deployment["spec"]["replicas"])
+
+
+def read_volume(data: bytes) -> PublishedVolume | None:
+    """Return what holds data in a storage's or snapshot's file; None where it waits, and there is nothing yet."""
+    manifest = load_one(split(data)[0])
+    kind, spec = manifest.get("kind", ""), manifest.get("spec", {})
+    if kind == "PersistentVolumeClaim":
+        size, modes = parse_size(spec["resources"]["requests"]["storage"]), tuple(spec["accessModes"])
+        about = kind, size, spec["storageClassName"], modes, ""
+    elif kind == "ObjectBucketClaim":
+        about = kind, parse_size(spec["additionalConfig"]["maxSize"]), spec["storageClassName"], (), ""
+    elif kind == "VolumeSnapshot":
+        about = kind, 0, spec["volumeSnapshotClassName"], (), spec["source"]["persistentVolumeClaimName"]
+    else:
+        return None
+    annotations = manifest["metadata"]["annotations"]
+    return PublishedVolume(*about, annotations[names.DELETION_POLICY], annotations[names.PROTECTED] == "true")
+
+
+def waits_for_job(data: bytes) -> str | None:
+    """Return the Job that a storage's file waits to run, empty of a snapshot's; None where the file doesn't wait."""
+    for text in split(data):
+        if names.WAITS_REASON in text and "\nkind: ConfigMap\n" in f"\n{text}\n":
+            job: str = load_one(text)["metadata"]["annotations"].get(names.PREPARES, "")
+            return job
+    return None
+
+
+def with_data_source_of(data: bytes, previous: bytes) -> bytes:
+    """Return a file whose volume or snapshot is made from what its predecessor's was: that can't change any more."""
+    manifest, old = load_one(split(data)[0]), load_one(split(previous)[0])
+    if manifest.get("kind") != old.get("kind"):
+        return data
+    if manifest["kind"] == "VolumeSnapshot":
+        manifest["spec"] = old["spec"]
+    elif manifest["kind"] == "PersistentVolumeClaim":
+        origin = {key: value for key, value in old["spec"].items() if key == "dataSourceRef"}
+        manifest["spec"] = {
+            **{key: value for key, value in manifest["spec"].items() if key != "dataSourceRef"},
+            **origin,
+        }
+    return _with_first(data, manifest)
+
+
+def _with_first(data: bytes, manifest: Object) -> bytes:
+    """Return a file with another first object."""
+    return ("\n---\n".join([_dump_object(manifest), *split(data)[1:]]) + "\n").encode()
+
+
+def read_declared_blob(data: bytes) -> str:
+    """Return the Git blob of the declaration that a file was rendered from; empty where it says none."""
+    blob: str = load_one(split(data)[0]).get("metadata", {}).get("annotations", {}).get(names.BLOB, "")
+    return blob
+
+
+def read_predecessor(data: bytes) -> str:
+    """Return the uid of the Job that prepared another storage of this name before; empty where there was none."""
+    noted: str = load_one(split(data)[0]).get("metadata", {}).get("annotations", {}).get(names.PREDECESSOR, "")
+    return noted
+
+
+def with_predecessor(data: bytes, uid: str) -> bytes:
+    """Return a storage's file that says whose preparation isn't its own."""
+    manifest = load_one(split(data)[0])
+    manifest["metadata"]["annotations"][names.PREDECESSOR] = uid
+    return _with_first(data, manifest)
+
+
+def read_prepared_by(data: bytes) -> str:
+    """Return the Job that had been seen to have filled a storage's volume when its file was published; empty where
+    none had.
+
+    It is read from the text: a publish asks it of every storage there is.
+    """
+    match = _PREPARED_LINE.search(data.partition(b"\n---\n")[0])
+    return match[1].decode("ascii") if match else ""
+
+
+def find_prunable_job(data: bytes) -> str:
+    """Return the Job of a storage's file that was published before Jobs were kept; empty where there is none."""
+    if b"\nkind: Job\n" not in data or has_kept_jobs(data):
+        return ""
+    return next(iter(read_job_names(data)), "")
+
+
+def read_job_names(data: bytes) -> frozenset[str]:
+    """Return the names of the Jobs in a storage's file."""
+    return frozenset(
+        name for text in split(data) if (kind := _read_job_identity(text)) and kind[0] == "Job" for name in kind[1:]
+    )
+
+
+def read_program_names(data: bytes) -> frozenset[str]:
+    """Return the names of the programs that the Jobs in a storage's file run; none of a Job that has its own beside it.
+
+    They are read from the text: where a tenant has Jobs of an older version, a publish asks it of all its storages.
+    """
+    return frozenset(name.decode("ascii") for name in _PROGRAMS_LINE.findall(data))
+
+
+def read_mounts(data: bytes) -> frozenset[str]:
+    """Return the storages that an instance's file mounts."""
+    deployment = load_one(split(data)[0])
+    volumes = deployment.get("spec", {}).get("template", {}).get("spec", {}).get("volumes", ())
+    return frozenset(
+        volume["persistentVolumeClaim"]["claimName"] for volume in volumes if "persistentVolumeClaim" in volume
+    )
+
+
+def read_lifecycle(data: bytes) -> str:
+    """Return the lifecycle of a tenant, from the file of its project."""
+    lifecycle: str = load_one(split(data)[0])["metadata"]["labels"][names.LIFECYCLE]
+    return lifecycle
+
+
+def deleting_volume(data: bytes, *, protected: bool) -> bytes:
+    """Return what holds data, and its Jobs, let go; unprotected, Argo CD may prune it too and the cluster lets it go."""
+    claim = load_one(split(data)[0])
+    jobs = [load_one(text) for text in split(data)[1:] if _read_job_identity(text) is not None]
+    return dump([claim if protected else _without_protection(claim), *(_without_keep_options(job) for job in jobs)])
+
+
+def reprotected(data: bytes) -> bytes:
+    """Return a leaving storage's or snapshot's file as one that is declared again: protected, not marked, its Jobs
+    not pruned."""
+    manifest = load_one(split(data)[0])
+    annotations = {
+        names.SYNC_OPTIONS: names.KEEP_OPTIONS,
+        **manifest["metadata"]["annotations"],
+        names.DELETION_POLICY: "Retain",
+        names.PROTECTED: "true",
+    }
+    first = _dump_object({**manifest, "metadata": {**manifest["metadata"], "annotations": annotations}})
+    return ("\n---\n".join([first, *(_with_keep_options(text) for text in split(data)[1:])]) + "\n").encode()
+
+
+def has_kept_jobs(data: bytes) -> bool:
+    """Return whether a storage's file has a Job that Argo CD doesn't prune."""
+    return any(_read_job_identity(text) is not None and names.KEEP_OPTIONS in text for text in split(data))
+
+
+def with_prunable_jobs(data: bytes) -> bytes:
+    """Return a storage's file in which Argo CD may prune the Jobs and what they run: it reads that from the live
+    objects, so it is a step of its own before they go."""
+    texts = [
+        text if _read_job_identity(text) is None else _dump_object(_without_keep_options(load_one(text)))
+        for text in split(data)
+    ]
+    return ("\n---\n".join(texts) + "\n").encode()
+
+
+def _with_keep_options(text: str) -> str:
+    """Return a Job, or what it runs, as one that Argo CD doesn't prune."""
+    if names.KEEP_OPTIONS in text:
+        return text
+    manifest = load_one(text)
+    annotations = {names.SYNC_OPTIONS: names.KEEP_OPTIONS, **manifest["metadata"].get("annotations", {})}
+    return _dump_object({**manifest, "metadata": {**manifest["metadata"], "annotations": annotations}})
+
+
+def _without_keep_options(manifest: Object) -> Object:
+    annotations = {
+        key: value for key, value in manifest["metadata"].get("annotations", {}).items() if key != names.SYNC_OPTIONS
+    }
+    metadata = {key: value for key, value in manifest["metadata"].items() if key != "annotations"}
+    return {**manifest, "metadata": without_empty({**metadata, "annotations": annotations})}
+
+
+def _dump_object(manifest: Object) -> str:
+    return dump([manifest]).decode().removesuffix("\n")
+
+
+def deleting_namespace(data: bytes) -> bytes:
+    """Return a tenant's namespace and its isolation, all free to go."""
+    return dump([_without_protection(manifest) for manifest in load(data)])
+
+
+def _without_protection(manifest: Object) -> Object:
+    metadata = manifest["metadata"]
+    annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != names.SYNC_OPTIONS}
+    return {**manifest, "metadata": {**metadata, "annotations": {**annotations, **UNPROTECTED_ANNOTATIONS}}}
+
+
+def with_jobs_of(data: bytes, previous: bytes, *, held: bool = False) -> bytes:
+    """Return a file with the Jobs of its predecessor and what they run, byte for byte, where their names stand;
+    `held`, with all.
+
+    A Job's template can't change, and a Job that ran must not run again because we write it differently today. But
+    that Argo CD doesn't prune it is written of each that isn't `held`. What it runs lay beside it once, and does so
+    as long as it stands.
+    """
+    old = {ran: text for text in split(previous) if (ran := _read_job_identity(text)) is not None}
+    if held:
+        texts = [text for text in split(data) if _read_job_identity(text) is None]
+        texts[1:1] = old.values()
+    else:
+        had = {name for kind, name in old if kind == "Job"}
+        texts = []
+        for text in split(data):
+            ran = _read_job_identity(text)
+            if ran is None or ran[1] not in had:
+                texts.append(text)
+            elif ran[0] == "Job":
+                texts += [_with_keep_options(old_text) for (_, name), old_text in old.items() if name == ran[1]]
+    return ("\n---\n".join(texts) + "\n").encode()
+
+
+def _read_job_identity(text: str) -> tuple[str, str] | None:
+    """Return the kind and name of a Job, or of the ConfigMap of the same name that held its programs once."""
+    lines = f"\n{text}\n"
+    if "\nkind: Job\n" not in lines and "\nimmutable: true\n" not in lines:
+        return None
+    manifest = load_one(text)
+    return manifest["kind"], manifest["metadata"]["name"]

@@ -1,0 +1,66 @@
+"""Rewrites the file of an instance that keeps running as it was published until units of another GPUSpec are free.
+
+The published Deployment stays, with other annotations, so that no pod restarts. All other objects are as rendered now, so that a
+former member loses access and a closed port closes at once. An instance with a revoked image, or with a storage or bucket that its
+declaration gave up, may not keep its Deployment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from allotment import conditions
+from allotment.manifests import names
+from allotment.manifests.yaml_text import Object, dump, load_one, split
+
+
+def may_keep_deployment(published: bytes, rendered: bytes, revoked: Collection[str]) -> bool:
+    """Return whether an instance may keep its published Deployment: it runs no `revoked` image, and uses no storage or
+    bucket that the rendered Deployment lacks."""
+    old, new = load_one(split(published)[0]), load_one(split(rendered)[0])
+    images = {container["image"] for container in _pod_spec(old)["containers"]}
+    return images.isdisjoint(revoked) and _read_data_sources(old) <= _read_data_sources(new)
+
+
+def _pod_spec(deployment: Object) -> Object:
+    pod: Object = deployment["spec"]["template"]["spec"]
+    return pod
+
+
+def _read_data_sources(deployment: Object) -> frozenset[str]:
+    """Return the names of the storages and buckets that a Deployment's pods use."""
+    pod = _pod_spec(deployment)
+    volumes = (volume.get("persistentVolumeClaim", {}).get("claimName") for volume in pod.get("volumes", ()))
+    variables = (entry.get("valueFrom", {}) for container in pod["containers"] for entry in container.get("env", ()))
+    buckets = (source["name"] for variable in variables for source in variable.values())
+    return frozenset(name for name in (*volumes, *buckets) if name)
+
+
+def with_published_deployment(published: bytes, rendered: bytes, words: str) -> bytes:
+    """Return the rendered file of an instance with its published Deployment, which names in `words` what the instance waits for."""
+    waiting = {names.WAITS_FOR: words, names.WAITS_REASON: conditions.RESIZE_PENDING}
+    return _with_wait_annotations(split(published)[0], split(rendered)[1:], waiting)
+
+
+def without_wait_annotations(data: bytes) -> bytes:
+    """Return an instance's file that says no more that the instance waits for units of another GPUSpec."""
+    first, *other_texts = split(data)
+    return _with_wait_annotations(first, other_texts, {}) if read_wait_message(data) else data
+
+
+def _with_wait_annotations(first: str, other_texts: Iterable[str], waiting: Mapping[str, str]) -> bytes:
+    deployment = load_one(first)
+    metadata = deployment["metadata"]
+    waiting_keys = {names.WAITS_FOR, names.WAITS_REASON}
+    annotations = {key: value for key, value in metadata["annotations"].items() if key not in waiting_keys}
+    text = dump([{**deployment, "metadata": {**metadata, "annotations": {**annotations, **waiting}}}])
+    return ("\n---\n".join([text.decode().removesuffix("\n"), *other_texts]) + "\n").encode()
+
+
+def read_wait_message(data: bytes) -> str:
+    """Return what an instance's file says that the instance waits for; empty where it isn't retained."""
+    if conditions.RESIZE_PENDING.encode() not in data:
+        return ""
+    annotations = load_one(split(data)[0]).get("metadata", {}).get("annotations", {})
+    words: str = annotations.get(names.WAITS_FOR, "")
+    return words if annotations.get(names.WAITS_REASON) == conditions.RESIZE_PENDING else ""

@@ -1,0 +1,96 @@
+"""What a storage was published as limits what it may become: no volume shrinks or changes its kind, no Job runs
+twice, and none begins before the last one has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
+
+from allotment.lifecycle.published_manifests import (
+    PublishedVolume,
+    has_kept_jobs,
+    read_job_names,
+    read_predecessor,
+    read_volume,
+    waits_for_job,
+    with_data_source_of,
+    with_jobs_of,
+    with_predecessor,
+    with_prunable_jobs,
+)
+from allotment.problems import Finding
+from allotment.rules import immutability, preparation
+
+
+class StorageUsers(NamedTuple):
+    """Who keeps a storage from being prepared anew.
+
+    `running_instances` are the instances that run on it and go on, `stopping_instances` those that were stopped and still have pods;
+    `finished_jobs` are the Jobs that are known to have ended, `protected_jobs` those that the cluster was seen to have as ones that
+    aren't pruned.
+    """
+
+    running_instances: Collection[str] = ()
+    stopping_instances: Collection[str] = ()
+    finished_jobs: Collection[str] = ()
+    protected_jobs: Collection[str] = ()
+
+
+class VolumeTransition(NamedTuple):
+    """A storage's next file, what is wrong with it, and in words what it waits for, empty where it waits for nothing."""
+
+    data: bytes
+    findings: list[Finding]
+    pending_reason: str
+
+
+def next_file(path: str, before: bytes, after: bytes, ask: Callable[[], StorageUsers]) -> VolumeTransition:
+    """Return what follows a storage's or snapshot's file; `path` is its declaration's. Who uses it is asked only
+    where that counts.
+
+    What was published waits no more, whatever is known today: a gate that has opened stays open.
+    """
+    old, new, awaited = read_volume(before), read_volume(after), waits_for_job(after)
+    was = read_job_names(before)
+    if awaited is not None and waits_for_job(before) is None and (awaited in was or (old is not None and not awaited)):
+        return VolumeTransition(before, [], "")
+    findings = list(_immutable_changes(path, old, new)) if old is not None and new is not None else []
+    wanted = read_job_names(after) | ({awaited} if awaited else frozenset())
+    pending, let_go = "", False
+    if was and was - wanted:
+        users = ask()
+        if wanted - was:
+            if users.running_instances:
+                findings.append(preparation.preparation_change_finding(path, users.running_instances))
+            elif users.stopping_instances:
+                pending = f"its new preparation waits until {', '.join(sorted(users.stopping_instances))} has stopped"
+            elif not was <= frozenset(users.finished_jobs):
+                pending = "its new preparation waits until the last one was seen to have ended"
+        if not findings and not pending and (has_kept_jobs(before) or was & frozenset(users.protected_jobs)):
+            pending, let_go = "its last preparation is let go first", True
+    data = with_jobs_of(with_data_source_of(after, before), before, held=bool(pending))
+    data = with_prunable_jobs(data) if let_go else data
+    if noted := read_predecessor(before):
+        data = with_predecessor(data, noted)
+    return VolumeTransition(data, findings, pending)
+
+
+def _immutable_changes(path: str, old: PublishedVolume, new: PublishedVolume) -> Iterator[Finding]:
+    if old.kind == new.kind == "VolumeSnapshot":
+        if old.source_volume != new.source_volume:
+            message = f"'{new.source_volume}' was '{old.source_volume}', and a snapshot stays that of its storage: declare another snapshot"
+            yield Finding(path, ("spec", "storage"), message, immutability.RULE)
+        return
+    if old.kind != new.kind:
+        message = "a volume stays a volume, a bucket a bucket: declare another storage"
+        yield Finding(path, ("spec", "storageSpec"), message, immutability.RULE)
+        return
+    if new.size < old.size:
+        yield immutability.shrink_finding(path, old.size, new.size)
+    for field, was, is_now in (
+        ("storage class", old.storage_class, new.storage_class),
+        ("access mode", ", ".join(old.access_modes), ", ".join(new.access_modes)),
+    ):
+        if was != is_now:
+            message = f"its volume has {field} '{was}' and can't change to '{is_now}': declare another storage"
+            yield Finding(path, ("spec", "storageSpec"), message, immutability.RULE)

@@ -1,0 +1,184 @@
+"""The folders that Argo CD reads: one Application a folder, and in each a marker with the hash of what lies beside it.
+
+A folder that became empty wouldn't exist in Git, and Argo CD then prunes nothing. And Argo CD asks `git diff
+--name-only` which folders changed (`manifest-generate-paths`), which names a moved file by its new path alone: the
+folder that it left would keep what it had. A marker stays where it is, and changes with every file beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from allotment.declared.inventory import compute_blob_id
+from allotment.declared.tenant_resources import TREE_PARTS
+from allotment.manifests import names, paths
+from allotment.manifests.yaml_text import Frozen, dump
+
+ADD_ONS_FOLDER = "control/add-ons"
+PLATFORM_PARTS = ("add-ons", "cluster", "node-pools", "stock")
+ROOT_APPLICATION = ""  # where the root Application is declared: in no file of the tree
+_MARKER_PURPOSE = "Keeps this folder in Git, and says by a hash that something in it has changed."
+
+
+class _FolderKind(NamedTuple):
+    """Folders of one kind: the file that declares the Application which reads them, and their marker's name and
+    namespace.
+
+    Each is a template of the folder's names, `c` being the cluster.
+    """
+
+    folder: re.Pattern[str]
+    application_file: str
+    marker: str
+    namespace: str
+
+
+_FOLDER_KINDS = (
+    _FolderKind(re.compile(r"control"), ROOT_APPLICATION, "allotment--{c}--control", names.ARGO_NAMESPACE),
+    _FolderKind(
+        re.compile(r"control/argo/(?P<l>[a-z])"),
+        paths.shard_file("{l}"),
+        "allotment--{c}--argo-{l}",
+        names.ARGO_NAMESPACE,
+    ),
+    _FolderKind(
+        re.compile(r"control/namespaces/(?P<l>[a-z])"),
+        paths.shard_file("{l}"),
+        "allotment--namespaces-{l}",
+        names.STOCK_NAMESPACE,
+    ),
+    _FolderKind(re.compile(ADD_ONS_FOLDER), paths.PLATFORM_FILE, "allotment--{c}--add-ons", names.ARGO_NAMESPACE),
+    _FolderKind(
+        re.compile(r"platform/(?P<p>add-ons|cluster|node-pools|stock)"),
+        paths.PLATFORM_FILE,
+        "allotment--{p}",
+        names.STOCK_NAMESPACE,
+    ),
+    _FolderKind(
+        re.compile(r"tenants/(?P<t>(?P<l>[a-z])[a-z0-9-]*)/(?P<p>storage|compute)"),
+        f"control/argo/{{l}}/{{t}}{paths.FILE_SUFFIX}",
+        "allotment--{p}",
+        names.namespace("{t}"),
+    ),
+)
+
+
+def folder_of(path: str) -> str:
+    """Return the folder that a file lies in."""
+    return path.rpartition("/")[0]
+
+
+def application_file(folder: str) -> str | None:
+    """Return the file that declares the Application which reads a folder, BOOTSTRAP for the root's; None where none
+    reads it."""
+    folder_kind = _find_folder_kind(folder)
+    return folder_kind[0].application_file.format(**folder_kind[1]) if folder_kind else None
+
+
+def folders_of_application_file(path: str) -> frozenset[str]:
+    """Return the folders whose Applications a file of the tree declares; the gate makes sure that it does."""
+    if path == paths.PLATFORM_FILE:
+        return frozenset((ADD_ONS_FOLDER, *(f"platform/{part}" for part in PLATFORM_PARTS)))
+    if letter := paths.shard_letter(path):
+        return frozenset((f"control/argo/{letter}", f"control/namespaces/{letter}"))
+    spot = paths.parse_tree_path(path)
+    if spot is not None and spot.part == "argo":
+        return frozenset(f"tenants/{spot.tenant}/{part}" for part in TREE_PARTS)
+    return frozenset()
+
+
+def find_unsynced_folders(files: Collection[str]) -> Iterator[str]:
+    """Yield in words, for each folder of a whole tree, that not exactly one Application reads it, or that it has no
+    marker."""
+    file_paths = set(files)
+    folders = {folder_of(path) for path in file_paths}
+    for folder in sorted(folders):
+        reader = application_file(folder)
+        if reader is None or (reader != ROOT_APPLICATION and reader not in file_paths):
+            yield f"no Application reads {folder}/"
+        elif not any(f"{folder}/{stem}{paths.FILE_SUFFIX}" in file_paths for stem in paths.FOLDER_MARKERS):
+            yield f"{folder}/ has no marker"
+    for path in sorted(path for path in file_paths if path.startswith("control/")):
+        yield from (f"{path} reads {folder}/, which is empty" for folder in folders_of_application_file(path) - folders)
+
+
+def marker_identity(cluster: str, folder: str) -> tuple[str, str]:
+    """Return the name and namespace of a folder's marker, both empty where no Application reads it."""
+    folder_kind = _find_folder_kind(folder)
+    return (
+        (folder_kind[0].marker.format(c=cluster, **folder_kind[1]), folder_kind[0].namespace.format(**folder_kind[1]))
+        if folder_kind
+        else ("", "")
+    )
+
+
+def render_marker(cluster: str, folder: str, blobs: Iterable[tuple[str, str]], over: str = "") -> bytes:
+    """Return the marker of a folder whose files are `blobs`: path and Git blob of each, the marker's own left out.
+
+    `over` is a commit of somebody else's that changed the folder, and that is replaced: Argo CD may have seen it,
+    and the marker has to differ from the one that it saw there, which may be ours.
+    """
+    name, space = marker_identity(cluster, folder)
+    assert name, folder
+    metadata = {"name": name, "namespace": space, "labels": _MARKER_LABELS}
+    data = {"purpose": _MARKER_PURPOSE, "content": _hash_content(blobs, over)}
+    return dump([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}])
+
+
+_MARKER_LABELS = Frozen(names.labels())
+
+
+def render_markers(
+    cluster: str, folders: Collection[str], files: Mapping[str, str], over: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, bytes]]:
+    """Yield path and bytes of the marker of each of some folders; `files` has the blobs of a cluster's whole tree
+    by path, `over` by folder the foreign commit that is replaced."""
+    beside: dict[str, list[tuple[str, str]]] = {folder: [] for folder in folders}
+    stems = dict.fromkeys(folders, paths.FOLDER_MARKER)
+    for path, blob in files.items():
+        folder = folder_of(path)
+        if folder not in beside:
+            continue
+        if (stem := paths.file_stem(path)) in paths.FOLDER_MARKERS:
+            stems[folder] = stem
+        else:
+            beside[folder].append((path, blob))
+    for folder, blobs in beside.items():
+        yield (
+            f"{folder}/{stems[folder]}{paths.FILE_SUFFIX}",
+            render_marker(cluster, folder, blobs, (over or {}).get(folder, "")),
+        )
+
+
+def with_markers(cluster: str, tenant: str, files: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
+    """Yield a tenant's files in a cluster, by their paths in its tree, and the markers of the tenant's folders last."""
+    own, blobs = [f"tenants/{tenant}/{part}" for part in TREE_PARTS], {}
+    for path, data in files:
+        yield path, data
+        if folder_of(path) in own:
+            blobs[path] = compute_blob_id(data)
+    yield from render_markers(cluster, own, blobs)
+
+
+def platform_folders(files: Iterable[str]) -> set[str]:
+    """Return the folders of a cluster's tree that are no tenant's, also those that are to hold a marker alone."""
+    folders = {"control"}
+    for path in files:
+        if path.startswith("control/"):
+            folders |= folders_of_application_file(path)
+    return {folder for folder in folders if not folder.startswith("tenants/")}
+
+
+def _hash_content(blobs: Iterable[tuple[str, str]], over: str) -> str:
+    text = "\n".join([*(f"{blob} {path}" for path, blob in sorted(blobs)), *([f"over {over}"] if over else [])])
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _find_folder_kind(folder: str) -> tuple[_FolderKind, dict[str, str]] | None:
+    for kind in _FOLDER_KINDS:
+        if match := kind.folder.fullmatch(folder):
+            return kind, match.groupdict()
+    return None

@@ -1,0 +1,140 @@
+"""The layout of a cluster's rendered branch: which declaration becomes which file, with which objects.
+
+    control/*.yaml                        what the root Application reads: Applications of all that follows
+    control/add-ons/<add-on>              AppProject and Application of an add-on
+    control/argo/<letter>/<tenant>        AppProject and Applications of a tenant
+    control/namespaces/<letter>/…         its Namespace, quota, limits, network policies
+    platform/add-ons/                     namespaces of add-ons
+    platform/cluster/                     foundations;  platform/node-pools/;  platform/stock/  placeholders
+    tenants/<tenant>/storage/, compute/   one file a declared thing; in storage/ also one a set of programs that Jobs run
+
+Every file ends in `.rendered.yaml` (`paths`). An Application reads the files of one folder and none below it
+(`folders`), so no folder that one reads has another in it but `control/`, whose folders have Applications of their
+own.
+
+`TENANT_MANIFESTS` and `CLUSTER_MANIFESTS` are the registry: a kind's module here renders it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from allotment.declared.inventory import Catalog, ScopeDeclarations
+from allotment.declared.kinds.add_on import AddOn
+from allotment.declared.kinds.declaration import Declaration
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
+from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.kinds.stock import Stock
+from allotment.declared.placement import cluster_in, clusters_of
+from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
+from allotment.manifests import argo_folders, paths
+from allotment.manifests.cluster import add_on, control, device_classes, device_plugin, foundation, node_pool, stock
+from allotment.manifests.tenant import (
+    applications,
+    disruption,
+    gpu_instance,
+    gpu_storage,
+    gpu_storage_snapshot,
+    namespace,
+    programs,
+    sharing,
+)
+from allotment.manifests.yaml_text import Object, dump
+from allotment.preparation.runtime_state import UNKNOWN_STATE, RuntimeState
+
+RenderedFiles = Iterator[tuple[str, bytes]]
+
+
+class KindRendering(NamedTuple):
+    """How a declared kind is rendered: by `render`, into files of `folder`.
+
+    `suffix` follows a thing's name in its file's, where another kind of the folder could have the same name.
+    """
+
+    render: Callable[..., list[Object]]
+    folder: str
+    suffix: str = ""
+
+
+# Of a tenant's kinds, `render(offers, cluster, tenant, standing, declared)`; of a cluster's, and of the platform's that
+# clusters have, `render(offers, cluster, declared, placeholders)`: nothing where this cluster hasn't it.
+TENANT_MANIFESTS: dict[type[Declaration], KindRendering] = {
+    GPUStorage: KindRendering(gpu_storage.render, STORAGE.tree_part),
+    GPUStorageSnapshot: KindRendering(gpu_storage_snapshot.render, SNAPSHOT.tree_part, SNAPSHOT.suffix),
+    GPUInstance: KindRendering(gpu_instance.render, INSTANCE.tree_part),
+}
+CLUSTER_MANIFESTS: dict[type[Declaration], KindRendering] = {
+    AddOn: KindRendering(add_on.render, argo_folders.ADD_ONS_FOLDER),
+    NodePool: KindRendering(node_pool.render, "platform/node-pools"),
+    Stock: KindRendering(stock.render, "platform/stock"),
+}
+
+
+def render_tenant(
+    offers: Catalog,
+    tenant: ScopeDeclarations,
+    standing: RuntimeState = UNKNOWN_STATE,
+    only: frozenset[str] | None = None,
+) -> RenderedFiles:
+    """Yield a tenant's files, `<cluster>/<path on its branch>`; they depend on the offers, on this tenant and on
+    what is known of it."""
+    for name in clusters_of(tenant):
+        if only is not None and name not in only:
+            continue
+        files = _render_tenant_files(offers, offers.clusters[name], tenant, standing)
+        for path, data in argo_folders.with_markers(name, tenant.name, files):
+            yield f"{name}/{path}", data
+
+
+def _render_tenant_files(
+    offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations, standing: RuntimeState
+) -> RenderedFiles:
+    yield paths.argo_file(tenant.name), dump(applications.render(offers, cluster, tenant))
+    isolation = [
+        *namespace.render(offers, cluster, tenant),
+        *disruption.render(cluster, tenant),
+        *sharing.render(offers, cluster, tenant, standing),
+        *applications.render_secret_grant(cluster, tenant),
+    ]
+    yield paths.namespace_file(tenant.name), dump(isolation)
+    jobs: list[Object] = []
+    for kind, rendered in TENANT_MANIFESTS.items():
+        for declared in tenant.of_kind(kind).values():
+            if cluster_in(tenant, declared.model) == cluster.name:
+                path = paths.resource_file(tenant.name, rendered.folder, declared.model.name + rendered.suffix)
+                objects = rendered.render(offers, cluster, tenant, standing, declared)
+                jobs += [manifest for manifest in objects if manifest["kind"] == "Job"]
+                yield path, dump(objects)
+    for config_map in programs.render(tenant.name, jobs):
+        yield paths.resource_file(tenant.name, "storage", config_map["metadata"]["name"]), dump([config_map])
+
+
+def render_cluster(
+    offers: Catalog, cluster: ScopeDeclarations, letters: frozenset[str], placeholders: Mapping[tuple[str, str], int]
+) -> RenderedFiles:
+    """Yield a cluster's own files but for the markers of their folders, which depend on tenants' files too
+    (`argo_folders.markers`); `letters` are the first letters of its tenants, `placeholders` counts by stock."""
+    name = cluster.name
+    yield f"{name}/{paths.PLATFORM_FILE}", dump(control.render_platform(offers, cluster))
+    for letter in sorted(letters):
+        yield f"{name}/{paths.shard_file(letter)}", dump(control.render_shard(offers, cluster, letter))
+    parts: dict[str, list[dict[str, Any]]] = {
+        "namespaces": foundation.render_system_namespaces(),
+        "priority-classes": foundation.render_priority_classes(),
+        "admission": foundation.render_admission_policies(),
+        "gateway": foundation.render_default_deny(cluster),
+        "device-plugin": device_plugin.render(cluster),
+    }
+    if classes := device_classes.render(cluster):
+        parts["device-classes"] = classes
+    if spaces := add_on.render_namespaces(offers, cluster):
+        yield f"{name}/platform/add-ons/namespaces{paths.FILE_SUFFIX}", dump(spaces)
+    for part, objects in parts.items():
+        yield f"{name}/platform/cluster/{part}{paths.FILE_SUFFIX}", dump(objects)
+    for kind, rendered in CLUSTER_MANIFESTS.items():
+        for declared in (*offers.platform.of_kind(kind).values(), *cluster.of_kind(kind).values()):
+            if objects := rendered.render(offers, cluster, declared, placeholders):
+                yield f"{name}/{rendered.folder}/{declared.model.name}{paths.FILE_SUFFIX}", dump(objects)

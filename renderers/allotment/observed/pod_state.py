@@ -1,0 +1,230 @@
+"""A live pod of an instance → how far it has come, and in its owner's words why it isn't running."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from allotment import conditions as word
+from allotment.manifests.tenant.gpu_instance import PROBE_PERIOD
+from allotment.observed.conditions import ConditionValue, seconds_between
+from allotment.observed.objects import START_ERROR, Deployment, Pod, ReplicaSet, Route
+from allotment.observed.status import Storage
+from allotment.problems import escape_unprintable
+
+IMAGE_REASONS = frozenset(
+    "ErrImagePull ImagePullBackOff InvalidImageName ErrImageNeverPull ImageInspectError RegistryUnavailable SignatureValidationFailed".split()
+)
+CONFIG_REASONS = frozenset(
+    "CreateContainerConfigError CreateContainerError RunContainerError PreCreateHookError PreStartHookError".split()
+)
+SCHEDULING_SECONDS = 10  # so long a pod may look for its place before that is worth a word
+STABLE_SECONDS = 10  # a container that ended within this time isn't up again until it has run for this long
+DEFAULT_GRACE_SECONDS = 30  # the API's default: what we render says nothing else of an instance
+REPLACEMENT_SECONDS = 120  # so long after a node began to end a pod another is made for it, at the latest
+_KILLED_EXIT_CODES = (0, 137, 143)  # how a container ends that the kubelet ends
+# A pod tolerates that for 5 minutes; volumes that one node has at a time are taken from the node by force after 6 more.
+_NODE_LOST_TEXT = (
+    "doesn't answer, and nobody knows whether it runs there; if that stays so it starts on another in 6 minutes, "
+    "or 12 where it mounts a storage that one node has at a time"
+)
+_REPLACE_GPU_ADVICE = "stop it, and start it again on another"
+_EVICTION_TEXTS = {  # as the kubelet says it of a pod that it ends, and of one that it doesn't take
+    "memory": ("low on resource: memory", "MemoryPressure"),
+    "disk": ("low on resource: ephemeral-storage", "low on resource: inodes", "DiskPressure"),
+    "processes": ("low on resource: pids", "PIDPressure"),
+}
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")  # what stands behind the last one is why
+# As runc says it of the command itself. Hooks, mounts and drivers of the node fail with the same last words.
+_COMMAND_FAILURE = re.compile(
+    r'(?:unable to start container process|error during container init): exec: "[^"]*": '
+    r"(stat [^:]*: no such file|executable file not found|permission denied)"
+)
+# runc and crun say it alike where the kernel refuses to map a volume's owners: "doesn't support idmap mounts on this kernel".
+_NO_ID_MAPPING = re.compile(r"support idmap mounts|MOUNT_ATTR_IDMAP")
+_MISSING_REFERENCE = re.compile(r'\b(secret|configmap) "([a-z0-9.-]{1,253})" not found')
+
+
+class InstanceView(NamedTuple):
+    """What is known of an instance: its objects, the storages it may mount, its cluster, and the time.
+
+    `replica_sets` are the ReplicaSets of its Deployment.
+    """
+
+    cluster: str
+    deployment: Deployment
+    replica_sets: Sequence[ReplicaSet]
+    pods: Sequence[Pod]
+    routes: Sequence[Route]
+    storages: dict[str, Storage]
+    synced_condition: ConditionValue
+    now: str
+
+
+class PodState(NamedTuple):
+    """How far one copy has come."""
+
+    state: str
+    reason: str
+    message: str
+
+
+def derive_pod_state(view: InstanceView, pod: Pod) -> PodState:
+    """Return how far a pod has come."""
+    pod_state = _classify_pod(view, pod)
+    if not pod.has_unhealthy_device:
+        return pod_state
+    if pod_state.state == word.RUNNING:
+        return PodState(
+            pod_state.state, word.GPU_UNHEALTHY, f"its GPU went bad, and its program may fail: {_REPLACE_GPU_ADVICE}"
+        )
+    return pod_state._replace(message=f"{pod_state.message}; its GPU went bad: {_REPLACE_GPU_ADVICE}")
+
+
+def _classify_pod(view: InstanceView, pod: Pod) -> PodState:
+    if pod.phase == "Failed":
+        pod_state = _evicted_state(pod)
+        return pod_state._replace(message=f"{pod_state.message}; it is started anew")
+    if pod.node_lost:
+        return PodState(word.WAITING, word.NODE_LOST, f"its node {escape_unprintable(pod.node, 63)} {_NODE_LOST_TEXT}")
+    if pod.waiting_reason in IMAGE_REASONS:
+        return PodState(word.FAILED, word.IMAGE_PULL_FAILED, _image_pull_message(view.deployment.image, pod))
+    if pod.waiting_reason in CONFIG_REASONS or (pod.terminated_reason == START_ERROR and not pod.started_at):
+        return _create_failed_state(pod)
+    if pod.exit_code is not None and not _has_recovered(view, pod):
+        return _terminated_state(pod)
+    if not pod.node:
+        return _with_eviction_reason(view, pod, _unscheduled_state(view, pod))
+    if not pod.started_at:
+        return PodState(
+            word.INIT,
+            word.STARTING,
+            f"its image is pulled and its volumes are mounted on {escape_unprintable(pod.node, 63)}",
+        )
+    if pod.ready:
+        return PodState(word.RUNNING, word.PROBES_ANSWERED, "")
+    if pod.started and not "" < pod.unready_at <= pod.started_at:
+        return PodState(word.READY, word.PROBE_FAILED, "the container runs, but does not answer its probe now")
+    return PodState(word.READY, word.PROBE_PENDING, "the container has started and hasn't answered its probe yet")
+
+
+def _has_recovered(view: InstanceView, pod: Pod) -> bool:
+    """Return whether a container that ended runs again for good: one that always ends at once isn't up between."""
+    if not pod.started_at or (_was_killed_by_probe(pod) and not pod.started):
+        return False
+    return pod.run_seconds >= STABLE_SECONDS or seconds_between(pod.started_at, view.now) >= STABLE_SECONDS
+
+
+def _was_killed_by_probe(pod: Pod) -> bool:
+    """Return whether a container's last run was ended by the kubelet because it didn't answer its probe in time.
+
+    Pods don't say so: it is known by when it was ended, and how. Probes begin within a period of the start, and who is asked
+    to end gets half a minute. What ended at once ended by itself.
+    """
+    if (
+        not pod.startup_seconds
+        or pod.exit_code not in _KILLED_EXIT_CODES
+        or pod.terminated_reason not in ("Error", "Completed")
+    ):
+        return False
+    return (
+        max(1, pod.startup_seconds - PROBE_PERIOD)
+        <= pod.run_seconds
+        <= pod.startup_seconds + PROBE_PERIOD + DEFAULT_GRACE_SECONDS
+    )
+
+
+def _evicted_state(pod: Pod) -> PodState:
+    if pod.reason == "Evicted":
+        lacked = next(
+            (
+                shortage
+                for shortage, phrases in _EVICTION_TEXTS.items()
+                if any(phrase in pod.message for phrase in phrases)
+            ),
+            "",
+        )
+        return PodState(
+            word.FAILED, word.EVICTED, f"its node ran out of {lacked} and ended it" if lacked else "its node ended it"
+        )
+    if pod.reason == "Terminated":
+        return PodState(word.FAILED, word.EVICTED, "its node was shut down")
+    if pod.reason == "Preempting":
+        return PodState(word.FAILED, word.EVICTED, "it was preempted: its node needed room for a critical pod")
+    why = escape_unprintable(pod.reason or "no reason given", 40)
+    return PodState(word.FAILED, word.ADMISSION_FAILED, f"its node didn't take it: {why}")
+
+
+def _image_pull_message(image: str, pod: Pod) -> str:
+    error_text, image = _DIGEST.split(pod.waiting_message.lower())[-1], escape_unprintable(image, 160)
+    if pod.waiting_reason == "InvalidImageName":
+        return f"image name is invalid: {image}"
+    if "not found" in error_text or "manifest unknown" in error_text:
+        return f"image not found: {image}"
+    if any(phrase in error_text for phrase in ("unauthorized", "denied", "forbidden")):
+        return f"the registry gives no access to image {image}"
+    if "no space left" in error_text:
+        return f"the node has no room for image {image}"
+    return f"image can't be pulled: {image}"
+
+
+def _create_failed_state(pod: Pod) -> PodState:
+    return PodState(word.FAILED, word.CONFIG_FAILED, f"the container can't be made: {_create_failed_message(pod)}")
+
+
+def _create_failed_message(pod: Pod) -> str:
+    """Return in fixed words why a container can't be made, and else the kubelet's word for it."""
+    error_text = pod.waiting_message
+    if missing := _MISSING_REFERENCE.search(error_text):
+        return f"it has no {'Secret' if missing[1] == 'secret' else 'ConfigMap'} {missing[2]}"
+    if refused := _COMMAND_FAILURE.search(error_text):
+        denied = refused[1] == "permission denied"
+        return "its command is no program that may run" if denied else "its command isn't in the image"
+    if _NO_ID_MAPPING.search(error_text):
+        return "the file system of a storage that it mounts doesn't work in user namespaces; tell the platform team"
+    return escape_unprintable(pod.waiting_reason if pod.waiting_reason in CONFIG_REASONS else pod.terminated_reason, 40)
+
+
+def _terminated_state(pod: Pod) -> PodState:
+    if pod.terminated_reason == START_ERROR:
+        return _create_failed_state(pod)
+    times = f"{pod.restarts} restart{'' if pod.restarts == 1 else 's'}"
+    if pod.terminated_reason == "OOMKilled":
+        return PodState(
+            word.FAILED, word.OUT_OF_MEMORY, f"the container used up its unit's memory and was ended ({times})"
+        )
+    if _was_killed_by_probe(pod):
+        why = "the container didn't answer its probe within startTimeout and was ended"
+        return PodState(word.FAILED, word.PROBE_FAILED, f"{why} ({times})")
+    words = f"the container ended with exit code {pod.exit_code} ({times})"
+    return PodState(word.FAILED, word.CRASH_LOOP if pod.restarts else word.CONTAINER_ENDED, words)
+
+
+def _unscheduled_state(view: InstanceView, pod: Pod) -> PodState:
+    spec = escape_unprintable(view.deployment.gpu_spec, 32)
+    is_new = pod.created != "" and seconds_between(pod.created, view.now) <= SCHEDULING_SECONDS
+    if pod.unschedulable and not pod.nominated and not is_new:
+        return PodState(word.WAITING, word.NO_FREE_UNIT, f"no unit of {spec} is free on {view.cluster}")
+    return PodState(word.INIT, word.SCHEDULING, f"a unit of {spec} is being handed over")
+
+
+def _with_eviction_reason(view: InstanceView, pod: Pod, pod_state: PodState) -> PodState:
+    """Return the same with why the pod before it is no more, where its node threw that out just before this one was made."""
+    failed_pods = [
+        candidate
+        for candidate in view.pods
+        if candidate.owner == pod.owner
+        and candidate.phase == "Failed"
+        and _may_replace(pod, candidate.terminated_at or candidate.scheduled_at)
+    ]
+    if not failed_pods:
+        return pod_state
+    last = max(failed_pods, key=lambda candidate: (candidate.created, candidate.name))
+    return pod_state._replace(message=f"{pod_state.message}; {_evicted_state(last).message}")
+
+
+def _may_replace(pod: Pod, ended: str) -> bool:
+    """Return whether a pod can have been made because another ended then. One that its node never took has no such time,
+    but it was refused as soon as it was scheduled."""
+    return "" not in (ended, pod.created) and 0 <= seconds_between(ended, pod.created) <= REPLACEMENT_SECONDS

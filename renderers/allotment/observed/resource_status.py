@@ -1,0 +1,103 @@
+"""A thing as it is declared, published and observed, all in one: where it is on its way to running, and why."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from allotment import conditions as word
+from allotment.declared.tenant_resources import INSTANCE
+from allotment.observed import orphans
+from allotment.observed.rollout import Resource, ResourceRef, RolloutStage
+from allotment.observed.status import Instance, TenantStatus
+
+_STATES_BY_STAGE = {"merged": word.MERGED, "kept": word.KEPT, "published": word.PUBLISHED, "overtaken": word.OVERTAKEN}
+_REASONS_BY_STATE = {word.MERGED: word.NOT_PUBLISHED, word.KEPT: word.TENANT_KEPT, word.PUBLISHED: word.NOT_APPLIED}
+_REASONS_BY_STATE |= {word.REMOVING: word.REMOVAL_PENDING, word.OVERTAKEN: word.CLONE_BEHIND}
+
+
+class ResourceStatus(NamedTuple):
+    """An instance, storage or snapshot in one cluster. `resource` has the blob of its declaration, empty where it isn't
+    declared there (any more); `seen` is what the cluster says of it, `status` of its tenant, None where that is nothing.
+
+    `stage` says how far the declaration is. `path` declares it, `gpu_spec` is the GPUSpec of an instance, `replicas` are
+    those that it declares to run; 0 where it has none of its own, or where that doesn't matter.
+    """
+
+    resource: ResourceRef
+    stage: RolloutStage
+    observed: Resource | None
+    status: TenantStatus | None
+    path: str
+    gpu_spec: str = ""
+    replicas: int = 0
+
+    @property
+    def label(self) -> str:
+        """Whose it is, and its name."""
+        return f"{self.resource.tenant}/{self.resource.name}"
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the cluster has it as it is declared."""
+        return self.observed is not None and self.observed.observed_blob == self.resource.blob != ""
+
+    @property
+    def is_removing(self) -> bool:
+        """Whether nothing declares it any more, and it is still published."""
+        return not self.resource.blob and self.stage.state in ("merged", "kept", "removing")
+
+    @property
+    def state(self) -> str:
+        """Its state in the cluster; of what no cluster shows, how far its declaration is."""
+        if self.is_removing:
+            return word.REMOVING
+        if self.observed is not None:
+            return self.observed.state
+        return _STATES_BY_STAGE.get(self.stage.state, self.stage.state.capitalize())
+
+    @property
+    def displayed_state(self) -> str:
+        """Its state as people read it."""
+        return word.display_state(self.state, of_instance=self.resource.kind == INSTANCE.word)
+
+    @property
+    def ready_replicas(self) -> tuple[int, int] | None:
+        """How many replicas of an instance are ready, and of how many; None where none is to run."""
+        seen = self.observed if isinstance(self.observed, Instance) else None
+        wanted = (seen.replicas if seen is not None else 0) or (0 if self.state == word.STOPPED else self.replicas)
+        return (seen.ready_replicas if seen is not None else 0, wanted) if wanted else None
+
+    @property
+    def reason(self) -> str:
+        """The reason of its state, as programs read it."""
+        if self.observed is not None and not self.is_removing:
+            return self.observed.reason
+        return _REASONS_BY_STATE.get(self.state, "")
+
+    @property
+    def is_as_declared(self) -> bool:
+        """Whether it is what its declaration wants it to be. What isn't declared any more doesn't count."""
+        if not self.resource.blob:
+            return True
+        revoked = isinstance(self.observed, Instance) and self.observed.reason == word.VERSION_REVOKED
+        return self.is_current and self.stage.progress == "done" and not revoked
+
+    @property
+    def explanation(self) -> str:
+        """Why it isn't where its declaration wants it, in words; empty where it is."""
+        if self.observed is None:
+            return self.stage.message
+        own = self.observed.message
+        if not own and isinstance(self.observed, Instance) and self.observed.state != word.RUNNING:
+            own = self.observed.reason
+        return "; ".join(part for part in (own, self._describe_pending_change()) if part)
+
+    def _describe_pending_change(self) -> str:
+        """Return what was declared since the cluster's state, and how far that is."""
+        if self.observed is None or self.is_current or not self.observed.observed_blob:
+            return ""
+        state = "" if self.stage.state == "removing" else self.stage.state
+        description = ", ".join(part for part in (state, self.stage.message) if part)
+        if self.resource.blob:
+            return f"changed since: {description}"
+        return "" if orphans.stuck_conditions(self.observed) else f"removed: {description}"

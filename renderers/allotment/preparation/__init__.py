@@ -1,0 +1,1 @@
+"""What a resource needs before it starts: sources, storages, preparation Jobs and start gates."""

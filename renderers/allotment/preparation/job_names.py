@@ -1,0 +1,26 @@
+"""A storage's preparation by its name: another input, or another attempt, is another Job."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from allotment.declared.kinds.gpu_storage import Prepare
+
+_HASH_LENGTH = 10  # digits of the input's hash in a Job's name
+
+
+def input_hash(prepare: Prepare) -> str:
+    """Return the hash of what a preparation declares as its input: its source, not its attempt."""
+    source = prepare.source.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return hashlib.sha256(json.dumps(source, sort_keys=True).encode()).hexdigest()
+
+
+def job_name(storage: str, prepare: Prepare) -> str:
+    """Return the name of a preparation's Job."""
+    return format_job_name(storage, input_hash(prepare), prepare.attempt)
+
+
+def format_job_name(storage: str, digest: str, attempt: int) -> str:
+    """Return the name of the Job that prepares a storage from an input of this hash, in this attempt."""
+    return f"{storage}--prepare-{digest[:_HASH_LENGTH]}-{attempt}"

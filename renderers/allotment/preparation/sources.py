@@ -1,0 +1,86 @@
+"""What a storage is filled from: whether that is ready, and whether the storage driver itself clones it."""
+
+from __future__ import annotations
+
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
+from allotment.declared.kinds.cluster import Cluster, ClusterStorage
+from allotment.declared.kinds.gpu_storage import GPUStorage, StorageSource
+from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
+from allotment.declared.kinds.storage_spec import StorageSpec, StorageSpecSpec
+from allotment.preparation.job_names import job_name
+from allotment.preparation.runtime_state import RuntimeState
+
+
+def find_storage_spec(offers: Catalog, storage: GPUStorage) -> StorageSpecSpec | None:
+    """Return what a storage is, by its StorageSpec."""
+    spec = offers.platform.of_kind(StorageSpec).get(storage.spec.storage_spec)
+    return spec.model.spec if spec is not None else None
+
+
+def find_cluster_storage(offers: Catalog, storage: GPUStorage) -> ClusterStorage | None:
+    """Return how a storage's cluster has its StorageSpec."""
+    cluster = offers.clusters.get(storage.spec.cluster)
+    declared = cluster.get_singleton(Cluster) if cluster is not None else None
+    entries = declared.model.spec.storages if declared is not None else []
+    return next((entry for entry in entries if entry.storage_spec == storage.spec.storage_spec), None)
+
+
+def is_bucket(offers: Catalog, storage: GPUStorage) -> bool:
+    """Return whether a storage is a bucket, not a volume."""
+    spec = find_storage_spec(offers, storage)
+    return spec is not None and spec.bucket is not None
+
+
+def is_single_writer(offers: Catalog, storage: GPUStorage) -> bool:
+    """Return whether one node at a time may mount a storage."""
+    spec = find_storage_spec(offers, storage)
+    return spec is not None and spec.is_single_node
+
+
+def foreign_source(storage: GPUStorage, tenant: str) -> StorageSource | None:
+    """Return the storage of another tenant that one is copied from."""
+    source = storage.spec.prepare.source.storage if storage.spec.prepare else None
+    return source if source is not None and source.tenant not in (None, tenant) else None
+
+
+def own_source(tenant: ScopeDeclarations, storage: GPUStorage) -> DeclarationFile[GPUStorage] | None:
+    """Return the storage of the same tenant that one is cloned from, directly or by a snapshot of it."""
+    if storage.spec.prepare is None:
+        return None
+    source = storage.spec.prepare.source
+    name = None
+    if source.storage is not None and source.storage.tenant in (None, tenant.name):
+        name = source.storage.name
+    elif source.snapshot is not None:
+        snapshot = tenant.of_kind(GPUStorageSnapshot).get(source.snapshot.name)
+        name = snapshot.model.spec.storage if snapshot is not None else None
+    return tenant.of_kind(GPUStorage).get(name) if name is not None else None
+
+
+def is_cloned_by_driver(offers: Catalog, tenant: ScopeDeclarations, storage: GPUStorage) -> bool:
+    """Return whether the volume is made from another one: from a snapshot always, from a storage where the class
+    clones."""
+    if storage.spec.prepare is None:
+        return False
+    if storage.spec.prepare.source.snapshot is not None:
+        return True
+    source, entry = own_source(tenant, storage), find_cluster_storage(offers, storage)
+    same = source is not None and source.model.spec.storage_spec == storage.spec.storage_spec
+    return same and entry is not None and entry.cloning == "Volume"
+
+
+def is_prepared(tenant: ScopeDeclarations, standing: RuntimeState, name: str) -> bool:
+    """Return whether a storage of a tenant needs no preparation, or it is known to have succeeded."""
+    storage = tenant.of_kind(GPUStorage)[name].model
+    if storage.spec.prepare is None:
+        return True
+    job = job_name(name, storage.spec.prepare)
+    return standing.has_succeeded(storage.spec.cluster, job)
+
+
+def find_blocking_source(tenant: ScopeDeclarations, standing: RuntimeState, storage: GPUStorage) -> str:
+    """Return the storage of the same tenant whose preparation one's own waits for; empty where it waits for none."""
+    source = own_source(tenant, storage)
+    if source is None or is_prepared(tenant, standing, source.model.name):
+        return ""
+    return source.model.name

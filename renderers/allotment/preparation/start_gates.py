@@ -1,0 +1,93 @@
+"""What keeps a declared instance from running now, in words; and the units it claims meanwhile."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from allotment import conditions
+from allotment.capacity.units import UnitClaim, instances_holding_units, is_active
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
+from allotment.declared.kinds.app import App, AppVersion
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.tenant import Tenant
+from allotment.preparation.runtime_state import RuntimeState
+from allotment.preparation.sources import is_prepared
+
+
+def app_version(offers: Catalog, instance: GPUInstance) -> AppVersion | None:
+    """Return the catalog version that an instance runs, or None when it brings its own image."""
+    choice = instance.spec.app
+    app = offers.platform.of_kind(App).get(choice.name) if choice else None
+    if app is None or choice is None:
+        return None
+    return next((version for version in app.model.spec.versions if version.version == choice.version), None)
+
+
+class StartGate(NamedTuple):
+    """Why an instance runs fewer copies than it declares: a reason of `conditions`, and the same in words."""
+
+    reason: str
+    message: str
+
+
+def find_start_gates(
+    offers: Catalog, tenant: ScopeDeclarations, standing: RuntimeState, instance: GPUInstance
+) -> list[StartGate]:
+    """Return what an instance waits for before any copy of it runs; empty when it may run now.
+
+    A storage that is prepared is waited for until its preparation is known to have succeeded.
+    """
+    if instance.spec.state == "Stopped":
+        return [StartGate(conditions.STOPPED_AS_DECLARED, "state: Stopped")]
+    declared = tenant.get_singleton(Tenant)
+    if declared is not None and not is_active(tenant):
+        return [StartGate(conditions.TENANT_SUSPENDED, f"tenant is {declared.model.spec.lifecycle}")]
+    version = app_version(offers, instance)
+    if version is not None and version.lifecycle == "Revoked":
+        return [StartGate(conditions.VERSION_REVOKED, f"version {version.version} is revoked")]
+    short = [] if count_allocated_units(standing, instance) else find_unit_shortage(standing, instance)
+    return short + [
+        StartGate(conditions.STORAGE_UNPREPARED, f"preparation of storage {name}")
+        for name in unprepared_storages(tenant, standing, instance)
+    ]
+
+
+def unprepared_storages(tenant: ScopeDeclarations, standing: RuntimeState, instance: GPUInstance) -> list[str]:
+    """Return the storages that an instance mounts and whose preparation isn't known to have succeeded, sorted."""
+    storages = tenant.of_kind(GPUStorage)
+    mounted = sorted({mount.name for mount in instance.spec.storages if mount.name in storages})
+    return [name for name in mounted if not is_prepared(tenant, standing, name)]
+
+
+def count_allocated_units(standing: RuntimeState, instance: GPUInstance) -> int:
+    """Return how many of its declared units an instance gets."""
+    return min(instance.spec.replicas, standing.allocated_units.get(instance.name, instance.spec.replicas))
+
+
+def find_unit_shortage(standing: RuntimeState, instance: GPUInstance) -> list[StartGate]:
+    """Return what an instance says of units that it declares and doesn't get; empty when it gets all."""
+    missing = instance.spec.replicas - count_allocated_units(standing, instance)
+    units = f"{missing} {'unit' if missing == 1 else 'units'} of {instance.spec.gpu_spec}"
+    words = f"{units} on {instance.spec.cluster}: none is free"
+    return [StartGate(conditions.NO_FREE_UNIT, words)] if missing else []
+
+
+def count_running_replicas(
+    offers: Catalog, tenant: ScopeDeclarations, standing: RuntimeState, instance: GPUInstance
+) -> int:
+    """Return how many copies of an instance run now."""
+    return 0 if find_start_gates(offers, tenant, standing, instance) else count_allocated_units(standing, instance)
+
+
+def claim_units(offers: Catalog, tenant: ScopeDeclarations, standing: RuntimeState) -> list[UnitClaim]:
+    """Return what the tenant's instances hold, also while they wait."""
+    return [_claim_instance_units(offers, tenant, standing, instance) for instance in instances_holding_units(tenant)]
+
+
+def _claim_instance_units(
+    offers: Catalog, tenant: ScopeDeclarations, standing: RuntimeState, instance: DeclarationFile[GPUInstance]
+) -> UnitClaim:
+    spec, units = instance.model.spec, count_allocated_units(standing, instance.model)
+    rendered = count_running_replicas(offers, tenant, standing, instance.model)
+    return UnitClaim(spec.cluster, spec.gpu_spec, tenant.name, instance.model.name, units, rendered)

@@ -1,0 +1,109 @@
+"""Every stock with its nodes, units and placeholders, and how long nodes take to come, as rows of a table."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from rich.console import Group, RenderableType
+
+from allotment.capacity.units import UnitClaim, compute_stock_usage, count_placeholders
+from allotment.declared.inventory import Catalog
+from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
+from allotment.declared.kinds.stock import StockSpec
+from allotment.diff.cold_starts import ColdStartTime
+from allotment.observed.cold_starts import summarize_cold_starts
+from allotment.observed.status import ClusterStatus
+from allotment.reports.cold_starts import format_cold_start
+from allotment.reports.sheets import Sheet, sanitize_sentence, sanitize_value
+from allotment.reports.status_tables import stale_notices
+
+
+class StockRow(NamedTuple):
+    """A stock of a cluster as it is declared, with the units that are held.
+
+    `pool` is None where its NodePool can't be read. `placeholders` are wanted; `ready` of them run, None where nothing has
+    reported the stock. `cold` is how long nodes took to come for its GPUSpec, None where that isn't known.
+    """
+
+    cluster: str
+    name: str
+    spec: StockSpec
+    pool: NodePoolSpec | None
+    held_units: int
+    placeholders: int
+    ready_units: int | None
+    cold_start_time: ColdStartTime | None
+
+    @property
+    def free_units(self) -> int:
+        """The units that nobody holds."""
+        return self.spec.count - self.held_units
+
+
+def stock_rows(offers: Catalog, claims: Iterable[UnitClaim], clusters: Iterable[ClusterStatus]) -> list[StockRow]:
+    """Return all declared stocks, by cluster and name; `clusters` are those that are reported."""
+    claims, reported = list(claims), list(clusters)
+    wanted = count_placeholders(offers, claims)
+    ready = {(status.cluster, each.name): each.ready for status in reported for each in status.stocks}
+    cold = {status.cluster: summarize_cold_starts(status.cold_starts) for status in reported}
+    return [
+        _stock_row(
+            offers, key, use.stock.model.spec, held=use.held_units, wanted=wanted[key], ready=ready.get(key), cold=cold
+        )
+        for use in compute_stock_usage(offers, claims)
+        for key in [(use.cluster, use.stock.model.name)]
+    ]
+
+
+def _stock_row(
+    offers: Catalog,
+    key: tuple[str, str],
+    spec: StockSpec,
+    *,
+    held: int,
+    wanted: int,
+    ready: int | None,
+    cold: Mapping[str, Mapping[str, ColdStartTime]],
+) -> StockRow:
+    pool = offers.clusters[key[0]].of_kind(NodePool).get(spec.node_pool)
+    comes = pool is not None and pool.model.spec.karpenter is not None
+    time = cold.get(key[0], {}).get(spec.gpu_spec) if comes else None
+    return StockRow(
+        *key,
+        spec=spec,
+        pool=pool.model.spec if pool else None,
+        held_units=held,
+        placeholders=wanted,
+        ready_units=ready,
+        cold_start_time=time,
+    )
+
+
+def stocks_table(rows: Iterable[StockRow], clusters: Iterable[ClusterStatus], now: datetime.datetime) -> RenderableType:
+    """Return a row a stock, and first which clusters' words may be old."""
+    heads = "STOCK", "CLUSTER", "GPU SPEC", "POOL", "NODES", "UNITS", "HELD", "FREE", "WARM", "READY", "TENANT"
+    sheet = Sheet(*heads, "COLD START", long=("COLD START",))
+    for row in rows:
+        units = (
+            row.spec.count,
+            row.held_units,
+            row.free_units,
+            row.placeholders,
+            "-" if row.ready_units is None else row.ready_units,
+        )
+        values = row.name, row.cluster, row.spec.gpu_spec, row.spec.node_pool, _nodes_text(row.pool), *units
+        comes = row.pool is not None and row.pool.karpenter is not None
+        sheet.add_row(
+            *map(sanitize_value, values),
+            sanitize_value(row.spec.tenant or "-"),
+            sanitize_sentence(format_cold_start(row.cold_start_time) if comes else "-"),
+        )
+    return Group(*stale_notices(clusters, now), sheet)
+
+
+def _nodes_text(pool: NodePoolSpec | None) -> str:
+    if pool is None:
+        return "-"
+    return f"{pool.node_limit}" if pool.static is not None else f"0 to {pool.node_limit}"

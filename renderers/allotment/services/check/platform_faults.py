@@ -1,0 +1,44 @@
+"""Sorts the faults of the platform by their reach: the whole publish, a cluster, or nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from allotment.declared.kinds import KINDS
+from allotment.problems import Problem
+from allotment.rules import references
+
+CLUSTER_RULE = "cluster"
+_ADD_ONS = KINDS["AddOn"].path.partition("{")[0]
+
+
+class PlatformFaults(NamedTuple):
+    """The errors of the platform's and the clusters' declarations, by reach.
+
+    `blocking` stop every publish: tenants depend on the catalog, and on its approvers, in more ways than a check sees.
+    `by_cluster` retain a cluster with its tenants, `harmless` retain nobody.
+    """
+
+    blocking: list[Problem]
+    by_cluster: dict[str, list[Problem]]
+    harmless: list[Problem]
+
+
+def classify_faults(problems: Iterable[Problem], clusters: Collection[str]) -> PlatformFaults:
+    """Return the errors among problems of the platform and of `clusters`, which have files that can be read, by reach."""
+    faults = PlatformFaults([], {}, [])
+    for problem in sorted(problems):
+        parts = problem.path.split("/")
+        if problem.warning or parts[0] == "tenants":
+            continue
+        if parts[0] == "clusters" and len(parts) > 2 and parts[1] in clusters:
+            for cluster in {
+                path.split("/")[1] for path in (problem.path, *problem.related) if path.startswith("clusters/")
+            }:
+                faults.by_cluster.setdefault(cluster, []).append(problem)
+        elif problem.path.startswith(_ADD_ONS) and problem.rule == references.RULE:
+            faults.harmless.append(problem)  # an add-on is installed in the clusters that exist
+        else:
+            faults.blocking.append(problem)
+    return faults._replace(by_cluster=dict(sorted(faults.by_cluster.items())))

@@ -1,0 +1,43 @@
+"""Turns an unexpected exception that one tenant causes into the rejection of that tenant."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+from allotment.problems import AllotmentError, IsolationBroken
+from allotment.services.check.cpu_budget import Rejection
+
+RULE = "internal-error"
+ISOLATION_RULE = "isolation"
+_PACKAGE_ROOT = Path(__file__).parents[2]
+
+
+def build_rejection(error: Exception) -> Rejection:
+    """Return the rejection of a tenant that raised `error` while it was read, checked or rendered, with the error's trace.
+
+    The message names the place in the program and repeats nothing that the tenant wrote. Raises `error` itself where
+    it does not concern one tenant: an OSError is a fault of the machine, and an AllotmentError other than the isolation
+    gate's a verdict on more than a tenant.
+    """
+    if isinstance(error, IsolationBroken):
+        words = f"the gate stops what it is rendered to, by a mistake of ours: report it with these words: {error}"
+        return Rejection(words, ISOLATION_RULE)
+    if isinstance(error, AllotmentError | OSError):
+        raise error
+    words = (
+        f"Allotment failed on this tenant: {type(error).__name__} in {_locate_error(error)}. This is a bug in Allotment:"
+        " report it with the trace. The tenant keeps its last published manifests until the bug is fixed or the"
+        " declaration that causes it is changed"
+    )
+    return Rejection(words, RULE, "".join(traceback.format_exception(error)))
+
+
+def _locate_error(error: Exception) -> str:
+    """Return the innermost line of the program that raised an error, as `file.py:line`."""
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if _PACKAGE_ROOT in Path(frame.filename).parents
+    ]
+    if not frames:
+        return "a library"
+    return f"{Path(frames[-1].filename).relative_to(_PACKAGE_ROOT).as_posix()}:{frames[-1].lineno}"

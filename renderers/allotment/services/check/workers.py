@@ -1,0 +1,291 @@
+"""Reads and checks scopes: one here, many tenants on all cores."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from allotment.adapters.declaration_source import ScopeFiles, Source, content_key, path_problem
+from allotment.declared.inventory import compute_blob_id
+from allotment.declared.layout import Scope, folder_of
+from allotment.preparation.runtime_state import RuntimeState, RuntimeStates
+from allotment.problems import Finding, Problem
+from allotment.services.check.cpu_budget import (
+    BUDGET_REJECTION,
+    MAX_BYTES,
+    MAX_FILES,
+    BudgetExceeded,
+    CpuBudget,
+    Rejection,
+)
+from allotment.services.check.tenant_error import build_rejection
+
+if TYPE_CHECKING:
+    from allotment.declared.inventory import Catalog, ScopeDeclarations
+
+BATCH_SIZE = 50
+MAX_PROBLEMS = 1_000  # of a tenant that are looked up in its files: each costs a reading of its own
+MIN_PARALLEL_TENANTS = 60  # fewer tenants than this aren't worth other processes
+
+RenderInput = tuple["ScopeDeclarations", RuntimeState, CpuBudget]  # a tenant without errors, and what is known of it
+RenderBatch = Callable[
+    ["Catalog", list[RenderInput]], list[Any]
+]  # `pipeline.render.Renderer`, whose `keep` says what is made
+R = TypeVar("R")
+
+
+class BatchTask(Protocol[R]):
+    """Work on tenants that may be shared out among processes."""
+
+    def run_batch(self, names: list[str]) -> list[R]:
+        """Return what came of some tenants, in their order."""
+        ...
+
+
+class ScopeContent(NamedTuple):
+    """A scope's files with their bytes, the problems of files that can't be had, and the key of the content."""
+
+    scope: Scope
+    files: list[tuple[str, bytes]]
+    problems: list[Problem]
+    content_key: str
+    stamp: Any
+
+
+class TenantResult(NamedTuple):
+    """The outcome of one tenant: its file count, the key and stamp of its content, its part, its problems, the
+    result of `render`, and the trace of the bug that it ran into, if any."""
+
+    name: str
+    file_count: int
+    content_key: str
+    stamp: Any
+    tally_entry: tuple[Any, ...]
+    problems: list[Problem]
+    artifacts: Any
+    trace: str = ""
+
+
+def count_cores() -> int:
+    """Return how many processes may run at once."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+def read_scope(source: Source, scope: Scope, *, stamped: bool = False) -> ScopeContent:
+    """Return a scope's files with their bytes; of a tenant that has more than its share, nothing beyond that."""
+    listed: ScopeFiles = source.files(scope, stamped=stamped)
+    problems = list(listed.problems)
+    files: list[tuple[str, bytes]] = []
+    room = MAX_BYTES
+    for path in listed.paths:
+        if scope.kind == "tenant" and (room < 0 or len(files) >= MAX_FILES):
+            words = (
+                f"a tenant's folder holds at most {MAX_FILES:,} files of {MAX_BYTES >> 20} MiB together: remove some"
+            )
+            problems.append(path_problem(folder_of(scope), words, "size"))
+            break
+        try:
+            files.append((path, source.read(path)))
+            room -= len(files[-1][1])
+        except OSError as error:
+            problems.append(path_problem(path, f"can't be read: {error.strerror}", "unreadable"))
+    content = listed.content_hash or content_key([(path, compute_blob_id(data)) for path, data in files])
+    return ScopeContent(scope, files, problems, content, listed.stamp)
+
+
+def locate_findings(findings: Iterable[Finding], source: Source) -> list[Problem]:
+    """Return findings as problems; a finding about a file that isn't there stands at its first line."""
+    by_path: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_path.setdefault(finding.path, []).append(finding)
+    if not by_path:
+        return []
+    from allotment.declared.reading import locate_problems
+
+    problems: list[Problem] = []
+    for path, file_findings in by_path.items():
+        try:
+            data = source.read(path)
+        except (OSError, KeyError):
+            data = b""
+        problems += locate_problems(file_findings, data)
+    return problems
+
+
+def _locate_first_findings(findings: list[Finding], source: Source) -> list[Problem]:
+    """Return a tenant's findings as problems, the first of very many, and how many there are besides."""
+    problems = locate_findings(findings[:MAX_PROBLEMS], source)
+    if (remaining := len(findings) - MAX_PROBLEMS) > 0:
+        problems.append(path_problem(findings[-1].path, f"and {remaining:,} more problems of this tenant", "size"))
+    return problems
+
+
+class TenantCheck(NamedTuple):
+    """What a process needs to check tenants; `standings` says what is known of each, `cpu_seconds` is each one's share of
+    processor time, None for any. Tenants are rendered with `valid_catalog`, the catalog without the clusters that have an error;
+    `unsound` has those clusters' first errors, and a tenant that declares something there is rejected."""
+
+    source: Source
+    catalog: Catalog
+    render: RenderBatch | None
+    with_stamps: bool
+    runtime_states: RuntimeStates
+    cpu_seconds: float | None = None
+    valid_catalog: Catalog | None = None
+    invalid_clusters: Mapping[str, str] = MappingProxyType({})
+
+    def run_batch(self, names: list[str]) -> list[TenantResult]:
+        """Read, check and perhaps render some tenants, all of them step by step: each step's code stays in the caches."""
+        raw = [read_scope(self.source, Scope("tenant", name), stamped=self.with_stamps) for name in names]
+        tenant_jobs = [_TenantJob(scope_files, CpuBudget(self.cpu_seconds)) for scope_files in raw]
+        for tenant_job in tenant_jobs:
+            tenant_job.read_files()
+        for tenant_job in tenant_jobs:
+            tenant_job.check_rules(self.catalog, self.source)
+        for tenant_job in tenant_jobs:
+            tenant_job.build_tally_entry(self.catalog, self.runtime_states)
+        if self.render is not None:
+            for tenant_job in tenant_jobs:
+                tenant_job.reject_for_clusters(self.invalid_clusters)
+            fine = [
+                (tenant_job, folder)
+                for tenant_job in tenant_jobs
+                if (folder := tenant_job.find_valid_folder()) is not None
+            ]
+            some = [(folder, self.runtime_states(folder.name), tenant_job.budget) for tenant_job, folder in fine]
+            artifacts = self.render(self.valid_catalog or self.catalog, some)
+            for (tenant_job, _), files in zip(fine, artifacts, strict=True):
+                tenant_job.store_artifacts(files)
+        return [tenant_job.build_result() for tenant_job in tenant_jobs]
+
+
+class _TenantJob:
+    """A tenant on its way. One that is stopped is wrong for that, and nothing more is done for it."""
+
+    def __init__(self, raw: ScopeContent, share: CpuBudget) -> None:
+        from allotment.rules.tally import TallyEntry
+
+        self.content, self.budget = raw, share
+        self.folder: ScopeDeclarations | None = None
+        self.problems: list[Problem] = list(raw.problems)
+        self.tally_entry: tuple[Any, ...] = ((),) * len(TallyEntry._fields)
+        self.artifacts: Any = None
+        self.trace = ""
+
+    def read_files(self) -> None:
+        """Read its files."""
+        from allotment.declared.reading import read_folder
+
+        with self._within_budget():
+            self.folder, wrong = read_folder(self.content.scope, self.budget.meter(self.content.files))
+            self.problems += wrong
+
+    def check_rules(self, offers: Catalog, source: Source) -> None:
+        """Hold it against the rules."""
+        from allotment.rules import TENANT_RULES
+
+        if (folder := self.folder) is not None:
+            with self._within_budget():
+                every = (finding for check in TENANT_RULES.values() for finding in check(offers, folder))
+                self.problems += _locate_first_findings(list(self.budget.meter(every)), source)
+
+    def build_tally_entry(self, offers: Catalog, standings: RuntimeStates) -> None:
+        """Count what it claims."""
+        from allotment.rules.tally import build_tally_entry
+
+        if (folder := self.folder) is not None:
+            with self._within_budget():
+                self.tally_entry = tuple(build_tally_entry(offers, folder, standings(folder.name)))
+
+    def reject_for_clusters(self, unsound: Mapping[str, str]) -> None:
+        """Reject it where it declares something in a cluster that has an error."""
+        if (folder := self.find_valid_folder()) is None or not unsound:
+            return
+        from allotment.declared.placement import clusters_of
+
+        for cluster in clusters_of(folder):
+            if cluster in unsound:
+                self._reject(Rejection(f"cluster {cluster} is invalid: {unsound[cluster]}", "cluster"))
+                return
+
+    def find_valid_folder(self) -> ScopeDeclarations | None:
+        """Return its folder if there is nothing wrong with it."""
+        return self.folder if all(problem.warning for problem in self.problems) else None
+
+    def store_artifacts(self, artifact: Any) -> None:
+        """Take what was made of it."""
+        if isinstance(artifact, Rejection):
+            self._reject(artifact)
+        else:
+            self.artifacts = artifact
+
+    def build_result(self) -> TenantResult:
+        """Return what came of it."""
+        raw = self.content
+        return TenantResult(
+            name=raw.scope.name,
+            file_count=len(raw.files),
+            content_key=raw.content_key,
+            stamp=raw.stamp,
+            tally_entry=self.tally_entry,
+            problems=self.problems,
+            artifacts=self.artifacts,
+            trace=self.trace,
+        )
+
+    @contextmanager
+    def _within_budget(self) -> Iterator[None]:
+        try:
+            with self.budget.measure():
+                yield
+        except BudgetExceeded:
+            self._reject(BUDGET_REJECTION)
+        except Exception as error:
+            self._reject(build_rejection(error))
+
+    def _reject(self, why: Rejection) -> None:
+        self.folder = None
+        self.trace = why.trace
+        self.problems.append(path_problem(folder_of(self.content.scope), why.message, why.rule))
+
+
+_task: BatchTask[Any] | None = None  # what a forked process inherits
+
+
+def _disable_gc() -> None:
+    """A process that lives for seconds and makes trees, not cycles, gains nothing from a cycle collector's rounds."""
+    gc.freeze()
+    gc.disable()
+
+
+def _run_batch(names: list[str]) -> list[Any]:
+    assert _task is not None
+    return _task.run_batch(names)
+
+
+def run_batches(work: BatchTask[R], names: list[str], processes: int) -> Iterator[R]:
+    """Yield every tenant's result, in the order of names whatever the number of processes."""
+    global _task  # noqa: PLW0603  # a forked process inherits it without pickling
+    chunks = [names[at : at + BATCH_SIZE] for at in range(0, len(names), BATCH_SIZE)]
+    if len(names) < MIN_PARALLEL_TENANTS or processes < 2 or not hasattr(os, "fork"):
+        for chunk in chunks:
+            yield from work.run_batch(chunk)
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    import allotment.rules  # noqa: F401  # loaded once, before the fork
+
+    _task = work
+    with ProcessPoolExecutor(
+        processes, mp_context=multiprocessing.get_context("fork"), initializer=_disable_gc
+    ) as pool:
+        for some in pool.map(_run_batch, chunks):
+            yield from some

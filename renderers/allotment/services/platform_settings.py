@@ -1,0 +1,99 @@
+"""The few things of a source that are needed before the whole of it is read: its platform, its clusters, their keys."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+
+from allotment.adapters.declaration_source import Source
+from allotment.declared.documents import read
+from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.platform import Platform
+from allotment.declared.layout import PLATFORM, Scope
+from allotment.declared.reading import read_folder
+from allotment.declared.values import BranchName
+from allotment.reports.links import Consoles
+
+PLATFORM_FILE = "platform/platform.yaml"
+
+
+def read_platform(source: Source) -> Platform | None:
+    """Return what a source declares of the platform itself; None where that can't be read."""
+    try:
+        declared = read_folder(PLATFORM, [(PLATFORM_FILE, source.read(PLATFORM_FILE))])[0].get_singleton(Platform)
+    except (KeyError, OSError):
+        return None
+    return declared.model if declared else None
+
+
+def read_branch(source: Source) -> str:
+    """Return the branch that counts, spec.git.branch of the platform; where the declaration is invalid otherwise, the branch
+    that its file names, and `main` where it names none."""
+    try:
+        value = read(source.read(PLATFORM_FILE)).value
+        return str(TypeAdapter(BranchName).validate_python(value["spec"]["git"].get("branch", "main")))  # type: ignore[index]
+    except (OSError, KeyError, TypeError, AttributeError, ValidationError):
+        return "main"
+
+
+def read_publisher_key(source: Source) -> str | None:
+    """Return the declared publisher's public key; None where none is, or it can't be read."""
+    platform = read_platform(source)
+    return platform.spec.publisher.public_key if platform and platform.spec.publisher else None
+
+
+def list_cluster_names(source: Source) -> list[str]:
+    """Return the clusters that a source declares."""
+    return [scope.name for scope in source.scopes()[0] if scope.kind == "cluster"]
+
+
+def read_reporter_keys(source: Source) -> dict[str, str | None]:
+    """Return the declared reporter's key of each cluster, None where none is, or it can't be read."""
+    clusters = {name: _read_cluster(source, name) for name in list_cluster_names(source)}
+    return {
+        name: cluster.spec.reporter.public_key if cluster and cluster.spec.reporter else None
+        for name, cluster in clusters.items()
+    }
+
+
+def _read_cluster(source: Source, name: str) -> Cluster | None:
+    """Return the declaration of a cluster; None where it can't be read."""
+    path = f"clusters/{name}/cluster.yaml"
+    try:
+        declared = read_folder(Scope("cluster", name), [(path, source.read(path))])[0].get_singleton(Cluster)
+    except (KeyError, OSError):
+        return None
+    return declared.model if declared else None
+
+
+def read_consoles(source: Source) -> Consoles:
+    """Return the declared addresses of Argo CD and Grafana."""
+    platform = read_platform(source)
+    clusters = [(name, _read_cluster(source, name)) for name in list_cluster_names(source)]
+    return Consoles(
+        platform.spec.argocd.url if platform and platform.spec.argocd else "",
+        {
+            name: cluster.spec.monitoring.grafana_url
+            for name, cluster in clusters
+            if cluster and cluster.spec.monitoring
+        },
+    )
+
+
+class BranchUrls(NamedTuple):
+    """The URLs of the repositories that hold the rendered branches and the status branches."""
+
+    rendered: str
+    status: str
+
+
+def resolve_branch_urls(
+    source: Source, here: str, rendered: str | None = None, status: str | None = None
+) -> BranchUrls:
+    """Return where a commit says that it is published and reported, unless it is said otherwise; `here` is the
+    repository that the declarations are in."""
+    platform = read_platform(source)
+    git = platform.spec.git if platform else None
+    to = rendered or (git.rendered if git else None) or here
+    return BranchUrls(to, status or (git.status if git else None) or to)

@@ -1,0 +1,53 @@
+"""What a publish says in the commit to a cluster's branch: what changed and for whom, in words of ours."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from allotment.branches.rendered_branches import BRAKE_APPROVED_LINE, publish_subject_prefix
+from allotment.manifests.paths import current_path, is_programs, parse_tree_path
+
+MAX_LINES = 50
+CHANGE_VERBS = {"A": "added", "M": "changed", "D": "removed"}
+_PART_LABELS = {"argo": "project and Applications", "namespaces": "namespace"}
+
+
+def format_commit_message(
+    cluster: str, changes: Mapping[str, str], replaced: str | None, trailers: Mapping[str, str], *, approved: bool
+) -> str:
+    """Return the commit's message. `changes` are A, M or D by path, without what only keeps a folder.
+
+    Of a tenant's it has names alone, which are of a-z, 0-9 and '-'. The reporter shows its Source-Commit in the status;
+    only where it is signed anything is decided by it.
+    """
+    letters = Counter(changes.values())
+    subject = ", ".join(f"{letters[letter]} {verb}" for letter, verb in CHANGE_VERBS.items())
+    lines = sorted(_describe_changes(changes))
+    more = [f"and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
+    note = [f"Replaces {replaced}, which Allotment didn't write."] if replaced else []
+    ends = [
+        *([BRAKE_APPROVED_LINE] if approved else []),
+        *(f"{name}: {commit}" for name, commit in trailers.items() if commit),
+    ]
+    parts = [[publish_subject_prefix(cluster) + subject], [*lines[:MAX_LINES], *more], note, ends]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def _describe_changes(changes: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each thing that changed, and one for all files of the platform's that did so alike."""
+    platform: Counter[str] = Counter()
+    for path, letter in changes.items():
+        spot, verb = parse_tree_path(current_path(path)), CHANGE_VERBS[letter]
+        if spot is None:
+            platform[verb] += 1
+        elif spot.kind:
+            yield f"{spot.tenant}: {spot.kind} {spot.resource_name} {verb}"
+        elif is_programs(path):
+            yield f"{spot.tenant}: programs {verb}"
+        elif spot.is_resource_file:
+            yield f"{spot.tenant}: {spot.name} {verb}"
+        else:
+            yield f"{spot.tenant}: {_PART_LABELS.get(spot.part, spot.part)} {verb}"
+    for verb, count in platform.items():
+        yield f"platform: {count} {'file' if count == 1 else 'files'} {verb}"

@@ -1,0 +1,56 @@
+"""Decides which instances may keep their published Deployments until units of another GPUSpec are free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+from allotment.declared.kinds.app import App
+from allotment.declared.tenant_resources import INSTANCE
+from allotment.lifecycle.retained_instance import may_keep_deployment
+from allotment.manifests.paths import resource_file
+from allotment.manifests.yaml_text import split
+
+if TYPE_CHECKING:
+    from allotment.capacity.units import UnitClaim
+    from allotment.declared.inventory import Catalog
+    from allotment.isolation.gate import IsolationGate
+    from allotment.services.publish.published_trees import PublishedTrees
+    from allotment.services.publish.rendered_tenant import RenderedTenant
+
+FindPublishedClaim = Callable[["UnitClaim"], "UnitClaim | None"]
+
+
+def limit_retention(
+    offers: Catalog,
+    rendered: Mapping[str, RenderedTenant],
+    published_trees: PublishedTrees,
+    gate: IsolationGate,
+    published: FindPublishedClaim,
+) -> FindPublishedClaim:
+    """Return `published` with 0 rendered units for an instance that moves to another GPUSpec and may not keep its Deployment."""
+    revoked = list_revoked_images(offers)
+
+    @cache
+    def claim_of(claim: UnitClaim) -> UnitClaim | None:
+        old = published(claim)
+        if old is None or not old.rendered or old.gpu_spec == claim.gpu_spec:
+            return old
+        path = f"{claim.cluster}/{resource_file(claim.tenant, INSTANCE.tree_part, claim.instance)}"
+        data, now = published_trees.read_file(path), rendered[claim.tenant].data.get(path)
+        deployment, _ = gate.drop_forbidden(path, f"{split(data)[0]}\n".encode())
+        may_keep = deployment and may_keep_deployment(data, data if now is None else now, revoked)
+        return old if may_keep else old._replace(rendered=0)
+
+    return claim_of
+
+
+def list_revoked_images(offers: Catalog) -> frozenset[str]:
+    """Return the images of all Revoked versions of the catalog's apps."""
+    versions = (version for app in offers.platform.of_kind(App).values() for version in app.model.spec.versions)
+    return frozenset(
+        version.container.image
+        for version in versions
+        if version.lifecycle == "Revoked" and version.container.image is not None
+    )

@@ -1,0 +1,125 @@
+"""Nodes are replaced only where nobody is disturbed: what would drift or end a pool's nodes waits until each instance of
+its cluster was seen to be protected.
+
+The protection is published first (`manifests/tenant/disruption.py`). Where a cluster is to be reported, its status says
+that the cluster has it, and one that is lost or in doubt says nothing. A cluster that nobody reports never says it: there
+it is enough that it was published before, whether or not it was synced meanwhile. Who comes new in the same publish
+isn't waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from allotment.declared.inventory import Catalog, ScopeDeclarations
+from allotment.declared.kinds.cluster import Cluster
+from allotment.lifecycle.published_manifests import has_disruption_budget, node_template, with_nodes_of
+from allotment.manifests import names, paths
+from allotment.manifests.yaml_text import Malformed
+from allotment.services.publish.observed_state import NOTHING_OBSERVED, ObservedTenant
+from allotment.services.publish.published_trees import PublishedTrees
+
+NODE_POOLS = "platform/node-pools/"
+_FOREIGN_FORMAT_ERRORS = (Malformed, LookupError, TypeError, AttributeError)
+
+
+class NodeReplacementGuard:
+    """What becomes of each pool's file in one publish; `pending_replacements` says in words which nodes stay, for whom and why.
+
+    `observed` has when each cluster was last looked at, `doubted` are those whose status isn't to be believed or had.
+    """
+
+    def __init__(
+        self,
+        offers: Catalog,
+        published_trees: PublishedTrees,
+        observed_tenants: Mapping[str, ObservedTenant],
+        observed: Mapping[str, str],
+        doubted: Collection[str] = (),
+    ) -> None:
+        self._published_trees, self._observed_tenants = published_trees, observed_tenants
+        self._reported_clusters = {
+            name
+            for name, cluster in offers.clusters.items()
+            if observed.get(name) or name in doubted or _has_reporter(cluster)
+        }
+        self._unprotected_tenants: dict[str, dict[str, bool]] = {}
+        self.pending_replacements: list[str] = []
+
+    def hold_template(self, path: str, data: bytes) -> bytes:
+        """Return what is published of a cluster's file, `<cluster>/<path>`: of a pool whose nodes would drift too early,
+        the same with the nodes that were published."""
+        cluster, _, inner = path.partition("/")
+        if not _is_pool(inner) or self._published_trees.find_blob(path) is None:
+            return data
+        was = self._published_trees.read_file(path)
+        try:
+            if node_template(was) == node_template(data) or not self._hold_nodes(cluster, inner):
+                return data
+            return with_nodes_of(data, was)
+        except _FOREIGN_FORMAT_ERRORS:
+            return data  # nothing of ours: there is nothing to keep
+
+    def retain_removed_pools(self, cluster: str, rendered: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield the files of pools that are gone from a cluster, of whose paths `rendered` are there: a pool takes its
+        nodes along."""
+        removed_pools = {inner for inner in self._published_trees.branches[cluster].files if _is_pool(inner)} - set(
+            rendered
+        )
+        for inner in sorted(removed_pools):
+            if self._hold_nodes(cluster, inner):
+                yield f"{cluster}/{inner}", self._published_trees.branches[cluster].read(inner)
+
+    def _hold_nodes(self, cluster: str, inner: str) -> bool:
+        """Return whether a pool's nodes stay, and say so."""
+        exposed = self._find_unprotected_tenants(cluster)
+        if not exposed:
+            return False
+        some = ", ".join(list(exposed)[:3]) + (f" and {len(exposed) - 3} more" if len(exposed) > 3 else "")
+        words = f"{cluster}: NodePool {paths.file_stem(inner)}: its nodes stay as they are until the instances of {some} are"
+        if all(exposed.values()):
+            why = (
+                f" seen to be protected from drained nodes: see that the Applications {names.platform_application('namespaces-…', cluster)} are"
+                " Synced, and that the cluster's reporter is of this version and may list PodDisruptionBudgets"
+            )
+        else:
+            why = " protected from drained nodes, which this publish begins and one of the next ends"
+        self.pending_replacements.append(words + why)
+        return True
+
+    def _find_unprotected_tenants(self, cluster: str) -> dict[str, bool]:
+        """Return the tenants with instances in a cluster which aren't protected there, by name, and of each whether that
+        was published."""
+        if cluster not in self._unprotected_tenants:
+            self._unprotected_tenants[cluster] = {
+                tenant: published
+                for tenant in sorted(self._published_trees.tenant_files)
+                if self._holds_units(cluster, tenant)
+                for published in [self._is_pdb_published(cluster, tenant)]
+                if not published or self._is_pdb_unobserved(cluster, tenant)
+            }
+        return self._unprotected_tenants[cluster]
+
+    def _holds_units(self, cluster: str, tenant: str) -> bool:
+        return any(claim.cluster == cluster for claim in self._published_trees.read_claims(tenant))
+
+    def _is_pdb_published(self, cluster: str, tenant: str) -> bool:
+        file = f"{cluster}/{paths.namespace_file(tenant)}"
+        return self._published_trees.find_blob(file) is not None and has_disruption_budget(
+            self._published_trees.read_file(file)
+        )
+
+    def _is_pdb_unobserved(self, cluster: str, tenant: str) -> bool:
+        return (
+            cluster in self._reported_clusters
+            and cluster not in self._observed_tenants.get(tenant, NOTHING_OBSERVED).pdb_clusters
+        )
+
+
+def _has_reporter(cluster: ScopeDeclarations) -> bool:
+    declared = cluster.get_singleton(Cluster)
+    return declared is not None and declared.model.spec.reporter is not None
+
+
+def _is_pool(inner: str) -> bool:
+    return inner.startswith(NODE_POOLS) and not paths.is_marker(inner)

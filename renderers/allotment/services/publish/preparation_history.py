@@ -1,0 +1,172 @@
+"""Which preparations have succeeded, and which may begin: by the clusters' statuses, and by what was published."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from allotment.branches.branch import Branch
+from allotment.capacity.units import UnitClaim
+from allotment.lifecycle.published_manifests import (
+    find_prunable_job,
+    read_mounts,
+    read_predecessor,
+    read_prepared_by,
+    read_unit_claim,
+)
+from allotment.lifecycle.volume_transitions import StorageUsers
+from allotment.manifests import paths
+from allotment.services.publish.observed_state import NOTHING_OBSERVED, ObservedTenant
+
+MAX_CACHED = 100_000  # of each kind, some 200 bytes each
+_claim_cache: dict[tuple[str, str], UnitClaim | None] = {}  # what was published, by path and blob: read once a process
+_predecessor_cache: dict[str, str] = {}  # by blob
+# By blob: the Job that was seen to have filled a published storage, or one that was published before that was
+# written down.
+_prepared_jobs_cache: dict[str, tuple[str, str]] = {}
+
+
+class PreparationHistory:
+    """What is known of all tenants' preparations, held against what was published."""
+
+    def __init__(self, observed_tenants: Mapping[str, ObservedTenant], branches: Mapping[str, Branch]) -> None:
+        self._observed_tenants = observed_tenants
+        self._branches = branches
+
+    def list_succeeded_jobs(self) -> dict[str, frozenset[tuple[str, str]]]:
+        """Return the (cluster, Job) of each tenant that have succeeded; those of a storage's predecessor don't count.
+
+        What a storage was published with stays: a status that is lost, or older, closes nothing that had opened.
+        One that says that the volume is another by now does, unless somebody runs on it.
+        """
+        jobs_by_tenant: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        for tenant, observed_tenant in self._observed_tenants.items():
+            for (cluster, storage), attempt in observed_tenant.attempts.items():
+                if attempt.succeeded and self._is_current(cluster, tenant, storage, attempt.uid):
+                    jobs_by_tenant[tenant].add((cluster, attempt.job))
+        for cluster, branch in self._branches.items():
+            for tenant, storage, job, older in _list_prepared_storages(branch):
+                if job and not self._is_volume_lost(cluster, tenant, storage, job):
+                    jobs_by_tenant[tenant].add((cluster, job))
+                elif older and self._was_open(cluster, tenant, storage):
+                    jobs_by_tenant[tenant].add((cluster, older))
+        return {tenant: frozenset(jobs) for tenant, jobs in jobs_by_tenant.items()}
+
+    def _is_volume_lost(self, cluster: str, tenant: str, storage: str, job: str) -> bool:
+        """Return whether the volume that a Job has filled is known to be gone, and nobody runs on what is there now."""
+        attempt = self._observed_tenants.get(tenant, NOTHING_OBSERVED).attempts.get((cluster, storage))
+        if attempt is None or not attempt.volume_lost or attempt.job != job:
+            return False
+        return not self._is_used(cluster, tenant, storage)
+
+    def _was_open(self, cluster: str, tenant: str, storage: str) -> bool:
+        """Return whether a storage was published as prepared before its file said so: somebody runs on it, or its
+        share is open."""
+        path = paths.namespace_file(tenant)
+        branch = self._branches[cluster]
+        shared = f"\n  name: share--{storage}\n".encode()
+        return self._is_used(cluster, tenant, storage) or (path in branch.files and shared in branch.read(path))
+
+    def _is_used(self, cluster: str, tenant: str, storage: str) -> bool:
+        """Return whether an instance was published to run on a storage."""
+        folder = f"tenants/{tenant}/compute/"
+        published = [f"{cluster}/{path}" for path in self._branches[cluster].files if path.startswith(folder)]
+        return any(
+            self._is_running(cluster, tenant, instance)
+            for instance in self._find_mounting_instances(cluster, storage, published)
+        )
+
+    def find_last_job_uid(self, cluster: str, tenant: str, storage: str) -> str:
+        """Return the uid of the Job that last prepared a storage of this name, as far as is known; empty where none
+        did."""
+        attempt = self._observed_tenants.get(tenant, NOTHING_OBSERVED).attempts.get((cluster, storage))
+        return attempt.uid if attempt else ""
+
+    def find_storage_users(
+        self, cluster: str, tenant: str, storage: str, claims: Mapping[str, UnitClaim], published: Iterable[str]
+    ) -> StorageUsers:
+        """Return who keeps a storage from being prepared anew.
+
+        `claims` are what the tenant's instances hold now, by name, `published` the paths of its files.
+        """
+        observed_tenant = self._observed_tenants.get(tenant, NOTHING_OBSERVED)
+        running, stopping = [], []
+        for name in self._find_mounting_instances(cluster, storage, published):
+            claim = claims.get(name)
+            if claim is not None and claim.cluster == cluster and self._is_running(cluster, tenant, name):
+                running.append(name)
+            elif (cluster, name) in observed_tenant.with_pods or self._is_running(cluster, tenant, name):
+                stopping.append(name)
+        attempt = observed_tenant.attempts.get((cluster, storage))
+        jobs = [attempt.job] if attempt is not None else []
+        over, is_prune_protected = (
+            attempt is not None and attempt.finished,
+            attempt is not None and attempt.prune_protected,
+        )
+        return StorageUsers(running, stopping, jobs if over else (), jobs if is_prune_protected else ())
+
+    def _find_mounting_instances(self, cluster: str, storage: str, published: Iterable[str]) -> list[str]:
+        branch, instance_names = self._branches[cluster], []
+        for path in sorted(published):
+            place, _, inner = path.partition("/")
+            spot = paths.parse_tree_path(inner) if place == cluster else None
+            if spot is not None and spot.kind == "instance" and storage in read_mounts(branch.read(inner)):
+                instance_names.append(spot.name)
+        return instance_names
+
+    def find_published_claim(self, claim: UnitClaim) -> UnitClaim | None:
+        """Return what an instance was published with in the same cluster; None where it wasn't, or with no units."""
+        return self._read_published_claim(claim.cluster, claim.tenant, claim.instance)
+
+    def _read_published_claim(self, cluster: str, tenant: str, instance: str) -> UnitClaim | None:
+        branch, path = self._branches[cluster], paths.resource_file(tenant, "compute", instance)
+        blob = branch.files.get(path)
+        if blob is None:
+            return None
+        key = f"{cluster}/{path}", blob
+        if key not in _claim_cache:
+            if len(_claim_cache) >= MAX_CACHED:
+                _claim_cache.clear()
+            _claim_cache[key] = read_unit_claim(cluster, tenant, branch.read(path))
+        return _claim_cache[key]
+
+    def _is_running(self, cluster: str, tenant: str, instance: str) -> bool:
+        claim = self._read_published_claim(cluster, tenant, instance)
+        return claim is not None and claim.rendered > 0
+
+    def _is_current(self, cluster: str, tenant: str, storage: str, uid: str) -> bool:
+        """Return whether an attempt is of the storage that is published, or the branch is so new that nothing is."""
+        branch = self._branches.get(cluster)
+        if branch is None:
+            return False
+        path = paths.resource_file(tenant, "storage", storage)
+        blob = branch.files.get(path)
+        if blob is None:
+            return branch.published_commit is None
+        if blob not in _predecessor_cache:
+            if len(_predecessor_cache) >= MAX_CACHED:
+                _predecessor_cache.clear()
+            _predecessor_cache[blob] = read_predecessor(branch.read(path))
+        return _predecessor_cache[blob] != uid
+
+
+def _list_prepared_storages(branch: Branch) -> Iterator[tuple[str, str, str, str]]:
+    """Yield tenant and name of each storage with the Job that it was published as prepared by, and with one that
+    was published before that was written down; either is empty. One that is leaving is among them: its volume is
+    there.
+    """
+    storage_spots = {
+        path: spot for path in branch.files if (spot := paths.parse_tree_path(path)) and spot.part == "storage"
+    }
+    spots = {path: spot for path, spot in storage_spots.items() if spot.is_resource_file}
+    unread = [path for path in spots if branch.files[path] not in _prepared_jobs_cache]
+    if len(_prepared_jobs_cache) + len(unread) > MAX_CACHED:
+        _prepared_jobs_cache.clear()
+        unread = list(spots)
+    for path, data in zip(unread, branch.read_all(unread), strict=True):
+        job = read_prepared_by(data)
+        _prepared_jobs_cache[branch.files[path]] = job, "" if job else find_prunable_job(data)
+    for path, spot in spots.items():
+        jobs = _prepared_jobs_cache[branch.files[path]]
+        if any(jobs):
+            yield spot.tenant, spot.name.removesuffix(paths.DELETING_SUFFIX), *jobs

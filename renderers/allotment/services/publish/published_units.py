@@ -1,0 +1,131 @@
+"""Bounds the units that a status says pods hold by the units that were published for them.
+
+Whoever can push to a status branch can write any number of pods and any name. A status therefore counts for an instance of
+our own published branch or its history alone, and at most for the units of its last published version that held any.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from allotment.branches.branch import Branch
+from allotment.capacity.oversold_allocation import usage_beyond_claims
+from allotment.capacity.units import UnitClaim
+from allotment.lifecycle.published_manifests import read_unit_claim
+from allotment.manifests import paths
+from allotment.manifests.argo_folders import folder_of
+from allotment.manifests.yaml_text import Malformed
+from allotment.services.publish.observed_state import ObservedTenant
+
+MAX_COMMITS = 500  # of a branch that are searched for an instance's last version
+_FOREIGN_FORMAT_ERRORS = (Malformed, LookupError, TypeError, AttributeError, ValueError)
+
+
+class PodKey(NamedTuple):
+    """An instance and the GPUSpec of its pods, as the first fields of a Claim."""
+
+    cluster: str
+    gpu_spec: str
+    tenant: str
+    instance: str
+
+    @property
+    def file(self) -> str:
+        """The path of the instance's file on its cluster's branch."""
+        return paths.resource_file(self.tenant, "compute", self.instance)
+
+    @property
+    def is_instance(self) -> bool:
+        """Whether an instance can have that name: a status is read from a branch, which may hold any text."""
+        spot = paths.parse_tree_path(self.file)
+        return spot is not None and (spot.kind, spot.resource_name) == ("instance", self.instance)
+
+
+class PodUnits:
+    """The units that pods hold by the clusters' statuses, bounded by the published units.
+
+    `published` returns the claim that an instance is published with in its cluster, None where it is not. It is asked only
+    where a status says that pods hold more than is claimed, or where a GPUSpec is oversold.
+    """
+
+    def __init__(
+        self,
+        observed_tenants: Mapping[str, ObservedTenant],
+        branches: Mapping[str, Branch],
+        published: Callable[[UnitClaim], UnitClaim | None],
+    ) -> None:
+        self._branches, self._find_published_claim = branches, published
+        keys = {
+            PodKey(cluster, gpu_spec, tenant, instance): units
+            for tenant, status in sorted(observed_tenants.items())
+            for (cluster, instance), (gpu_spec, units) in sorted(status.pod_units.items())
+            if cluster in branches
+        }
+        self._reported_units = {key: units for key, units in keys.items() if key.is_instance}
+        self._bounded_units: dict[PodKey, int] = {}
+
+    def count_units(self, claim: UnitClaim) -> int:
+        """Return the units that pods of an instance hold, 0 where nothing says so."""
+        key = PodKey(*claim[:4])
+        if key in self._reported_units and key not in self._bounded_units:
+            same = [other for other in self._reported_units if other[:2] == key[:2]]
+            self._bound_units(other for other in same if other not in self._bounded_units)
+        return self._bounded_units.get(key, 0)
+
+    def find_leaked_claims(self, claims: Iterable[UnitClaim]) -> list[UnitClaim]:
+        """Return the units that pods hold beyond the `claims` of their instances."""
+        claims = list(claims)
+        covered = {PodKey(*claim[:4]): min(claim.units, claim.rendered) for claim in claims}
+        uncovered = [key for key, units in self._reported_units.items() if units > covered.get(key, 0)]
+        self._bound_units(key for key in uncovered if key not in self._bounded_units)
+        held = [UnitClaim(*key, units, units) for key in sorted(uncovered) if (units := self._bounded_units[key])]
+        return usage_beyond_claims(claims, held)
+
+    def _bound_units(self, keys: Iterable[PodKey]) -> None:
+        """Bound the units of some instances, for each cluster with one walk over its history."""
+        by_cluster: dict[str, list[PodKey]] = defaultdict(list)
+        for key in keys:
+            published = self._find_published_claim(UnitClaim(*key, 0, 0))
+            most = published.units if published is not None and published.gpu_spec == key.gpu_spec else 0
+            self._bounded_units[key] = min(self._reported_units[key], most)
+            if self._reported_units[key] > most:
+                by_cluster[key.cluster].append(key)
+        for cluster, cluster_keys in by_cluster.items():
+            for key, units in _find_last_units(self._branches[cluster], cluster_keys).items():
+                self._bounded_units[key] = min(self._reported_units[key], max(units, self._bounded_units[key]))
+
+
+def _find_last_units(branch: Branch, keys: Iterable[PodKey]) -> dict[PodKey, int]:
+    """Return the units of the newest published version of each instance that held any, if our newest commits
+    have it."""
+    wanted: dict[str, set[PodKey]] = defaultdict(set)
+    for key in keys:
+        wanted[folder_of(key.file)].add(key)
+    last: dict[str, str | None] = {}
+    units_by_key: dict[PodKey, int] = {}
+    for commit in branch.history(MAX_COMMITS):
+        for folder, missing in wanted.items():
+            tree = branch.tree_of(commit, folder) if missing else None
+            if tree is None or tree == last.get(folder):
+                continue
+            last[folder], files = tree, branch.listing(commit, folder)
+            for key in [key for key in missing if key.file in files]:
+                if (units := _read_units(branch, key, files[key.file])) is not None:
+                    units_by_key[key] = units
+                    missing.discard(key)
+        if not any(wanted.values()):
+            break
+    return units_by_key
+
+
+def _read_units(branch: Branch, key: PodKey, blob: str) -> int | None:
+    """Return the units of a version of an instance, 0 where they are of another GPUSpec; None where it held none."""
+    try:
+        version = read_unit_claim(key.cluster, key.tenant, branch.read_blob(blob))
+    except _FOREIGN_FORMAT_ERRORS:  # an older version of Allotment wrote another format
+        return None
+    if version is None or not version.units:
+        return None
+    return version.units if version.gpu_spec == key.gpu_spec else 0

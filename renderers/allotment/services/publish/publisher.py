@@ -1,0 +1,409 @@
+"""Publishes a commit: looks at the rendered branches, assembles what follows, commits and pushes it, and looks again
+when somebody else was quicker."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import random
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache as cached
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from allotment.adapters.declaration_source import Source
+from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.commits import CommitMessage
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.branches.rendered_branches import (
+    SOURCE_REF,
+    RenderedBranches,
+    approved_ref,
+    check_published,
+    published_ref,
+    read_rendered_branches,
+)
+from allotment.branches.retention_record import RETAINED
+from allotment.declared.kinds.platform import Platform
+from allotment.lifecycle import brake
+from allotment.manifests.names import rendered_branch
+from allotment.manifests.paths import current_path, is_marker
+from allotment.problems import AllotmentError, OperationRefused
+from allotment.services.platform_settings import (
+    list_cluster_names,
+    read_platform,
+    read_publisher_key,
+    read_reporter_keys,
+)
+from allotment.services.publish.commit_message import format_commit_message
+from allotment.services.publish.observed_state import StatusReader
+from allotment.services.publish.release import Release
+from allotment.services.publish.release_builder import ReleaseBuilder
+from allotment.services.publish.retention_record import (
+    Pushed,
+    forced_record,
+    moved_record,
+    push_with_record,
+)
+from allotment.services.reporter.declared_resources import is_declared
+from allotment.services.reporter.retained import LastRecord, last_record
+
+MAX_TRIES = 10
+FIRST_WAIT = 0.2  # seconds, at most; doubled at each further try up to LONGEST_WAIT
+MAX_WAIT = 10.0
+
+
+class BrakeEngaged(AllotmentError):
+    """The brake stopped the publish: nothing was written. `excess` is the deletion that is too much."""
+
+    def __init__(self, excess: brake.BrakeExcess) -> None:
+        super().__init__(excess.publish_message)
+        self.excess = excess
+
+
+class SourceRewound(OperationRefused):
+    """The source went back behind what was published."""
+
+
+class KeyMissing(OperationRefused):
+    """The platform declares the publisher's key, and what signs here is another, or nothing."""
+
+
+class ClusterCommit(NamedTuple):
+    """What was, or would be, committed for a cluster: `paths` has A, M or D by path, of all but markers; `replaced`
+    a commit not of ours. `was_behind` says that the branch was behind our last commit."""
+
+    cluster: str
+    commit: str
+    changes: dict[str, str]
+    foreign_commit: str | None
+    was_behind: bool = False
+
+    def count_files(self, letter: str) -> int:
+        """Return how many files were added (A), changed (M) or removed (D)."""
+        return sum(path_letter == letter for path_letter in self.changes.values())
+
+
+class PublishResult(NamedTuple):
+    """How a publish ended: what is new, and each branch's tip now.
+
+    `newer` is the source commit that had been published already, if it is newer than this one. `record_trouble` is the reason that
+    the record of the retained tenants did not count, or was not written.
+    """
+
+    source: str
+    commits: list[ClusterCommit]
+    release: Release | None
+    tips: dict[str, str]
+    newer_source: str | None = None
+    record_trouble: str = ""
+
+
+Precondition = Callable[[str | None, str], None]
+
+
+class Publisher:
+    """Publishes commits of one source repository to the rendered branches of a remote, one after another.
+
+    `root` is a folder of the repository that `remote` brings things to. `status` is the remote of the status
+    branches, the same if absent; `places` returns both instead, as a commit declares them. `tip` returns the
+    newest commit of the source branch now, None where there is none; without it, that of the declared branch of `origin`.
+    `demand` is
+    asked before each try with the source commit that is published and the one that would be, and raises OperationRefused where
+    that mustn't be. `signing_key` signs what is published, `adopt` believes what is there unsigned, or without our
+    refs.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        remote: Remote,
+        assembler: ReleaseBuilder,
+        today: Callable[[Source], datetime.date],
+        *,
+        status: Remote | None = None,
+        places: Callable[[Source], tuple[Remote, Remote]] | None = None,
+        tip: Callable[[], str | None] | None = None,
+        dry_run: bool = False,
+        demand: Precondition | None = None,
+        signing_key: Path | None = None,
+        adopt: bool = False,
+    ) -> None:
+        self.root = root
+        self.repository = remote.repository
+        self.status_reader = StatusReader(self.repository, status or remote)
+        self.remote = remote
+        self._find_remotes = places
+        self._release_builder = assembler
+        self._find_date = today
+        self._find_tip = tip
+        self._dry_run = dry_run
+        self._check_precondition = demand
+        self._signer = self.repository.sign_with(signing_key, keep=False) if signing_key else None
+        self._adopt = adopt
+        self._last_source: CommitSource | None = None
+
+    def forget(self) -> None:
+        """Forget all objects of the clone."""
+        self._last_source = None
+        self.status_reader = StatusReader(self.repository, self.status_reader.remote)
+
+    def publish(self, ref: str) -> PublishResult:
+        """Publish a commit. Raises OperationRefused, SourceRewound, BrakeEngaged or PlatformInvalid; then nothing was written."""
+        for attempt in range(MAX_TRIES):
+            source = self.switch_to(ref)
+            key = self._find_publisher_key(source)
+            remote_state = read_rendered_branches(
+                self.repository, self.remote, list_cluster_names(source), key, adopt=self._adopt
+            )
+            remote_state = self._with_trusted_source(source, remote_state)
+            if self._is_older(source, remote_state):
+                return PublishResult(source.commit, [], None, {}, remote_state.source)
+            self._check_new_clusters(remote_state, source)
+            if self._check_precondition is not None:
+                self._check_precondition(remote_state.source, source.commit)
+            observed_tenants = self.status_reader.read(read_reporter_keys(source))
+            window = cached(partial(self._read_brake_window, source, remote_state))
+            assembly = self._release_builder.build_release(
+                source,
+                self._find_date(source),
+                remote_state.branches,
+                observed_tenants=observed_tenants,
+                observed=self.status_reader.observed_at,
+                doubted=self.status_reader.troubles,
+                window=window,
+            )
+            released = assembly.approved_clusters | self._check_brake(remote_state, assembly, window)
+            committed = self._commit_clusters(source, remote_state, assembly, released)
+            record = last_record(self.repository, remote_state.refs.get(RETAINED), key)
+            pushed = self._push_refs(source.commit, remote_state, committed, released, assembly, record)
+            if pushed.done:
+                changed = [
+                    cluster_commit
+                    for cluster_commit in committed
+                    if cluster_commit.commit != remote_state.branches[cluster_commit.cluster].tip
+                ]
+                tips = {cluster_commit.cluster: cluster_commit.commit for cluster_commit in committed}
+                return PublishResult(
+                    source.commit, changed, assembly, tips, record_trouble=pushed.trouble or record.trouble
+                )
+            time.sleep(random.uniform(0, min(MAX_WAIT, FIRST_WAIT * 2**attempt)))  # noqa: S311  # no secret
+        raise OperationRefused(f"others were quicker {MAX_TRIES} times: try again")
+
+    def _find_publisher_key(self, source: CommitSource) -> str | None:
+        """Return the key that must sign what is published, None where the source declares none. Raises KeyMissing
+        where another signs here."""
+        key = read_publisher_key(source)
+        if key is None or self._dry_run or (self._signer or "").split()[:2] == key.split()[:2]:
+            return key
+        signs = "the key of --signing-key is another one" if self._signer else "nothing signs here"
+        raise KeyMissing(
+            f"the platform declares spec.publisher.publicKey, and {signs}: name the private key of that one with --signing-key"
+        )
+
+    def switch_to(self, ref: str) -> CommitSource:
+        """Make a commit the source, and the remotes that it declares the targets. Return the commit.
+
+        The last commit is kept: it never changes, and is listed once.
+        """
+        commit = self.repository.resolve_named_commit(ref)
+        if self._last_source is None or self._last_source.commit != commit:
+            self._last_source = CommitSource(self.root, commit, self.repository, self._last_source)
+            if self._find_remotes is not None:
+                self.remote, status = self._find_remotes(self._last_source)
+                if status is not self.status_reader.remote:
+                    self.status_reader = StatusReader(self.repository, status)
+        return self._last_source
+
+    def _with_trusted_source(self, source: CommitSource, remote_state: RenderedBranches) -> RenderedBranches:
+        """Return a look with the source commit that was published last: what the ref says, where it contains what the
+        key proves and lies in the history that is published; else what the key proves. A publish that changes no branch
+        moves the ref alone, so that it may well be ahead."""
+        new, recorded_source = source.commit, remote_state.source
+        if not remote_state.proven_sources:
+            return remote_state
+        if recorded_source is not None and all(
+            self.repository.is_ancestor(commit, recorded_source) for commit in remote_state.proven_sources
+        ):
+            if self.repository.is_ancestor(recorded_source, new):
+                return remote_state
+            if self.repository.is_ancestor(new, recorded_source) and self._fetch_branch_tip(source) != new:
+                return remote_state
+        return remote_state._replace(source=remote_state.proven_sources[0])
+
+    def _is_older(self, source: CommitSource, remote_state: RenderedBranches) -> bool:
+        """Return whether something newer is published already. Raises SourceRewound where the source went back.
+
+        The branch's tip is fetched after the look: a publish that was overtaken between its own fetch and the look is
+        older, and proves no rewind.
+        """
+        new = source.commit
+        if self.repository.is_shallow():
+            raise OperationRefused(
+                "this clone has only a part of the history, which the order of commits can't be seen from:"
+                " run `git fetch --unshallow`, in CI fetch the whole history (fetch-depth: 0, GIT_DEPTH: 0)"
+            )
+        published = [
+            commit
+            for commit in dict.fromkeys((remote_state.source, *remote_state.proven_sources))
+            if commit is not None
+        ]
+        newer = [commit for commit in published if not self.repository.is_ancestor(commit, new)]
+        if not newer:
+            return False
+        tip = self._fetch_branch_tip(source)
+        if tip != new and all(self.repository.is_ancestor(new, commit) for commit in newer):
+            return True
+        if tip not in (None, new) and all(self.repository.is_ancestor(commit, tip) for commit in newer):
+            raise OperationRefused(
+                f"{new[:12]} doesn't contain {newer[0][:12]}, which is published, and is not the newest commit of the branch:"
+                f" publish {tip[:12]}"
+            )
+        raise SourceRewound(
+            self._rewind_message(new, newer[0], proven=tip is not None, signed=bool(remote_state.proven_sources))
+        )
+
+    def _rewind_message(self, new: str, old: str, *, proven: bool, signed: bool) -> str:
+        """Return the message of a rewind; how to leave a commit behind is said only where the branch's tip proves it."""
+        words = (
+            f"the source was rewound: {old[:12]} was published, and {new[:12]} doesn't contain it. Nothing was published."
+            f" Bring {old[:12]} back; to undo what it did, revert it in a new commit."
+        )
+        if not proven:
+            return f"{words} The newest commit of the source's branch is not known here: publish from a clone of it"
+        return (
+            f"{words} Where nobody published {old[:12]}, or it is to be left behind for good:"
+            f" `git push {self.remote} --delete {SOURCE_REF}`, and publish again"
+            + (", with --adopt: the publisher's key proves it" if signed else "")
+        )
+
+    def _check_new_clusters(self, remote_state: RenderedBranches, source: CommitSource) -> None:
+        """Check that a cluster of which nothing is known is a new one. Raises PublicationUnproven."""
+        unknown = any(branch.published_commit is None for branch in remote_state.branches.values())
+        if unknown and remote_state.source is not None and not self._adopt:
+            check_published(
+                remote_state, list_cluster_names(CommitSource(self.root, remote_state.source, self.repository, source))
+            )
+
+    def _fetch_branch_tip(self, source: CommitSource) -> str | None:
+        """Return the newest commit of the source's branch now, at `origin` where there is one; None where none is."""
+        if self._find_tip is not None:
+            return self._find_tip()
+        platform = read_platform(source)
+        return (
+            fetch_newest_commit(self.repository, platform.spec.git.branch, "origin", str(self.root))
+            if platform
+            else None
+        )
+
+    def _check_brake(
+        self, remote_state: RenderedBranches, assembly: Release, window: Callable[[], brake.BrakeWindow]
+    ) -> frozenset[str]:
+        """Return the clusters of a deletion across tenants that an approval released. Raises BrakeEngaged."""
+        platform = assembly.catalog.platform.get_singleton(Platform)
+        assert platform is not None
+        if not any(
+            cluster_branch.files.keys() - assembly.files.get(name, {}).keys()
+            for name, cluster_branch in remote_state.branches.items()
+        ):
+            return frozenset()  # no file is gone, so no item is
+        published = _list_brake_items({name: branch.files for name, branch in remote_state.branches.items()})
+        now = _list_brake_items(assembly.files)
+        if not published - now:
+            return frozenset()
+        verdict = brake.judge_release(platform.model.spec.brake, published, now, window())
+        if verdict.excess:
+            raise BrakeEngaged(verdict.excess)
+        return verdict.released_clusters
+
+    def _read_brake_window(self, source: CommitSource, remote_state: RenderedBranches) -> brake.BrakeWindow:
+        """Return the facts by which the brake decides; nothing is approved where the last published source cannot be
+        read."""
+        day_ago = _list_brake_items(
+            {name: branch.files_before(brake.WINDOW_SECONDS) for name, branch in remote_state.branches.items()}
+        )
+        used = {
+            name: branch.approved_commit for name, branch in remote_state.branches.items() if branch.approved_commit
+        }
+        last = CommitSource(self.root, remote_state.source, self.repository, source) if remote_state.source else None
+        platform = read_platform(last) if last else None
+        approvals = platform.spec.brake.approved_plans if platform else ()
+        return brake.BrakeWindow(
+            brake.group_items_by_tenant(day_ago),
+            approvals,
+            used,
+            partial(is_declared, last) if last else lambda _: False,
+        )
+
+    def _commit_clusters(
+        self, source: CommitSource, remote_state: RenderedBranches, assembly: Release, released: Collection[str]
+    ) -> list[ClusterCommit]:
+        author = self.repository.author(source.commit)
+        committed = []
+        for cluster, files in assembly.files.items():
+            branch = remote_state.branches[cluster]
+            if cluster in assembly.retained_clusters and branch.published_commit is None:
+                continue  # nothing was published there yet
+            changes = branch.compare_files(files)
+            reported_changes = {path: letter for path, letter in changes.items() if not is_marker(current_path(path))}
+            replaced = branch.foreign_commit
+            trailers = {"Source-Commit": source.commit, "Status-Commit": self.status_reader.commits.get(cluster, "")}
+            words = partial(
+                format_commit_message, cluster, reported_changes, trailers=trailers, approved=cluster in released
+            )
+            if branch.is_interrupted(files, CommitMessage(words(replaced=None), author)):
+                committed.append(ClusterCommit(cluster, branch.tip or "", reported_changes, None))
+            elif not self._dry_run:
+                text = CommitMessage(words(replaced=replaced), author)
+                commit = branch.create_commit(files, changes, assembly.data[cluster], text)
+                committed.append(ClusterCommit(cluster, commit, reported_changes, replaced, branch.is_behind))
+            elif changes or replaced:
+                committed.append(ClusterCommit(cluster, "", reported_changes, replaced, branch.is_behind))
+        return committed
+
+    def _push_refs(
+        self,
+        source: str,
+        remote_state: RenderedBranches,
+        committed: list[ClusterCommit],
+        released: Collection[str],
+        assembly: Release,
+        record: LastRecord,
+    ) -> Pushed:
+        """Return whether the remote took all refs; those that stay are pushed along, so that they are compared too."""
+        if self._dry_run:
+            return Pushed(True)
+        moves = {SOURCE_REF: source}
+        for cluster_commit in committed:
+            branch = remote_state.branches[cluster_commit.cluster]
+            moves[rendered_branch(cluster_commit.cluster)] = moves[published_ref(cluster_commit.cluster)] = (
+                cluster_commit.commit
+            )
+            if cluster_commit.cluster in released and cluster_commit.commit != branch.published_commit:
+                moves[approved_ref(cluster_commit.cluster)] = cluster_commit.commit
+        over = forced_record(self.repository, record)
+        if (commit := moved_record(self.repository, source, assembly, record)) is not None:
+            moves[RETAINED] = commit
+        if all(remote_state.refs.get(name) == commit for name, commit in moves.items()):
+            return Pushed(True)
+        over |= {name: commit for name, commit in remote_state.forged_refs.items() if name in moves}
+        if remote_state.refs.get(SOURCE_REF) not in (None, remote_state.source):
+            over[SOURCE_REF] = remote_state.refs[SOURCE_REF]
+        return push_with_record(self.remote, moves, over, record)
+
+
+def fetch_newest_commit(repository: Repository, branch: str, *urls: str) -> str | None:
+    """Return the newest commit of a branch, at the first of some URLs that answers; None where none has it."""
+    name = f"refs/heads/{branch}"
+    for url in urls:
+        with contextlib.suppress(OperationRefused):  # there is no such remote
+            return Remote(repository, url).fetch(name).get(name)
+    return None
+
+
+def _list_brake_items(files: Mapping[str, Iterable[str]]) -> brake.BrakeItems:
+    """Return the items that the brake counts, of the paths of files by cluster."""
+    return brake.brake_items(f"{cluster}/{path}" for cluster, paths in files.items() for path in paths)

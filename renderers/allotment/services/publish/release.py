@@ -1,0 +1,170 @@
+"""What is published next: the trees of all clusters, put together from what each tenant is rendered to, keeps and
+leaves."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from allotment.capacity.units import UnitClaim
+from allotment.declared.inventory import compute_blob_id
+from allotment.manifests.argo_folders import folder_of
+from allotment.observed.retention import Retention
+from allotment.problems import Problem
+from allotment.services.publish.published_trees import Blobs, PublishedTrees
+from allotment.services.publish.rendered_tenant import RenderedTenant
+from allotment.services.publish.tenant_transition import TenantTransition
+from allotment.services.renderer import build_gate, render_cluster_files, render_markers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from allotment.declared.inventory import Catalog
+    from allotment.services.publish.node_replacement import NodeReplacementGuard
+
+
+class Release(NamedTuple):
+    """The next release.
+
+    `files` has the blob of every file by cluster and path, `data` the bytes of the files that the last release lacks.
+    `retained_tenants` are the retained tenants. `waiting_instances`, `pending_deletions`, `pending_changes` and `leaked_units` are messages about
+    instances that wait for a unit, removals in progress, preparations and node replacements that wait, and pods that
+    keep units without a claim. `problems` concern no tenant in particular. `declared` are the tenants that have a
+    folder, `rendered` counts the tenants that were rendered now. `traces` has, by tenant, the trace of a bug.
+    `retained_clusters` are the clusters that stay as they were published, with their problems.
+    `approved_clusters` are the clusters in which an approval released a deletion that the brake would stop.
+    """
+
+    catalog: Catalog
+    files: dict[str, Blobs]
+    data: dict[str, dict[str, bytes]]
+    retained_tenants: dict[str, Retention]
+    waiting_instances: list[str]
+    pending_deletions: list[str]
+    pending_changes: list[str]
+    leaked_units: list[str]
+    problems: list[Problem]
+    declared_tenants: frozenset[str]
+    rendered_count: int
+    traces: Mapping[str, str] = MappingProxyType({})
+    approved_clusters: frozenset[str] = frozenset()
+    retained_clusters: Mapping[str, list[Problem]] = MappingProxyType({})
+
+
+class ClusterTrees:
+    """The files of all clusters, taken one after the other: blobs by cluster and path, bytes of those that weren't
+    published so."""
+
+    def __init__(self, offers: Catalog, published_trees: PublishedTrees) -> None:
+        self._catalog, self._published_trees = offers, published_trees
+        self.gate = build_gate(offers)
+        # By cluster: the tenants' folders that hold something else than their tenant was rendered to.
+        self._touched_folders: dict[str, set[str]] = defaultdict(set)
+        self.files: dict[str, Blobs] = {name: {} for name in offers.clusters}
+        self.data: dict[str, dict[str, bytes]] = {name: {} for name in offers.clusters}
+
+    def add_tenant(self, rendered: RenderedTenant | None, tenant_transition: TenantTransition) -> None:
+        """Add a tenant's rendered files, and its published files that stay or change. Raises IsolationBroken, and adds
+        nothing, where the gate refuses a file."""
+        stays = self.check_transition(tenant_transition)
+        if rendered is not None:
+            for path, blob in rendered.blobs.items():
+                if path in tenant_transition.unreferenced:
+                    continue
+                cluster, _, inner = path.partition("/")
+                self.files[cluster][inner] = blob
+                if path in rendered.data:
+                    self.data[cluster][inner] = rendered.data[path]
+        for path, data in (*tenant_transition.updated.items(), *stays.items()):
+            self._put_file(path, data)
+
+    def check_transition(self, tenant_transition: TenantTransition) -> dict[str, bytes]:
+        """Return a tenant's files that stay, as the gate lets them. Raises IsolationBroken where it refuses a file that
+        changes."""
+        for path, data in tenant_transition.updated.items():
+            self.gate.check(path, data, published=True)
+        return {
+            path: allowed_data
+            for path, data in tenant_transition.retained.items()
+            if (allowed_data := self.gate.drop_forbidden(path, data)[0])
+        }
+
+    def read_file(self, path: str) -> bytes:
+        """Return the bytes of a file that was taken."""
+        cluster, _, inner = path.partition("/")
+        data = self.data[cluster].get(inner)
+        return self._published_trees.read_file(path) if data is None else data
+
+    def add_retained_files(self, files: Mapping[str, bytes]) -> None:
+        """Take a kept tenant's files."""
+        for path, data in files.items():
+            self._put_file(path, data)
+
+    def add_cluster_files(
+        self,
+        claims: Iterable[UnitClaim],
+        letters: Callable[[str], Collection[str]],
+        turnover: NodeReplacementGuard | None = None,
+    ) -> None:
+        """Take the clusters' own files, pools as `turnover` lets them be."""
+        for path, data in render_cluster_files(self._catalog, claims, letters):
+            self._put_file(
+                path,
+                data if turnover is None else self._check_changed_file(path, data, turnover.hold_template(path, data)),
+            )
+        if turnover is None:
+            return
+        for cluster, files in self.files.items():
+            for path, data in list(turnover.retain_removed_pools(cluster, files)):
+                self._put_file(path, self._check_changed_file(path, b"", data))
+
+    def _check_changed_file(self, path: str, now: bytes, data: bytes) -> bytes:
+        """Return what is published of a file, `data`, checked where it isn't what was rendered `now`."""
+        if data != now:
+            self.gate.check(path, data, published=True)
+        return data
+
+    def add_markers(self) -> None:
+        """Take the markers of all folders that hold something else than what their tenant was rendered to, or what
+        somebody else wrote there."""
+        over = {}
+        strayed = {
+            name: stray_folders
+            for name in self.files
+            if (stray_folders := self._published_trees.branches[name].foreign_folders())
+        }
+        expected = self._with_markers() if strayed else {}
+        for cluster, folders in strayed.items():
+            branch = self._published_trees.branches[cluster]
+            if branch.has_files(expected[cluster]):
+                continue  # the tip is the next publish itself: a push was interrupted
+            present_folders = folders & {folder_of(path) for path in self.files[cluster]}
+            self._touched_folders[cluster] |= {folder for folder in present_folders if folder.startswith("tenants/")}
+            over[cluster] = dict.fromkeys(present_folders, branch.tip or "")
+        for path, data in list(render_markers(self._catalog, self.files, self._touched_folders, over)):
+            self._put_file(path, data)
+
+    def _with_markers(self) -> dict[str, Blobs]:
+        """Return the files of all clusters as they are published where nobody else wrote to a branch."""
+        trees = {cluster: dict(files) for cluster, files in self.files.items()}
+        for path, data in render_markers(self._catalog, self.files, self._touched_folders):
+            cluster, _, inner = path.partition("/")
+            trees[cluster][inner] = compute_blob_id(data)
+        return trees
+
+    def retain_clusters(self, clusters: Iterable[str]) -> None:
+        """Keep the whole trees of some clusters as they were published."""
+        for cluster in clusters:
+            self.files[cluster] = dict(self._published_trees.branches[cluster].files)
+            self.data[cluster] = {}
+
+    def _put_file(self, path: str, data: bytes) -> None:
+        cluster, _, inner = path.partition("/")
+        if inner.startswith("tenants/"):
+            self._touched_folders[cluster].add(folder_of(inner))
+        blob = self.files[cluster][inner] = compute_blob_id(data)
+        self.data[cluster].pop(inner, None)
+        if self._published_trees.find_blob(path) != blob:
+            self.data[cluster][inner] = data

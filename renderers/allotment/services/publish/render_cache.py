@@ -1,0 +1,67 @@
+"""What each tenant was last rendered to: who is as it was then isn't read again, in this process or, where that is
+asked for, in the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from allotment.adapters.file_cache import FileCache
+from allotment.preparation.runtime_state import JobKey
+from allotment.services.check.repository_check import OpenCache
+from allotment.services.publish.published_trees import Blobs
+
+PreparedJobs = Mapping[str, frozenset[JobKey]]
+
+
+class RenderCache:
+    """What a survey found fine, and with it what those tenants were rendered to and what was known of them.
+
+    One without the other would be published as if it hadn't changed, or had nothing; so `recall`, which returns a
+    memory that outlives this process, has them under one name.
+    """
+
+    def __init__(self, recall: OpenCache | None = None) -> None:
+        self._open_persistent = recall
+        self._persistent = FileCache.disabled()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything that this process knows."""
+        self._memory = FileCache.disabled()
+        self._prepared_jobs: dict[str, frozenset[JobKey]] = {}
+        self.rendered_blobs: dict[str, Blobs] = {}
+
+    def bind_prepared_jobs(self, prepared: PreparedJobs) -> OpenCache:
+        """Return what returns a survey's memory, without those tenants of whose preparations something else is known
+        now; `prepared` has the Jobs that have succeeded."""
+        return partial(self._open_memory, prepared)
+
+    def _open_memory(self, prepared: PreparedJobs, key: str) -> FileCache:
+        if self._memory.key != key:
+            self.clear()
+            self._memory = FileCache(None, key, {})
+            self._persistent = self._open_persistent(key) if self._open_persistent is not None else FileCache.disabled()
+            for tenant, (memory_value, blobs, jobs) in self._persistent.values.items():
+                self._memory.values[tenant], self.rendered_blobs[tenant] = memory_value, blobs
+                if jobs is not None:
+                    self._prepared_jobs[tenant] = frozenset((cluster, job) for cluster, job in jobs)
+        for tenant in prepared.keys() | self._prepared_jobs.keys():
+            if prepared.get(tenant) != self._prepared_jobs.get(tenant):
+                self._memory.remove(tenant)
+        self._prepared_jobs = dict(prepared)
+        return self._memory
+
+    def store(self, now: Mapping[str, Blobs], declared: Mapping[str, object]) -> None:
+        """Remember what tenants are rendered to now, of those that are declared."""
+        for tenant in self.rendered_blobs.keys() - declared.keys():
+            del self.rendered_blobs[tenant]
+        self.rendered_blobs |= now
+        if self._open_persistent is None:
+            return
+        for tenant in now.keys() & self._memory.values.keys():
+            jobs = self._prepared_jobs.get(tenant)
+            plain = sorted(jobs) if jobs is not None else None
+            self._persistent.put(tenant, [self._memory.values[tenant], self.rendered_blobs[tenant], plain])
+        self._persistent.keep_only(self._memory.values.keys() & self.rendered_blobs.keys())
+        self._persistent.save()

@@ -1,0 +1,96 @@
+"""What each tenant is rendered to: now or, where nothing of it has changed, in a publish before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from allotment.adapters.declaration_source import Source
+from allotment.capacity.units import UnitClaim
+from allotment.preparation.runtime_state import RuntimeState
+from allotment.services.check.repository_check import RepositoryCheck, to_tally_entry
+from allotment.services.check.workers import TenantCheck, run_batches
+from allotment.services.publish.published_trees import Blobs, PublishedTrees, RenderedBlobs
+from allotment.services.publish.tenant_retention import RetainedTenants, rejection
+from allotment.services.renderer import Renderer
+
+ReducedUnits = Mapping[
+    tuple[str, str], int
+]  # by tenant and instance: the units of one that gets fewer than it declares
+
+
+class RenderedTenant(NamedTuple):
+    """What a tenant is rendered to: the blob of every file, the bytes of those that aren't published so, and what
+    it claims."""
+
+    blobs: Blobs
+    data: Mapping[str, bytes]
+    claims: tuple[UnitClaim, ...]
+
+
+def build_rendered_tenant(changed_blobs: RenderedBlobs | None, claims: tuple[UnitClaim, ...]) -> RenderedTenant:
+    """Return what a tenant was rendered to just now."""
+    files = changed_blobs or {}
+    return RenderedTenant(
+        {path: blob for path, (blob, _) in files.items()},
+        {path: data for path, (_, data) in files.items() if data is not None},
+        claims,
+    )
+
+
+class RerenderResult(NamedTuple):
+    """Tenants that were rendered again, those that were rejected, and the traces of bugs, by tenant."""
+
+    rendered_tenants: dict[str, RenderedTenant]
+    rejected_tenants: RetainedTenants
+    traces: dict[str, str]
+
+
+class Rerenderer:
+    """Renders tenants again, with other units than they declare or because only the blobs were remembered."""
+
+    def __init__(
+        self, source: Source, repository_check: RepositoryCheck, published_trees: PublishedTrees, processes: int
+    ) -> None:
+        self._source, self._check, self._published_trees, self._processes = (
+            source,
+            repository_check,
+            published_trees,
+            processes,
+        )
+
+    def render_tenants(self, tenants: Iterable[str], fewer: ReducedUnits = MappingProxyType({})) -> RerenderResult:
+        """Render tenants with `fewer` units. The gate may reject a tenant with the units that it gets now."""
+
+        def standing(tenant: str) -> RuntimeState:
+            allocated_units = {instance: units for (owner, instance), units in fewer.items() if owner == tenant}
+            return self._check.runtime_states(tenant)._replace(allocated_units=allocated_units)
+
+        work = TenantCheck(
+            self._source, self._check.valid_catalog, Renderer(self._published_trees.compare_rendered), False, standing
+        )
+        rerender_result = RerenderResult({}, {}, {})
+        for result in run_batches(work, sorted(tenants), self._processes):
+            wrong = [problem for problem in result.problems if not problem.warning]
+            if result.artifacts is None and wrong:
+                rerender_result.rejected_tenants[result.name] = rejection(wrong)
+            else:
+                rerender_result.rendered_tenants[result.name] = build_rendered_tenant(
+                    result.artifacts, to_tally_entry(result.tally_entry).claims
+                )
+            if result.trace:
+                rerender_result.traces[result.name] = result.trace
+        return rerender_result
+
+
+def find_tenants_missing_bytes(rendered: Mapping[str, RenderedTenant], published_trees: PublishedTrees) -> list[str]:
+    """Return the tenants some file of which must be written now, and whose bytes weren't remembered."""
+    return [
+        tenant
+        for tenant, rendered_tenant in rendered.items()
+        if any(
+            path not in rendered_tenant.data and published_trees.find_blob(path) != blob
+            for path, blob in rendered_tenant.blobs.items()
+        )
+    ]

@@ -1,0 +1,81 @@
+"""The record of the retained tenants, which each publish writes beside the branches where it differs from the last."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from allotment.adapters.git.commits import CommitMessage
+from allotment.adapters.git.remote import Remote, RemoteTimeout
+from allotment.adapters.git.repository import Repository
+from allotment.branches.retention_record import RETAINED, is_stuck, write_record_file
+from allotment.observed.retention import RetentionRecord, retained_tenant
+from allotment.problems import OperationRefused, escape_unprintable, pluralize
+from allotment.services.reporter.retained import LastRecord
+
+if TYPE_CHECKING:
+    from allotment.services.publish.release import Release
+
+MAX_LINES = 50  # of a commit's message
+
+
+def moved_record(repository: Repository, source: str, assembly: Release, last: LastRecord) -> str | None:
+    """Return the commit that the ref is to point at after a publish of `source`; None where there is none. Raises OperationRefused."""
+    if not assembly.retained_tenants and not assembly.retained_clusters and (last.commit is None or _is_empty(last)):
+        return last.commit
+    record = _record(repository, source, assembly, last.record)
+    if last.record is not None and record.encode() == last.record.encode():
+        return last.commit
+    message = CommitMessage(_message(record), repository.author(source))
+    return write_record_file(repository, last.commit, record.encode(), message)
+
+
+def _is_empty(last: LastRecord) -> bool:
+    return last.record is not None and last.record.is_empty
+
+
+def _record(repository: Repository, source: str, assembly: Release, last: RetentionRecord | None) -> RetentionRecord:
+    """Return the record of a publish: a tenant that was retained before stays so since then."""
+    seconds = int(repository.committer().rsplit(maxsplit=2)[1])
+    now = datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    since = {tenant.tenant: tenant.since for tenant in last.tenants} if last else {}
+    tenants = (
+        retained_tenant(tenant, retention, since.get(escape_unprintable(tenant), now))
+        for tenant, retention in sorted(assembly.retained_tenants.items())
+    )
+    return RetentionRecord(source, tuple(tenants), tuple(sorted(assembly.retained_clusters)))
+
+
+def _message(record: RetentionRecord) -> str:
+    lines = [f"{tenant.tenant}: {tenant.reason}" for tenant in record.tenants]
+    more = [f"and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
+    body = "\n".join([*lines[:MAX_LINES], *more])
+    return f"Retain {pluralize(len(record.tenants), 'tenant')}\n" + (f"\n{body}\n" if body else "")
+
+
+class Pushed(NamedTuple):
+    """Whether the remote took all refs, and why it did not take the record."""
+
+    done: bool
+    trouble: str = ""
+
+
+def push_with_record(remote: Remote, moves: Mapping[str, str], over: Mapping[str, str], last: LastRecord) -> Pushed:
+    """Move refs, the record of the retained tenants among them. Where the remote refuses, move the others without it: it
+    decides nothing, so it stops no publish. Raises OperationRefused."""
+    try:
+        return Pushed(remote.push(moves, over))
+    except RemoteTimeout:
+        raise
+    except OperationRefused as error:
+        if moves.get(RETAINED) == last.commit:
+            raise
+        others = {name: commit for name, commit in moves.items() if name != RETAINED}
+        done = remote.push(others, {name: commit for name, commit in over.items() if name != RETAINED})
+        return Pushed(done, f"{RETAINED} was not moved: {error}")
+
+
+def forced_record(repository: Repository, last: LastRecord) -> dict[str, str]:
+    """Return the lease for a ref whose target no commit can follow, so that the push replaces exactly that target."""
+    return {RETAINED: last.commit} if last.commit is not None and is_stuck(repository, last.commit) else {}

@@ -1,0 +1,52 @@
+"""Retains each tenant that deletes more of its own than the brake allows, so that no tenant stops the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from allotment.adapters.declaration_source import path_problem
+from allotment.declared.kinds.platform import Platform
+from allotment.declared.layout import Scope, folder_of
+from allotment.lifecycle.brake import RULE, BrakeWindow, brake_items, judge_tenant
+from allotment.observed.retention import Retention, RetentionReason
+from allotment.services.publish.published_trees import PublishedTrees
+from allotment.services.publish.rendered_tenant import RenderedTenant
+
+if TYPE_CHECKING:
+    from allotment.declared.inventory import Catalog
+    from allotment.services.publish.tenant_transition import TenantTransition
+
+
+class TenantBrakeResult(NamedTuple):
+    """The tenants that the brake retains, and the clusters of deletions that an approval released."""
+
+    retained_tenants: dict[str, Retention]
+    approved_clusters: frozenset[str]
+
+
+def check_tenant_brakes(
+    offers: Catalog,
+    tenant_transitions: Mapping[str, TenantTransition],
+    rendered: Mapping[str, RenderedTenant],
+    published_trees: PublishedTrees,
+    window: Callable[[], BrakeWindow],
+    retained_tenants: Collection[str],
+) -> TenantBrakeResult:
+    """Judge the deletions of each tenant that is not `retained_tenants` for another reason."""
+    platform = offers.platform.get_singleton(Platform)
+    assert platform is not None
+    retained: dict[str, Retention] = {}
+    released: set[str] = set()
+    for tenant in sorted(tenant_transitions.keys() - set(retained_tenants)):
+        files = rendered[tenant].blobs if tenant in rendered else {}
+        published = brake_items(published_trees.tenant_files.get(tenant, ()))
+        now = brake_items((*files, *tenant_transitions[tenant].updated, *tenant_transitions[tenant].retained))
+        if not published - now:
+            continue
+        verdict = judge_tenant(platform.model.spec.brake, tenant, published, now, window())
+        if verdict.excess is not None:
+            problem = path_problem(folder_of(Scope("tenant", tenant)), verdict.excess.publish_message, RULE)
+            retained[tenant] = Retention(RetentionReason.BRAKE, [problem])
+        released |= verdict.released_clusters
+    return TenantBrakeResult(retained, frozenset(released))

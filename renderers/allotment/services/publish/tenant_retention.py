@@ -1,0 +1,159 @@
+"""Who is kept as it was published, and why: nothing that is declared of such a tenant counts until the reason is gone.
+
+`ReleaseBuilder.assemble` puts these reasons together:
+
+    invalid           its declarations are wrong, take more than its share, or are rendered to what the gate stops:
+                      what `services/check` and `services/renderer` found
+    may_not_settle    something is gone that may not go (`lifecycle/deletion_steps`), or a volume would become what it can't
+                      (`lifecycle/volume_transitions`)
+    of_unsound_clusters  a cluster that it has anything in is invalid
+    brake_tenants     the tenant deletes more of its own than the brake allows
+    rendered.Again    what had to be rendered once more is stopped: because it wasn't remembered, or because the tenant
+                      gets fewer units than it declares
+
+Everybody else is published. Rules about change (`rules.CHANGE_RULES`) judge pull requests; a publish has these alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from allotment.adapters.declaration_source import Source, path_problem
+from allotment.declared.layout import Scope, folder_of
+from allotment.declared.tenant_resources import INSTANCE
+from allotment.lifecycle.published_manifests import with_disruption_budget
+from allotment.lifecycle.retained_instance import with_published_deployment, without_wait_annotations
+from allotment.manifests.paths import parse_tree_path, resource_file
+from allotment.observed.retention import Retention, RetentionReason
+from allotment.problems import AllotmentError, Problem
+from allotment.services.check import cpu_budget, tenant_error
+from allotment.services.check.platform_faults import CLUSTER_RULE
+from allotment.services.check.repository_check import RepositoryCheck
+from allotment.services.check.tenant_error import ISOLATION_RULE
+from allotment.services.check.workers import locate_findings
+from allotment.services.publish.published_trees import PublishedTrees
+
+if TYPE_CHECKING:
+    from allotment.capacity.allocation import InstanceKey
+    from allotment.isolation.gate import IsolationGate
+    from allotment.services.publish.release import ClusterTrees
+    from allotment.services.publish.tenant_transition import TenantTransition
+    from allotment.services.publish.unit_allocation import RetainedInstance
+
+RetainedTenants = dict[str, Retention]  # by tenant
+# The rules of the rejections that stop a tenant before or beside the rules of declarations, the most urgent first.
+_REASONS = {
+    tenant_error.RULE: RetentionReason.PROGRAM_ERROR,
+    ISOLATION_RULE: RetentionReason.ISOLATION_GATE,
+    cpu_budget.RULE: RetentionReason.TIME_BUDGET,
+}
+
+
+def rejection(problems: list[Problem]) -> Retention:
+    """Return the retention of a tenant that its check or its rendering rejected with these errors."""
+    rules = {problem.rule for problem in problems}
+    stopped = next((reason for rule, reason in _REASONS.items() if rule in rules), RetentionReason.INVALID)
+    return Retention(RetentionReason.INVALID_CLUSTER if rules == {CLUSTER_RULE} else stopped, problems)
+
+
+class PlatformInvalid(AllotmentError):
+    """What the platform itself declares is wrong, so that nothing can be published."""
+
+    def __init__(self, problems: list[Problem], files: int, tenants: int) -> None:
+        super().__init__("what the platform declares is wrong")
+        self.problems = problems
+        self.file_count = files
+        self.tenant_count = tenants
+
+
+def find_invalid_tenants(repository_check: RepositoryCheck) -> RetainedTenants:
+    """Return the tenants whose own declarations, or one of whose clusters, are invalid. Raises PlatformInvalid where the
+    catalog is."""
+    if stops := repository_check.faults.blocking:
+        raise PlatformInvalid(stops, repository_check.file_count, len(repository_check.tally_entries))
+    return {tenant: rejection(problems) for tenant, problems in repository_check.split_errors_by_owner()[1].items()}
+
+
+def find_tenants_of_invalid_clusters(
+    repository_check: RepositoryCheck, published_trees: PublishedTrees
+) -> RetainedTenants:
+    """Return the tenants with published files in a cluster that is invalid."""
+    retained_tenants: RetainedTenants = {}
+    for cluster, problems in repository_check.faults.by_cluster.items():
+        for tenant, files in published_trees.tenant_files.items():
+            if tenant not in retained_tenants and any(path.startswith(f"{cluster}/") for path in files):
+                words = f"cluster {cluster} is invalid: {problems[0]}"
+                problem = path_problem(folder_of(Scope("tenant", tenant)), words, CLUSTER_RULE)
+                retained_tenants[tenant] = Retention(RetentionReason.INVALID_CLUSTER, [problem])
+    return retained_tenants
+
+
+def find_refused_transitions(tenant_transitions: Mapping[str, TenantTransition], source: Source) -> RetainedTenants:
+    """Return the tenants that want something gone which may not go, or a volume to be what it can't become."""
+    return {  # a tenant that is removed from two clusters has the same finding in both
+        name: Retention(
+            RetentionReason.REFUSED_TRANSITION,
+            sorted(dict.fromkeys(locate_findings(tenant_transition.findings, source))),
+        )
+        for name, tenant_transition in tenant_transitions.items()
+        if tenant_transition.findings
+    }
+
+
+def read_retained_files(
+    tenant: str, published_trees: PublishedTrees, gate: IsolationGate
+) -> tuple[dict[str, bytes], list[Problem]]:
+    """Return a kept tenant's published files without the objects that the gate refuses now, and a problem about each file
+    that lost some.
+
+    An instance of it that waited for units of another GPUSpec waits no more: nothing that the tenant declares counts.
+    Its instances are protected from drained nodes as everybody's: else one tenant would keep a cluster's nodes from being
+    replaced (`turnover`).
+    """
+    published = {
+        path: without_wait_annotations(published_trees.read_file(path))
+        for path in published_trees.tenant_files.get(tenant, ())
+        if path.partition("/")[0] in gate.clusters  # any other cluster is retained as a whole
+    }
+    files, problems = _drop_refused_objects(published, gate)
+    return {path: _with_disruption_budget(gate, path, data, tenant) for path, data in files.items()}, problems
+
+
+def read_retained_instance_files(
+    retained: Mapping[InstanceKey, RetainedInstance], published_trees: PublishedTrees, trees: ClusterTrees
+) -> tuple[dict[str, bytes], list[Problem]]:
+    """Return the files of instances that wait for units of another GPUSpec, and the problems of `_drop_refused_objects`. `trees` have them as
+    they are rendered."""
+    files = {}
+    for (tenant, name), instance in retained.items():
+        path = f"{instance.claim.cluster}/{resource_file(tenant, INSTANCE.tree_part, name)}"
+        files[path] = with_published_deployment(
+            published_trees.read_file(path), trees.read_file(path), instance.message
+        )
+    return _drop_refused_objects(files, trees.gate)
+
+
+def _drop_refused_objects(
+    published: Mapping[str, bytes], gate: IsolationGate
+) -> tuple[dict[str, bytes], list[Problem]]:
+    """Return published files without the objects that the gate refuses now, and a problem about each file that lost some."""
+    files: dict[str, bytes] = {}
+    problems = []
+    for path, published_data in published.items():
+        data, dropped = gate.drop_forbidden(path, published_data)
+        if dropped:
+            words = f"what was published of it no longer fits its cluster, and is left out: {'; '.join(dropped)}"
+            problems.append(Problem(path, 1, 1, "(file)", words, ISOLATION_RULE))
+        if data:
+            files[path] = data
+    return files, problems
+
+
+def _with_disruption_budget(gate: IsolationGate, path: str, data: bytes, tenant: str) -> bytes:
+    """Return a kept tenant's file, its namespace's with a budget."""
+    spot = parse_tree_path(path.partition("/")[2])
+    if spot is None or spot.part != "namespaces" or (protecting := with_disruption_budget(data, tenant)) == data:
+        return data
+    gate.check(path, protecting, published=True)
+    return protecting

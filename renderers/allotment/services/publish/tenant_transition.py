@@ -1,0 +1,196 @@
+"""What becomes of what a tenant had: its volumes go on as what they may become, and what is declared no more leaves
+in steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from allotment.lifecycle import program_references
+from allotment.lifecycle.deletion_steps import ClusterObservation, Removal, declaration_path, next_removal_step
+from allotment.lifecycle.published_manifests import reprotected, with_predecessor
+from allotment.lifecycle.volume_transitions import StorageUsers, next_file
+from allotment.manifests import paths
+from allotment.manifests.argo_folders import folder_of
+from allotment.observed.conditions import seconds_between
+from allotment.problems import Finding
+from allotment.services.publish.observed_state import ObservedTenant
+from allotment.services.publish.published_trees import PublishedTrees, deleting_path
+from allotment.services.publish.rendered_tenant import RenderedTenant
+
+
+class TenantTransition(NamedTuple):
+    """What becomes of what a tenant had.
+
+    `findings` say what may not become so, which keeps the tenant. `follows` are the files that differ from what it
+    is rendered to, since they follow what was published; `retained` are those of what is declared no more, and
+    programs that Jobs still name; `unnamed` are the paths of programs that no Job names yet. `pending_deletions` and `pending_preparations`
+    say in words what is on its way out, and which preparations wait.
+    """
+
+    findings: list[Finding]
+    updated: dict[str, bytes]
+    retained: dict[str, bytes]
+    pending_deletions: list[str]
+    pending_preparations: list[str]
+    unreferenced: frozenset[str] = frozenset()
+
+
+class TransitionContext(NamedTuple):
+    """What is known where a tenant settles: of it by its clusters' statuses, when each cluster was last looked at,
+    by its API server's clock, and for how many seconds a thing must have been seen to be marked before it goes.
+
+    `find_users` returns who keeps a storage of a cluster from being prepared anew, `find_last_job_uid` the uid of the Job that last
+    prepared one of its name.
+    """
+
+    observed_tenant: ObservedTenant
+    observed_at: Mapping[str, str]
+    deletion_delay: float
+    find_users: Callable[[str, str], StorageUsers]
+    find_last_job_uid: Callable[[str, str], str]
+
+
+def transition_tenant(
+    tenant: str,
+    declared: bool,
+    rendered: RenderedTenant | None,
+    published_trees: PublishedTrees,
+    watched: TransitionContext,
+) -> TenantTransition:
+    """Return what becomes of what a tenant had; `declared` says whether it has a folder."""
+    now = rendered or RenderedTenant({}, {}, ())
+    tenant_transition = TenantTransition([], {}, {}, [], [])
+    removed_paths = published_trees.tenant_files.get(tenant, {}).keys() - now.blobs.keys()
+    for cluster in sorted({path.partition("/")[0] for path in removed_paths}):
+        prefix = f"{cluster}/"
+        leaver = Removal(
+            tenant=tenant,
+            is_declared=declared,
+            rendered_paths={path.removeprefix(prefix) for path in now.blobs if path.startswith(prefix)},
+            removed_paths={path.removeprefix(prefix) for path in removed_paths if path.startswith(prefix)},
+            read_published=published_trees.branches[cluster].read,
+            observation=_observe_cluster(cluster, watched),
+            grace_seconds=watched.deletion_delay,
+        )
+        removal_step = next_removal_step(leaver)
+        tenant_transition.findings.extend(removal_step.findings)
+        tenant_transition.retained.update({prefix + inner: data for inner, data in removal_step.files.items()})
+        tenant_transition.pending_deletions.extend(f"{cluster}: {words}" for words in removal_step.pending_deletions)
+    for path in _list_changed_storages(tenant, now, published_trees):
+        _update_storage(tenant, path, now, published_trees, watched, tenant_transition)
+    for path, uid in _find_recreated_storages(now, published_trees, watched):
+        tenant_transition.updated[path] = with_predecessor(now.data[path], uid)
+    return _with_referenced_programs(now, published_trees, tenant_transition)
+
+
+def _with_referenced_programs(
+    now: RenderedTenant, published_trees: PublishedTrees, tenant_transition: TenantTransition
+) -> TenantTransition:
+    """Where storages aren't as they were rendered, have beside them the programs that their Jobs name."""
+    folders = {folder_of(path) for path in (*tenant_transition.updated, *tenant_transition.retained)}
+    if not folders:
+        return tenant_transition
+    files = [
+        path
+        for path in {**now.blobs, **tenant_transition.updated, **tenant_transition.retained}
+        if (folder := folder_of(path)) in folders and folder.endswith("/storage")
+    ]
+    data_by_path = {**now.data, **tenant_transition.updated, **tenant_transition.retained}
+
+    def read(path: str) -> bytes:
+        return data_by_path[path] if path in data_by_path else published_trees.read_file(path)
+
+    missing, unnamed = program_references.check_programs(files, read)
+    tenant_transition.retained.update(
+        {path: published_trees.read_file(path) for path in sorted(missing) if published_trees.find_blob(path)}
+    )
+    return tenant_transition._replace(unreferenced=unnamed)
+
+
+def _update_storage(
+    tenant: str,
+    path: str,
+    now: RenderedTenant,
+    published_trees: PublishedTrees,
+    watched: TransitionContext,
+    tenant_transition: TenantTransition,
+) -> None:
+    cluster, _, inner = path.partition("/")
+    spot = paths.parse_tree_path(inner)
+    assert spot is not None
+    was = (
+        published_trees.read_file(path)
+        if published_trees.find_blob(path)
+        else reprotected(published_trees.read_file(deleting_path(path)))
+    )
+    follows = next_file(declaration_path(spot), was, now.data[path], lambda: watched.find_users(cluster, spot.name))
+    tenant_transition.updated[path] = follows.data
+    tenant_transition.findings.extend(follows.findings)
+    if follows.pending_reason:
+        tenant_transition.pending_preparations.append(
+            f"{cluster}: {spot.kind} {tenant}/{spot.resource_name}: {follows.pending_reason}"
+        )
+
+
+def _list_changed_storages(tenant: str, now: RenderedTenant, published_trees: PublishedTrees) -> list[str]:
+    """Return the paths of what follows a storage or snapshot that was published, also as one that was leaving."""
+    part = f"/tenants/{tenant}/storage/"
+    changed = [path for path, blob in now.blobs.items() if part in path and published_trees.find_blob(path) != blob]
+    return [
+        path
+        for path in changed
+        if _is_resource_file(path)
+        and (published_trees.find_blob(path) or published_trees.find_blob(deleting_path(path)))
+    ]
+
+
+def _is_resource_file(path: str) -> bool:
+    spot = paths.parse_tree_path(path.partition("/")[2])
+    return spot is not None and spot.is_resource_file
+
+
+def _find_recreated_storages(
+    now: RenderedTenant, published_trees: PublishedTrees, watched: TransitionContext
+) -> Iterator[tuple[str, str]]:
+    """Yield the paths of storages that are new, and the uid of the Job that prepared another one of the name: by
+    that the new one isn't prepared."""
+    for path in now.blobs:
+        if published_trees.find_blob(path) is not None:
+            continue
+        cluster, _, inner = path.partition("/")
+        spot = paths.parse_tree_path(inner)
+        if spot is None or spot.kind != "storage":
+            continue
+        if published_trees.branches[cluster].published_commit is None:
+            continue  # nothing was ever published there: the branch is new, not the storage
+        uid = watched.find_last_job_uid(cluster, spot.name)
+        if uid and not published_trees.find_blob(deleting_path(path)):
+            yield path, uid
+
+
+def _observe_cluster(cluster: str, watched: TransitionContext) -> ClusterObservation:
+    """Return what a cluster was seen to have of a tenant, by its own clock."""
+    observed, observed_tenant = watched.observed_at.get(cluster, ""), watched.observed_tenant
+    if not observed or cluster in observed_tenant.unreadable_clusters:
+        return ClusterObservation()
+    marked = {
+        resource_key[1:]: _elapsed_seconds(since, observed)
+        for resource_key, since in observed_tenant.marked_since.items()
+        if resource_key[0] == cluster
+    }
+    return ClusterObservation(
+        True,
+        {resource_key[1:] for resource_key in observed_tenant.present if resource_key[0] == cluster},
+        {resource_key: seconds for resource_key, seconds in marked.items() if seconds is not None},
+        {resource_key[1:] for resource_key in observed_tenant.unprotected if resource_key[0] == cluster},
+    )
+
+
+def _elapsed_seconds(since: str, until: str) -> float | None:
+    """Return the seconds between two times of a cluster's API server; None where a status says something that is no
+    time."""
+    try:
+        return seconds_between(since, until)
+    except ValueError:
+        return None

@@ -1,0 +1,107 @@
+"""Who gets which units: what is declared of those that are published, what was published of those that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from allotment.capacity.allocation import InstanceKey, allocate_units, instance_key, required_units
+from allotment.capacity.units import UnitClaim
+from allotment.services.publish.published_units import PodUnits
+from allotment.services.publish.rendered_tenant import ReducedUnits
+
+if TYPE_CHECKING:
+    from allotment.declared.inventory import Catalog
+
+
+_TENANT_OVERUSE_MESSAGE = "the tenant has to give back published units first"
+
+
+class RetainedInstance(NamedTuple):
+    """An instance that keeps its published Deployment: the `claim` of that, and a message about the units that it awaits."""
+
+    claim: UnitClaim
+    message: str
+
+
+class Allocation(NamedTuple):
+    """Who gets which units: `claims` by tenant, as they are declared or were published, `live` what pods hold
+    beyond them.
+
+    `fewer` has the units of each instance that gets fewer than it declares. `retained` are the instances that keep their
+    published Deployments until units of another GPUSpec are free. `waiting` are messages about both, `holding` about pods that
+    keep units without a claim.
+    """
+
+    claims: dict[str, tuple[UnitClaim, ...]]
+    leaked_claims: list[UnitClaim]
+    reduced_units: ReducedUnits
+    waiting_instances: list[str]
+    leaked_units: list[str]
+    retained_instances: Mapping[InstanceKey, RetainedInstance] = MappingProxyType({})
+
+    def list_claims(self, instead: Mapping[str, tuple[UnitClaim, ...]]) -> list[UnitClaim]:
+        """Return every claim; `instead` has what some tenants claim now that they get fewer units."""
+        claims = {**self.claims, **instead}
+        everything = [claim for name in sorted(claims) for claim in claims[name]]
+        published = {key: instance.claim for key, instance in self.retained_instances.items()}
+        return [*(published.get(instance_key(claim), claim) for claim in everything), *self.leaked_claims]
+
+
+def build_allocation(
+    offers: Catalog,
+    claims: Mapping[str, tuple[UnitClaim, ...]],
+    pods: PodUnits,
+    observed: Mapping[str, str],
+    published: Callable[[UnitClaim], UnitClaim | None],
+) -> Allocation:
+    """Allocate units. `pods` are the units that pods hold (`published_units`); `published` returns the claim
+    that an instance was published with, None where it was not."""
+    everything = [claim for name in sorted(claims) for claim in claims[name]]
+
+    def held(claim: UnitClaim) -> UnitClaim | None:
+        return _find_previous_claim(claim, pods.count_units(claim), published(claim))
+
+    old, fewer, live, limited = allocate_units(offers, everything, published, held, pods.find_leaked_claims)
+    retained = {
+        key: RetainedInstance(old[key], _format_waiting_message(claim, old[key]))
+        for claim in everything
+        if (key := instance_key(claim)) in old
+    }
+    waiting = [
+        f"{tenant}/{name}: {retained_instance.message}"
+        for (tenant, name), retained_instance in sorted(retained.items())
+    ]
+    waiting += [
+        f"{reduced_claim.tenant}/{reduced_claim.instance}: gets {fewer[reduced_claim.tenant, reduced_claim.instance]} of {reduced_claim.units} units of"
+        f" {reduced_claim.gpu_spec} on {reduced_claim.cluster}, {_TENANT_OVERUSE_MESSAGE if instance_key(reduced_claim) in limited else 'others held them first'}"
+        for reduced_claim in everything
+        if instance_key(reduced_claim) in fewer
+    ]
+    holding = [
+        f"{live_claim.cluster}: instance {live_claim.tenant}/{live_claim.instance}: its pods still run, and keep"
+        f" {live_claim.rendered} unit{'' if live_claim.rendered == 1 else 's'} of {live_claim.gpu_spec},"
+        f" by its status of {observed.get(live_claim.cluster, 'no known time')}"
+        for live_claim in live
+    ]
+    return Allocation(dict(claims), live, fewer, waiting, holding, retained)
+
+
+def _format_waiting_message(claim: UnitClaim, old: UnitClaim) -> str:
+    """Return the message of a retained instance."""
+    units = required_units(claim, old)
+    are = "unit" if units == 1 else "units"
+    return (
+        f"keeps {old.units} {'unit' if old.units == 1 else 'units'} of {old.gpu_spec} on {old.cluster}, as published,"
+        f" until {units} {are} of {claim.gpu_spec} {'is' if units == 1 else 'are'} free"
+    )
+
+
+def _find_previous_claim(claim: UnitClaim, pods: int, published: UnitClaim | None) -> UnitClaim | None:
+    """Return the published claim of an instance, or the units that its `pods` hold, if that is more; None if neither."""
+    here = claim.cluster, claim.gpu_spec
+    published_units = (
+        published.units if published is not None and (published.cluster, published.gpu_spec) == here else 0
+    )
+    return claim._replace(units=pods) if pods > published_units else published

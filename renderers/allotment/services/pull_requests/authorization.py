@@ -1,0 +1,102 @@
+"""Checks that each changed file was changed or approved by one of its owners, by what the base declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from allotment.adapters.declaration_source import Source, path_problem
+from allotment.adapters.git.commit_source import CommitSource, TreeSource
+from allotment.adapters.git.tree_comparison import ChangedFile
+from allotment.declared import documents
+from allotment.declared.approvers import ChangeAuthority
+from allotment.declared.inventory import DeclarationFile, ScopeDeclarations
+from allotment.declared.kinds.members import Members
+from allotment.declared.kinds.ownership import Ownership
+from allotment.declared.layout import ROOTS, DeclarationPath, Scope, parse_path
+from allotment.declared.people import Account
+from allotment.declared.reading import read_folder
+from allotment.problems import Problem
+from allotment.rules.ownership import RULE, FileChange, Review, check_authorization
+from allotment.services.check.workers import locate_findings
+
+OWNERSHIP_PATH = "platform/ownership.yaml"
+
+
+def read_ownership(source: Source) -> DeclarationFile[Ownership] | None:
+    """Return who approves what in a source; None where that isn't declared or can't be read."""
+    try:
+        return read_folder(Scope("platform", ""), [(OWNERSHIP_PATH, source.read(OWNERSHIP_PATH))])[0].get_singleton(
+            Ownership
+        )
+    except (KeyError, OSError):
+        return None
+
+
+def list_forge_teams(source: Source) -> list[str]:
+    """Return the forge's teams that a source's Ownership names, sorted."""
+    declared = read_ownership(source)
+    return sorted({team.forge_team for team in declared.model.spec.teams if team.forge_team}) if declared else []
+
+
+def read_members(source: Source, tenant: str) -> Members | None:
+    """Return a tenant's Members in a source; None where it has none that can be read."""
+    path = f"tenants/{tenant}/members.yaml"
+    try:
+        declared = read_folder(Scope("tenant", tenant), [(path, source.read(path))])[0].get_singleton(Members)
+    except (KeyError, OSError):
+        return None
+    return declared.model if declared else None
+
+
+def find_unauthorized_changes(
+    base: CommitSource,
+    after: TreeSource,
+    platform: ScopeDeclarations,
+    changed: Iterable[ChangedFile],
+    review: Review,
+    teams: Mapping[str, frozenset[Account] | None],
+) -> list[Problem]:
+    """Return the changes that no owner made or approved; none where the base declares no Ownership."""
+    declared = platform.get_singleton(Ownership)
+    if declared is None:
+        if platform.is_absent(Ownership, "ownership"):
+            return []
+        return [
+            path_problem(
+                OWNERSHIP_PATH, "can't be read at the base, so nobody may change anything: mend it first", RULE
+            )
+        ]
+    spec = declared.model.spec
+    restricted = {field.kind for field in spec.fields}
+    files = [_build_file_change(base, after, changed_file, restricted) for changed_file in changed]
+    authority = ChangeAuthority(spec, lambda tenant: read_members(base, tenant), teams)
+    findings = list(check_authorization(authority, review, files))
+    file_problems = [
+        path_problem(finding.path, finding.message, finding.rule) for finding in findings if not finding.field
+    ]
+    return file_problems + locate_findings([finding for finding in findings if finding.field], after)
+
+
+def _build_file_change(
+    base: TreeSource, after: TreeSource, changed_file: ChangedFile, restricted: set[str]
+) -> FileChange:
+    spot = parse_path(changed_file.path) if changed_file.path.split("/")[0] in ROOTS else None
+    if not isinstance(spot, DeclarationPath) or spot.kind.name not in restricted:
+        return FileChange(changed_file.path)
+    (before, before_unread), (now, now_unread) = (
+        _read_values(source, changed_file.path, blob)
+        for source, blob in ((base, changed_file.old_blob), (after, changed_file.blob))
+    )
+    return FileChange(changed_file.path, spot.kind.name, before, now, before_unread or now_unread)
+
+
+def _read_values(source: TreeSource, path: str, blob: str) -> tuple[Any, bool]:
+    """Return a document's values, and whether there are some that can't be read."""
+    if not blob:
+        return None, False
+    try:
+        value = documents.read(source.read(path)).value
+    except KeyError:
+        value = None
+    return value, value is None

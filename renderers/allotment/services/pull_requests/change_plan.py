@@ -1,0 +1,217 @@
+"""Plans a change: checks, renders and counts the base and the merge result, and compares the two.
+
+Nothing of the head is checked out, run or imported: its blobs are read as any declarations are, by this program.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from allotment.adapters.declaration_source import path_problem
+from allotment.adapters.git.commit_source import CommitSource, TreeSource
+from allotment.adapters.git.merge import MergeConflict, is_same_by_rebase, list_changed_files, merge_tree_of
+from allotment.adapters.git.object_reader import LimitExceeded
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.sandbox_repository import open_offline, sandbox_repository
+from allotment.adapters.git.tree_comparison import ChangedFile
+from allotment.adapters.git.trees import REGULAR, MalformedTree
+from allotment.adapters.git.work_tree import checked_out_commit, commit_of_folder
+from allotment.diff.change_plan import ChangePlan, Destruction, WorkTree
+from allotment.diff.cold_starts import ColdStart, ColdStartTime
+from allotment.observed.deletion_point import compute_point_of_no_return, describe_data_deadline
+from allotment.preparation.runtime_state import all_prepared_state
+from allotment.services.check.repository_check import OpenCache, RepositoryCheck, check_repository
+from allotment.services.check.workers import count_cores
+from allotment.services.platform_settings import read_platform, read_reporter_keys
+from allotment.services.pull_requests.brake_forecast import read_cached_items
+from allotment.services.pull_requests.merge_plan import (
+    MergePlan,
+    PlanOptions,
+    ReviewContext,
+    filter_declarations,
+    is_tenant_file,
+)
+from allotment.services.reporter.status_reader import read_cached_cold_times, read_cached_deletion_marks
+
+LOST_IMMEDIATELY = (
+    "its cluster was seen to have it marked for so long already that its data may go with the next publish: afterwards a"
+    " new declaration of its name gets a new, empty volume"
+)
+MAX_BYTES = 64 << 20  # of the files that a change writes
+REMOTES_PREFIX = "refs/remotes/"  # what branches of remotes are named before, and nobody says
+_WHOLE_REQUEST, _SIZE, _TREE = "(pull request)", "size", "tree"
+_REBASE_DIFFERS = (
+    "merged by rebase it would land something else than merged: its merge commits say more than a merge does, or it takes back"
+    " what the base has too. Squash it into one commit on top of the base"
+)
+
+
+def plan_change(
+    root: Path,
+    base_ref: str,
+    head_ref: str | None,
+    day: datetime.date,
+    *,
+    today: datetime.date | None = None,
+    recall: OpenCache | None = None,
+    reviewed: ReviewContext | None = None,
+    processes: int | None = None,
+    first: RepositoryCheck | None = None,
+) -> ChangePlan:
+    """Return what merging `head_ref`, or without one what lies in the folder `root` now, into `base_ref` would change.
+
+    `day` is that whose prices count, `today` the one before which no new price may begin, if it is another. `first` is
+    what `check_base` said of the base, if it was asked.
+    Raises OperationRefused where a ref names no commit, or the base can't be read.
+    """
+    here = open_offline(root)
+    commits = [here.resolve_named_commit(base_ref)]
+    commits.append(checked_out_commit(here) if head_ref is None else here.resolve_named_commit(head_ref))
+    with sandbox_repository(here, commits[0]) as repository:
+        base = CommitSource(root, commits[0], repository)
+        base.scopes()  # whatever is wrong with its trees isn't the head's fault
+        options = PlanOptions(
+            base_name=base_ref.removeprefix(REMOTES_PREFIX),
+            day=day,
+            current_day=today or day,
+            open_cache=recall,
+            review_context=reviewed,
+            processes=processes or count_cores(),
+            base_check=first,
+            cached_items=read_cached_items(here, base),
+        )
+        if head_ref is not None:
+            plan_result = _plan_commits(root, base, commits[1], options)
+        else:
+            plan_result = _plan_folder(here, root, base, commits[1], options)
+        losses = tuple(_with_recovery_deadlines(here, base, plan_result.destructions))
+        return replace(
+            plan_result, cold_starts=tuple(_with_cold_times(here, base, plan_result.cold_starts)), destructions=losses
+        )
+
+
+def _with_recovery_deadlines(
+    here: Repository, base: CommitSource, losses: Iterable[Destruction]
+) -> Iterator[Destruction]:
+    """Yield losses; of a volume that is deleted with the time until which a new declaration keeps its data, by the status that
+    was fetched last."""
+    platform, keys = read_platform(base), read_reporter_keys(base)
+    now = datetime.datetime.now(datetime.UTC)
+    marks = cache(lambda cluster, tenant: read_cached_deletion_marks(here, cluster, keys.get(cluster), tenant))
+    for loss in losses:
+        if loss.volume is None or platform is None:
+            yield loss
+            continue
+        cluster, tenant, kind, name = loss.volume
+        mark = marks(cluster, tenant).get((kind, name), "")
+        point = compute_point_of_no_return(mark, platform.spec.deletion.after)
+        words = (
+            LOST_IMMEDIATELY
+            if point is not None and point <= now
+            else describe_data_deadline(mark, platform.spec.deletion.after)
+        )
+        yield replace(loss, message=f"{loss.message}; {words}")
+
+
+def _with_cold_times(here: Repository, base: CommitSource, cold_units: Iterable[ColdStart]) -> Iterator[ColdStart]:
+    """Yield units that start cold, with how long nodes took to come for such, as far as that was fetched once."""
+    times_by_cluster: dict[str, Mapping[str, ColdStartTime]] = {}
+    for units in cold_units:
+        if units.cluster not in times_by_cluster:
+            times_by_cluster[units.cluster] = read_cached_cold_times(
+                here, units.cluster, read_reporter_keys(base).get(units.cluster)
+            )
+        yield units._replace(cold_start_time=times_by_cluster[units.cluster].get(units.gpu_spec))
+
+
+def _plan_folder(here: Repository, root: Path, base: CommitSource, commit: str, options: PlanOptions) -> ChangePlan:
+    """Return the plan of what lies in a folder, of which `commit` is checked out."""
+    try:
+        head = commit_of_folder(here, base.repository, root, commit, MAX_BYTES)
+        everything = list_changed_files(base.repository, commit, head)
+    except LimitExceeded as error:
+        return _refused_plan(base, commit, options, str(error), _SIZE)
+    except MalformedTree as error:
+        return _refused_plan(base, commit, options, str(error), _TREE)
+    differing = filter_declarations(_split_by_folder(everything, base.repository.folder_prefix(root))[0])
+    return replace(_plan_commits(root, base, head, options), head=commit, work_tree=WorkTree(len(differing)))
+
+
+def _refused_plan(base: CommitSource, head: str, options: PlanOptions, words: str, rule: str) -> ChangePlan:
+    """Return the plan of what can't be merged as a whole."""
+    problem = path_problem(_WHOLE_REQUEST, words, rule)
+    return ChangePlan(
+        base=base.commit, head=head, day=options.day, currency="", base_name=options.base_name, problems=(problem,)
+    )
+
+
+def _plan_commits(root: Path, base: CommitSource, head: str, options: PlanOptions) -> ChangePlan:
+    try:
+        tree = merge_tree_of(base.repository, base.commit, head)
+        if isinstance(tree, MergeConflict):
+            return _refused_plan(base, head, options, str(tree), "merge")
+        prefix = base.repository.folder_prefix(root)
+        after = base.repository.tree_of(tree, prefix)
+        if after is None:
+            return _refused_plan(base, head, options, f"after the merge there is no folder {prefix}", "layout")
+        if not is_same_by_rebase(base.repository, base.commit, head, tree):
+            return _refused_plan(base, head, options, _REBASE_DIFFERS, "rebase")
+        differing, beside = _split_by_folder(list_changed_files(base.repository, base.commit, tree), prefix)
+        source = _read_merge_result(base, after, differing)
+    except LimitExceeded as error:
+        return _refused_plan(base, head, options, str(error), _SIZE)
+    except MalformedTree as error:
+        return _refused_plan(base, head, options, str(error), _TREE)
+    if _count_bytes(base.repository, differing) > MAX_BYTES:
+        return _refused_plan(
+            base, head, options, f"it writes more than {MAX_BYTES >> 20} MiB of files: split it", _SIZE
+        )
+    first = options.base_check or check_base(base, options.day, options.open_cache, options.processes)
+    return MergePlan(base, head, source, differing=differing, beside=beside, options=options, first=first).build_plan()
+
+
+def _split_by_folder(everything: Iterable[ChangedFile], folder: str) -> tuple[list[ChangedFile], list[ChangedFile]]:
+    """Return what changes in the declarations' folder, and what changes beside it, both by the path from that folder."""
+    inside = f"{folder}/" if folder else ""
+    differing: list[ChangedFile] = []
+    beside: list[ChangedFile] = []
+    for changed_file in everything:
+        if changed_file.path.startswith(inside):
+            differing.append(changed_file._replace(path=changed_file.path[len(inside) :]))
+        else:
+            beside.append(changed_file._replace(path="../" * inside.count("/") + changed_file.path))
+    return differing, beside
+
+
+def _read_merge_result(base: CommitSource, tree: str, differing: list[ChangedFile]) -> TreeSource:
+    """Return the declarations of a merge result, listed. Raises LimitExceeded and MalformedTree."""
+    declared = filter_declarations(differing)
+    if all(is_tenant_file(changed_file) for changed_file in declared):
+        return base.with_changes(tree, {changed_file.path: changed_file.blob for changed_file in declared})
+    merge_source = TreeSource(base.repository, tree)
+    merge_source.scopes()
+    return merge_source
+
+
+def check_base(
+    base: CommitSource, day: datetime.date, recall: OpenCache | None, processes: int | None
+) -> RepositoryCheck:
+    """Return what a plan needs to know of its base alone."""
+    return check_repository(
+        base, day, recall=recall, standings=all_prepared_state, processes=processes or count_cores()
+    )
+
+
+def is_too_large(plan_result: ChangePlan) -> bool:
+    """Return whether a change is more than is planned at all."""
+    return any((problem.path, problem.rule) == (_WHOLE_REQUEST, _SIZE) for problem in plan_result.problems)
+
+
+def _count_bytes(repository: Repository, differing: Iterable[ChangedFile]) -> int:
+    blobs = [changed_file.blob for changed_file in differing if changed_file.mode in REGULAR]
+    blob_info = repository.objects.info(sorted(set(blobs)))
+    return sum(blob_info[blob].size for blob in blobs)

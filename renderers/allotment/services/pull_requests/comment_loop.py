@@ -1,0 +1,187 @@
+"""Comments on pull requests, round after round: plans of the open ones, rollouts of the merged ones.
+
+What the forge doesn't take now waits, here and nowhere else: publishing and reporting go on.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from allotment.adapters.forge.forge import ForgeError, PullRequest, RateLimited
+from allotment.adapters.git.clone import CloneDamage
+from allotment.adapters.metrics import CommentMetrics
+from allotment.problems import AllotmentError, OperationRefused
+from allotment.services.log import Log
+from allotment.services.loop import FAILURE_REASONS, Failure, Loop, LoopTiming, repair_if_clone
+from allotment.services.pull_requests.plan_comment import PlanCommenter, PullRequestSource, group_by_head
+from allotment.services.pull_requests.pull_failures import PullFailure, capture_failure
+from allotment.services.pull_requests.rollout_comment import RolloutCommenter
+
+FIRST_WAIT, MAX_WAIT = 1.0, 300.0  # seconds after an error, doubled each time
+RETRY_SECONDS = 3600.0  # after what the forge declined, or a bug of ours, if nothing changes before
+COMMENT_REASONS = ("forge", "rate-limited", *FAILURE_REASONS)
+STALLED_SECONDS = 3000  # as long as ten plans of one commit and the base may take
+
+
+class PullServices(NamedTuple):
+    """What one repository's pull requests need."""
+
+    pull_source: PullRequestSource
+    plan_commenter: PlanCommenter
+    rollout_commenter: RolloutCommenter
+
+
+class CommentLoop(Loop):
+    """Comments on the pull requests of one repository until it is stopped.
+
+    `work` is asked for once the source can be read, since that says which forge it lies on.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[], PullServices],
+        metrics: CommentMetrics,
+        log: Log,
+        interval: float,
+        *,
+        leading: Callable[[], bool] = lambda: True,
+    ) -> None:
+        pace = LoopTiming(interval, STALLED_SECONDS, FIRST_WAIT, MAX_WAIT)
+        super().__init__(pace, log, "no comments", metrics.record_error, leading)
+        self._create_services = work
+        self._services: PullServices | None = None
+        self._metrics = metrics
+        metrics.initialize_reasons(COMMENT_REASONS)
+        self._reviewed_states: dict[int, tuple[str, str, str, tuple[int, ...]]] = {}
+        self._review_retry_at: dict[int, float] = {}  # when those are reviewed again of which nothing could be said
+        self._open_heads: dict[str, int] = {}  # a pull request of each commit, as it was in the last round
+        self._logged_failures: dict[int, str] = {}
+        self._run_failures: list[str] = []  # with single pull requests, in this turn
+
+    def ready(self) -> bool:
+        """Return whether this replica does what it should: a forge that is away is no reason to be restarted."""
+        return True
+
+    @property
+    def display_url(self) -> str:
+        """Where the source is, as it may be shown."""
+        return str(self._services.pull_source.remote) if self._services else ""
+
+    def on_leadership_lost(self) -> None:
+        """Forget nothing: what was said is read from the forge each time."""
+
+    def repair_clone(self, errors: Sequence[str]) -> CloneDamage | None:
+        """Check the clone, and begin again if it was replaced: what was said of each pull request is reviewed again."""
+        all_errors, self._run_failures = [*errors, *self._run_failures], []
+        if self._services is None:
+            return None
+        damage = repair_if_clone(self._services.pull_source.remote.repository, all_errors)
+        if damage is not None and damage.is_replaced:
+            self._services = None
+            self._reviewed_states.clear()
+            self._review_retry_at.clear()
+        return damage
+
+    def classify_error(self, error: Exception) -> Failure:
+        """Return why there are no comments now, and for how long where the forge says so."""
+        if isinstance(error, RateLimited):
+            return Failure("rate-limited", str(error), retry_after=error.seconds)
+        return Failure("forge", str(error)) if isinstance(error, ForgeError) else super().classify_error(error)
+
+    def run_once(self) -> Failure | None:
+        """Say what is new, and take back what was withdrawn; follow what was merged; then review what is open and has
+        changed, or whose base has.
+
+        Return why what was merged can't be followed now.
+        """
+        self._services = self._services or self._create_services()
+        place = self._services.pull_source
+        requests = list(place.forge.open_pull_requests(place.branch))
+        groups = group_by_head(sorted(requests, key=self._is_reviewed))
+        for alike in groups:
+            if not all(map(self._is_reviewed, alike)):
+                self._announce_pending(self._services.plan_commenter, alike)
+        self._retract_closed(self._services.plan_commenter, {request.head: request.number for request in requests})
+        name = f"refs/heads/{place.branch}"
+        base = place.remote.fetch(name).get(name)
+        if base is None:
+            raise OperationRefused(f"the source has no branch {place.branch}")
+        trouble = self._follow_merges(self._services.rollout_commenter, len(requests))
+        for alike in groups:
+            if self.stop_event.is_set():
+                return None
+            self.heartbeat()
+            self._review_head(self._services.plan_commenter, alike, base)
+        for number in self._reviewed_states.keys() - {request.number for request in requests}:
+            del self._reviewed_states[number]
+            self._review_retry_at.pop(number, None)
+        place.remote.repository.run_maintenance()
+        return None if trouble is None else Failure(trouble.reason, trouble.message)
+
+    def _is_reviewed(self, request: PullRequest) -> bool:
+        """Return whether a pull request is as it was when it was last reviewed: news go before those whose base moved."""
+        seen = self._reviewed_states.get(request.number)
+        return seen is not None and (seen[0], seen[2]) == (request.head, request.updated_at)
+
+    def _follow_merges(self, rollouts: RolloutCommenter, requests: int) -> PullFailure | None:
+        """Follow what was merged; return why that can't be seen now, which keeps no open pull request from its verdict."""
+        outcome = capture_failure(partial(rollouts.follow_merges, datetime.datetime.now(datetime.UTC)))
+        if isinstance(outcome, PullFailure):
+            return outcome
+        self._metrics.record_open_requests(requests, outcome.in_progress)
+        for number, trouble in outcome.failures.items():
+            self._log_pull_failure("no rollout", number, trouble)
+        return None
+
+    def _retract_closed(self, reviews: PlanCommenter, open_heads: dict[str, int]) -> None:
+        """Take back what was said of commits that no open pull request is of any more: what can't be now, in the
+        next round."""
+        for head, number in self._open_heads.items():
+            if head not in open_heads:
+                trouble = capture_failure(partial(reviews.retract, number, head))
+                if trouble is not None:
+                    self._log_pull_failure("not taken back", number, trouble)
+                    open_heads |= {} if trouble.is_permanent else {head: number}
+        self._open_heads = open_heads
+
+    def _announce_pending(self, reviews: PlanCommenter, alike: list[PullRequest]) -> None:
+        """Say on a commit that it waits. What goes wrong with that the review meets again, and tells."""
+        capture_failure(partial(reviews.announce_pending, alike))
+
+    def _review_head(self, reviews: PlanCommenter, alike: list[PullRequest], base: str) -> None:
+        """Review all of one commit, unless all are as they were when they were last reviewed: an approval shows in
+        when it was updated."""
+        numbers = tuple(sorted(pull_request.number for pull_request in alike))
+        seen = {
+            pull_request.number: (pull_request.head, base, pull_request.updated_at, numbers) for pull_request in alike
+        }
+        is_due = any(time.monotonic() >= self._review_retry_at.get(number, math.inf) for number in numbers)
+        if not is_due and all(
+            self._reviewed_states.get(number) == review_state for number, review_state in seen.items()
+        ):
+            return
+        request = alike[0]
+        verdict = capture_failure(partial(reviews.review, request.number, request.head, alike), (AllotmentError,))
+        for number in numbers:
+            self._review_retry_at.pop(number, None)
+        if isinstance(verdict, PullFailure):
+            self._log_pull_failure("no verdict", request.number, verdict)
+            if verdict.is_permanent:
+                self._review_retry_at[request.number] = time.monotonic() + RETRY_SECONDS
+                self._reviewed_states |= seen
+        elif verdict.state:
+            self._metrics.record_review(verdict.state)
+            self.log.info("reviewed", number=request.number, head=request.head, base=base, verdict=verdict.message)
+            self._reviewed_states |= seen
+
+    def _log_pull_failure(self, event: str, number: int, trouble: PullFailure) -> None:
+        self._metrics.record_error(trouble.reason)
+        self._run_failures.append(trouble.message)
+        if self._logged_failures.get(number) != trouble.message:
+            self._logged_failures[number] = trouble.message
+            self.log.error(event, number=number, reason=trouble.reason, message=trouble.message)

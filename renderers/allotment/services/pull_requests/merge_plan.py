@@ -1,0 +1,393 @@
+"""The plan of a base and a merge result: both are checked, rendered and counted, and compared with each other."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from allotment.adapters.declaration_source import path_problem
+from allotment.adapters.git.commit_source import CommitSource, TreeSource
+from allotment.adapters.git.tree_comparison import ChangedFile
+from allotment.adapters.git.trees import REGULAR
+from allotment.capacity.units import UnitClaim
+from allotment.declared.inventory import Catalog, ScopeDeclarations
+from allotment.declared.kinds.platform import Platform
+from allotment.declared.layout import ROOTS, Scope, folder_of
+from allotment.declared.people import Account
+from allotment.diff.change_plan import ChangePlan, Destruction, problems_caused
+from allotment.diff.cluster_moves import address_losses
+from allotment.diff.cold_starts import find_cold_starts
+from allotment.diff.cost_diff import MAX_DAYS, total_costs
+from allotment.diff.declaration_diff import NEVER_TRUNCATED, DeclaredChange, declared_changes, sort_key
+from allotment.diff.field_diff import DiffCache
+from allotment.diff.file_diff import FileDiff, RenderedFileDiff, plan_checksum
+from allotment.diff.other_files import group_other_files
+from allotment.diff.pod_effects import with_allocation
+from allotment.diff.tenant_diff import compare_units, node_pool_losses
+from allotment.lifecycle import brake
+from allotment.lifecycle.brake import BrakeExcess
+from allotment.preparation.runtime_state import all_prepared_state
+from allotment.problems import Problem, escape_unprintable, pluralize
+from allotment.rules.ownership import Review
+from allotment.services.check.repository_check import OpenCache, RepositoryCheck, check_repository, recheck_tenants
+from allotment.services.check.workers import run_batches
+from allotment.services.pull_requests.authorization import find_unauthorized_changes
+from allotment.services.pull_requests.brake_forecast import BrakeForecast, CachedItems, find_stopped_deletions
+from allotment.services.pull_requests.tenant_comparison import (
+    MAX_TEXTS,
+    CompareTask,
+    TenantComparison,
+    add_changed_files,
+    list_platform_markers,
+)
+from allotment.services.renderer import render_cluster_files
+
+MAX_DECLARED = 60  # fields of each topic that a plan names, and all of access and approvals; all are counted
+_UNKNOWN_WINDOW_NOTE = (
+    "what else was deleted within 24 hours, which the brake counts too: the rendered branches are not here; run `git fetch`"
+    " or `allot status`"
+)
+_INVALID_BASE_NOTE = (
+    "was invalid before the merge, so its last published version may still run, which a plan can't compare with:"
+    " whatever the merge result declares no more ends, whatever it declares otherwise may be replaced, and what lies on"
+    " instances' own disks is lost then"
+)
+
+
+class ReviewContext(NamedTuple):
+    """Who made and approved a change, and who is in the forge's teams, None for one that could not be read."""
+
+    review: Review
+    teams: Mapping[str, frozenset[Account] | None]
+
+
+class PlanOptions(NamedTuple):
+    """What a plan is made with, as `change_plan.build_plan` says."""
+
+    base_name: str
+    day: datetime.date
+    current_day: datetime.date
+    open_cache: OpenCache | None
+    review_context: ReviewContext | None
+    processes: int
+    base_check: RepositoryCheck | None
+    cached_items: CachedItems | None = None
+
+
+class MergePlan:
+    """One plan, of a base and a merge result."""
+
+    def __init__(
+        self,
+        base: CommitSource,
+        head: str,
+        after: TreeSource,
+        *,
+        differing: list[ChangedFile],
+        beside: list[ChangedFile],
+        options: PlanOptions,
+        first: RepositoryCheck,
+    ) -> None:
+        self.base, self.head, self.options = base, head, options
+        self.changed_files, self.outside_files = differing, beside
+        self.base_check = first
+        self.merge_result = after
+        declared = filter_declarations(differing)
+        if all(
+            is_tenant_file(changed_file) for changed_file in declared
+        ):  # nothing but these tenants needs to be read again
+            owners = {changed_file.path.split("/")[1] for changed_file in declared}
+            self.result_check = recheck_tenants(self.base_check, after, sorted(owners), base=base)
+        else:
+            self.result_check = check_repository(
+                after,
+                options.day,
+                standings=all_prepared_state,
+                processes=options.processes,
+                base=base,
+                today=options.current_day,
+            )
+
+        faults = self.base_check.faults, self.result_check.faults
+        self.platform_errors = faults[0].blocking, faults[1].blocking  # of the platform, at both ends
+        self.invalid_clusters = frozenset(faults[0].by_cluster) | frozenset(faults[1].by_cluster)
+        self.catalogs = (
+            self._without_invalid_clusters(self.base_check.catalog),
+            self._without_invalid_clusters(self.result_check.catalog),
+        )
+        ends = zip((self.base_check, self.result_check), faults, strict=True)
+        self.invalid_tenants = tuple(
+            _find_invalid_tenants(end, frozenset(end_faults.by_cluster)) for end, end_faults in ends
+        )
+
+    def _without_invalid_clusters(self, offers: Catalog) -> Catalog:
+        """Return the catalog with the clusters that have no error at either end: only those are published, and compared."""
+        clusters = {name: folder for name, folder in offers.clusters.items() if name not in self.invalid_clusters}
+        return offers._replace(clusters=clusters)
+
+    def build_plan(self) -> ChangePlan:
+        """Return the plan."""
+        outcomes, files, skipped = self._compare_tenants()
+        problems = problems_caused(
+            self.result_check.problems,
+            self.base_check.problems,
+            [changed_file.path for changed_file in self.changed_files],
+        )
+        unauthorised = self._find_unauthorized_changes()
+        problems += [problem for problem in unauthorised or () if problem not in problems]
+        excesses, deletes = self._predict_brake(outcomes)
+        if deletes and self.options.cached_items is None:
+            skipped.append(_UNKNOWN_WINDOW_NOTE)
+        problems += [_build_brake_problem(excess) for excess in excesses]
+        standing = sum(not problem.warning for problem in self.base_check.problems)
+        comparisons = [outcome.diff for outcome in outcomes if outcome.diff]
+        costs = [outcome.cost for outcome in outcomes if outcome.cost and outcome.cost.has_effect]
+        unpriced = sorted(outcome.name for outcome in outcomes if outcome.cost is None)
+        costs.sort(key=lambda cost: (-max(abs(day.after - day.before) for day in cost.days), cost.tenant))
+        steps = [
+            *files.steps,
+            *(
+                (changed_file.path, changed_file.old_blob or None, changed_file.blob or None)
+                for changed_file in self.changed_files
+            ),
+        ]
+        moved = [resource for comparison in comparisons for resource in comparison.moved_resources]
+        if later := max((cost.more_days for cost in costs), default=0):
+            skipped.append(
+                f"what it costs from {later:,} later days on that a price changes: a plan shows {MAX_DAYS} of them"
+            )
+        skipped += [f"what tenant {escape_unprintable(name)} costs, as not all of it is known" for name in unpriced]
+        offers = self.catalogs
+        urls: Counter[str] = Counter()  # by the cluster whose domain is another
+        for tenant in outcomes:
+            urls.update(tenant.exposure.moved_with_domain)
+        declared = self._diff_declarations(outcomes, urls)
+        declarations = filter_declarations(self.changed_files)
+        sides = self._list_claims(outcomes)
+        resource_changes, losses = with_allocation(
+            (resource_change for comparison in comparisons for resource_change in comparison.resource_changes),
+            (loss for comparison in comparisons for loss in comparison.losses),
+            *sides,
+        )
+        return ChangePlan(
+            base=self.base.commit,
+            head=self.head,
+            day=self.options.day,
+            currency=self._currency,
+            base_name=self.options.base_name,
+            is_today=self.options.day == self.options.current_day,
+            problems=tuple(sorted(problems, key=lambda problem: (problem.warning, problem))),
+            missing_approvals=None if unauthorised is None else tuple(unauthorised),
+            preexisting_problems=standing,
+            destructions=(
+                *address_losses(*offers, moved),
+                *node_pool_losses(*offers),
+                *losses,
+            ),
+            possible_destructions=tuple(self._find_possible_losses(outcomes)),
+            declared_changes=tuple(_truncate_changes(declared)),
+            declared_count=len(declared),
+            url_count=urls.total() + sum(outcome.exposure.url_count for outcome in outcomes),
+            unit_changes=tuple(compare_units(*sides)),
+            cold_starts=tuple(find_cold_starts(*sides)),
+            quota_changes=tuple(amount for comparison in comparisons for amount in comparison.quota_changes),
+            cost_changes=tuple(costs),
+            total_costs=tuple(total_costs(costs)),
+            unpriced_tenants=tuple(unpriced),
+            resource_changes=resource_changes,
+            declaration_diffs=tuple(self._diff_file(changed_file) for changed_file in declarations[:MAX_TEXTS]),
+            declared_files=len(declarations),
+            other_files=group_other_files(
+                (changed_file.path, changed_file.action) for changed_file in self._list_outside_files()
+            ),
+            brake_excess=excesses[0] if excesses else None,
+            object_diffs=tuple(files.diffs),
+            file_counts=files.count_files(),
+            checksum=plan_checksum(steps),
+            skipped_checks=tuple(skipped),
+        )
+
+    @property
+    def _currency(self) -> str:
+        platform = self.result_check.catalog.platform.get_singleton(
+            Platform
+        ) or self.base_check.catalog.platform.get_singleton(Platform)
+        return platform.model.spec.billing.currency if platform else ""
+
+    def _diff_declarations(self, outcomes: Iterable[TenantComparison], urls: Mapping[str, int]) -> list[DeclaredChange]:
+        """Return what is declared otherwise, what is most dangerous first."""
+        before, after = self.base_check.catalog, self.result_check.catalog
+        noted = DiffCache()
+        changes = declared_changes(before.platform, after.platform, self._currency, noted)
+        for name in sorted(before.clusters.keys() | after.clusters.keys()):
+            nothing = ScopeDeclarations(Scope("cluster", name))
+            was, is_now = (offers.clusters.get(name, nothing) for offers in (before, after))
+            count = f"{pluralize(urls[name], 'URL')} changed" if name in urls else ""
+            for change in declared_changes(was, is_now, self._currency, noted):
+                changes.append(replace(change, note=count) if count and change.field == "spec.domain" else change)
+        changes += [each for outcome in outcomes for each in (*outcome.declaration_changes, *outcome.exposure.changes)]
+        return sorted(changes, key=sort_key)
+
+    def _predict_brake(self, outcomes: Iterable[TenantComparison]) -> tuple[list[BrakeExcess], bool]:
+        """Return the deletions that the brake will stop, a deletion across tenants first, and whether the merge deletes
+        anything that the brake counts."""
+        platforms = [each.catalog.platform.get_singleton(Platform) for each in (self.base_check, self.result_check)]
+        if self.platform_errors[1] or platforms[1] is None:
+            return [], False
+        published = self.options.cached_items or CachedItems()
+        limits, forecast = platforms[1].model.spec.brake, BrakeForecast(self.base, self.merge_result, published.items)
+        sides = forecast.build_item_changes(outcomes, self.invalid_tenants[1], self.catalogs[1].clusters)
+        other_items = forecast.list_other_items(sides)
+        deletes = any(before - after for before, after in sides.values())
+        window = brake.BrakeWindow(published.day_ago)
+        excesses = find_stopped_deletions(limits, sides, other_items, window)
+        if not excesses:
+            return [], deletes
+        used = published.find_approved_commits()
+        if used is None:  # a checksum is not known, and so no approval
+            return [replace(excess, checksum="") for excess in excesses], deletes
+        approvals = platforms[0].model.spec.brake.approved_plans if platforms[0] else ()
+        return find_stopped_deletions(
+            limits, sides, other_items, window._replace(approved_checksums=approvals, used_approvals=used)
+        ), deletes
+
+    def _list_outside_files(self) -> Iterator[ChangedFile]:
+        """Yield the files that change outside the declarations, beside their folder or in it."""
+        inside = frozenset(filter_declarations(self.changed_files))
+        return (
+            changed_file for changed_file in (*self.changed_files, *self.outside_files) if changed_file not in inside
+        )
+
+    def _find_unauthorized_changes(self) -> list[Problem] | None:
+        if self.options.review_context is None:
+            return None
+        changed_files = [*self.changed_files, *self.outside_files]
+        return find_unauthorized_changes(
+            self.base, self.merge_result, self.base_check.catalog.platform, changed_files, *self.options.review_context
+        )
+
+    def _compare_tenants(self) -> tuple[list[TenantComparison], RenderedFileDiff, list[str]]:
+        """Return what becomes of every tenant that the change may reach, and all files that it changes."""
+        files = RenderedFileDiff(MAX_TEXTS)
+        skipped = []
+        if self.options.review_context is None:
+            skipped.append("who may change it: no author was named, add --author LOGIN")
+        ends = (self.base, self.merge_result), self.catalogs
+        tenant_names = frozenset(self.base_check.tally_entries), frozenset(self.result_check.tally_entries)
+        invalid = self.invalid_tenants[0] | self.invalid_tenants[1]
+        if self.platform_errors[0] or self.platform_errors[1]:
+            skipped.append("what it would render: what the platform declares is wrong")
+            names = self._list_changed_tenants() & (tenant_names[0] | tenant_names[1])
+            work = CompareTask(*ends, tenant_names, names, self._currency)  # what they declare is told all the same
+            return list(run_batches(work, sorted(names), self.options.processes)), files, skipped
+        skipped += [
+            f"what it would render of cluster {name}, which is invalid" for name in sorted(self.invalid_clusters)
+        ]
+        reached = {
+            name
+            for end in (self.base_check, self.result_check)
+            for name in _find_tenants_in_clusters(end, self.invalid_clusters)
+        }
+        work = CompareTask(*ends, tenant_names, invalid | reached, self._currency)
+        outcomes = list(
+            run_batches(work, self._list_affected_tenants(tenant_names[0] | tenant_names[1]), self.options.processes)
+        )
+        for outcome in outcomes:
+            if outcome.diff is None:
+                when = "" if outcome.name in self.invalid_tenants[1] else " before the merge"
+                skipped.append(
+                    f"what it would render of tenant {escape_unprintable(outcome.name)}, which is invalid{when}"
+                )
+            files.merge(outcome.files)
+        sides = self._list_claims(outcomes)
+        letters = self.base_check.list_letters, self.result_check.list_letters
+        own = [dict(render_cluster_files(*side, has)) for side, has in zip(sides, letters, strict=True)]
+        add_changed_files(files, own[0], own[1])
+        files.markers += list_platform_markers(files.steps, own)
+        return outcomes, files, skipped
+
+    def _find_possible_losses(self, outcomes: Iterable[TenantComparison]) -> Iterator[Destruction]:
+        """Yield the tenants, or the platform, that are invalid at the base and valid after the merge."""
+        if self.platform_errors[0] and not self.platform_errors[1]:
+            yield Destruction("what the platform offers", _INVALID_BASE_NOTE)
+        for outcome in outcomes:
+            if outcome.name in self.invalid_tenants[0] - self.invalid_tenants[1]:
+                yield Destruction(f"tenant {escape_unprintable(outcome.name)}", _INVALID_BASE_NOTE)
+
+    def _list_affected_tenants(self, everyone: Collection[str]) -> list[str]:
+        """Return the tenants that may differ: those whose files did, or all where the offers did."""
+        roots = {changed_file.path.split("/")[0] for changed_file in self.changed_files}
+        if roots & {"platform", "clusters"}:
+            return sorted(everyone)
+        return sorted(self._list_changed_tenants() & set(everyone))
+
+    def _list_changed_tenants(self) -> set[str]:
+        """Return the tenants whose files differ."""
+        return {
+            changed_file.path.split("/")[1]
+            for changed_file in self.changed_files
+            if changed_file.path.startswith("tenants/")
+        }
+
+    def _list_claims(self, outcomes: Iterable[TenantComparison]) -> list[tuple[Catalog, list[Any]]]:
+        """Return both ends' offers with the claims of all tenants, as exactly as they were compared."""
+        sides = []
+        for end, repository_check in enumerate((self.base_check, self.result_check)):
+            claims = {name: part.claims for name, part in repository_check.tally_entries.items()}
+            for outcome in outcomes:
+                if outcome.diff is not None:
+                    claims[outcome.name] = tuple(UnitClaim(*claim) for claim in outcome.claims[end])
+            clusters = self.catalogs[end].clusters
+            side_claims = (claim for name in sorted(claims) for claim in claims[name] if claim.cluster in clusters)
+            sides.append((self.catalogs[end], list(side_claims)))
+        return sides
+
+    def _diff_file(self, changed_file: ChangedFile) -> FileDiff:
+        def text(source: TreeSource, blob: str) -> bytes | None:
+            try:
+                return source.read(changed_file.path) if blob else None
+            except KeyError:
+                return b""  # no regular file: the problems say so
+
+        return FileDiff(
+            changed_file.path, text(self.base, changed_file.old_blob), text(self.merge_result, changed_file.blob)
+        )
+
+
+def _find_tenants_in_clusters(repository_check: RepositoryCheck, clusters: frozenset[str]) -> frozenset[str]:
+    """Return the tenants that declare something in some clusters."""
+    return frozenset(name for name, part in repository_check.tally_entries.items() if clusters & set(part.clusters))
+
+
+def _find_invalid_tenants(repository_check: RepositoryCheck, unsound: frozenset[str]) -> frozenset[str]:
+    """Return the tenants that a publish retains: those with errors of their own, and those of an unsound cluster."""
+    return frozenset(repository_check.split_errors_by_owner()[1]) | _find_tenants_in_clusters(repository_check, unsound)
+
+
+def _build_brake_problem(excess: BrakeExcess) -> Problem:
+    path = folder_of(Scope("tenant", excess.tenant)) if excess.tenant else "tenants/"
+    return path_problem(path, excess.plan_message, brake.RULE)
+
+
+def _truncate_changes(declared: Iterable[DeclaredChange]) -> Iterator[DeclaredChange]:
+    """Yield all that opens something to somebody or says who approves, and the first of each topic else."""
+    named: Counter[str] = Counter()  # by topic: many changes of one push no other out
+    for change in declared:
+        named[change.topic] += 1
+        if change.topic in NEVER_TRUNCATED or named[change.topic] <= MAX_DECLARED:
+            yield change
+
+
+def filter_declarations(changed_files: Iterable[ChangedFile]) -> list[ChangedFile]:
+    """Return those of some files that lie among the declarations."""
+    return [changed_file for changed_file in changed_files if changed_file.path.split("/")[0] in ROOTS]
+
+
+def is_tenant_file(changed_file: ChangedFile) -> bool:
+    """Return whether a file is, and was, a regular one in a tenant's folder."""
+    parts = changed_file.path.split("/")
+    regular = all(mode in ("", *REGULAR) for mode in (changed_file.old_mode, changed_file.mode))
+    return parts[0] == "tenants" and len(parts) > 2 and regular and "\\" not in changed_file.path

@@ -1,0 +1,387 @@
+"""Reviews a pull request: plans it by what the forge says of it, and says so there, in one comment and one commit
+status."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from allotment.adapters.declaration_source import Source
+from allotment.adapters.forge.forge import (
+    Comment,
+    CommitStatus,
+    Forbidden,
+    Forge,
+    ForgeUnreachable,
+    NotFound,
+    PullRequest,
+    StatusState,
+)
+from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.remote import FetchTooCostly, Remote, UnsoundObjects
+from allotment.adapters.processes import Limit
+from allotment.branches.rendered_branches import read_rendered_branches
+from allotment.declared.people import Account, normalize_login
+from allotment.problems import AllotmentError, IsolationBroken, OperationRefused
+from allotment.reports.markdown import code_span
+from allotment.reports.plan.comment import MARKER
+from allotment.rules.ownership import Review
+from allotment.services.platform_settings import list_cluster_names, read_publisher_key
+from allotment.services.pull_requests import plan_sandbox
+from allotment.services.pull_requests.authorization import list_forge_teams
+from allotment.services.pull_requests.plan_sandbox import (
+    MAX_STATUS_LENGTH,
+    TOO_LARGE,
+    PlanBudget,
+    PlanBudgetExceeded,
+    PlanReply,
+    PlanRequest,
+)
+
+STATUS_CONTEXT = "allot/plan"
+WAITING_MESSAGE = "waits to be planned"
+RETRACTED_MESSAGE = "no open pull request is of this commit"
+MAX_STATUSES = 500  # of a commit, before one that stays: GitHub takes a thousand
+STATUS_LIMIT_REACHED = f"{MAX_STATUSES} verdicts of this commit are enough: push another one"
+MAX_SAME_HEAD = 10  # pull requests of one commit
+_COMMITS_LINE = re.compile(r"^Plan of `[0-9a-f]+` merged into `[0-9a-f]+`", re.MULTILINE)
+
+
+class PullRequestSource(NamedTuple):
+    """Where pull requests come from: our clone, the repository on the forge, and the branch that counts.
+
+    `head` returns the ref of a pull request's head.
+    """
+
+    root: Path
+    remote: Remote
+    branch: str
+    forge: Forge
+    find_head_ref: Callable[[int], str]
+
+
+class ReviewResult(NamedTuple):
+    """How a review ended: `state` is that of the commit status, empty where nothing was said, and `words` say why."""
+
+    state: StatusState | Literal[""]
+    message: str
+
+
+_PlanResult = tuple[StatusState, str, str]  # state, words and comment
+
+
+def group_by_head(requests: Iterable[PullRequest]) -> list[list[PullRequest]]:
+    """Return pull requests together that are of one commit, in their order."""
+    groups: dict[str, list[PullRequest]] = {}
+    for pull_request in requests:
+        groups.setdefault(pull_request.head, []).append(pull_request)
+    return list(groups.values())
+
+
+def _combine_results(outcomes: Mapping[int, _PlanResult], alike: Collection[PullRequest]) -> tuple[StatusState, str]:
+    """Return a commit's status: the worst verdict on its pull requests, one or more."""
+    bad = {number: outcome for number, outcome in sorted(outcomes.items()) if outcome[0] != "success"}
+    number, (state, words, _) = next(iter((bad or outcomes).items()))
+    prefix = _format_shared_prefix(alike)
+    return state, f"{prefix}#{number}: {words}" if bad and prefix else f"{prefix}{words}"
+
+
+def _format_shared_prefix(alike: Collection[PullRequest]) -> str:
+    """Return how the status of a commit of several pull requests begins, which says of which; empty for one."""
+    if len(alike) == 1:
+        return ""
+    shown = ", ".join(f"#{pull_request.number}" for pull_request in sorted(alike)[:MAX_SAME_HEAD])
+    return f"{shown}{' and more' if len(alike) > MAX_SAME_HEAD else ''} are of this commit; "
+
+
+class PlanCommenter:
+    """Reviews pull requests of one repository, one after another."""
+
+    def __init__(
+        self,
+        place: PullRequestSource,
+        today: Callable[[Source], datetime.date],
+        budget: PlanBudget,
+        cache: Path | None,
+        processes: int | None = None,
+        rendered: Remote | None = None,
+    ) -> None:
+        self._pull_source = place
+        self._rendered_remote = rendered or place.remote
+        self._find_date = today
+        self._budget = budget
+        self._cache = cache
+        self._processes = processes
+
+    def review(
+        self, number: int, head: str | None = None, open_requests: Iterable[PullRequest] | None = None
+    ) -> ReviewResult:
+        """Plan a pull request, and say so on the forge. `head` is the commit that an event named: another one is
+        newer news.
+
+        A commit status is of a commit, so whatever is open of that commit is planned along, and the worst counts; each
+        comment says its own. `open_requests` are those that are open, if they are known.
+        Raises ForgeError; what wasn't said then is said by the next review.
+        """
+        forge = self._pull_source.forge
+        request = forge.pull_request(number)
+        if wrong := self._find_skip_reason(request, head or request.head):
+            return ReviewResult("", wrong)
+        candidates = forge.open_pull_requests(self._pull_source.branch) if open_requests is None else open_requests
+        alike = [
+            request,
+            *(
+                pull_request
+                for pull_request in candidates
+                if pull_request.head == request.head and pull_request.number != number
+            ),
+        ]
+        self.announce_pending(alike)
+        try:
+            refs = self._find_commits(request)
+            if refs is None:
+                return ReviewResult("", "its head moved on meanwhile")
+            self._fetch_commits(request, *refs)
+            self._fetch_rendered_branches(refs[0])
+            outcomes = self._plan_requests(alike, *refs)
+        except UnsoundObjects as error:
+            outcomes = {pull_request.number: _build_refused_result(error) for pull_request in alike}
+        except FetchTooCostly as error:
+            outcomes = {pull_request.number: _build_budget_result(error) for pull_request in alike}
+        current_requests: dict[int, PullRequest] = {}
+        for each in outcomes:
+            now = forge.pull_request(each)
+            if not (wrong := self._find_skip_reason(now, request.head)):
+                current_requests[each] = now
+            elif each == number:
+                return ReviewResult("", wrong)
+        if self._find_commits(request) != refs:
+            return ReviewResult("", "its base or head moved on meanwhile")
+        still = [
+            pull_request
+            for pull_request in alike
+            if pull_request.number in current_requests or pull_request.number not in outcomes
+        ]
+        state, words = _combine_results({each: outcomes[each] for each in current_requests}, still)
+        state, words = set_commit_status(forge, request.head, STATUS_CONTEXT, state, words, min(still).url)
+        for each, now in current_requests.items():
+            if not now.is_locked:
+                upsert_comment(forge, each, MARKER, outcomes[each][2])
+        return ReviewResult(state, words)
+
+    def announce_pending(self, alike: Collection[PullRequest]) -> None:
+        """Say on the commit of some open pull requests that it waits, unless what is said there is of all of them:
+        whoever opens another one of a commit that was found good may not merge it by that."""
+        forge, first = self._pull_source.forge, min(alike)
+        newest = next((status for status in forge.list_statuses(first.head) if status.context == STATUS_CONTEXT), None)
+        if (
+            newest is None
+            or (newest.author, newest.url) != (forge.identity(), first.url)
+            or not newest.description.startswith(_format_shared_prefix(alike))
+        ):
+            set_commit_status(forge, first.head, STATUS_CONTEXT, "pending", WAITING_MESSAGE, first.url)
+
+    def retract(self, number: int, head: str) -> None:
+        """Take back what was said of a commit that no open pull request is of any more, unless it was merged:
+        whoever opens another one of it may not merge that by what was said of this one."""
+        request = self._pull_source.forge.pull_request(number)
+        is_merged = request.merge_commit and request.head == head
+        if not is_merged and self._find_skip_reason(request, head):
+            set_commit_status(self._pull_source.forge, head, STATUS_CONTEXT, "pending", RETRACTED_MESSAGE, request.url)
+
+    def _plan_requests(self, alike: list[PullRequest], base: str, head: str) -> dict[int, _PlanResult]:
+        """Return what is said of the pull requests of one commit, by number: of all, or of the first if they are
+        too many. What is too much of one is of all."""
+        if len(alike) > MAX_SAME_HEAD:
+            words = f"more than {MAX_SAME_HEAD} pull requests are of this commit: close some"
+            return {min(alike).number: ("failure", words, _format_failure("This can't be merged", words))}
+        outcomes: dict[int, _PlanResult] = {}
+        for pull_request in alike:
+            spent = next((each for each in outcomes.values() if each[1] == TOO_LARGE), None)
+            outcomes[pull_request.number] = spent or self._plan_request(pull_request, base, head)
+        return outcomes
+
+    def _find_skip_reason(self, request: PullRequest, head: str) -> str:
+        """Return why nothing is to be said of a pull request; empty where something is."""
+        if not request.is_open:
+            return "it is not open"
+        if request.base != self._pull_source.branch:
+            return f"it is not for {self._pull_source.branch}"
+        return "" if request.head == head else "its head moved on"
+
+    def _find_commits(self, request: PullRequest) -> tuple[str, str] | None:
+        """Return the commits of base and head; None where the head isn't the one that the forge named."""
+        names = self._list_refs(request)
+        commits = self._pull_source.remote.look(*names)
+        base, head = (commits.get(name) for name in names)
+        if base is None:
+            raise OperationRefused(f"the source has no branch {self._pull_source.branch}")
+        return (base, head) if head is not None and head == request.head else None
+
+    def _list_refs(self, request: PullRequest) -> tuple[str, str]:
+        return f"refs/heads/{self._pull_source.branch}", self._pull_source.find_head_ref(request.number)
+
+    def _fetch_commits(self, request: PullRequest, base: str, head: str) -> None:
+        """Fetch base and head, each by itself. Raises UnsoundObjects and FetchTooCostly where it is the head that can't be had,
+        and OperationRefused where it is the base, which is no fault of a pull request's."""
+        source, names = self._pull_source.remote, self._list_refs(request)
+        if not source.repository.has_object(base):
+            try:
+                source.fetch(names[0])
+            except UnsoundObjects as error:
+                raise OperationRefused(str(error)) from None
+        try:
+            source.fetch_limited(Limit(*self._budget), names[1], head)
+        except (UnsoundObjects, FetchTooCostly):
+            raise
+        except OperationRefused as error:
+            raise ForgeUnreachable(str(error)) from None
+
+    def _fetch_rendered_branches(self, base: str) -> None:
+        """Fetch the rendered branches, by which a plan knows what the brake counts. Without them a plan says that it does not
+        know."""
+        source = CommitSource(self._pull_source.root, base, self._pull_source.remote.repository)
+        with contextlib.suppress(OperationRefused):
+            read_rendered_branches(
+                source.repository, self._rendered_remote, list_cluster_names(source), read_publisher_key(source)
+            )
+
+    def _plan_request(self, request: PullRequest, base: str, head: str) -> _PlanResult:
+        """Return state, words and comment. A bug of ours with this one is no reason to let it pass, or to stop the
+        others."""
+        forge = self._pull_source.forge
+        source = CommitSource(self._pull_source.root, base, self._pull_source.remote.repository)
+        review = Review(request.author, forge.pushers(request.number, head), forge.approvals(request.number, head))
+        try:
+            reply = run_plan(
+                self._pull_source.root,
+                base,
+                head,
+                day=self._find_date(source),
+                review=review,
+                teams=self._read_team_members(list_forge_teams(source)),
+                comment_bytes=forge.comment_bytes,
+                processes=self._processes,
+                budget=self._budget,
+                cache=self._cache,
+            )
+        except PlanBudgetExceeded as error:
+            return _build_budget_result(error)
+        except (IsolationBroken, OperationRefused) as error:
+            return _build_refused_result(error)
+        return ("success" if reply.allowed else "failure"), reply.verdict, reply.text
+
+    def _read_team_members(self, teams: list[str]) -> dict[str, frozenset[Account] | None]:
+        """Return the members of teams; None for one that this token may not see, which approves nothing then."""
+        members_by_team: dict[str, frozenset[Account] | None] = {}
+        for team in teams:
+            try:
+                members_by_team[team] = self._pull_source.forge.members(team)
+            except (NotFound, Forbidden):
+                members_by_team[team] = None
+        return members_by_team
+
+
+def _build_budget_result(error: AllotmentError) -> _PlanResult:
+    """Return state, words and comment of what takes too much."""
+    return "failure", TOO_LARGE, _format_failure("This is too large or too slow to be planned: split it", str(error))
+
+
+def _build_refused_result(error: AllotmentError) -> tuple[StatusState, str, str]:
+    """Return state, words and comment of what can't be planned."""
+    words = str(error)
+    return (
+        "failure",
+        f"can't be planned: {words}",
+        _format_failure("This can't be planned, so it can't be merged", words),
+    )
+
+
+def run_plan(
+    root: Path,
+    base: str,
+    head: str,
+    *,
+    day: datetime.date,
+    review: Review,
+    teams: Mapping[str, Collection[Account] | None],
+    comment_bytes: int,
+    processes: int | None,
+    budget: PlanBudget,
+    cache: Path | None,
+) -> PlanReply:
+    """Return the plan of a pull request, made by a process of its own. Raises what `plan_sandbox.plan` does."""
+    pushers = None if review.pushers is None else sorted(map(str, review.pushers))
+    team_members = {team: None if members is None else sorted(map(str, members)) for team, members in teams.items()}
+    plan_request = PlanRequest(
+        root=str(root),
+        base=base,
+        head=head,
+        day=day.isoformat(),
+        author=str(review.author),
+        pushers=pushers,
+        approvers=sorted(map(str, review.approvers)),
+        teams=team_members,
+        comment_bytes=comment_bytes,
+        processes=processes,
+    )
+    return plan_sandbox.plan_in_sandbox(plan_request, budget, cache)
+
+
+def _format_failure(title: str, words: str) -> str:
+    return f"{MARKER}\n\n### ❌ {title}\n\n{code_span(words, 1000)}\n"
+
+
+def set_commit_status(
+    forge: Forge, commit: str, context: str, state: StatusState, words: str, url: str
+) -> tuple[StatusState, str]:
+    """Set a commit's status, unless ours is the newest of its context and says so already; return state and words.
+
+    Whoever opens and closes pull requests of one commit may not use up what the forge takes, with a success as the
+    last: after so many a plan's state is a failure for good.
+    """
+    statuses = list(
+        islice((status for status in forge.list_statuses(commit) if status.context == context), MAX_STATUSES)
+    )
+    if context == STATUS_CONTEXT and len(statuses) >= MAX_STATUSES:
+        state, words, url = "failure", STATUS_LIMIT_REACHED, statuses[0].url
+    wanted = CommitStatus(context, state, words[:MAX_STATUS_LENGTH], forge.identity(), url)
+    if not statuses or statuses[0] != wanted:
+        forge.set_status(commit, wanted)
+    return state, words
+
+
+def find_own_comments(forge: Forge, number: int, marker: str) -> list[Comment]:
+    """Return our comments with a marker, the oldest first; the same marker in somebody else's counts for nothing."""
+    identity = normalize_login(forge.identity())
+    return [
+        comment
+        for comment in forge.list_comments(number)
+        if normalize_login(comment.author) == identity and comment.body.lstrip().startswith(marker)
+    ]
+
+
+def upsert_comment(forge: Forge, number: int, marker: str, text: str) -> None:
+    """Keep one comment of ours on a pull request, with this text: written, or edited where it says something else.
+
+    A POST that was cut off may have taken effect, and another program of ours may have been as quick: of several
+    the oldest stays.
+    """
+    comments = find_own_comments(forge, number, marker)
+    if not comments:
+        forge.create_comment(number, text)
+        comments = find_own_comments(forge, number, marker)
+    for comment in comments[1:]:
+        forge.delete_comment(number, comment.id)
+    if comments and _normalize_comment(comments[0].body) != _normalize_comment(text):
+        forge.update_comment(number, comments[0].id, text)
+
+
+def _normalize_comment(text: str) -> str:
+    """Return what a comment says, whatever commits it was planned of."""
+    return _COMMITS_LINE.sub("", text.replace("\r\n", "\n")).strip()

@@ -1,0 +1,249 @@
+"""Plans a pull request in a process of its own, which has so much time and memory and no more.
+
+Whatever a pull request does to that process, who asked gets an answer, and the next one is planned. It isn't
+forked, since who asks has threads, and it is given no token.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from allotment.adapters.processes import POLL_SECONDS, memory_megabytes, terminate_group
+from allotment.problems import AllotmentError, IsolationBroken, OperationRefused
+
+MAX_STATUS_LENGTH = 140  # characters that every forge takes of a commit status
+TOO_LARGE = "too large or too slow: split it"
+BASE_SECONDS = 900.0  # for what the base branch holds, which is nobody's pull request
+COMMAND = [sys.executable, "-P", "-m", "allotment.services.pull_requests.plan_sandbox"]
+_READY = b"ready\n"
+_SECRET_VARIABLES = ("ALLOT_FORGE_TOKEN", "ALLOT_FORGE_TOKEN_FILE", "ALLOT_WEBHOOK_SECRET_FILE")
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+_BUG_EXIT_STATUS = 70  # an exit status of ours
+
+
+class PlanBudget(NamedTuple):
+    """What planning one pull request may take: seconds, and megabytes of memory of all its processes together."""
+
+    seconds: float = 120.0
+    megabytes: float = 1024.0
+
+
+class PlanRequest(NamedTuple):
+    """What is to be planned: two commits of a clone, on a day; who made and approved it; the bytes a comment may have.
+
+    People are accounts as they are written; `pushers` is None where the forge doesn't say. `teams` has who is in
+    the forge's teams, None for one that could not be read.
+    """
+
+    root: str
+    base: str
+    head: str
+    day: str
+    author: str
+    pushers: list[str] | None
+    approvers: list[str]
+    teams: dict[str, list[str] | None]
+    comment_bytes: int
+    processes: int | None = None
+
+
+class PlanReply(NamedTuple):
+    """What came of it: whether it may be merged, the verdict in words, and the comment."""
+
+    allowed: bool
+    verdict: str
+    text: str
+
+
+class PlanBudgetExceeded(OperationRefused):
+    """A pull request took more than its budget."""
+
+
+class _ProcessKilled(PlanBudgetExceeded):
+    """A signal ended the process, and it wasn't ours."""
+
+
+class BaseUnreadable(AllotmentError):
+    """The base branch can't be read, or takes too long: no fault of any pull request's."""
+
+
+class PlanProcessBug(Exception):
+    """The process ended by a bug of ours; the text is its traceback."""
+
+
+def plan_in_sandbox(plan_request: PlanRequest, budget: PlanBudget, cache: Path | None = None) -> PlanReply:
+    """Return the plan of a pull request. Raises Spent, IsolationBroken, OperationRefused, BaseUnreadable and PlanProcessBug.
+
+    What was found fine of the base is remembered in `cache`, or else in the user's cache folder. A process that a
+    signal ended is tried once more, with what is left of the budget: who sent it isn't known, and may have needed
+    memory for something else.
+    """
+    begun = time.monotonic()
+    try:
+        return _run_process(plan_request, budget, cache)
+    except _ProcessKilled:
+        remaining_seconds = budget.seconds - (time.monotonic() - begun)
+        return _run_process(plan_request, budget._replace(seconds=max(1.0, remaining_seconds)), cache)
+
+
+def _run_process(plan_request: PlanRequest, budget: PlanBudget, cache: Path | None) -> PlanReply:
+    environment = {name: value for name, value in os.environ.items() if name not in _SECRET_VARIABLES}
+    if cache is not None:
+        environment["XDG_CACHE_HOME"] = str(cache)
+    # What a process that is killed leaves of its own folders goes with this one.
+    with tempfile.TemporaryDirectory(prefix="allot-pull-") as folder, tempfile.TemporaryFile() as errors:
+        environment["TMPDIR"] = folder
+        process = subprocess.Popen(  # noqa: S603  # this program
+            COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment,
+            start_new_session=True,
+        )
+        try:
+            output = _read_reply(process, json.dumps(plan_request._asdict()).encode(), budget)
+        finally:
+            terminate_group(process)
+            process.communicate()
+        errors.seek(0)
+        return _parse_reply(output, process.returncode, errors)
+
+
+def _read_reply(process: subprocess.Popen[bytes], request: bytes, budget: PlanBudget) -> bytes:
+    """Return all that a process says until it ends. Raises Spent where it takes too much."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with contextlib.suppress(BrokenPipeError), process.stdin as file:
+        file.write(request)
+    process.stdin = None
+    output, end = b"", time.monotonic() + BASE_SECONDS
+    ready = False
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while True:
+            if selector.select(POLL_SECONDS):
+                part = os.read(process.stdout.fileno(), 1 << 16)
+                if not part:
+                    return _wait_for_exit(process, output, end)
+                output += part
+            if not ready and output.startswith(_READY):
+                ready, end = True, time.monotonic() + budget.seconds
+            if time.monotonic() > end and not ready:
+                raise BaseUnreadable(f"the base took longer than {BASE_SECONDS:g} seconds to be read")
+            if time.monotonic() > end:
+                raise PlanBudgetExceeded(f"it took longer than {budget.seconds:g} seconds")
+            if memory_megabytes(process.pid) > budget.megabytes:
+                raise PlanBudgetExceeded(f"it took more than {budget.megabytes:g} MB of memory")
+
+
+def _wait_for_exit(process: subprocess.Popen[bytes], output: bytes, end: float) -> bytes:
+    """Return what a process said that says no more, once it has ended. Raises Spent where it doesn't."""
+    try:
+        process.wait(max(1.0, end - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        raise PlanBudgetExceeded("it didn't end") from None
+    return output
+
+
+def _parse_reply(output: bytes, status: int, errors: IO[bytes]) -> PlanReply:
+    """Return what a process said. One that was killed said nothing."""
+    _, _, answer = output.partition(_READY)
+    if status == 0:
+        reply: dict[str, Any] = json.loads(answer)
+        if "base" in reply:
+            raise BaseUnreadable(f"the base can't be read: {reply['base']}")
+        if "refused" in reply:
+            raise (IsolationBroken if reply["isolation"] else OperationRefused)(reply["refused"])
+        if "spent" in reply:
+            raise PlanBudgetExceeded(reply["spent"])
+        return PlanReply(**reply)
+    if status < 0:
+        raise _ProcessKilled(f"its process was ended by {signal.Signals(-status).name}")
+    raise PlanProcessBug(errors.read()[-20_000:].decode("utf-8", "replace"))
+
+
+def _handle_request(plan_request: PlanRequest, ready: Any) -> dict[str, Any]:
+    from functools import partial
+
+    from allotment.adapters.file_cache import FileCache, cache_name
+    from allotment.adapters.git.commit_source import CommitSource
+    from allotment.declared.people import parse_account
+    from allotment.reports.plan.comment import render_comment
+    from allotment.rules.ownership import Review
+    from allotment.services.pull_requests import change_plan
+    from allotment.services.pull_requests.merge_plan import ReviewContext
+
+    root, day = Path(plan_request.root), datetime.date.fromisoformat(plan_request.day)
+    recall = partial(FileCache.load, cache_name(root) + "-plan")
+    try:
+        first = change_plan.check_base(CommitSource(root, plan_request.base), day, recall, plan_request.processes)
+    except OperationRefused as error:
+        return {"base": str(error)}
+    ready()
+    teams = {
+        team: None if members is None else frozenset(map(parse_account, members))
+        for team, members in plan_request.teams.items()
+    }
+    pushers = None if plan_request.pushers is None else frozenset(map(parse_account, plan_request.pushers))
+    review = Review(parse_account(plan_request.author), pushers, frozenset(map(parse_account, plan_request.approvers)))
+    reviewed = ReviewContext(review, teams)
+    try:
+        plan_result = change_plan.plan_change(
+            root,
+            plan_request.base,
+            plan_request.head,
+            day,
+            reviewed=reviewed,
+            processes=plan_request.processes,
+            first=first,
+        )
+    except (IsolationBroken, OperationRefused) as error:
+        return {"refused": str(error), "isolation": isinstance(error, IsolationBroken)}
+    text = render_comment(plan_result, plan_request.comment_bytes)
+    verdict = plan_result.summary_within(MAX_STATUS_LENGTH) if text.is_complete else "can't be merged: split it"
+    if change_plan.is_too_large(plan_result):
+        verdict = TOO_LARGE
+    return PlanReply(plan_result.is_allowed and text.is_complete, verdict, text.text)._asdict()
+
+
+def _exit_with_parent() -> None:
+    """Ask the system to end this process with the one that began it, which alone looks what it takes."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def main() -> None:
+    """Answer what standard input asks, on standard output, and end."""
+    _exit_with_parent()
+    with contextlib.suppress(OSError):  # where memory runs out, this one ends and nobody else
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    out = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        reply = _handle_request(PlanRequest(**json.load(sys.stdin)), lambda: os.write(out, _READY))
+    except MemoryError:
+        reply = {"spent": "it took more memory than there is"}
+    except Exception:
+        traceback.print_exc()
+        sys.exit(_BUG_EXIT_STATUS)
+    with os.fdopen(out, "wb") as file:
+        file.write(json.dumps(reply).encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,265 @@
+"""Follows what was merged: finds the pull request of what is published, and keeps one comment on it until all runs."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from allotment.adapters.forge.forge import Forge, PullRequest, StatusState
+from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.merge import declarations_tree, list_changed_files, merge_base
+from allotment.adapters.git.object_reader import LimitExceeded
+from allotment.adapters.git.remote import FetchTooCostly, Remote, UnsoundObjects
+from allotment.adapters.git.trees import MalformedTree
+from allotment.adapters.processes import Limit
+from allotment.branches.rendered_branches import RenderedBranches, read_rendered_branches
+from allotment.branches.retention_record import RETAINED
+from allotment.declared.layout import ROOTS
+from allotment.declared.tenant_resources import INSTANCE
+from allotment.observed.retention import RetainedTenant
+from allotment.observed.rollout import ResourceRef, RolloutStage, derive_stage
+from allotment.observed.status import TenantStatus
+from allotment.reports.links import Consoles, InstanceLinks, instance_links
+from allotment.reports.rollout import MARKER, Rollout, render_comment
+from allotment.services.platform_settings import read_consoles, read_publisher_key, read_reporter_keys
+from allotment.services.pull_requests.plan_comment import (
+    PullRequestSource,
+    find_own_comments,
+    set_commit_status,
+    upsert_comment,
+)
+from allotment.services.pull_requests.plan_sandbox import PlanBudget
+from allotment.services.pull_requests.pull_failures import PullFailure, capture_failure
+from allotment.services.reporter.declared_resources import (
+    find_cluster,
+    parse_resource_path,
+    read_declaration_at,
+    read_published_blobs,
+)
+from allotment.services.reporter.retained import last_record
+from allotment.services.reporter.status_reader import read_reported_status
+
+STATUS_CONTEXT = "allot/rollout"
+FOLLOW_PERIOD = datetime.timedelta(days=7)
+_STATES: dict[str, StatusState] = {"going": "pending", "done": "success", "failed": "failure"}
+
+
+class _Snapshot(NamedTuple):
+    """One look at everything: what is published, the source it is of, what all clusters say, and the retained tenants."""
+
+    published_look: RenderedBranches
+    source: CommitSource | None
+    statuses: dict[str, list[TenantStatus]]
+    troubles: dict[str, str]
+    consoles: Consoles
+    retained: Mapping[str, RetainedTenant]
+
+
+class _MergedChange(NamedTuple):
+    """What one pull request changed: the instances, storages and snapshots, and the clusters whose own files it
+    touched."""
+
+    resources: list[ResourceRef]
+    changes_platform: bool
+
+
+class RolloutSummary(NamedTuple):
+    """How many merges are followed still, and what went wrong with single ones, by number."""
+
+    in_progress: int
+    failures: dict[int, PullFailure]
+
+
+class RolloutCommenter:
+    """Follows the merged pull requests of one repository. `rendered` and `status` are where those branches are."""
+
+    def __init__(self, place: PullRequestSource, rendered: Remote, status: Remote) -> None:
+        self._pull_source = place
+        self._rendered_remote = rendered
+        self._status_remote = status
+        self._posted_texts: dict[int, str] = {}
+        self._finished: set[int] = set()
+        self._merged_changes: dict[int, _MergedChange] = {}
+
+    def follow_merges(self, now: datetime.datetime) -> RolloutSummary:
+        """Look once, and say what is new. What goes wrong with one merge, a bug of ours too, keeps no other from being
+        followed. Raises ForgeError, OperationRefused."""
+        forge, going, troubles = self._pull_source.forge, 0, dict[int, PullFailure]()
+        seen: _Snapshot | None = None
+        for request in forge.merged_since(self._pull_source.branch, now - FOLLOW_PERIOD):
+            if request.number in self._finished or not request.merge_commit:
+                continue
+            if request.is_locked:
+                self._finished.add(request.number)
+                continue
+            seen = seen or self._take_snapshot()
+            outcome = capture_failure(partial(self._advance, request, seen, now))
+            if not isinstance(outcome, PullFailure):
+                going += outcome
+            elif outcome.reason == "forge" and outcome.is_permanent:
+                self._finished.add(request.number)  # it is gone, or locked meanwhile
+            else:
+                troubles[request.number] = outcome
+                going += 1
+        return RolloutSummary(going, troubles)
+
+    def _advance(self, request: PullRequest, seen: _Snapshot, now: datetime.datetime) -> bool:
+        """Say where one stands, unless it is old; return whether it is followed on."""
+        return not self._is_old(request, now) and self._update_comment(request, seen)
+
+    def _is_old(self, request: PullRequest, now: datetime.datetime) -> bool:
+        """Return whether a merge is long over, whatever happened to its pull request since."""
+        repository = self._pull_source.remote.repository
+        if (
+            not repository.has_object(request.merge_commit)
+            or repository.committed_at(request.merge_commit) > (now - FOLLOW_PERIOD).timestamp()
+        ):
+            return False
+        self._finished.add(request.number)
+        return True
+
+    def _update_comment(self, request: PullRequest, now: _Snapshot) -> bool:
+        """Say where one stands; return whether it is followed on."""
+        forge = self._pull_source.forge
+        rollout = self._build_rollout(request, now)
+        if rollout is None:
+            self._finished.add(request.number)
+            return False
+        text = render_comment(rollout)
+        if self._posted_texts.get(request.number) != text:
+            if self._was_removed(forge, request):
+                self._finished.add(request.number)
+                return False
+            upsert_comment(forge, request.number, MARKER, text)
+            set_commit_status(
+                forge, request.head, STATUS_CONTEXT, _STATES[rollout.progress], rollout.summary, request.url
+            )
+            self._posted_texts[request.number] = text
+        if rollout.progress == "done":
+            self._finished.add(request.number)
+        return rollout.progress != "done"
+
+    def _was_removed(self, forge: Forge, request: PullRequest) -> bool:
+        """Return whether nothing more is to be said: all was said before this process began, or a person took it away.
+
+        The commit status, which nobody can remove, remembers that there was a comment.
+        """
+        own_statuses = (
+            status
+            for status in forge.list_statuses(request.head)
+            if status.context == STATUS_CONTEXT and status.author == forge.identity()
+        )
+        last_status = next(own_statuses, None)
+        if last_status is None:
+            return False
+        return last_status.state == "success" or not find_own_comments(forge, request.number, MARKER)
+
+    def _take_snapshot(self) -> _Snapshot:
+        repository = self._pull_source.remote.repository
+        name = f"refs/heads/{self._pull_source.branch}"
+        tip = self._pull_source.remote.fetch(name)[name]
+        declared = CommitSource(self._pull_source.root, tip, repository)
+        keys = read_reporter_keys(declared)
+        key = read_publisher_key(declared)
+        published = read_rendered_branches(repository, self._rendered_remote, keys, key)
+        source = None
+        if published.source is not None and repository.has_object(published.source):
+            source = CommitSource(self._pull_source.root, published.source, repository)
+        reported_status = read_reported_status(repository, self._status_remote, sorted(keys.items()), None)
+        statuses: dict[str, list[TenantStatus]] = {}
+        for status in reported_status.tenants:
+            statuses.setdefault(status.tenant, []).append(status)
+        retained = last_record(repository, published.refs.get(RETAINED), key).tenants(published.source)
+        return _Snapshot(published, source, statuses, reported_status.troubles, read_consoles(declared), retained)
+
+    def _build_rollout(self, request: PullRequest, now: _Snapshot) -> Rollout | None:
+        """Return where a pull request stands; None where it changed nothing that is rolled out."""
+        repository = self._pull_source.remote.repository
+        if request.number not in self._merged_changes:
+            changes = self._find_changes(request)
+            if changes is None:
+                return None
+            self._merged_changes[request.number] = changes
+        merged = self._merged_changes[request.number]
+        is_out = now.source is not None and repository.is_ancestor(request.merge_commit, now.source.commit)
+        clusters = {resource.cluster for resource in merged.resources}
+        if merged.changes_platform or not clusters:
+            clusters |= set(now.published_look.branches)
+        stages = [
+            (resource, _find_stage(resource, now, is_out=is_out), _find_links(resource, now))
+            for resource in merged.resources
+        ]
+        return Rollout(request.merge_commit, tuple(sorted(clusters)) if is_out else (), stages)
+
+    def _find_changes(self, request: PullRequest) -> _MergedChange | None:
+        """Return what a pull request changed, as it was merged; None where that is nothing declared, or can't be
+        seen here."""
+        repository, source = self._pull_source.remote.repository, self._pull_source.remote
+        name = self._pull_source.find_head_ref(request.number)
+        if source.look(name).get(name) != request.head or not repository.has_object(request.merge_commit):
+            return None
+        try:
+            source.fetch_limited(Limit(*PlanBudget()), name, request.head)
+        except (UnsoundObjects, FetchTooCostly):
+            return None
+        fork = (
+            request.fork_repository
+            if request.fork_repository and repository.has_object(request.fork_repository)
+            else f"{request.merge_commit}^1"
+        )
+        common = merge_base(repository, fork, request.head)
+        if common is None:
+            return None
+        prefix = repository.folder_prefix(self._pull_source.root)
+        try:
+            changed_files = list_changed_files(
+                repository, *(declarations_tree(repository, commit, prefix) for commit in (common, request.head))
+            )
+        except (MalformedTree, LimitExceeded):
+            return None
+        changed_files = [changed_file for changed_file in changed_files if changed_file.path.split("/")[0] in ROOTS]
+        if not changed_files:
+            return None
+        after = CommitSource(self._pull_source.root, request.merge_commit, repository)
+        before = CommitSource(self._pull_source.root, common, repository)
+        resources = [
+            resource for changed_file in changed_files for resource in _list_resources(changed_file.path, before, after)
+        ]
+        return _MergedChange(
+            resources, any(not changed_file.path.startswith("tenants/") for changed_file in changed_files)
+        )
+
+
+def _find_stage(resource: ResourceRef, now: _Snapshot, *, is_out: bool) -> RolloutStage:
+    published = None
+    if is_out and now.source is not None:
+        published = read_published_blobs(resource, now.source, now.published_look.branches)
+    return derive_stage(
+        resource, published, now.statuses.get(resource.tenant, ()), now.troubles, now.retained.get(resource.tenant)
+    )
+
+
+def _find_links(resource: ResourceRef, now: _Snapshot) -> InstanceLinks:
+    """Return the links of an instance that its cluster reports as it was merged."""
+    for status in now.statuses.get(resource.tenant, ()):
+        for instance in (
+            status.instances if (resource.kind, resource.cluster) == (INSTANCE.word, status.cluster) else ()
+        ):
+            if instance.name == resource.name and instance.observed_blob == resource.blob:
+                return instance_links(now.consoles, resource.tenant, resource.cluster, instance)
+    return InstanceLinks()
+
+
+def _list_resources(path: str, before: CommitSource, after: CommitSource) -> Iterator[ResourceRef]:
+    """Yield what a path declares: as it is now, and where it was if that is another cluster or it is gone."""
+    spot = parse_resource_path(path)
+    if spot is None:
+        return
+    was, is_now = (read_declaration_at(source, path) for source in (before, after))
+    old, new = find_cluster(before, was), find_cluster(after, is_now)
+    if old and old != new and (is_now is not None or after.blob(path) is None):
+        yield ResourceRef(spot.kind, spot.tenant, spot.name, old, "")
+    if is_now is not None:
+        yield ResourceRef(spot.kind, spot.tenant, spot.name, new, is_now.blob)

@@ -1,0 +1,156 @@
+"""What becomes of tenants: each is rendered at both ends of a change, in whatever process has it, and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from allotment.adapters.declaration_source import Source
+from allotment.capacity.pricing import has_known_cost
+from allotment.declared.inventory import Catalog, ScopeDeclarations, compute_blob_id
+from allotment.declared.layout import Scope
+from allotment.declared.reading import read_folder
+from allotment.declared.tenant_resources import RESOURCE_KINDS
+from allotment.diff.causes import DeclaredSide
+from allotment.diff.cost_diff import CostChange, compare_cost
+from allotment.diff.declaration_diff import DeclaredChange, declared_changes, unrendered_changes
+from allotment.diff.exposure_changes import ExposureDiff, compare_exposure
+from allotment.diff.field_diff import DiffCache
+from allotment.diff.file_diff import FileStep, RenderedFileDiff
+from allotment.diff.lost_approvers import files_without_tenant_approver
+from allotment.diff.plan_permissions import with_plan_permissions
+from allotment.diff.tenant_diff import RenderedSide, TenantDiff, compare_tenant
+from allotment.lifecycle.brake import BrakeItem, brake_items
+from allotment.manifests import paths
+from allotment.manifests.argo_folders import folder_of, platform_folders
+from allotment.preparation.runtime_state import RuntimeState
+from allotment.services.check.workers import read_scope
+from allotment.services.renderer import build_gate, check_tenant_files
+
+MAX_TEXTS = 400  # files whose texts a plan holds; all are counted, and in its checksum
+
+
+class TenantComparison(NamedTuple):
+    """What came of comparing a tenant: None where one of its sides is invalid; what it costs, None where that isn't known; what it declares otherwise, what becomes of its
+    addresses, the files that differ, its claims, and what the brake counts of it at both ends."""
+
+    name: str
+    diff: TenantDiff | None
+    cost: CostChange | None
+    declaration_changes: list[DeclaredChange]
+    exposure: ExposureDiff
+    files: RenderedFileDiff
+    claims: tuple[tuple[Any, ...], tuple[Any, ...]]
+    brake_items: tuple[frozenset[BrakeItem], frozenset[BrakeItem]] = (frozenset(), frozenset())
+
+
+class CompareTask(NamedTuple):
+    """What a process needs to compare tenants at both ends."""
+
+    sources: tuple[Source, Source]
+    catalogs: tuple[Catalog, Catalog]
+    present_tenants: tuple[frozenset[str], frozenset[str]]
+    invalid_tenants: Collection[str]
+    currency: str
+
+    def run_batch(self, names: list[str]) -> list[TenantComparison]:
+        """Return what becomes of some tenants."""
+        gate, noted = build_gate(self.catalogs[1]), DiffCache()
+        return [self._compare_tenant(name, gate, noted) for name in names]
+
+    def _compare_tenant(self, name: str, gate: Any, noted: DiffCache) -> TenantComparison:
+        from allotment.declared.kinds.gpu_storage import GPUStorage
+        from allotment.manifests.layout import render_tenant
+        from allotment.preparation.job_names import job_name
+        from allotment.rules.tally import build_tally_entry
+
+        scope = Scope("tenant", name)
+        folders = [
+            read_folder(scope, read_scope(source, scope).files)[0] if name in tenant_names else ScopeDeclarations(scope)
+            for source, tenant_names in zip(self.sources, self.present_tenants, strict=True)
+        ]
+        before, after = folders
+        ends = [DeclaredSide(*fields) for fields in zip(self.catalogs, folders, strict=True)]
+        declared, files = declared_changes(before, after, self.currency, noted), RenderedFileDiff(MAX_TEXTS)
+        declared = [*with_plan_permissions(declared, *ends), *files_without_tenant_approver(*ends)]
+        reached = compare_exposure(*ends)
+        if name in self.invalid_tenants:
+            declared += unrendered_changes(before, after, (), noted)
+            cost = compare_cost(*ends) if all(has_known_cost(*end) for end in ends) else None
+            cost = replace(cost, is_valid=False) if cost is not None else None
+            return TenantComparison(
+                name=name,
+                diff=None,
+                cost=cost,
+                declaration_changes=declared,
+                exposure=reached,
+                files=files,
+                claims=((), ()),
+            )
+        done = frozenset(
+            (storage.model.spec.cluster, job_name(storage.model.name, storage.model.spec.prepare))
+            for storage in folders[0].of_kind(GPUStorage).values()
+            if storage.model.spec.prepare is not None
+        )
+        standing = RuntimeState(done)
+        claims = tuple(tuple(build_tally_entry(*end, standing).claims) for end in ends)
+        rendered = [dict(render_tenant(*end, standing)) for end in ends]
+        add_changed_files(files, *rendered)
+        new = [(path, data) for path, data in rendered[1].items() if rendered[0].get(path) != data]
+        check_tenant_files(gate, *ends[1], new)
+        sides = [RenderedSide(*fields) for fields in zip(self.catalogs, folders, rendered, strict=True)]
+        compared = compare_tenant(sides[0], sides[1], noted)
+        reported_paths = {
+            RESOURCE_KINDS[resource_change.kind].kind.path.format(tenant=name, name=resource_change.name)
+            for resource_change in compared.resource_changes
+        }
+        declared += unrendered_changes(before, after, reported_paths, noted)
+        held = self._list_brake_items(rendered[0]), self._list_brake_items(rendered[1])
+        return TenantComparison(
+            name=name,
+            diff=compared,
+            cost=compared.cost_change,
+            declaration_changes=declared,
+            exposure=reached,
+            files=files,
+            claims=(claims[0], claims[1]),
+            brake_items=held,
+        )
+
+    def _list_brake_items(self, files: Iterable[str]) -> frozenset[BrakeItem]:
+        """Return the items that the brake counts of a tenant's files. The branch of a removed cluster stays as it is."""
+        return brake_items(path for path in files if path.partition("/")[0] in self.catalogs[1].clusters)
+
+
+def add_changed_files(files: RenderedFileDiff, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
+    """Note the files that differ, the programs that Jobs name last. A marker follows from the files beside it, and says
+    nothing more to anybody."""
+    for path in sorted(before.keys() | after.keys(), key=lambda path: (paths.is_programs(path), path)):
+        old, new = before.get(path), after.get(path)
+        if old != new:
+            was, is_now = (None if data is None else compute_blob_id(data) for data in (old, new))
+            if paths.is_marker(path):
+                files.markers.append((path, was, is_now))
+            else:
+                files.add_file(path, old, new, (was, is_now))
+
+
+def list_platform_markers(steps: Iterable[FileStep], own: Iterable[Mapping[str, bytes]]) -> Iterator[FileStep]:
+    """Yield a step, without its blobs, of the marker of each of the clusters' own folders in which something differs;
+    `own` are the clusters' own files at both ends."""
+    touched = {folder_of(path) for path, *_ in steps}
+    before, after = (
+        {
+            f"{cluster}/{folder}"
+            for cluster in {path.partition("/")[0] for path in side}
+            for folder in platform_folders(
+                path.removeprefix(f"{cluster}/") for path in side if path.startswith(f"{cluster}/")
+            )
+        }
+        for side in own
+    )
+    for folder in sorted(before | after):
+        if folder in touched or (folder in before) != (folder in after):
+            path = f"{folder}/{paths.FOLDER_MARKER}{paths.FILE_SUFFIX}"
+            yield path, "" if folder in before else None, "" if folder in after else None

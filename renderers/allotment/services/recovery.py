@@ -1,0 +1,150 @@
+"""Recovers a storage whose preparation failed: a commit with one more attempt, that says who wanted it and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from allotment import conditions as word
+from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.commits import CommitMessage, write_commit
+from allotment.adapters.git.remote import Remote
+from allotment.declared.edit_attempt import with_attempt
+from allotment.declared.inventory import DeclarationFile
+from allotment.declared.kinds.gpu_storage import GPUStorage, Prepare
+from allotment.declared.layout import DeclarationPath, Scope, parse_path, path_of
+from allotment.declared.reading import read_declaration
+from allotment.declared.values import format_size
+from allotment.observed.status import Preparation as Attempt
+from allotment.observed.status import Storage
+from allotment.preparation.job_names import input_hash
+from allotment.problems import OperationRefused, escape_unprintable, quote_value
+from allotment.services.reporter.status_reader import ReportedStatus
+
+MAX_ATTEMPTS = 9999
+
+
+class Recovery(NamedTuple):
+    """A commit that raises a storage's attempt: the branch it is to have, what it follows from, and what it may
+    overwrite."""
+
+    commit: str
+    branch: str
+    attempt: int
+    because: str
+    overwrites: str
+
+
+def create_recovery_commit(
+    root: Path, ref: str, storage_path: str, reason: str, reported_status: ReportedStatus, *, force: bool
+) -> Recovery:
+    """Return a commit on top of `ref` that prepares a storage (`tenant/name`) again; nothing points at it yet.
+
+    Raises OperationRefused unless the last attempt was seen to fail, or `force`.
+    """
+    source = CommitSource(root, ref)
+    tenant, _, name = storage_path.partition("/")
+    declared = _read_storage(source, tenant, name)
+    spec = declared.model.spec
+    assert spec.prepare is not None
+    seen = _find_reported_storage(reported_status, spec.cluster, tenant, name)
+    because = _explain_last_attempt(f"{tenant}/{name}", spec.cluster, spec.prepare, seen, reported_status, force)
+    attempt = spec.prepare.attempt + 1
+    if attempt > MAX_ATTEMPTS:
+        raise OperationRefused(
+            f"{tenant}/{name} is in attempt {spec.prepare.attempt}, the last there is: declare another storage"
+        )
+    repository = source.repository
+    prefix = repository.folder_prefix(root)
+    path = f"{prefix}/{declared.path}" if prefix else declared.path
+    text = f"Recover {tenant}/{name}: attempt {attempt}\n\n{reason.strip()}\n\n{because}.\n"
+    message = CommitMessage(text, repository.committer())
+    commit = write_commit(repository, [source.commit], {path: with_attempt(declared.data, attempt)}, message)
+    last = seen.prepare if seen is not None else None
+    failed = last is not None and last.state == word.FAILED and last.reason != word.SUPERSEDED
+    overwrites = "" if failed else f"what lies on its volume of {format_size(spec.size)} may be overwritten"
+    return Recovery(commit, f"refs/heads/recover/{tenant}/{name}-{attempt}", attempt, because, overwrites)
+
+
+def push_recovery(remote: Remote, recovery: Recovery) -> None:
+    """Give the commit its branch. Raises OperationRefused where one of that name is there already."""
+    if not remote.push({recovery.branch: recovery.commit}):
+        name = recovery.branch.removeprefix("refs/heads/")
+        raise OperationRefused(
+            f"{quote_value(str(remote))} has a branch {name} already: somebody recovers the storage, or delete it"
+        )
+
+
+def _read_storage(source: CommitSource, tenant: str, name: str) -> DeclarationFile[GPUStorage]:
+    path = path_of(GPUStorage.__name__, Scope("tenant", tenant), name)
+    spot = parse_path(path)
+    if not isinstance(spot, DeclarationPath):
+        raise OperationRefused(f"{quote_value(f'{tenant}/{name}')} is no storage: write TENANT/STORAGE")
+    try:
+        declared, problems = read_declaration(path, source.read(path), spot)
+    except KeyError:
+        raise OperationRefused(f"{path} isn't there in {source.commit[:12]}: name a storage that is declared") from None
+    if declared is None:
+        raise OperationRefused(f"{path} can't be read: {problems[0]}")
+    assert isinstance(declared.model, GPUStorage)
+    if declared.model.spec.prepare is None:
+        raise OperationRefused(f"{tenant}/{name} has no preparation: there is nothing to recover")
+    return declared  # type: ignore[return-value]  # it is one, as was just seen
+
+
+def _find_reported_storage(reported_status: ReportedStatus, cluster: str, tenant: str, name: str) -> Storage | None:
+    for status in reported_status.tenants:
+        if (status.tenant, status.cluster) == (tenant, cluster):
+            return next((storage for storage in status.storages if storage.name == name), None)
+    return None
+
+
+def _explain_last_attempt(
+    storage_path: str,
+    cluster: str,
+    declared: Prepare,
+    seen: Storage | None,
+    reported_status: ReportedStatus,
+    force: bool,
+) -> str:
+    """Return in words what the last attempt came to. Raises OperationRefused where that is no reason for another, and nobody
+    forces it."""
+    last = seen.prepare if seen is not None else None
+    doubt = reported_status.troubles.get(cluster)
+    if last is None or doubt:
+        why = doubt or f"{cluster} reports no preparation of it"
+        return _require_force(
+            force,
+            f"it isn't known how attempt {declared.attempt} of {storage_path} ended: {escape_unprintable(why, 200)}",
+        )
+    if last.attempt != declared.attempt or last.input_hash != input_hash(declared):
+        return _require_force(
+            force, f"attempt {declared.attempt} of {storage_path} as it is declared hasn't begun on {cluster} yet"
+        )
+    if last.state == word.SUCCEEDED:
+        return _require_force(
+            force, f"attempt {last.attempt} of {storage_path} succeeded on {cluster} at {last.completion_time}"
+        )
+    if last.reason == word.SUPERSEDED:
+        return _require_force(
+            force,
+            f"attempt {last.attempt} of {storage_path} came too late: a later one has filled the volume on {cluster}",
+        )
+    if last.state != word.FAILED:
+        return _require_force(
+            force, f"attempt {last.attempt} of {storage_path} on {cluster} is {last.state} ({last.reason})"
+        )
+    return f"Attempt {last.attempt} failed on {cluster} at {last.completion_time}: {_describe_failure(last)}"
+
+
+def _describe_failure(last: Attempt) -> str:
+    code = f", exit code {last.exit_code}" if last.exit_code is not None else ""
+    return f"{last.reason}{code}"
+
+
+def _require_force(force: bool, words: str) -> str:
+    if not force:
+        raise OperationRefused(
+            f"{words}; only what failed is recovered. With --force it is prepared again all the same"
+        )
+    return f"Forced: {words}"

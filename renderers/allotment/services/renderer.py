@@ -1,0 +1,149 @@
+"""Renders tenants and clusters through the gate, in whatever process has them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from allotment.capacity.units import UnitClaim
+    from allotment.declared.inventory import Catalog, ScopeDeclarations
+    from allotment.isolation.gate import IsolationGate
+    from allotment.preparation.runtime_state import RuntimeState
+    from allotment.services.check.workers import RenderInput
+
+from allotment.services.check.cpu_budget import BUDGET_REJECTION, BudgetExceeded, CpuBudget, Rejection
+from allotment.services.check.tenant_error import build_rejection
+
+M = TypeVar("M")
+CollectFiles = Callable[[Iterable[tuple[str, bytes]]], M]
+
+
+def build_gate(offers: Catalog) -> IsolationGate:
+    """Return a gate for all clusters that can be read."""
+    from allotment.isolation.boundary import Boundary
+    from allotment.isolation.gate import IsolationGate
+
+    return IsolationGate(
+        {
+            name: Boundary.from_declarations(offers, cluster)
+            for name, cluster in offers.clusters.items()
+            if not cluster.invalid
+        }
+    )
+
+
+def check_tenant_files(
+    gate: IsolationGate, offers: Catalog, tenant: ScopeDeclarations, files: Iterable[tuple[str, bytes]]
+) -> None:
+    """Raise IsolationBroken where one of a tenant's files, rendered now, holds anything that it may not have."""
+    from allotment.isolation.entitlements import Entitlements
+
+    entitlements: dict[str, Entitlements] = {}
+    for path, data in files:
+        cluster = path.partition("/")[0]
+        if cluster not in entitlements:
+            entitlements[cluster] = Entitlements.from_declarations(offers, offers.clusters[cluster], tenant)
+        gate.check(path, data, entitlements[cluster])
+
+
+class Renderer(Generic[M]):
+    """Renders tenants, and gives each one's files to `keep`, if there are any; what that returns is what is made of
+    the tenant.
+
+    Where `clusters` or `tenants` are named, nothing else is rendered. It is used in whatever process has read the
+    tenants.
+    """
+
+    def __init__(
+        self, keep: CollectFiles[M], clusters: frozenset[str] = frozenset(), tenants: frozenset[str] = frozenset()
+    ) -> None:
+        self._collect, self._clusters, self._tenants = keep, clusters, tenants
+        self._gate: tuple[int, IsolationGate] | None = None
+
+    def __call__(self, offers: Catalog, some: list[RenderInput]) -> list[M | Rejection | None]:
+        """Return what was made of each tenant: None of one that has no files, why nothing may be of one that is
+        stopped."""
+        every = [self._render_files(offers, *render_input) for render_input in some]
+        gate = self._open_gate(offers)
+        return [
+            self._check_and_collect(gate, offers, entrant[0], files) for entrant, files in zip(some, every, strict=True)
+        ]
+
+    def _check_and_collect(
+        self,
+        gate: IsolationGate,
+        offers: Catalog,
+        tenant: ScopeDeclarations,
+        files: list[tuple[str, bytes]] | Rejection,
+    ) -> M | Rejection | None:
+        if isinstance(files, Rejection):
+            return files
+        try:
+            check_tenant_files(gate, offers, tenant, files)
+            return self._collect(files) if files else None
+        except Exception as error:
+            return build_rejection(error)
+
+    def _render_files(
+        self, offers: Catalog, tenant: ScopeDeclarations, standing: RuntimeState, share: CpuBudget
+    ) -> list[tuple[str, bytes]] | Rejection:
+        from allotment.declared.placement import clusters_of
+        from allotment.manifests.layout import render_tenant
+
+        try:
+            wanted = not self._tenants or tenant.name in self._tenants
+            wanted = wanted and all(name in offers.clusters for name in clusters_of(tenant))
+            with share.measure():
+                files = render_tenant(offers, tenant, standing, self._clusters or None) if wanted else ()
+                return list(share.meter(files))
+        except BudgetExceeded:
+            return BUDGET_REJECTION
+        except Exception as error:
+            return build_rejection(error)
+
+    def _open_gate(self, offers: Catalog) -> IsolationGate:
+        """Return this process's gate."""
+        if self._gate is None or self._gate[0] != os.getpid():
+            self._gate = os.getpid(), build_gate(offers)
+        return self._gate[1]
+
+
+def render_cluster_files(
+    offers: Catalog, claims: Iterable[UnitClaim], letters: Callable[[str], Collection[str]], only: Collection[str] = ()
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the clusters' own files, `<cluster>/<path>`; `letters` returns the first letters of a cluster's tenants."""
+    from allotment.capacity.units import count_placeholders
+    from allotment.manifests.layout import render_cluster
+
+    gate, counts = build_gate(offers), count_placeholders(offers, claims)
+    for name, cluster in offers.clusters.items():
+        if not only or name in only:
+            for path, data in render_cluster(offers, cluster, frozenset(letters(name)), counts):
+                gate.check(path, data)
+                yield path, data
+
+
+def render_markers(
+    offers: Catalog,
+    trees: Mapping[str, Mapping[str, str]],
+    touched: Mapping[str, Collection[str]] | None = None,
+    over: Mapping[str, Mapping[str, str]] | None = None,
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the markers of all clusters' own folders, and of the tenants' folders that were `touched`,
+    `<cluster>/<path>`.
+
+    `trees` has each cluster's whole tree, the blob of every file by its path, `over` the foreign commit that is
+    replaced, by cluster and folder. Raises IsolationBroken where not exactly one Application reads each file.
+    """
+    from allotment.manifests import argo_folders
+
+    gate = build_gate(offers)
+    for cluster, files in trees.items():
+        wanted = argo_folders.platform_folders(files) | set((touched or {}).get(cluster, ()))
+        markers = dict(argo_folders.render_markers(cluster, wanted, files, (over or {}).get(cluster)))
+        for path, data in markers.items():
+            gate.check(f"{cluster}/{path}", data)
+            yield f"{cluster}/{path}", data
+        gate.check_tree(cluster, files.keys() | markers.keys())

@@ -1,0 +1,135 @@
+"""Compares once, for `allot doctor`, the live objects of a cluster's tenants with the manifests that are published to it."""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.branches.rendered_branches import read_rendered_branches
+from allotment.diagnosis.cluster_snapshot import (
+    APPLICATIONS,
+    WHOLE_OBJECT_QUERIES,
+    ClusterSnapshot,
+    NotReadable,
+    Object,
+)
+from allotment.diagnosis.edits import EditComparison
+from allotment.manifests import names
+from allotment.manifests.yaml_text import Malformed
+from allotment.observed.edits import ManualEdit
+from allotment.observed.objects import LiveObject
+from allotment.observed.status import ApplicationStatus, TenantStatus
+from allotment.problems import OperationRefused
+from allotment.services.platform_settings import read_publisher_key
+from allotment.services.reporter import edit_detection
+from allotment.services.reporter.clone import ORIGIN, Clone
+from allotment.services.reporter.published_objects import PublishedBranch
+
+_TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+
+
+class PublishedCommit(NamedTuple):
+    """The last publish on a cluster's rendered branch, and its remote; or why there is none: `skipped` where nothing can be
+    compared, `failed` where it should be possible."""
+
+    repository: Repository | None = None
+    remote: Remote | None = None
+    commit: str = ""
+    skip_reason: str = ""
+    failure_reason: str = ""
+
+
+def fetch_published_commit(root: Path, cluster: str) -> PublishedCommit:
+    """Fetch a cluster's rendered branch into the repository around `root`. Returns the last publish, as `allot status`
+    determines it."""
+    try:
+        clone = Clone(root)
+        has_origin = clone.has_origin
+    except OperationRefused:
+        return PublishedCommit(
+            skip_reason="this folder is in no Git repository, so the published manifests aren't here"
+        )
+    if not has_origin:
+        words = f"this repository has no remote named {ORIGIN}, which the rendered branches would lie in"
+        return PublishedCommit(skip_reason=words)
+    try:
+        declared = clone.fetch_declared_commit()
+        remote = clone.remote(clone.resolve_urls(declared).rendered)
+        key = read_publisher_key(clone.find_settings_commit(declared))
+        commit = read_rendered_branches(clone.repository, remote, [cluster], key).branches[cluster].published_commit
+    except OperationRefused as error:
+        return PublishedCommit(failure_reason=str(error))
+    if commit is None:
+        return PublishedCommit(skip_reason=f"nothing was ever published to {cluster}")
+    return PublishedCommit(clone.repository, remote, commit)
+
+
+def compare_live_objects(
+    published: PublishedCommit, cluster: str, looked: ClusterSnapshot, begun: datetime.datetime
+) -> EditComparison:
+    """Return the differences in tenants' namespaces. `begun` is when the branch was fetched, by the cluster's clock: a
+    later publish may have made an object that is newer."""
+    if published.repository is None or published.remote is None:
+        return EditComparison(skipped=published.skip_reason, failed=published.failure_reason)
+    branch = PublishedBranch(published.repository, published.remote, cluster, lambda: begun.strftime(_TIME_FORMAT))
+    try:
+        branch.read_commit(published.commit)
+        return _compare_tenants(published, cluster, looked, branch)
+    except (OperationRefused, Malformed) as error:
+        return EditComparison(failed=f"the published manifests can't be read: {error}")
+
+
+def _compare_tenants(
+    published: PublishedCommit, cluster: str, looked: ClusterSnapshot, branch: PublishedBranch
+) -> EditComparison:
+    """Return the comparison. Raises OperationRefused or Malformed where a published file can't be read."""
+    assert published.repository is not None
+    live, unseen = defaultdict[str, list[LiveObject]](list), list[NotReadable]()
+    for kind in WHOLE_OBJECT_QUERIES:
+        try:
+            for live_object in looked.list_objects(kind):
+                live[live_object.tenant].append(live_object)
+        except NotReadable as error:
+            if (
+                error.missing_permission or error.failed
+            ):  # a kind that isn't served has no objects: the topic apis says if it is needed
+                unseen.append(error)
+    statuses = {status.tenant: status for status in _read_synced_statuses(published.repository, cluster, looked)}
+    age = looked.now.timestamp() - published.repository.committed_at(published.commit)
+    comparison, edits, unsynced, count = edit_detection.EditDetector(branch), list[ManualEdit](), list[str](), 0
+    for tenant in sorted(live.keys() & branch.tenants):
+        status, published_objects = statuses.get(tenant) or TenantStatus(tenant, cluster), branch.find_published(tenant)
+        assert published_objects is not None, "the branch was read"
+        count += len(live[tenant])
+        is_recent = age < edit_detection.UNSYNCED_SECONDS
+        edits += comparison.detect_edits_now(status, live[tenant], published_objects, "", is_recent=is_recent)
+        if not comparison.is_synced(status):
+            unsynced.append(tenant)
+    return EditComparison(edits, count, unseen, unsynced)
+
+
+def _read_synced_statuses(repository: Repository, cluster: str, looked: ClusterSnapshot) -> Iterable[TenantStatus]:
+    """Return the tenants with those of their Applications that are synced, each with the tree that it has applied."""
+    try:
+        applications: list[Object] = looked.list_objects(APPLICATIONS)
+    except NotReadable:
+        return []  # the topic argocd says so
+    parts_by_tenant = defaultdict[str, list[ApplicationStatus]](list)
+    for application in applications:
+        labels, sync = application["metadata"].get("labels", {}), application.get("status", {}).get("sync", {})
+        tenant, revision = labels.get(names.TENANT, ""), sync.get("revision", "")
+        part = application["metadata"]["name"].rpartition("--")[2]
+        if (
+            labels.get(names.CLUSTER) != cluster
+            or sync.get("status") != "Synced"
+            or not repository.has_object(revision)
+        ):
+            continue
+        tree = repository.tree_of(revision, f"tenants/{tenant}/{part}") or ""
+        parts_by_tenant[tenant].append(ApplicationStatus(part, "Synced", "", "", tree))
+    return [TenantStatus(tenant, cluster, tuple(parts)) for tenant, parts in parts_by_tenant.items()]

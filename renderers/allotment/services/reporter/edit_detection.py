@@ -1,0 +1,223 @@
+"""Compares the live objects of a tenant with its published manifests, to find edits and additions by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from allotment import conditions as word
+from allotment.declared.tenant_resources import TREE_PARTS
+from allotment.manifests.yaml_text import Malformed, Object
+from allotment.observed.api_objects.whole_object import read_compared_fields
+from allotment.observed.conditions import seconds_between
+from allotment.observed.drift import Difference, find_differences
+from allotment.observed.edits import ManualEdit, edit_condition_times
+from allotment.observed.objects import LiveObject
+from allotment.observed.orphans import OBJECT_KINDS, PublishedObjects
+from allotment.observed.status import TenantStatus
+from allotment.problems import OperationRefused
+from allotment.services.reporter.published_objects import PublishedBranch, PublishedFile
+
+EDIT_DELAY_SECONDS = 30  # so long a difference must last: watches of two kinds may lag behind each other
+UNSYNCED_SECONDS = (
+    300  # where no Application of the tenant says whether the object was synced: Argo CD may take so long
+)
+_ORPHAN_KINDS = frozenset(OBJECT_KINDS.values())  # `observed.removed` reports those that have our label
+Identity = tuple[str, str]
+
+
+class _CachedComparison(NamedTuple):
+    """A comparison: of which live content and published file, and its result."""
+
+    content: bytes
+    blob: str
+    differences: tuple[Difference, ...]
+
+
+class EditDetector:
+    """The differences of each tenant. Only results are stored, and when each difference was first seen.
+
+    `edits` has, by tenant, the differences that have lasted long enough; `undecided_tenants` are the tenants to compare again as time passes.
+    """
+
+    def __init__(self, branch: PublishedBranch) -> None:
+        self._branch = branch
+        self._cached: dict[str, dict[str, _CachedComparison]] = {}  # by tenant: by the object's uid
+        self._first_seen: dict[str, dict[Identity, str]] = {}  # by tenant
+        self.edits: dict[str, list[ManualEdit]] = {}
+        self.undecided_tenants: set[str] = set()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        for collection in (self._cached, self._first_seen, self.edits, self.undecided_tenants):
+            collection.clear()
+
+    def detect_edits(
+        self,
+        status: TenantStatus,
+        previous: TenantStatus | None,
+        objects: Sequence[LiveObject],
+        published: PublishedObjects,
+        now: str,
+    ) -> list[ManualEdit]:
+        """Return the differences of a tenant with this status that have lasted long enough. Raises OperationRefused or Malformed where a
+        published file can't be read."""
+        tenant = status.tenant
+        files = self._branch.list_files(tenant)
+        live = _index_by_identity(objects)
+        differing = self._find_differences(tenant, live, files, published)
+        since, edits, waits = self._first_seen.get(tenant, {}), [], False
+        still: dict[Identity, str] = {}
+        for identity, object_differences in differing.items():
+            file = files.get(identity)
+            resource = _find_resource(file)
+            if identity not in since and file is not None and not self._is_applied(status, file):
+                waits = True
+                continue
+            previous_conditions = edit_condition_times(previous, resource) if previous is not None else {}
+            reported = previous_conditions.get(word.AS_PUBLISHED if object_differences else word.ONLY_PUBLISHED, "")
+            still[identity] = first = since.get(identity) or reported or now
+            if first == reported or seconds_between(first, now) >= _find_edit_delay(file, live[identity]):
+                edits.append(ManualEdit(tenant, *identity, resource, object_differences, first))
+            else:
+                waits = True
+        self._store_edits(tenant, still, edits, waits=waits)
+        return edits
+
+    def detect_edits_now(
+        self,
+        status: TenantStatus,
+        objects: Sequence[LiveObject],
+        published: PublishedObjects,
+        now: str,
+        *,
+        is_recent: bool,
+    ) -> list[ManualEdit]:
+        """Return the edits of a tenant's objects, without waiting for them to last. If the publish `is_recent`, Argo CD may still
+        be applying the objects that no Application of the tenant covers, so they are left out. Raises OperationRefused or Malformed where a published file
+        can't be read."""
+        files = self._branch.list_files(status.tenant)
+        live = _index_by_identity(objects)
+        edits = []
+        for identity, object_differences in self._find_differences(status.tenant, live, files, published).items():
+            file = files.get(identity)
+            is_applied = file is None or self._is_applied(status, file)
+            if is_applied and not (is_recent and _find_edit_delay(file, live[identity]) == UNSYNCED_SECONDS):
+                edits.append(ManualEdit(status.tenant, *identity, _find_resource(file), object_differences, now))
+        return edits
+
+    def _store_edits(self, tenant: str, since: dict[Identity, str], edits: list[ManualEdit], *, waits: bool) -> None:
+        self.forget_tenant(tenant)
+        if since:
+            self._first_seen[tenant] = since
+        if edits:
+            self.edits[tenant] = edits
+        if waits:
+            self.undecided_tenants.add(tenant)
+
+    def forget_tenant(self, tenant: str) -> None:
+        """Forget the differences of a tenant."""
+        self._first_seen.pop(tenant, None)
+        self.edits.pop(tenant, None)
+        self.undecided_tenants.discard(tenant)
+
+    def _find_differences(
+        self,
+        tenant: str,
+        live: Mapping[Identity, LiveObject],
+        files: Mapping[Identity, PublishedFile],
+        published: PublishedObjects,
+    ) -> dict[Identity, tuple[Difference, ...]]:
+        """Return the differences of each published object that has some, and none of each foreign object. An object that hasn't
+        changed since the last comparison isn't read again."""
+        previous_results = self._cached.get(tenant, {})
+        compared: dict[str, _CachedComparison] = {}
+        new: list[Identity] = []
+        for identity in live.keys() & files.keys():
+            live_object, blob = live[identity], files[identity].blob
+            previous = previous_results.get(live_object.uid)
+            if previous is not None and (previous.content, previous.blob) == (live_object.content, blob):
+                compared[live_object.uid] = previous
+            else:
+                new.append(identity)
+        manifests = self._read_manifests({files[identity].blob for identity in new})
+        for identity in new:
+            live_object, blob = live[identity], files[identity].blob
+            compared[live_object.uid] = _CachedComparison(
+                live_object.content,
+                blob,
+                find_differences(manifests[blob, identity], read_compared_fields(live_object)),
+            )
+        self._cached[tenant] = compared
+        if not compared:
+            del self._cached[tenant]
+        differing = {
+            identity: result.differences
+            for identity, live_object in live.items()
+            if (result := compared.get(live_object.uid)) is not None and result.differences
+        }
+        foreign = [key for key, live_object in live.items() if key not in files and _is_foreign(live_object, published)]
+        return {**differing, **dict.fromkeys(foreign, ())}
+
+    def _read_manifests(self, blobs: Iterable[str]) -> dict[tuple[str, Identity], Object]:
+        wanted = sorted(blobs)
+        return {
+            (blob, (manifest["kind"], manifest["metadata"]["name"])): manifest
+            for blob, objects in zip(wanted, self._branch.read_manifests(wanted), strict=True)
+            for manifest in objects
+        }
+
+    def is_synced(self, status: TenantStatus) -> bool:
+        """Return whether Argo CD has applied all published folders of a tenant, as far as its Applications say."""
+        return all(self._is_applied(status, file) for file in self._branch.list_files(status.tenant).values())
+
+    def _is_applied(self, status: TenantStatus, file: PublishedFile) -> bool:
+        """Return whether Argo CD has applied the published folder of a file, as far as a tenant's Applications say."""
+        part = file.tree_path.part
+        if part not in TREE_PARTS:
+            return True
+        tree = next((application.tree for application in status.applications if application.name == part), "")
+        return tree != "" and tree == self._branch.find_tree(f"tenants/{status.tenant}/{part}")
+
+
+def detect_edits_or_none(
+    comparison: EditDetector,
+    status: TenantStatus,
+    previous: TenantStatus | None,
+    objects: Sequence[LiveObject],
+    published: PublishedObjects | None,
+    now: str,
+) -> list[ManualEdit] | None:
+    """Return the differences of a tenant; None where they aren't known."""
+    if published is None:
+        return None
+    try:
+        return comparison.detect_edits(status, previous, objects, published, now)
+    except (OperationRefused, Malformed, LookupError, TypeError, AttributeError, ValueError):
+        return None  # a forged commit lies at our ref: the published manifests are not known
+
+
+def _index_by_identity(objects: Sequence[LiveObject]) -> dict[Identity, LiveObject]:
+    return {(live_object.kind, live_object.name): live_object for live_object in objects if not live_object.terminating}
+
+
+def _find_resource(file: PublishedFile | None) -> tuple[str, str]:
+    """Return the word and the name of the resource of a file; both empty where it is the tenant's own."""
+    return (file.tree_path.kind, file.tree_path.resource_name) if file is not None and file.tree_path.kind else ("", "")
+
+
+def _find_edit_delay(file: PublishedFile | None, live_object: LiveObject) -> int:
+    """Return the seconds for which an object must differ. Argo CD may be about to remove an object that is no longer published."""
+    synced = live_object.managed is False if file is None else file.tree_path.part in TREE_PARTS
+    return EDIT_DELAY_SECONDS if synced else UNSYNCED_SECONDS
+
+
+def _is_foreign(live_object: LiveObject, published: PublishedObjects) -> bool:
+    """Return whether an object that isn't published was made by somebody, rather than by a controller or a later publish."""
+    if (
+        live_object.owned
+        or live_object.kind == "Namespace"
+        or (live_object.managed and live_object.kind in _ORPHAN_KINDS)
+    ):
+        return False
+    return live_object.created < published.time

@@ -1,0 +1,266 @@
+"""What a cluster's watches saw, tenant by tenant, and every change of it that hasn't been written yet."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from allotment import conditions as word
+from allotment.adapters.git.repository import Repository
+from allotment.branches.rendered_branches import live_source
+from allotment.observed import orphans
+from allotment.observed.cold_starts import find_cold_starts, select_newest
+from allotment.observed.edits import ManualEdit, with_edits, with_edits_of
+from allotment.observed.objects import Deployment, ObservedObject, Pod
+from allotment.observed.status import ClusterStatus, ColdStart, TenantStatus, Transition
+from allotment.observed.stocks import derive_stocks
+from allotment.observed.tenants import PartSources, TenantObjects, derive_tenant_status, is_time_dependent
+from allotment.services.reporter.edit_detection import EditDetector, detect_edits_or_none
+from allotment.services.reporter.published_objects import PublishedBranch
+
+SILENT_SECONDS = 180  # three bookmarks that didn't come
+_DELETION_STEPS = {word.MARKED_FOR_DELETION, word.UNPROTECTED}
+MAX_TRANSITIONS = 5_000  # of a tenant, while nothing can be pushed
+
+
+class WatchState(Protocol):
+    """One of the cluster's watches, by the name of what it watches."""
+
+    name: str
+    synced: bool
+    contact: float
+    trouble: str
+
+
+class ObjectStore(Protocol):
+    """What the watches have seen."""
+
+    changed: threading.Event
+    events: int
+
+    def owners(self) -> set[str]:
+        """Return everybody of whom there is something."""
+        ...
+
+    def objects(self, owner: str) -> list[ObservedObject]:
+        """Return all that is known of somebody."""
+        ...
+
+    def take_changed(self) -> set[str]:
+        """Return who changed since the last call."""
+        ...
+
+
+class ClusterSession(NamedTuple):
+    """A cluster as it is seen: its watches, their objects, whose placeholders lie where, and its API server's clock."""
+
+    cluster: str
+    watches: Sequence[WatchState]
+    store: ObjectStore
+    stock_owner: str
+    read_clock: Callable[[], str]
+
+
+class LiveSourceFinder:
+    """Finds the source commits that are live, in a clone that has the rendered branch."""
+
+    def __init__(self, repository: Repository, branch: PublishedBranch) -> None:
+        self._repository = repository
+        self._branch = branch
+
+    def find_sources(self, tenant: str, live: TenantObjects, previous: TenantStatus | None) -> PartSources:
+        """Return the source commits of a tenant's parts whose folder isn't as it was when that was last found."""
+        previous_trees = {part.name: part.tree for part in previous.applications} if previous else {}
+        sources = {}
+        for application in live.applications:
+            part = application.name.rpartition("--")[2]
+            if application.sync == "Synced" and application.revision and self._branch.has_commit(application.revision):
+                source = live_source(
+                    self._repository, application.revision, f"tenants/{tenant}/{part}", previous_trees.get(part, "")
+                )
+                if source is not None:
+                    sources[part] = source
+        return sources
+
+
+class Observer:
+    """A cluster's statuses as they are now: `statuses` by tenant, `pending` their changes since what is written.
+
+    `orphans` has, by tenant, what is removed and stays; `cold` the last cold starts of each GPUSpec.
+    """
+
+    def __init__(self, seeing: ClusterSession, sources: LiveSourceFinder, branch: PublishedBranch) -> None:
+        self._session = seeing
+        self._sources = sources
+        self._branch = branch
+        self._published_objects: dict[
+            str, frozenset[tuple[str, str]]
+        ] = {}  # by tenant: what was published when it was looked at
+        self._compared_commit: str | None = None
+        self._time_dependent_tenants: set[str] = set()
+        self._edit_detector = EditDetector(branch)
+        self._deletion_marks: dict[str, str] = {}  # by tenant, the newest
+        self.statuses: dict[str, TenantStatus] = {}
+        self.pending_transitions: dict[str, list[Transition]] = defaultdict(list)
+        self.orphans: dict[str, list[orphans.Orphan]] = {}
+        self.recent_cold_starts: tuple[ColdStart, ...] = ()
+
+    def resume(self, written: Mapping[str, TenantStatus], cluster: ClusterStatus) -> None:
+        """Go on from what is written: every change since then is pending."""
+        self.recent_cold_starts = select_newest((*cluster.cold_starts, *self.recent_cold_starts))
+        self.statuses = dict(written)
+        for collection in (
+            self.pending_transitions,
+            self.orphans,
+            self._published_objects,
+            self._time_dependent_tenants,
+            self._deletion_marks,
+        ):
+            collection.clear()
+        self._edit_detector.clear()
+        self._branch.poll()
+        self._compared_commit = self._branch.commit
+        self._observe_tenants(set(written) | self._session.store.owners())
+
+    def observe_changes(self) -> None:
+        """Take what changed since the last look."""
+        self._branch.poll()
+        self._observe_tenants(
+            self._session.store.take_changed()
+            | self._time_dependent_tenants
+            | self._edit_detector.undecided_tenants
+            | self._find_republished_tenants()
+        )
+
+    def _find_republished_tenants(self) -> set[str]:
+        """Return the tenants of whom other objects are published than when they were looked at, or known to be."""
+        commit = self._branch.commit
+        if commit == self._compared_commit:
+            return set()
+        self._compared_commit = commit
+        if commit is None:
+            return set()
+        now = {tenant: self._branch.find_published(tenant) for tenant in self.statuses}
+        return {
+            tenant
+            for tenant, published in now.items()
+            if published is None or self._published_objects.get(tenant) != published.objects
+        }
+
+    @property
+    def edits(self) -> list[ManualEdit]:
+        """The edited and foreign objects of all tenants."""
+        return [edit for tenant_edits in self._edit_detector.edits.values() for edit in tenant_edits]
+
+    def mark_written(self, tenants: Iterable[str]) -> None:
+        """What was pending of these tenants is written."""
+        for tenant in tenants:
+            self.pending_transitions.pop(tenant, None)
+
+    def list_changed_tenants(self, written: Mapping[str, TenantStatus]) -> list[str]:
+        """Return the tenants that aren't as they are written, sorted."""
+        return sorted(
+            tenant
+            for tenant, status in self.statuses.items()
+            if self.pending_transitions.get(tenant) or written.get(tenant) != status
+        )
+
+    def find_newest_deletion_mark(self) -> str:
+        """Return when the cluster was first seen to have the newest thing that is marked for deletion; empty where
+        none is."""
+        return max(self._deletion_marks.values(), default="")
+
+    def measure_silence(self) -> float:
+        """Return the seconds since the API servers said something, the longest of all watches."""
+        return time.monotonic() - min(watch.contact for watch in self._session.watches)
+
+    def build_cluster_status(self, previous: ClusterStatus) -> ClusterStatus:
+        """Return what the cluster holds ready now; `previous` says since when it is silent."""
+        name, objects = self._session.cluster, self._session.store.objects(self._session.stock_owner)
+        held: dict[tuple[str, str], int] = defaultdict(int)
+        for tenant, status in self.statuses.items():
+            for instance in status.instances:
+                held[instance.gpu_spec, tenant] += instance.units
+        placeholders = [live_object for live_object in objects if isinstance(live_object, Deployment)]
+        reported_stocks = derive_stocks(
+            placeholders, [live_object for live_object in objects if isinstance(live_object, Pod)], held
+        )
+        now, silence = self._session.read_clock(), self.measure_silence()
+        if silence <= SILENT_SECONDS:
+            return ClusterStatus(name, now, reported_stocks, cold_starts=self.recent_cold_starts)
+        since = previous.silent_since or _subtract_seconds(now, silence)
+        words = f"{name} has not answered since {since}: what is said here may be old"
+        return ClusterStatus(name, min(since, now), reported_stocks, since, words, self.recent_cold_starts)
+
+    def _observe_tenants(self, tenants: set[str]) -> None:
+        now, cluster = self._session.read_clock(), self._session.cluster
+        for tenant in sorted(tenants - {self._session.stock_owner}):
+            live, previous = TenantObjects.from_objects(self._session.store.objects(tenant)), self.statuses.get(tenant)
+            if previous is None and not live.has_labelled_objects:
+                continue
+            sources = self._sources.find_sources(tenant, live, previous)
+            published = self._branch.find_published(tenant)
+            status = derive_tenant_status(
+                tenant, cluster, live, previous=previous, now=now, sources=sources, published=published
+            )
+            edits = detect_edits_or_none(self._edit_detector, status, previous, live.whole_objects, published, now)
+            status = with_edits_of(status, previous) if edits is None else with_edits(status, edits)
+            pending = self.pending_transitions[tenant]
+            pending += status.transitions[: max(0, MAX_TRANSITIONS - len(pending))]
+            if not pending:
+                del self.pending_transitions[tenant]
+            if cold := list(find_cold_starts(previous, status)):
+                self.recent_cold_starts = select_newest((*self.recent_cold_starts, *cold))
+            self.statuses[tenant] = without_history(status)
+            self._deletion_marks[tenant] = _find_newest_deletion_mark(status)
+            is_unsettled = is_time_dependent(status) or (
+                published is not None and orphans.needs_newer_branch(live.rendered_objects, published)
+            )
+            (self._time_dependent_tenants.add if is_unsettled else self._time_dependent_tenants.discard)(tenant)
+            self._remember_published(tenant, status, published)
+
+    def _remember_published(
+        self, tenant: str, status: TenantStatus, published: orphans.PublishedObjects | None
+    ) -> None:
+        """Remember by what a tenant was judged, and what of it is removed and stays."""
+        self._published_objects.pop(tenant, None)
+        if published is not None:
+            self._published_objects[tenant] = published.objects
+        self.orphans.pop(tenant, None)
+        if leftovers := list(orphans.find_orphans(status)):
+            self.orphans[tenant] = leftovers
+
+
+def _find_newest_deletion_mark(status: TenantStatus) -> str:
+    """Return when the newest thing of a tenant that is marked for deletion, and not let go yet, was first seen so."""
+    condition_lists = [
+        *(storage.conditions for storage in status.storages),
+        *(snapshot.conditions for snapshot in status.snapshots),
+    ]
+    condition_times = [
+        {condition.type: condition.last_transition_time for condition in conditions} for conditions in condition_lists
+    ]
+    return max(
+        [
+            times[word.MARKED_FOR_DELETION]
+            for times in condition_times
+            if times.keys() & _DELETION_STEPS == {word.MARKED_FOR_DELETION}
+        ],
+        default="",
+    )
+
+
+def without_history(status: TenantStatus) -> TenantStatus:
+    """Return a status without what belongs to one commit of it."""
+    return msgspec.structs.replace(status, transitions=(), previous="")
+
+
+def _subtract_seconds(now: str, seconds: float) -> str:
+    moment = datetime.datetime.fromisoformat(now) - datetime.timedelta(seconds=int(seconds))
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

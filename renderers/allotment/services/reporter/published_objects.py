@@ -1,0 +1,165 @@
+"""What is published to a cluster: the objects that our own last commit on its rendered branch has of each tenant."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.branches.rendered_branches import SOURCE_REF, published_ref
+from allotment.branches.retention_record import RETAINED
+from allotment.declared.tenant_resources import TREE_PARTS
+from allotment.lifecycle.published_manifests import read_identities, stopped_deployments
+from allotment.manifests import paths
+from allotment.manifests.names import rendered_branch
+from allotment.manifests.yaml_text import Malformed, Object, load
+from allotment.observed import drift
+from allotment.observed.orphans import OBJECT_KINDS, STOPPED_DEPLOYMENT, PublishedObjects
+from allotment.observed.retention import RetainedTenant
+from allotment.problems import OperationRefused
+from allotment.services.reporter.retained import last_record
+
+POLL_SECONDS = 30.0  # how often the branch is looked at
+FETCH_SECONDS = 1.0  # between two fetches for a commit that isn't here
+READ_BATCH_SIZE = 500  # files that are read at once
+_WATCHED_KINDS = frozenset({*OBJECT_KINDS.values(), *drift.COMPARED_KINDS})
+
+NAMESPACES = "namespaces"  # the part that has a tenant's namespace and its isolation
+
+ObjectIdentities = frozenset[tuple[str, str]]
+
+
+class PublishedFile(NamedTuple):
+    """A file of the rendered branch: what it means, and its Git blob."""
+
+    tree_path: paths.TreePath
+    blob: str
+
+
+class PublishedBranch:
+    """A cluster's rendered branch, fetched now and then into our clone.
+
+    `commit` is our last commit there, None where that isn't known: the remote doesn't answer, nothing was published
+    yet, or it can't be read. `trouble` then says why, if somebody should look. The branch's tip counts for nothing
+    here, since others may push there.
+    """
+
+    def __init__(self, repository: Repository, remote: Remote, cluster: str, now: Callable[[], str]) -> None:
+        self._repository = repository
+        self._remote = remote
+        self._cluster = cluster
+        self._read_clock = now
+        self._polled_at = self._fetched_at = float("-inf")
+        self._published_at = ""
+        self._indexed_commit = ""
+        self._identities_by_blob: dict[str, ObjectIdentities] = {}  # by blob
+        self._tenant_objects: dict[str, ObjectIdentities] = {}
+        self._tenant_paths: dict[str, dict[paths.TreePath, str]] = {}  # by tenant: the blob of each file
+        self.commit: str | None = None
+        self.trouble = ""
+        self.retained: Mapping[str, RetainedTenant] = {}  # by name, as the record says without the publisher's key
+
+    def forget(self) -> None:
+        """Forget that the branch is here."""
+        self._polled_at = self._fetched_at = float("-inf")
+        self.commit, self.trouble = None, ""
+
+    def read_commit(self, commit: str) -> None:
+        """Read a commit that is ours and is here already, and fetch nothing. Raises OperationRefused or Malformed where it can't be read."""
+        self._index_commit(commit)
+        self.commit, self._published_at = commit, self._read_clock()
+
+    @property
+    def tenants(self) -> frozenset[str]:
+        """The tenants of whom something is published."""
+        return frozenset(self._tenant_objects)
+
+    def poll(self) -> None:
+        """Fetch the branch, unless that was just done."""
+        if time.monotonic() - self._polled_at >= POLL_SECONDS:
+            self._fetch()
+
+    def has_commit(self, commit: str) -> bool:
+        """Return whether a commit of the branch is here; where it isn't, the branch is fetched now and then."""
+        if self._repository.has_object(commit):
+            return True
+        if time.monotonic() - self._fetched_at < FETCH_SECONDS:
+            return False
+        self._fetched_at = time.monotonic()
+        self._fetch()
+        return self._repository.has_object(commit)
+
+    def find_published(self, tenant: str) -> PublishedObjects | None:
+        """Return what is published of a tenant; None where that isn't known."""
+        return (
+            PublishedObjects(self._tenant_objects.get(tenant, frozenset()), self._published_at)
+            if self.commit is not None
+            else None
+        )
+
+    def list_files(self, tenant: str) -> dict[tuple[str, str], PublishedFile]:
+        """Return the file of each published object of a tenant, by the object's kind and name."""
+        return {
+            identity: PublishedFile(spot, blob)
+            for spot, blob in self._tenant_paths.get(tenant, {}).items()
+            for identity in self._identities_by_blob[blob]
+        }
+
+    def read_manifests(self, blobs: Sequence[str]) -> Iterator[list[Object]]:
+        """Yield the objects of each of some published files. Raises OperationRefused or Malformed where a file can't be read."""
+        yield from (load(data) for data in self._repository.read_all(blobs))
+
+    def find_tree(self, folder: str) -> str | None:
+        """Return the Git tree of a published folder; None where there is none, or that isn't known."""
+        return self._repository.tree_of(self.commit, folder) if self.commit is not None else None
+
+    def _fetch(self) -> None:
+        self._polled_at = time.monotonic()
+        begun, name = self._read_clock(), published_ref(self._cluster)
+        self.commit, self.trouble = None, ""
+        try:
+            refs = self._remote.fetch(
+                rendered_branch(self._cluster), name, RETAINED, ours=True, unfetched=(SOURCE_REF,)
+            )
+            commit = refs.get(name)
+            if commit is not None:
+                self._index_commit(commit)
+            self.retained = last_record(self._repository, refs.get(RETAINED), None).tenants(refs.get(SOURCE_REF))
+        except (OperationRefused, Malformed) as error:
+            self.trouble = str(error)
+            return
+        self.commit, self._published_at = commit, begun
+
+    def _index_commit(self, commit: str) -> None:
+        """Read the files of tenants in a commit; what was read before isn't read again."""
+        if commit == self._indexed_commit:
+            return
+        spots = defaultdict[str, dict[paths.TreePath, str]](dict)
+        for path, blob in self._repository.listing(commit).items():
+            spot = paths.parse_tree_path(paths.current_path(path))
+            if spot is not None and spot.part in (*TREE_PARTS, NAMESPACES):
+                spots[spot.tenant][spot] = blob
+        self._identities_by_blob = self._read_identities(
+            {blob for tenant_spots in spots.values() for blob in tenant_spots.values()}
+        )
+        nothing: ObjectIdentities = frozenset()
+        self._tenant_objects = {
+            tenant: nothing.union(*(self._identities_by_blob[blob] for blob in tenant_spots.values()))
+            for tenant, tenant_spots in spots.items()
+        }
+        self._tenant_paths = dict(spots)
+        self._indexed_commit = commit
+
+    def _read_identities(self, blobs: set[str]) -> dict[str, ObjectIdentities]:
+        """Return the objects of each file, of the kinds that are watched."""
+        contents = {blob: self._identities_by_blob[blob] for blob in blobs & self._identities_by_blob.keys()}
+        new = sorted(blobs - contents.keys())
+        for at in range(0, len(new), READ_BATCH_SIZE):
+            some = new[at : at + READ_BATCH_SIZE]
+            for blob, data in zip(some, self._repository.read_all(some), strict=True):
+                objects = frozenset(identity for identity in read_identities(data) if identity[0] in _WATCHED_KINDS)
+                contents[blob] = objects | {(STOPPED_DEPLOYMENT, name) for name in stopped_deployments(data)}
+        return contents

@@ -1,0 +1,404 @@
+"""Reports a cluster: what its watches saw becomes a status, and what changed in it a commit on the status branch."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from allotment.adapters.git.clone import CloneDamage
+from allotment.adapters.git.commits import CommitMessage
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.metrics import ReportMetrics
+from allotment.branches.branch import Branch
+from allotment.branches.status_branches import (
+    CLUSTER,
+    SUMMARY,
+    StatusBranch,
+    read_status_branch,
+    reported_ref,
+    tenant_of,
+    tenant_path,
+)
+from allotment.declared.inventory import compute_blob_id
+from allotment.manifests.names import status_branch
+from allotment.manifests.yaml_text import Malformed
+from allotment.observed.conditions import seconds_between
+from allotment.observed.retention import RetainedTenant
+from allotment.observed.status import (
+    ClusterStatus,
+    TenantStatus,
+    Transition,
+    dump_status,
+    parse_cluster_status,
+    parse_tenant_status,
+)
+from allotment.problems import OperationRefused
+from allotment.reports.cluster_page import render_summary
+from allotment.services.log import Log
+from allotment.services.loop import FAILURE_REASONS, Loop, LoopTiming, repair_if_clone
+from allotment.services.reporter.observer import ClusterSession, LiveSourceFinder, Observer, without_history
+from allotment.services.reporter.published_objects import PublishedBranch
+
+HEARTBEAT_SECONDS = 3600  # so often, at least, the status says that it was looked
+DELETION_MARK_SECONDS = 10  # and so soon after something was marked for deletion
+POLL_SECONDS = 60  # how often the branch is looked at for commits of others
+WAKE_DELAY_SECONDS = 0.2  # what belongs together comes close together
+MAX_SHOWN_CHANGES = 50  # lines of a commit's message
+FIRST_WAIT, MAX_WAIT = 0.8, 30.0  # seconds after an error, doubled each time
+OBSERVE_INTERVAL = 1.0  # between two looks at what changed, at most
+STALLED_SECONDS = 300
+SYNC_SECONDS = 90
+MAX_TRIES = 10
+
+
+class ReportTarget(NamedTuple):
+    """Where the status goes: our clone, the remote, the key that is declared, and the remote of the rendered branch."""
+
+    repository: Repository
+    remote: Remote
+    reporter_key: str | None
+    rendered_remote: Remote
+
+
+class Reporter(Loop):
+    """Reports one cluster until it is stopped. Whatever a watch sees wakes it."""
+
+    def __init__(
+        self,
+        seeing: ClusterSession,
+        place: ReportTarget,
+        metrics: ReportMetrics,
+        log: Log,
+        interval: float,
+        *,
+        leading: Callable[[], bool] = lambda: True,
+        written: Callable[[], None] = lambda: None,
+    ) -> None:
+        pace = LoopTiming(OBSERVE_INTERVAL, STALLED_SECONDS, FIRST_WAIT, MAX_WAIT, WAKE_DELAY_SECONDS)
+        super().__init__(pace, log, "nothing reported", metrics.record_error, leading, seeing.store.changed)
+        self._session = seeing
+        self._target = place
+        self._metrics = metrics
+        metrics.initialize_reasons(FAILURE_REASONS)
+        self._interval = interval
+        self._on_commit = written
+        self._branch: Branch | None = None
+        self._trusted_commit: str | None = None
+        self._foreign_reason = ""
+        self._polled_at = 0.0
+        self._published_branch = PublishedBranch(
+            place.repository, place.rendered_remote, seeing.cluster, seeing.read_clock
+        )
+        self._observer = Observer(
+            seeing, LiveSourceFinder(place.repository, self._published_branch), self._published_branch
+        )
+        self._logged_orphans: set[tuple[str, str, str, str]] = set()
+        self._logged_edits: set[tuple[str, str, str]] = set()
+        self._logged_trouble = ""
+        self._written_statuses: dict[str, TenantStatus] = {}
+        self._retained: list[RetainedTenant] = []  # of the summary
+        self._written_cluster_status = ClusterStatus(seeing.cluster, "")
+
+    @property
+    def display_url(self) -> str:
+        """Where the status goes, as it may be shown."""
+        return str(self._target.remote)
+
+    def report_once(self) -> None:
+        """Write what is seen now, whatever the interval. Raises OperationRefused when the cluster doesn't answer in time."""
+        end = time.monotonic() + SYNC_SECONDS
+        while not self.is_synced():
+            if time.monotonic() > end:
+                raise OperationRefused(f"{self._session.cluster} can't be seen: {self._describe_unsynced_watches()}")
+            time.sleep(0.05)
+        self._interval = 0
+        for _ in range(MAX_TRIES):
+            try:
+                self._observe_and_commit()
+            except Exception as error:
+                damage = self.repair_clone([str(error)])
+                if damage is None or not damage.is_replaced:
+                    raise
+                self.log.warning("clone replaced", cluster=self._session.cluster, message=damage.fsck_output)
+                continue
+            if self._branch is not None and not self._is_commit_due(
+                self._observer.build_cluster_status(self._written_cluster_status)
+            ):
+                return
+        raise OperationRefused(f"others were quicker {MAX_TRIES} times: try again")
+
+    def is_due(self) -> bool:
+        """Return that a turn is taken now: also while nothing can be written it sees what there is, to tell it later."""
+        return True
+
+    def ready(self) -> bool:
+        """Return whether the cluster is seen, and what there was to write is written."""
+        return super().ready() and self.is_synced()
+
+    def is_synced(self) -> bool:
+        """Return whether every kind was listed once."""
+        return all(watch.synced for watch in self._session.watches)
+
+    def on_leadership_lost(self) -> None:
+        """Forget the branch: who leads again looks at what others wrote."""
+        self._branch, self._trusted_commit = None, None
+        self._metrics.clear_observations()
+
+    def repair_clone(self, errors: Sequence[str]) -> CloneDamage | None:
+        """Check the clone, and look at the branches again if it was replaced. After an error always look at the status
+        branch again: no ref of the clone names the last commit, so git fsck doesn't notice that the commit is lost."""
+        trouble = [self._published_branch.trouble] if self._published_branch.trouble else []
+        damage = repair_if_clone(self._target.repository, [*errors, *trouble])
+        if errors:
+            self._branch = None
+        if damage is not None and damage.is_replaced:
+            self._trusted_commit = None
+            self._published_branch.forget()
+        return damage
+
+    def tick(self) -> None:
+        """Take one turn, unless the cluster can't be seen yet: that is told, and says nothing of what was wrong before."""
+        if self.is_leader() and not self.is_synced():
+            self.log_once(self._describe_unsynced_watches())
+        else:
+            super().tick()
+
+    def run_once(self) -> None:
+        """Look once, and write what is due."""
+        self._observe_and_commit()
+
+    def log_once(self, words: str, **about: str) -> None:
+        """Log what keeps this cluster from being reported."""
+        super().log_once(words, cluster=self._session.cluster, **about)
+
+    def _describe_unsynced_watches(self) -> str:
+        """Return what hasn't been listed yet, and why."""
+        return "; ".join(
+            f"{watch.name}: {watch.trouble}" for watch in self._session.watches if watch.trouble and not watch.synced
+        )
+
+    def _observe_and_commit(self) -> None:
+        """See what there is, also while nothing can be written: then it is told later, step by step."""
+        if (
+            self._branch is not None or self._trusted_commit is not None
+        ):  # else the first look at the branch begins with all
+            self._observer.observe_changes()
+        self._log_orphans()
+        if self.is_backing_off():
+            return
+        if self._branch is None or time.monotonic() - self._polled_at > POLL_SECONDS:
+            self._poll_branch()
+        self._metrics.record_observation(
+            len(self._observer.statuses), self._session.store.events, self._observer.measure_silence()
+        )
+        status = self._observer.build_cluster_status(self._written_cluster_status)
+        if self._is_commit_due(status):
+            self._commit_status(status)
+
+    def _log_orphans(self) -> None:
+        """Log once each thing that is removed and stays, and why nothing is known of that."""
+        cluster, leftovers = (
+            self._session.cluster,
+            [leftover for tenant_leftovers in self._observer.orphans.values() for leftover in tenant_leftovers],
+        )
+        stopped = len([leftover for leftover in leftovers if leftover.is_stopped])
+        self._metrics.record_orphans(len(leftovers) - stopped, stopped)
+        for leftover in leftovers:
+            if leftover.key not in self._logged_orphans:
+                subject = f"{leftover.kind} {leftover.tenant}/{leftover.name}"
+                words = f"{leftover.condition.message}; {leftover.remedy}"
+                event = "stopped, still running" if leftover.is_stopped else "removed, not gone"
+                self.log.warning(event, cluster=cluster, subject=subject, message=words)
+        self._logged_orphans = {leftover.key for leftover in leftovers}
+        self._log_edits()
+        if self._published_branch.trouble and self._published_branch.trouble != self._logged_trouble:
+            self.log.warning("published objects not known", cluster=cluster, message=self._published_branch.trouble)
+        self._logged_trouble = self._published_branch.trouble
+
+    def _log_edits(self) -> None:
+        """Log once each object that isn't as published."""
+        edits = self._observer.edits
+        foreign = len([edit for edit in edits if edit.is_foreign])
+        self._metrics.record_edits(len(edits) - foreign, foreign)
+        for edit in edits:
+            if edit.key in self._logged_edits:
+                continue
+            about = {"cluster": self._session.cluster, "what": f"{edit.tenant}: {edit.label}"}
+            words = f"{edit.message}; undo: {edit.remedy}"
+            if edit.is_foreign:
+                self.log.warning("foreign object", **about, message=words)
+            else:
+                self.log.warning("edited by hand", **about, message=words)
+        self._logged_edits = {edit.key for edit in edits}
+
+    def _poll_branch(self) -> None:
+        """Look at the branch, and resume from it only if its tip is trusted."""
+        report = read_status_branch(
+            self._target.repository, self._target.remote, self._session.cluster, self._target.reporter_key
+        )
+        self._polled_at = time.monotonic()
+        if report.distrust_reason and report.distrust_reason != self._foreign_reason:
+            self._metrics.record_foreign_commit()
+            self.log.warning(
+                "foreign commit on the status branch", cluster=self._session.cluster, message=report.distrust_reason
+            )
+        self._foreign_reason = report.distrust_reason
+        self._branch = report.branch
+        if self._trusted_commit is None or self._trusted_commit != report.trusted_commit:
+            self._trusted_commit = report.trusted_commit
+            self._resume_from(report)
+
+    def _resume_from(self, report: StatusBranch) -> None:
+        """Go on from what is written: every change since then is to be told."""
+        self._written_statuses, self._written_cluster_status = {}, ClusterStatus(self._session.cluster, "")
+        for path in report.branch.files if report.trusted_commit else ():
+            try:
+                if (tenant := tenant_of(path)) is not None:
+                    self._written_statuses[tenant] = without_history(parse_tenant_status(report.branch.read(path)))
+                elif path == CLUSTER:
+                    self._written_cluster_status = parse_cluster_status(report.branch.read(path))
+            except Malformed:
+                continue  # of another version of ours: written anew
+        self._observer.resume(self._written_statuses, self._written_cluster_status)
+        self._log_orphans()
+
+    def _is_commit_due(self, status: ClusterStatus) -> bool:
+        assert self._branch is not None
+        if self._foreign_reason or self._branch.published_commit is None:
+            return True
+        # A forged status, or one from before the clock was set back, may lie years ahead: wait for no such time.
+        age = abs(_measure_age(self._written_cluster_status.observed_at, self._session.read_clock()))
+        if age < self._interval and not self._written_cluster_status.silent_since:
+            return False
+        silent = bool(status.silent_since) != bool(self._written_cluster_status.silent_since)
+        beats = self._is_heartbeat_due(age) and not status.silent_since
+        retained = self._retained_tenants() != self._retained
+        return bool(
+            silent
+            or beats
+            or retained
+            or status.stocks != self._written_cluster_status.stocks
+            or self._observer.list_changed_tenants(self._written_statuses)
+        )
+
+    def _is_heartbeat_due(self, age: float) -> bool:
+        """Return whether it is to be said again that it was looked: hourly, and of what was just marked for
+        deletion at ages that double, since publish reads from two times of the cluster how long it has been marked."""
+        if age >= HEARTBEAT_SECONDS:
+            return True
+        marked = self._observer.find_newest_deletion_mark()
+        return bool(marked) and age >= max(
+            DELETION_MARK_SECONDS, _measure_age(marked, self._written_cluster_status.observed_at)
+        )
+
+    def _commit_status(self, status: ClusterStatus) -> None:
+        """Write what changed, as one commit on top of whatever is there."""
+        branch = self._branch
+        assert branch is not None
+        changed = self._observer.list_changed_tenants(self._written_statuses)
+        data, removed_paths = self._build_files(status, changed)
+        files = {} if self._foreign_reason and not self._written_statuses else dict(branch.files)
+        files |= {path: compute_blob_id(content) for path, content in data.items()}
+        for path in removed_paths:
+            files.pop(path, None)
+        text = _format_commit_message(
+            self._session.cluster,
+            {tenant: self._observer.pending_transitions.get(tenant, []) for tenant in changed},
+            self._foreign_reason,
+        )
+        commit = branch.create_commit(
+            files, branch.compare_files(files), data, CommitMessage(text, self._target.repository.committer())
+        )
+        refs = {status_branch(self._session.cluster): commit, reported_ref(self._session.cluster): commit}
+        if not self.is_leader():
+            self._branch = None
+            return
+        over = (
+            {reported_ref(self._session.cluster): branch.invalid_published_ref} if branch.invalid_published_ref else {}
+        )
+        if not self._target.remote.push(refs, over):
+            self._branch = None  # somebody was quicker: look again, and tell what they didn't
+            self.stop_event.wait(random.uniform(0.2, 1.0))  # noqa: S311
+            return
+        self._branch = Branch(self._target.repository, self._session.cluster, commit, commit, None)
+        self._trusted_commit = commit
+        self._foreign_reason, self._written_cluster_status, self._retained = "", status, self._retained_tenants()
+        self._observer.mark_written(changed)
+        self._written_statuses |= {tenant: self._observer.statuses[tenant] for tenant in changed}
+        for path in removed_paths:
+            for statuses in (self._written_statuses, self._observer.statuses):
+                statuses.pop(str(tenant_of(path)), None)
+        self._metrics.record_commit(status.observed_at)
+        self.log.info("reported", cluster=self._session.cluster, commit=commit, tenants=len(changed))
+        self._on_commit()
+
+    def _retained_tenants(self) -> list[RetainedTenant]:
+        """Return the retained tenants that have something in the cluster."""
+        retained, cluster_tenants = (
+            self._published_branch.retained,
+            self._published_branch.tenants | self._observer.statuses.keys(),
+        )
+        return [retained[name] for name in sorted(retained.keys() & cluster_tenants)]
+
+    def _build_files(self, status: ClusterStatus, changed: Sequence[str]) -> tuple[dict[str, bytes], list[str]]:
+        """Return the files to write, and those of tenants that are gone and whose end has been told."""
+        branch = self._branch
+        assert branch is not None
+        is_full = bool(self._foreign_reason) and not self._written_statuses
+        removed_tenants = [
+            name
+            for name, tenant_status in self._observer.statuses.items()
+            if _is_empty(tenant_status) and name not in changed
+        ]
+        texts = {
+            tenant_path(tenant): dump_status(
+                msgspec.structs.replace(
+                    self._observer.statuses[tenant],
+                    transitions=tuple(self._observer.pending_transitions.get(tenant, ())),
+                    previous=self._trusted_commit or "",
+                )
+            )
+            for tenant in (self._observer.statuses if is_full else changed)
+        }
+        texts[CLUSTER] = dump_status(status)
+        statuses = [
+            self._observer.statuses[tenant]
+            for tenant in sorted(self._observer.statuses)
+            if tenant not in removed_tenants
+        ]
+        texts[SUMMARY] = render_summary(status, statuses, self._retained_tenants())
+        return texts, [tenant_path(name) for name in removed_tenants]
+
+
+def _is_empty(status: TenantStatus) -> bool:
+    return not (status.applications or status.instances or status.storages or status.snapshots or status.namespace)
+
+
+def _measure_age(time: str, now: str) -> float:
+    """Return the seconds between two times; for ever where the first isn't known."""
+    if not time:
+        return float("inf")
+    return seconds_between(time, now)
+
+
+def _format_commit_message(cluster: str, changes: dict[str, list[Transition]], foreign: str) -> str:
+    """Return the commit's message: what changed, in names and states of ours alone."""
+    lines = [
+        f"{tenant}/{transition.name}: {f'{transition.source} → ' if transition.source else ''}{transition.target or 'gone'}"
+        for tenant, transitions in changes.items()
+        for transition in transitions
+    ]
+    note = f"\nReplaces what others wrote here: {foreign}.\n" if foreign else ""
+    if len(lines) == 1:
+        return f"{lines[0]}\n{note}"
+    if not lines:
+        headline = f"{len(changes)} tenants in detail" if changes else "seen"
+        return f"{cluster}: {headline}\n{note}"
+    more = [f"and {len(lines) - MAX_SHOWN_CHANGES} more"] if len(lines) > MAX_SHOWN_CHANGES else []
+    shown = "\n".join([*lines[:MAX_SHOWN_CHANGES], *more])
+    return f"{cluster}: {len(lines)} changes\n\n{shown}\n{note}"

@@ -1,0 +1,40 @@
+"""Reads the record of the retained tenants, as far as it counts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from allotment.adapters.git.repository import Repository
+from allotment.branches.retention_record import RETAINED, read_record_file
+from allotment.observed.retention import RetainedTenant, RetentionRecord, decode_record
+from allotment.problems import escape_unprintable
+
+
+class LastRecord(NamedTuple):
+    """The record at the remote: the target of its ref, the content, None where that does not count, and the reason for that."""
+
+    commit: str | None
+    record: RetentionRecord | None
+    trouble: str = ""
+
+    def of_source(self, source: str | None) -> RetentionRecord | None:
+        """Return the record if it belongs to a published source commit. An empty record belongs to all that follow."""
+        record = self.record
+        return record if record is not None and (record.is_empty or record.source == source) else None
+
+    def tenants(self, source: str | None) -> dict[str, RetainedTenant]:
+        """Return the retained tenants by name, of a record that belongs to a published source commit."""
+        record = self.of_source(source)
+        return {tenant.tenant: tenant for tenant in record.tenants} if record is not None else {}
+
+
+def last_record(repository: Repository, commit: str | None, key: str | None) -> LastRecord:
+    """Return the record that the ref points at. With the publisher's `key`, only a record that it signed counts."""
+    data, trouble = read_record_file(repository, commit, key)
+    if data is None:
+        return LastRecord(commit, None, trouble)
+    try:
+        return LastRecord(commit, decode_record(data))
+    except ValueError as error:
+        fault = escape_unprintable(str(error), 400)
+        return LastRecord(commit, None, f"{RETAINED} is at {(commit or '')[:12]}, which holds no record: {fault}")

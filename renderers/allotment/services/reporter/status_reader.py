@@ -1,0 +1,160 @@
+"""Reads the clusters' status branches for people: as they are now, and what happened before."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from allotment.adapters.git.remote import Remote, tracking_ref
+from allotment.adapters.git.repository import Repository
+from allotment.branches.status_branches import CLUSTER, read_status_branches, reported_ref, tenant_of, tenant_path
+from allotment.declared.tenant_resources import SNAPSHOT, STORAGE
+from allotment.diff.cold_starts import ColdStartTime
+from allotment.manifests.names import status_branch
+from allotment.manifests.yaml_text import Malformed
+from allotment.observed.cold_starts import summarize_cold_starts
+from allotment.observed.deletion_point import find_marked_since
+from allotment.observed.status import (
+    ClusterStatus,
+    ColdStart,
+    ImplausibleStatus,
+    TenantStatus,
+    Transition,
+    parse_cluster_status,
+    parse_tenant_status,
+)
+from allotment.problems import OperationRefused
+
+NEVER_REPORTED = "nothing has reported it yet"
+
+
+class ReportedStatus(NamedTuple):
+    """What all clusters say, sorted; `troubles` has in words what is wrong with a cluster's status branch."""
+
+    clusters: list[ClusterStatus]
+    tenants: list[TenantStatus]
+    troubles: dict[str, str]
+
+
+def read_reported_status(
+    repository: Repository, remote: Remote, clusters: Iterable[tuple[str, str | None]], tenant: str | None
+) -> ReportedStatus:
+    """Return what clusters (with their declared keys) say of a tenant, or of all. Raises OperationRefused when the remote is
+    away."""
+    reported_status = ReportedStatus([], [], {})
+    for cluster, look in read_status_branches(repository, remote, dict(clusters)).items():
+        if look.distrust_reason or look.trusted_commit is None:
+            reported_status.troubles[cluster] = look.distrust_reason or NEVER_REPORTED
+        if look.trusted_commit is None:
+            continue
+        wanted = [path for path in look.branch.files if path == CLUSTER or _is_tenant_file(path, tenant)]
+        for path, data in zip(wanted, look.branch.read_all(wanted), strict=True):
+            try:
+                _add_status(reported_status, cluster, path, data)
+            except ImplausibleStatus as error:
+                reported_status.troubles[cluster] = f"{path} isn't believed: {error}; no reporter writes that"
+            except Malformed:
+                reported_status.troubles[cluster] = f"{path} is of another version of Allotment"
+    reported_status.tenants.sort(key=lambda status: (status.tenant, status.cluster))
+    return reported_status
+
+
+def _is_tenant_file(path: str, tenant: str | None) -> bool:
+    owner = tenant_of(path)
+    return owner is not None and tenant in (None, owner)
+
+
+def _add_status(reported_status: ReportedStatus, cluster: str, path: str, data: bytes) -> None:
+    """Take what a cluster's branch says of itself: whatever name a file there gives, it speaks for no other cluster, and
+    no other tenant."""
+    owner = tenant_of(path)
+    if owner is None:
+        reported_status.clusters.append(msgspec.structs.replace(parse_cluster_status(data), cluster=cluster))
+    else:
+        reported_status.tenants.append(
+            msgspec.structs.replace(parse_tenant_status(data), cluster=cluster, tenant=owner)
+        )
+
+
+def read_history(
+    repository: Repository,
+    remote: Remote,
+    clusters: Sequence[tuple[str, str | None]],
+    tenant: str,
+    name: str | None,
+    most: int,
+) -> list[tuple[str, Transition]]:
+    """Return the newest changes of state of a tenant, or of one of its things, with their clusters, oldest first.
+
+    Each status file names the commit of its predecessor: nothing but the tenant's own versions is read.
+    """
+    rows: list[tuple[str, Transition]] = []
+    for cluster, look in read_status_branches(repository, remote, dict(clusters)).items():
+        commit = look.trusted_commit
+        newest: list[tuple[str, Transition]] = []
+        for status in _walk_history(repository, commit, tenant):
+            newest += [(cluster, step) for step in reversed(status.transitions) if name in (None, step.name)]
+            if len(newest) >= most:
+                break
+        rows += reversed(newest[:most])
+    rows.sort(key=lambda row: row[1].time)  # of one second they stay in the order in which they happened
+    return rows[-most:]
+
+
+def _walk_history(repository: Repository, commit: str | None, tenant: str) -> Iterator[TenantStatus]:
+    """Yield the versions of a tenant's status, the newest first, as far as they are here."""
+    path = tenant_path(tenant)
+    while commit:
+        try:
+            data = repository.read_at(commit, path)
+            status = parse_tenant_status(data) if data is not None else None
+        except (Malformed, OperationRefused):
+            return
+        if status is None:
+            return
+        yield status
+        commit = status.previous
+
+
+def read_cached_cold_times(repository: Repository, cluster: str, key: str | None) -> dict[str, ColdStartTime]:
+    """Return how long cold starts took, by GPUSpec, as a clone has it that fetched the cluster's status branch once, by `git
+    fetch origin` or by any command that shows a status. Nothing is fetched; what isn't here, or isn't signed with the key
+    that is declared, says nothing.
+    """
+    starts: list[ColdStart] = []
+    for data in _read_cached_versions(repository, cluster, key, CLUSTER):
+        with contextlib.suppress(Malformed):
+            starts += parse_cluster_status(data).cold_starts
+    return summarize_cold_starts(starts)
+
+
+def read_cached_deletion_marks(
+    repository: Repository, cluster: str, key: str | None, tenant: str
+) -> dict[tuple[str, str], str]:
+    """Return since when each volume of a tenant, by kind and name, was seen to be marked for deletion, as a clone fetched it
+    last (`read_cached_cold_times`)."""
+    marks: dict[tuple[str, str], str] = {}
+    for data in _read_cached_versions(repository, cluster, key, tenant_path(tenant)):
+        with contextlib.suppress(Malformed):
+            status = parse_tenant_status(data)
+            for kind in (STORAGE, SNAPSHOT):
+                for volume in getattr(status, kind.plural):
+                    key_of = kind.word, volume.name
+                    marks[key_of] = max(marks.get(key_of, ""), find_marked_since(volume.conditions))
+    return marks
+
+
+def _read_cached_versions(repository: Repository, cluster: str, key: str | None, path: str) -> Iterator[bytes]:
+    """Yield the versions of a file of a cluster's status branch that a clone fetched, and that count."""
+    branch = status_branch(cluster)
+    fetched = branch.replace("refs/heads/", "refs/remotes/origin/", 1)
+    for ref in (tracking_ref(branch), tracking_ref(reported_ref(cluster)), fetched):
+        commit = repository.objects.resolve_commit(ref)
+        with contextlib.suppress(OperationRefused):
+            if commit is None or (key is not None and not repository.is_signed_by(commit, key)):
+                continue
+            if (data := repository.read_at(commit, path)) is not None:
+                yield data

@@ -1,0 +1,114 @@
+"""Finds out whether publishing keeps up with the declared commit: by the record of the retained tenants where it is enough,
+else by the verdict of a publish that writes nothing."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Iterator
+
+from allotment.adapters.declaration_source import Source
+from allotment.adapters.git.commands import GitFailed
+from allotment.branches.rendered_branches import PublicationUnproven
+from allotment.observed.publish_state import PublishReason, PublishState
+from allotment.observed.resource_status import ResourceStatus
+from allotment.observed.retention import WAYS_OUT, retained_tenant
+from allotment.problems import AllotmentError
+from allotment.services.check.repository_check import OpenCache
+from allotment.services.publish.publisher import BrakeEngaged, Publisher, SourceRewound
+from allotment.services.publish.release_builder import ReleaseBuilder
+from allotment.services.publish.tenant_retention import PlatformInvalid
+from allotment.services.status_view.status_view import StatusView
+
+
+class PublishCheck:
+    """Finds out the state of publishing; `today` returns a source's day, `recall` the memory of rendered tenants."""
+
+    def __init__(self, today: Callable[[Source], datetime.date], recall: OpenCache | None = None) -> None:
+        self._find_date, self._open_cache = today, recall
+        self._states: dict[tuple[str, ...], PublishState] = {}
+
+    def find_state(self, view: StatusView) -> PublishState:
+        """Return the state of publishing, as a clone sees it. Nothing is written."""
+        key = (view.declared_commit.source.commit, view.published_release.trouble, *sorted(view.published_release.tips))
+        if key not in self._states:
+            self._states[key] = self._determine_state(view)
+        return self._states[key]
+
+    def _determine_state(self, view: StatusView) -> PublishState:
+        published, declared = view.published_release.source, view.declared_commit.source.commit
+        if published is None:
+            reason: PublishReason = "never" if view.published_release.never_published else "unproven"
+            return PublishState("", 0, reason, view.published_release.trouble, view.published_release.trouble)
+        ahead = view.clone.repository.count_between(published.commit, declared)
+        record, trouble = (
+            view.published_release.record.of_source(published.commit),
+            view.published_release.record.trouble,
+        )
+        state = PublishState(published.commit, ahead, "pending" if ahead else "", record_trouble=trouble)
+        if view.is_behind:
+            return state
+        retained = {tenant.tenant: tenant for tenant in record.tenants} if record else {}
+        if published.commit == declared and view.kept_tenants <= retained.keys():
+            # A dry run renders everything and would slow down every look.
+            return state._replace(retained_tenants=retained, retained_clusters=record.clusters if record else ())
+        try:
+            outcome = self._create_publisher(view).publish(declared)
+        except BrakeEngaged as error:
+            return state._replace(
+                reason="braked", summary=f"the brake stopped it ({error.excess.deleted_text})", message=str(error)
+            )
+        except SourceRewound as error:
+            return state._replace(reason="rewound", summary="the source was rewound", message=str(error))
+        except PlatformInvalid as error:
+            problems = f"{error.problems[0]}" + (f" (and {len(error.problems) - 1} more)" if error.problems[1:] else "")
+            words = f"nothing can be: what the platform declares is wrong: {problems}"
+            return state._replace(
+                reason="platform-invalid", summary="what the platform declares is wrong", message=words
+            )
+        except PublicationUnproven as error:
+            return state._replace(reason="unproven", summary=str(error), message=str(error))
+        except (AllotmentError, GitFailed) as error:
+            return state._replace(reason="unknown", summary=str(error), message=str(error))
+        state = state._replace(summary="not published yet" if ahead else "")
+        if outcome.release is None:
+            return state
+        assembly = outcome.release
+        retained = {name: retained_tenant(name, retention) for name, retention in assembly.retained_tenants.items()}
+        return state._replace(retained_tenants=retained, retained_clusters=tuple(assembly.retained_clusters))
+
+    def _create_publisher(self, view: StatusView) -> Publisher:
+        clone, places = view.clone, view.branch_urls
+        return Publisher(
+            clone.root,
+            clone.remote(places.rendered),
+            ReleaseBuilder(recall=self._open_cache),
+            self._find_date,
+            status=clone.remote(places.status),
+            tip=lambda: view.declared_commit.source.commit,
+            dry_run=True,
+        )
+
+
+def explain_unpublished(
+    view: StatusView, rows: Iterable[ResourceStatus], check: PublishCheck
+) -> Iterator[ResourceStatus]:
+    """Yield rows that say why they aren't published, where they aren't."""
+    for row in rows:
+        if row.stage.state in ("merged", "kept"):
+            state = check.find_state(view)
+            words = f"{row.stage.message}: {_explain_row(view, row, state)}"
+            tenant = None if state.stopped else state.retained_tenants.get(row.resource.tenant)
+            way_out = WAYS_OUT[tenant.reason] if tenant else row.stage.remedy
+            yield row._replace(stage=row.stage._replace(message=words, remedy=way_out))
+        else:
+            yield row
+
+
+def _explain_row(view: StatusView, row: ResourceStatus, state: PublishState) -> str:
+    if state.stopped or state.reason in ("never", "unknown"):
+        return state.message
+    if tenant := state.retained_tenants.get(row.resource.tenant):
+        return f"its tenant is retained: {tenant.words}"
+    commit_time = view.clone.repository.committed_at(state.commit)
+    day = datetime.datetime.fromtimestamp(commit_time, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"what is published is of {state.commit[:12]}, of {day}"

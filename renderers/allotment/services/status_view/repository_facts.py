@@ -1,0 +1,90 @@
+"""A repository's folder and its remote's branches → what is known of it, for a diagnosis."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+
+from allotment.adapters.folder_source import FolderSource, is_regular
+from allotment.adapters.git.repository import Repository as Git
+from allotment.declared.forges import FORGES
+from allotment.declared.kinds.platform import Platform
+from allotment.diagnosis.repository import ClusterBranches, RepositoryState
+from allotment.observed.publish_state import format_headline
+from allotment.problems import OperationRefused
+from allotment.reports.status_tables import format_age, is_stale
+from allotment.rules import placeholders
+from allotment.services.check.repository_check import RepositoryCheck
+from allotment.services.reporter.clone import Clone
+from allotment.services.status_view.publish_check import PublishCheck
+from allotment.services.status_view.status_view import StatusView
+from allotment.starter.program import PROGRAM_LOCK, REQUIREMENTS_LOCK
+
+
+def collect_repository_facts(root: Path, repository_check: RepositoryCheck, check: PublishCheck) -> RepositoryState:
+    """Return the facts of a repository that was checked; without a commit or a remote, those of its files alone. `check`
+    finds out whether publishing keeps up."""
+    platform = repository_check.catalog.platform.get_singleton(Platform)
+    workflow = FORGES[platform.model.spec.git.forge].workflow if platform else None
+    facts = RepositoryState(
+        errors=len(repository_check.errors),
+        warnings=len(repository_check.problems) - len(repository_check.errors),
+        placeholders=sum(
+            problem.rule == placeholders.RULE and problem.warning for problem in repository_check.problems
+        ),
+        missing_files=tuple(_find_missing_files(root, workflow) if workflow else ()),
+        has_publisher_key=bool(platform and platform.model.spec.publisher),
+        unpublished=0,
+        status_error="",
+        clusters=None,
+    )
+    try:
+        clone = Clone(root) if Git(root).has_commits() else None
+    except OperationRefused:  # no repository of Git's
+        clone = None
+    return _with_branch_facts(StatusView(clone), facts, check) if clone is not None and clone.has_origin else facts
+
+
+def _find_missing_files(root: Path, workflow: str) -> Iterator[str]:
+    """Yield the paths of the workflow and of the files that it installs the program by, where they are absent. A workflow that
+    runs its jobs in an image names no such files. A checkout decides where its links lead, so no link counts as such a file."""
+    try:
+        data = FolderSource(root).read(workflow) if is_regular(root, workflow) else None
+    except OSError:
+        data = None
+    if data is None:
+        yield workflow
+        return
+    text = data.decode("utf-8", "replace")
+    yield from (path for path in (REQUIREMENTS_LOCK, PROGRAM_LOCK) if path in text and not is_regular(root, path))
+
+
+def _with_branch_facts(view: StatusView, facts: RepositoryState, check: PublishCheck) -> RepositoryState:
+    published, state = view.published_release, check.find_state(view)
+    behind = sum(row.stage.state in ("merged", "kept") for row in view.rows) if published.source else 0
+    return facts._replace(
+        unpublished=behind,
+        status_error="" if published.source or published.never_published else published.trouble,
+        lag=format_headline(state, view.declared_commit.branch or "HEAD") if published.source else "",
+        stopped=state.message if published.source and (state.stopped or state.reason == "unknown") else "",
+        retained=tuple(tenant for _, tenant in sorted(state.retained_tenants.items())),
+        record_trouble=state.record_trouble,
+        clusters=tuple(_describe_branches(view, name) for name in sorted(view.reporter_keys)),
+    )
+
+
+def _describe_branches(view: StatusView, name: str) -> ClusterBranches:
+    now = datetime.datetime.now(datetime.UTC)
+    status = next(
+        (cluster_status for cluster_status in view.reported_status.clusters if cluster_status.cluster == name), None
+    )
+    branch = view.published_release.branches.get(name)
+    return ClusterBranches(
+        name,
+        published=branch is not None and branch.published_commit is not None,
+        error=view.reported_status.troubles.get(name, ""),
+        silent=status is None or is_stale(status, now),
+        age=format_age(status.observed_at, now) if status else "",
+        has_key=view.reporter_keys[name] is not None,
+    )

@@ -1,0 +1,305 @@
+"""Joins what is merged, what is published and what the clusters report, thing by thing, as one clone can see it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import PurePath
+from typing import NamedTuple
+
+from allotment.adapters.git.commit_source import CommitSource
+from allotment.branches.branch import Branch
+from allotment.branches.rendered_branches import SOURCE_REF, published_ref, read_rendered_branches
+from allotment.branches.retention_record import RETAINED
+from allotment.branches.status_branches import reported_ref
+from allotment.conditions import STOPPED
+from allotment.declared.inventory import DeclarationFile
+from allotment.declared.kinds.declaration import Declaration
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.layout import PLATFORM, path_of
+from allotment.declared.tenant_resources import RESOURCE_KINDS
+from allotment.declared.tenant_resources import parse_file_stem as thing_of
+from allotment.manifests import paths
+from allotment.manifests.names import rendered_branch, status_branch
+from allotment.observed.resource_status import ResourceStatus
+from allotment.observed.rollout import BlobVersions, Resource, ResourceRef, RolloutStage, derive_stage
+from allotment.observed.status import Instance, TenantStatus, Transition
+from allotment.problems import OperationRefused
+from allotment.reports.links import Consoles
+from allotment.services.platform_settings import read_consoles, read_publisher_key, read_reporter_keys
+from allotment.services.reporter.clone import ORIGIN, Clone
+from allotment.services.reporter.declared_resources import (
+    DeclaredResource,
+    find_cluster,
+    is_declared_in,
+    list_resources,
+    read_declaration_at,
+    read_published_blobs,
+)
+from allotment.services.reporter.retained import LastRecord, last_record
+from allotment.services.reporter.status_reader import NEVER_REPORTED, ReportedStatus, read_history, read_reported_status
+
+ReportedResource = tuple[TenantStatus, Resource]
+
+
+class PublishedRelease(NamedTuple):
+    """The published release: its source commit, None where it is not known, and each cluster's branch.
+
+    `trouble` says why the source is not known. `never_published` says that nothing was ever published. `record` is the record of the
+    retained tenants.
+    """
+
+    source: CommitSource | None
+    branches: Mapping[str, Branch]
+    trouble: str = ""
+    never_published: bool = False
+    record: LastRecord = LastRecord(None, None)
+
+    @property
+    def tips(self) -> list[str]:
+        """The tips of the branches, the source commit, and the commit of the record."""
+        tips = [branch.tip or "" for branch in self.branches.values()]
+        return [*tips, self.source.commit if self.source else "", self.record.commit or ""]
+
+
+class StatusView:
+    """Everything as it was at one look. What is published is looked up only where it matters."""
+
+    def __init__(self, clone: Clone, tenant: str | None = None) -> None:
+        """Look at a tenant, or at all of them. Raises OperationRefused where a remote doesn't answer."""
+        self.clone = clone
+        self.declared_commit = clone.fetch_declared_commit()
+        self.branch_urls = clone.resolve_urls(self.declared_commit)
+        self.reporter_keys = read_reporter_keys(self.declared_commit.source)
+        self.tenants = sorted(
+            {scope.name for scope in self.declared_commit.source.scopes()[0] if scope.kind == "tenant"}
+        )
+        self._tenant = tenant
+        self.reported_status = now = self._read_reported_status()
+        self._reported_resources: dict[tuple[str, str, str], list[ReportedResource]] = defaultdict(list)
+        self._statuses: dict[str, list[TenantStatus]] = defaultdict(list)
+        for status in now.tenants:
+            self._statuses[status.tenant].append(status)
+            for resource_kind in RESOURCE_KINDS.values():
+                for resource in getattr(status, resource_kind.plural) if resource_kind.reported else ():
+                    self._reported_resources[resource_kind.word, status.tenant, resource.name].append(
+                        (status, resource)
+                    )
+
+    def _read_reported_status(self) -> ReportedStatus:
+        if self.clone.has_remote(self.branch_urls.status):
+            keys = sorted(self.reporter_keys.items())
+            return read_reported_status(
+                self.clone.repository, self.clone.remote(self.branch_urls.status), keys, self._tenant
+            )
+        words = f"this repository has no remote named {ORIGIN}, which the status branches would lie in"
+        return ReportedStatus([], [], dict.fromkeys(self.reporter_keys, words))
+
+    def read_refs(self) -> dict[str, str]:
+        """Return what the refs point at by which a view changes. Nothing is fetched. Raises OperationRefused."""
+        clusters = sorted(self.reporter_keys)
+        wanted = defaultdict[str, list[str]](list)
+        if self.declared_commit.branch:
+            wanted[ORIGIN].append(f"refs/heads/{self.declared_commit.branch}")
+        wanted[self.branch_urls.status] += [ref(name) for name in clusters for ref in (status_branch, reported_ref)]
+        published = [ref(name) for name in clusters for ref in (rendered_branch, published_ref)]
+        wanted[self.branch_urls.rendered] += [SOURCE_REF, RETAINED, *published]
+        tips = dict[str, str]()
+        for url, names in wanted.items():
+            if self.clone.has_remote(url):
+                tips |= self.clone.remote(url).look(*names)
+        return tips
+
+    def read_transitions(self, tenant: str, name: str, cluster: str | None, most: int) -> list[tuple[str, Transition]]:
+        """Return the newest changes of state of a tenant, or of one of its things, with their clusters, oldest first."""
+        if not self.clone.has_remote(self.branch_urls.status):
+            return []
+        clusters = [
+            (cluster_name, key)
+            for cluster_name, key in sorted(self.reporter_keys.items())
+            if cluster in (None, cluster_name)
+        ]
+        remote = self.clone.remote(self.branch_urls.status)
+        return read_history(self.clone.repository, remote, clusters, tenant, name or None, most)
+
+    @property
+    def gpu_specs(self) -> list[str]:
+        """The GPUSpecs that are declared."""
+        folder = path_of(GPUSpec.__name__, PLATFORM, "")
+        files = self.declared_commit.source.files(PLATFORM).paths
+        return [PurePath(path).stem for path in files if PurePath(path).parent == PurePath(folder).parent]
+
+    @cached_property
+    def consoles(self) -> Consoles:
+        """The addresses of Argo CD and Grafana."""
+        return read_consoles(self.declared_commit.source)
+
+    @cached_property
+    def rows(self) -> list[ResourceStatus]:
+        """Everything that is declared or seen, by tenant, name and cluster."""
+        names = self.tenants if self._tenant is None else [name for name in self.tenants if name == self._tenant]
+        spots = [spot for name in names for spot in list_resources(self.declared_commit.source, name)]
+        rows, row_keys = [], set[tuple[str, str, str, str]]()
+        for spot in spots:
+            row = self._build_declared_row(spot)
+            rows.append(row)
+            row_keys.add((*row.resource[:3], row.resource.cluster))
+        for (kind, tenant, name), observations in self._reported_resources.items():
+            for status, seen in observations:
+                if (kind, tenant, name, status.cluster) not in row_keys:
+                    rows.append(
+                        self._build_orphan_row(ResourceRef(kind, tenant, name, status.cluster, ""), status, seen)
+                    )
+                    row_keys.add((kind, tenant, name, status.cluster))
+        rows += [
+            self._build_deleting_row(resource) for resource in self._list_published() if resource[:4] not in row_keys
+        ]
+        return sorted(rows, key=lambda entry: (entry.resource.tenant, entry.resource.name, entry.resource.cluster))
+
+    def _build_declared_row(self, spot: DeclaredResource) -> ResourceStatus:
+        blob = self.declared_commit.source.blob(spot.path) or ""
+        observations = self._reported_resources.get((spot.kind, spot.tenant, spot.name), [])
+        current = next((observation for observation in observations if observation[1].observed_blob == blob), None)
+        if current is not None and is_declared_in(self.declared_commit.source, spot, current[0].cluster):
+            status, resource_status = current
+            resource = ResourceRef(spot.kind, spot.tenant, spot.name, status.cluster, blob)
+            rollout_stage = derive_stage(resource, BlobVersions(blob, blob), [status])
+            row = ResourceStatus(
+                resource, rollout_stage, resource_status, status, spot.path, getattr(resource_status, "gpu_spec", "")
+            )
+            if (
+                not isinstance(resource_status, Instance)
+                or resource_status.replicas
+                or resource_status.state == STOPPED
+            ):
+                return row
+            return row._replace(
+                replicas=_count_declared_replicas(read_declaration_at(self.declared_commit.source, spot.path))
+            )
+        declared = read_declaration_at(self.declared_commit.source, spot.path)
+        cluster = find_cluster(self.declared_commit.source, declared)
+        if not cluster and len(observations) == 1:
+            cluster = observations[0][0].cluster  # it can't be read: it is where it was
+        resource = ResourceRef(spot.kind, spot.tenant, spot.name, cluster, blob)
+        seen: Resource | None = next(
+            (candidate for status, candidate in observations if status.cluster == cluster), None
+        )
+        spec = declared.model.spec.gpu_spec if declared and isinstance(declared.model, GPUInstance) else ""
+        return ResourceStatus(
+            resource=resource,
+            stage=self._find_stage(resource),
+            observed=seen,
+            status=self._find_status(resource),
+            path=spot.path,
+            gpu_spec=spec or getattr(seen, "gpu_spec", ""),
+            replicas=_count_declared_replicas(declared),
+        )
+
+    def _build_orphan_row(self, resource: ResourceRef, status: TenantStatus, seen: Resource) -> ResourceStatus:
+        path = RESOURCE_KINDS[resource.kind].declaration_path(resource.tenant, resource.name)
+        return ResourceStatus(resource, self._find_stage(resource), seen, status, path, getattr(seen, "gpu_spec", ""))
+
+    def _list_published(self) -> Iterator[ResourceRef]:
+        """Yield the resources that are published, also while they leave, as if nothing declared them."""
+        for cluster, branch in self.published_release.branches.items():
+            for path in branch.files:
+                spot = paths.parse_tree_path(path)
+                kind_and_name = thing_of(spot.part, spot.name.removesuffix(paths.DELETING_SUFFIX)) if spot else None
+                if spot is not None and kind_and_name is not None and self._tenant in (None, spot.tenant):
+                    yield ResourceRef(kind_and_name[0].word, spot.tenant, kind_and_name[1], cluster, "")
+
+    def _build_deleting_row(self, resource: ResourceRef) -> ResourceStatus:
+        path = RESOURCE_KINDS[resource.kind].declaration_path(resource.tenant, resource.name)
+        return ResourceStatus(resource, self._find_stage(resource), None, self._find_status(resource), path)
+
+    def _find_status(self, resource: ResourceRef) -> TenantStatus | None:
+        return next(
+            (status for status in self._statuses.get(resource.tenant, ()) if status.cluster == resource.cluster), None
+        )
+
+    def _find_stage(self, resource: ResourceRef) -> RolloutStage:
+        published = self.published_release
+        if published.source is None:
+            return derive_stage(resource, None, ())
+        blobs = read_published_blobs(resource, published.source, published.branches)
+        behind = blobs.source != resource.blob and not self.is_behind
+        statuses = self._statuses.get(resource.tenant, ())
+        rollout_stage = derive_stage(resource, None if behind else blobs, statuses, self.reported_status.troubles)
+        if rollout_stage.state == "published" and self.reported_status.troubles.get(resource.cluster) == NEVER_REPORTED:
+            return rollout_stage._replace(remedy=suggest_reporter(resource.cluster))
+        return rollout_stage
+
+    @property
+    def kept_tenants(self) -> set[str]:
+        """The tenants of which anything declared is published in an older version although its commit is published."""
+        return {row.resource.tenant for row in self.rows if row.stage.state == "kept"}
+
+    @property
+    def tenant(self) -> str | None:
+        """The tenant of the view, None for all tenants."""
+        return self._tenant
+
+    @cached_property
+    def is_behind(self) -> bool:
+        """Whether more is published than this clone knows to be merged. The newest commit of a branch of origin is never
+        behind: where that lacks what is published, the branch was rewound."""
+        source, declared = self.published_release.source, self.declared_commit
+        if source is None or declared.branch or source.commit == declared.source.commit:
+            return False
+        return self.clone.repository.is_ancestor(declared.source.commit, source.commit)
+
+    @cached_property
+    def published_release(self) -> PublishedRelease:
+        """What is published."""
+        if not self.clone.has_remote(self.branch_urls.rendered):
+            return PublishedRelease(
+                None, {}, f"this repository has no remote named {ORIGIN} to publish to", never_published=True
+            )
+        repository, key = (
+            self.clone.repository,
+            read_publisher_key(self.clone.find_settings_commit(self.declared_commit)),
+        )
+        try:
+            remote_state = read_rendered_branches(
+                repository, self.clone.remote(self.branch_urls.rendered), self.reporter_keys, key
+            )
+        except OperationRefused as error:
+            return PublishedRelease(None, {}, str(error))
+        if remote_state.source is None:
+            return PublishedRelease(
+                None,
+                remote_state.branches,
+                "nothing was ever published: `allot publish` or `allot run` does it",
+                never_published=True,
+            )
+        if not repository.has_object(remote_state.source):
+            return PublishedRelease(
+                None, remote_state.branches, f"commit {remote_state.source}, of which it is, isn't here"
+            )
+        source = CommitSource(self.clone.root, remote_state.source, repository, like=self.declared_commit.source)
+        return PublishedRelease(
+            source, remote_state.branches, record=last_record(repository, remote_state.refs.get(RETAINED), key)
+        )
+
+    def find_publishing_clusters(self, tenant: str, name: str, cluster: str | None) -> list[str]:
+        """Return the clusters that a thing is published to, also while it leaves."""
+        files = {
+            paths.resource_file(tenant, kind.tree_part, f"{kind.file_stem(name)}{leaving}")
+            for kind in RESOURCE_KINDS.values()
+            for leaving in ("", paths.DELETING_SUFFIX)
+        }
+        branches = self.published_release.branches.items()
+        return [where for where, branch in branches if cluster in (None, where) and files & branch.files.keys()]
+
+
+def _count_declared_replicas(declared: DeclarationFile[Declaration] | None) -> int:
+    """Return how many replicas an instance declares to run; 0 where it is declared stopped, can't be read, or is none."""
+    model = declared.model if declared is not None else None
+    return model.spec.replicas if isinstance(model, GPUInstance) and model.spec.state != STOPPED else 0
+
+
+def suggest_reporter(cluster: str) -> str:
+    """Return in words what reports a cluster."""
+    return f"to have it reported, run `allot run --report {cluster}`, or `allot report --cluster {cluster}` in it"

@@ -1,0 +1,151 @@
+"""Who moves to another GPUSpec keeps its units until the new ones are free, and gains nothing by waiting."""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Iterable
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.conftest import PROJECT
+
+from allotment.adapters.folder_source import FolderSource
+from allotment.capacity.allocation import AllocationResult, allocate_units, instance_key
+from allotment.capacity.oversold_allocation import usage_beyond_claims
+from allotment.capacity.units import UnitClaim, compute_unit_usage, physical_gpus
+from allotment.declared.inventory import Catalog
+from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.services.check.repository_check import check_repository
+
+TENANTS = ("studio-kite", "uni-lab", "film-house")
+# Of l4-whole there are 5 shared units in eu-1, and 2 of studio-kite; of a100-3g 5 in all.
+WHOLE, SLICE = "l4-whole", "a100-3g"
+
+
+@pytest.fixture(scope="module")
+def offers() -> Catalog:
+    return check_repository(FolderSource(PROJECT), datetime.date(2026, 11, 21)).catalog
+
+
+def claim(tenant: str, name: str, spec: str, units: int = 1, rendered: int | None = None) -> UnitClaim:
+    return UnitClaim("eu-1", spec, tenant, name, units, units if rendered is None else rendered)
+
+
+def allocated(
+    offers: Catalog, before: Iterable[UnitClaim], now: Iterable[UnitClaim], pods: Iterable[UnitClaim] = ()
+) -> AllocationResult:
+    old, running = {instance_key(unit_claim): unit_claim for unit_claim in before}, list(pods)
+
+    def published(asked: UnitClaim) -> UnitClaim | None:
+        return old.get(instance_key(asked))
+
+    return allocate_units(offers, now, published, published, lambda claims: usage_beyond_claims(claims, running))
+
+
+def effective(now: Iterable[UnitClaim], allocation: AllocationResult) -> list[UnitClaim]:
+    """Return what each instance holds now."""
+    return [
+        allocation.retained_claims.get(instance_key(unit_claim))
+        or unit_claim._replace(units=allocation.reduced.get(instance_key(unit_claim), unit_claim.units))
+        for unit_claim in now
+    ]
+
+
+FULL = [claim("uni-lab", "all", WHOLE, 5)]
+OLD = claim("film-house", "train", SLICE)
+
+
+def test_it_moves_where_a_unit_is_free(offers: Catalog) -> None:
+    assert allocated(offers, [OLD], [claim("film-house", "train", WHOLE)]) == AllocationResult({}, {}, [], frozenset())
+
+
+def test_it_keeps_its_unit_where_none_is_free(offers: Catalog) -> None:
+    allocation = allocated(offers, [OLD, *FULL], [claim("film-house", "train", WHOLE), *FULL])
+    assert (allocation.retained_claims, allocation.reduced) == ({("film-house", "train"): OLD}, {})
+
+
+def test_it_moves_when_it_loses_no_copy(offers: Catalog) -> None:
+    most = [claim("uni-lab", "all", WHOLE, 4)]
+    allocation = allocated(offers, [OLD, *most], [claim("film-house", "train", WHOLE, 3), *most])
+    assert (allocation.retained_claims, allocation.reduced) == ({}, {("film-house", "train"): 1})
+
+
+def test_what_it_was_given_of_too_few_units_is_free_for_the_next(offers: Catalog) -> None:
+    most, wide = [claim("uni-lab", "all", WHOLE, 4)], claim("film-house", "train", SLICE, 2)
+    now = [claim("film-house", "train", WHOLE, 2), claim("uni-lab", "next", WHOLE), *most]
+    allocation = allocated(offers, [wide, *most], now)
+    assert (allocation.retained_claims, allocation.reduced) == ({("film-house", "train"): wide}, {})
+
+
+def test_it_keeps_no_unit_that_nothing_runs_on(offers: Catalog) -> None:
+    waits = [claim("film-house", "train", SLICE, 1, 0), *FULL]
+    allocation = allocated(offers, waits, [claim("film-house", "train", WHOLE), *FULL])
+    assert (allocation.retained_claims, allocation.reduced) == ({}, {("film-house", "train"): 0})
+
+
+def test_it_keeps_no_unit_when_it_may_not_run_as_it_is_declared(offers: Catalog) -> None:
+    allocation = allocated(offers, [OLD, *FULL], [claim("film-house", "train", WHOLE, 1, 0), *FULL])
+    assert (allocation.retained_claims, allocation.reduced) == ({}, {("film-house", "train"): 0})
+
+
+def test_the_units_that_it_keeps_count_once(offers: Catalog) -> None:
+    allocation = allocated(offers, [OLD, *FULL], [claim("film-house", "train", WHOLE), *FULL], pods=[OLD])
+    assert (allocation.retained_claims, allocation.excess_usage) == ({("film-house", "train"): OLD}, [])
+
+
+def test_its_tenant_gets_no_unit_in_the_place_of_the_kept(offers: Catalog) -> None:
+    """The tenant gave a slice up for a whole L4, and declares another slice within its quota."""
+    now = [claim("film-house", "train", WHOLE), claim("film-house", "again", SLICE), *FULL]
+    allocation = allocated(offers, [OLD, *FULL], now)
+    assert allocation.retained_claims == {("film-house", "train"): OLD}
+    assert allocation.reduced == {("film-house", "again"): 0}
+    assert allocation.limited_instances == {("film-house", "again")}
+    other = allocated(offers, [OLD, *FULL], [now[0], claim("uni-lab", "again", SLICE), *FULL])
+    assert other.reduced == {}, "another tenant gets it"
+
+
+rows = st.lists(
+    st.tuples(st.sampled_from(TENANTS), st.integers(0, 4), st.sampled_from((WHOLE, SLICE)), st.integers(1, 4)),
+    max_size=9,
+    unique_by=lambda row: row[:2],
+)
+
+
+def gpus(offers: Catalog, claims: Iterable[UnitClaim]) -> dict[tuple[str, str], Fraction]:
+    total: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
+    for unit_claim in claims:
+        spec = offers.platform.of_kind(GPUSpec)[unit_claim.gpu_spec].model.spec
+        total[unit_claim.tenant, spec.gpu.model] += unit_claim.units * physical_gpus(spec)
+    return total
+
+
+@given(rows, rows)
+def test_nobody_loses_a_copy_and_nobody_gains_beyond_stock_or_declaration(
+    offers: Catalog, before: list[tuple[str, int, str, int]], after: list[tuple[str, int, str, int]]
+) -> None:
+    old = [claim(tenant, f"job-{number}", spec, units) for tenant, number, spec, units in before]
+    now = [claim(tenant, f"job-{number}", spec, units) for tenant, number, spec, units in after]
+    had = {instance_key(unit_claim): unit_claim for unit_claim in old}
+    allocation = allocated(offers, old, now)
+    got = effective(now, allocation)
+    for unit_claim, wanted in zip(got, now, strict=True):
+        was = had.get(instance_key(unit_claim))
+        if was is not None:
+            assert unit_claim.units >= min(was.units, wanted.units)
+        assert unit_claim.gpu_spec == wanted.gpu_spec or (
+            unit_claim == was and instance_key(unit_claim) in allocation.retained_claims
+        )
+    held = {
+        (unit_usage.cluster, unit_usage.gpu_spec): unit_usage.total_shared_use
+        for unit_usage in compute_unit_usage(offers, old)
+    }
+    for here in compute_unit_usage(offers, got):
+        before_here = held.get((here.cluster, here.gpu_spec), 0)
+        assert here.total_shared_use <= max(here.stocks.shared_units, before_here)
+    most, declared, used = gpus(offers, old), gpus(offers, now), gpus(offers, got)
+    waiting = {tenant for tenant, _ in allocation.retained_claims}
+    for (tenant, model), total in used.items():
+        assert tenant not in waiting or total <= max(most[tenant, model], declared[tenant, model])

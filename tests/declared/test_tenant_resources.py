@@ -1,0 +1,61 @@
+"""The table of tenants' things agrees with everything that goes by it."""
+
+from __future__ import annotations
+
+import pytest
+
+from allotment.declared.kinds import KINDS
+from allotment.declared.layout import DeclarationPath, Scope, parse_path
+from allotment.declared.tenant_resources import RESOURCE_KINDS, TREE_PARTS, ResourceKind, parse_file_stem
+from allotment.manifests import names, paths
+from allotment.manifests.layout import TENANT_MANIFESTS
+from allotment.observed.status import TenantStatus
+
+EVERY = pytest.mark.parametrize("thing", RESOURCE_KINDS.values(), ids=RESOURCE_KINDS)
+
+
+def test_every_kind_that_is_rendered_for_a_tenant_has_a_row() -> None:
+    assert {kind.__name__ for kind in TENANT_MANIFESTS} == {
+        resource_kind.kind.name for resource_kind in RESOURCE_KINDS.values()
+    }
+    assert TREE_PARTS == ("storage", "compute")
+
+
+@EVERY
+def test_its_declaration_is_found_again(thing: ResourceKind) -> None:
+    path = thing.declaration_path("solo-ada", "one")
+    assert path == f"tenants/solo-ada/{thing.plural}/one.yaml"
+    assert parse_path(path) == DeclarationPath(KINDS[thing.kind.name], Scope("tenant", "solo-ada"), "one")
+
+
+@EVERY
+def test_its_rendered_file_is_found_again(thing: ResourceKind) -> None:
+    spot = paths.parse_tree_path(paths.resource_file("solo-ada", thing.tree_part, thing.file_stem("one")))
+    assert spot is not None
+    assert (spot.kind, spot.resource_name, spot.is_resource_file) == (thing.word, "one", True)
+    assert parse_file_stem(thing.tree_part, thing.file_stem("one")) == (thing, "one")
+    leaving = paths.parse_tree_path(
+        paths.resource_file("solo-ada", thing.tree_part, thing.file_stem("one") + paths.DELETING_SUFFIX)
+    )
+    assert leaving is not None
+    assert (leaving.kind, leaving.is_resource_file) == ("", True)
+
+
+@EVERY
+def test_it_is_rendered_where_the_table_says(thing: ResourceKind) -> None:
+    (how,) = [how for kind, how in TENANT_MANIFESTS.items() if kind.__name__ == thing.kind.name]
+    assert (how.folder, how.suffix) == (thing.tree_part, thing.suffix)
+
+
+@EVERY
+def test_a_status_lists_it_and_a_label_names_it(thing: ResourceKind) -> None:
+    assert (thing.plural in TenantStatus.__struct_fields__) == thing.reported
+    assert (names.label_of(thing.word) in (names.INSTANCE, names.STORAGE, names.SNAPSHOT)) == thing.reported
+
+
+@pytest.mark.parametrize("part", TREE_PARTS)
+@pytest.mark.parametrize(
+    "stem", [*paths.FOLDER_MARKERS, f"{paths.PROGRAMS_PREFIX}seal-0123456789abcdef", "one--leaving"]
+)
+def test_what_keeps_a_folder_programs_and_what_leaves_are_no_things_own_file(part: str, stem: str) -> None:
+    assert parse_file_stem(part, stem) is None

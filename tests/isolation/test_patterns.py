@@ -1,0 +1,78 @@
+"""Patterns: what each form of them lets a value be, and in which words a value is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from allotment.isolation.patterns import AnyOf, compile_pattern, find_differences
+
+BOUNDARY = {"tenant": "ada", "class": AnyOf(("fast", "slow")), "none": AnyOf(), "disk": {"size": 5, "own": True}}
+
+PASSES: list[tuple[Any, Any]] = [
+    ("x", "x"),
+    (True, True),
+    (1, 1),
+    ("t-<tenant>", "t-ada"),
+    ("<class>", "slow"),
+    ("of-<class>", "of-fast"),
+    ("<disk>", {"size": 5, "own": True}),
+    ("<a-name>", "bob"),
+    ("<tenant>/<a-name>", "ada/bob"),
+    ("<a-number>", 0),
+    ("<a-port>", 65535),
+    ({"a": "x", "b*": "y"}, {"a": "x"}),
+    ({"<a-bill-label>": "<a-label>"}, {"bill.allotment.dev/film": "7"}),
+    ([{"each": "<a-name>"}], ["bob", "eve"]),
+    ([{"each": "<a-name>"}], []),
+    ({"either": ["x", {"y": 1}]}, {"y": 1}),
+    ({"a": ["b", {"c": "d"}]}, {"a": ["b", {"c": "d"}]}),
+]
+FAILS: list[tuple[Any, Any, str]] = [
+    ("x", "y", "it is y, must be x"),
+    (True, 1, "it is 1, must be True"),
+    (1, True, "it is True, must be 1"),
+    (0, False, "it is False, must be 0"),
+    ("t-<tenant>", "t-bob", "it is t-bob, must be t-<tenant>"),
+    ("t-<tenant>", ["t-ada"], "it is ['t-ada'], must be t-<tenant>"),
+    ("<class>", "other", "it is other, must be ('fast', 'slow')"),
+    ("of-<none>", "of-", "it is of-, must be of-<none>"),
+    ("<none>", None, "it is None, must be ()"),
+    ("<disk>", {"size": 5, "own": 1}, "it is {'size': 5, 'own': 1}, must be {'size': 5, 'own': True}"),
+    ("<unknown>", 0, "it is 0, must be <unknown>"),
+    ("<unknown>", "", "it is , must be <unknown>"),
+    ("<a-name>", "Bob", "it is Bob, must be <a-name>"),
+    ("<a-number>", True, "it is True, must be a number from 0 to 1000000000"),
+    ("<a-port>", 0, "it is 0, must be a number from 1 to 65535"),
+    ({"a": "x"}, {}, "a is absent, must be x"),
+    ({"a": "x"}, [], "it is [], must be a mapping"),
+    ({"a": "x"}, {"a": "x", "b": 1}, "b is 1, must be absent: it is not allowed"),
+    ({"a": {"b": "x"}}, {"a": {"b": "y"}}, "a.b is y, must be x"),
+    ({"a": ["x", {"b": "x"}]}, {"a": ["x", {"b": "y"}]}, "a[1].b is y, must be x"),
+    ({"a": ["x"]}, {"a": ["x", "x"]}, "a is 2 entries, must be 1"),
+    ({"a": [{"each": "<a-name>"}]}, {"a": "x"}, "a is x, must be a list"),
+    ({"<a-bill-label>": "<a-label>"}, {"film": "7"}, "film is 7, must be absent: it is not allowed"),
+    ({"either": [{"a": "x", "b": "x"}, {"a": "y"}]}, {"a": "z"}, "a is z, must be y"),
+    ({"a": {"either": ["x", "y"]}}, {"a": "z"}, "a is z, must be x"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "value"), PASSES)
+def test_what_a_pattern_lets_pass(pattern: Any, value: Any) -> None:
+    assert find_differences([compile_pattern(pattern)], value, BOUNDARY) == []
+
+
+@pytest.mark.parametrize(("pattern", "value", "words"), FAILS)
+def test_what_a_pattern_refuses(pattern: Any, value: Any, words: str) -> None:
+    assert [str(difference) for difference in find_differences([compile_pattern(pattern)], value, BOUNDARY)] == [words]
+
+
+def test_every_difference_is_told_in_order_from_the_pattern_that_is_nearest() -> None:
+    patterns = [compile_pattern({"a": 1, "b": 1, "c": 1}), compile_pattern({"a": 1, "d": 1})]
+    all_differences = find_differences(patterns, {"a": 2, "d": 2}, {})
+    assert [difference.field for difference in all_differences] == ["a", "d"]
+
+
+def test_without_a_pattern_nothing_passes() -> None:
+    assert len(find_differences([], {"a": 1}, {})) == 1

@@ -1,0 +1,197 @@
+"""Manifests as text: read back unchanged, by us and by another YAML reader; cases 23 and 24."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from allotment.manifests.yaml_text import Frozen, Malformed, dump, load
+
+TRICKY = [
+    *(
+        "",
+        " ",
+        "~",
+        "null",
+        "Null",
+        "y",
+        "N",
+        "yes",
+        "On",
+        "off",
+        "true",
+        "False",
+        "1",
+        "-1",
+        "0",
+        "012",
+        "0o14",
+        "0x1f",
+        "1e3",
+        "1234e56",
+        "1:30",
+    ),
+    *(
+        "1_000",
+        ".5",
+        "1.",
+        ".inf",
+        ".nan",
+        "2026-11-21",
+        "2026-11-21T10:00:00Z",
+        "=",
+        "<<",
+        "-",
+        "- a",
+        "?",
+        ":",
+        "a:",
+        "a: b",
+        "a #b",
+        "#a",
+        "&a",
+        "*a",
+    ),
+    *(
+        "!t",
+        "%d",
+        "@x",
+        "`x",
+        "{a}",
+        "[a]",
+        "{{ x }}",
+        "---",
+        "...",
+        "a\nb",
+        "---\na: b\n",
+        "|",
+        ">",
+        "'",
+        '"',
+        "\\",
+        "\t",
+        "\u0085",
+        "\u2028",
+        "\ufeff",
+        "\U0001f680",
+    ),
+    *(
+        "\x7f",
+        "\x00",
+        "16Gi",
+        "500m",
+        "0s",
+        "30s",
+        "1h",
+        "/a/b",
+        "a/b:c@d",
+        "no: yes",
+        "key:",
+        "a,b",
+        "a b",
+        "é",
+        "\uffff",
+        "12e",
+        "0b1",
+        "+1",
+        "a:b",
+        "::",
+    ),
+]
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(TRICKY)
+LEAF = TEXT | st.integers(-(10**12), 10**12) | st.booleans()
+
+
+def _around(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.dictionaries(TEXT, inner, max_size=4) | st.lists(
+        LEAF | st.dictionaries(TEXT, inner, min_size=1, max_size=3), max_size=4
+    )
+
+
+FLAT = LEAF | st.just({}) | st.just([])
+VALUE = FLAT | _around(FLAT | _around(FLAT | _around(FLAT)))  # st.recursive would draw most of them again and again
+OBJECT = st.dictionaries(TEXT, VALUE, min_size=1, max_size=4)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(OBJECT, min_size=1, max_size=3))
+def test_what_is_written_is_read_back(objects: list[dict[str, object]]) -> None:
+    data = dump(objects)
+    assert load(data) == objects
+    assert list(yaml.safe_load_all(data.decode())) == objects
+
+
+@pytest.mark.parametrize("text", TRICKY, ids=repr)
+def test_a_text_stays_one_text(text: str) -> None:
+    data = dump([{"key": text, text: "value", "list": [text, {text: text}]}])
+    assert data.count(b"\n---\n") == 0
+    for read in (load(data), list(yaml.safe_load_all(data.decode()))):
+        assert read == [{"key": text, text: "value", "list": [text, {text: text}]}]
+
+
+@pytest.mark.parametrize("text", ["y", "no", "null", "1234e56", "0o14", "1:30", "012", "2026-11-21", "0s", "~"])
+def test_what_a_reader_could_mistake_is_quoted(text: str) -> None:
+    assert dump([{"a": text}]) == f'a: "{text}"\n'.encode()
+
+
+@settings(max_examples=200, deadline=None)
+@given(OBJECT)
+def test_what_is_fixed_is_written_alike(value: dict[str, object]) -> None:
+    plain = dump([{"a": {"b": value}, "c": [value]}])
+    fixed = Frozen(value)
+    assert dump([{"a": {"b": fixed}, "c": [fixed]}]) == plain == dump([{"a": {"b": fixed}, "c": [fixed]}])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: b",
+        "a:  b\n",
+        "a: b: c\n",
+        "a: [x]\n",
+        "a: {b: c}\n",
+        "a: 'b'\n",
+        "a: &x b\n",
+        "a: *x\n",
+        "a: !t b\n",
+        "a: no\n",
+        "a: 012\n",
+        "a: |\n  b\n",
+        "a: b # c\n",
+        "a: b\na: c\n",
+        "  a: b\n",
+        "a:\n    b: c\n",
+        "a:\n  - b\n",
+        "- a\n",
+        "a: b\n--- \nc: d\n",
+        "a: b\n\nc: d\n",
+        "\ta: b\n",
+        "? a\n: b\n",
+        'a: "b" c\n',
+        "a: b\r\n",
+        "a:\n",
+        "on: x\n",
+    ],
+    ids=repr,
+)
+def test_nothing_else_is_read(text: str) -> None:
+    with pytest.raises(Malformed):
+        load(text.encode())
+
+
+@pytest.mark.parametrize("value", [None, 1.5, b"x", ("a",), {1, 2}])
+def test_other_values_are_a_bug(value: object) -> None:
+    with pytest.raises(TypeError):
+        dump([{"a": value}])
+
+
+@pytest.mark.parametrize(
+    "text", ["a: " + "9" * 6000 + "\n", "".join("  " * i + "a:\n" for i in range(3000))], ids=["long", "deep"]
+)
+def test_what_python_itself_refuses_is_malformed_too(text: str) -> None:
+    with pytest.raises(Malformed):
+        load(text.encode())

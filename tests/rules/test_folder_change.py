@@ -1,0 +1,253 @@
+"""Rules about change: the sample is committed, changed, and compared with that commit. Cases 18 to 20 and 22."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import git
+import pytest
+from tests.conftest import DAY, Allot, copy, edit, errors
+
+Change = Callable[[Path], object]
+CACHE = "tenants/studio-kite/storages/model-cache.yaml"
+OUTPUTS = "tenants/studio-kite/storages/outputs.yaml"
+QUARTER = "platform/specs/l4-quarter.yaml"
+
+
+@pytest.fixture
+def merged(sample: Path) -> Path:
+    """Return the sample, committed."""
+    commit(sample)
+    return sample
+
+
+def commit(root: Path) -> str:
+    repo = git.Repo.init(root, initial_branch="main")
+    with repo.config_writer() as config:
+        config.set_value("user", "name", "Test")
+        config.set_value("user", "email", "test@example.invalid")
+    repo.git.add(all=True)
+    repo.index.commit("state")
+    return str(repo.head.commit.hexsha)
+
+
+def move(root: Path, old: str, new: str) -> None:
+    copy(root, old, new)
+    (root / old).unlink()
+
+
+CHANGES: dict[str, tuple[Change, str]] = {
+    "currency": (
+        lambda root: edit(root, "platform/platform.yaml", "currency: EUR", "currency: USD"),
+        "platform/platform.yaml:13:15: spec.billing.currency: 'USD' was 'EUR' and can't change: start another platform [immutable]",
+    ),
+    "a spec's shape": (
+        lambda root: edit(root, QUARTER, "cpu: 3", "cpu: 2"),
+        f"{QUARTER}:14:8: spec.cpu: 2 was 3 and can't change: declare another GPUSpec and retire this one [immutable]",
+    ),
+    "a version's container": (
+        lambda root: edit(root, "platform/apps/vllm.yaml", "--port=8000", "--port=8001"),
+        "platform/apps/vllm.yaml:11:7: spec.versions[0].container: the container of version 0.14.0 changed, and instances run it: add a version instead [immutable]",
+    ),
+    "a price of the past": (
+        lambda root: edit(root, QUARTER, '"0.24"', '"0.25"'),
+        f"{QUARTER}:22:7: spec.prices[0]: the price from 2026-01-01 has begun to count and can't change: add an entry with a later day [price]",
+    ),
+    "a price removed": (
+        lambda root: edit(root, QUARTER, '    - from: "2026-01-01"\n      perHour: "0.24"\n', ""),
+        f"{QUARTER}:21:3: spec.prices: the price from 2026-01-01 has begun to count and is gone: put it back [price]",
+    ),
+    "a price from the past": (
+        lambda root: edit(root, QUARTER, "  prices:\n", '  prices:\n    - from: "2026-11-01"\n      perHour: "0.01"\n'),
+        f"{QUARTER}:22:13: spec.prices[0].from: a new price can't begin on 2026-11-01, before tomorrow: write a day after 2026-11-21, which is today [price]",
+    ),
+    "a storage shrinks": (
+        lambda root: edit(root, OUTPUTS, "size: 500Gi", "size: 400Gi"),
+        f"{OUTPUTS}:11:9: spec.size: 400Gi is less than the 500Gi it had, and a volume never shrinks: write at least 500Gi [shrink]",
+    ),
+    "a storage moves to another cluster": (
+        lambda root: edit(root, "tenants/acme-robotics/storages/old-frames.yaml", "cluster: us-1", "cluster: eu-1"),
+        "tenants/acme-robotics/storages/old-frames.yaml:10:12: spec.cluster: 'eu-1' was 'us-1' and can't change: declare another storage there [immutable]",
+    ),
+    "a storage changes its kind": (
+        lambda root: edit(root, "tenants/acme-robotics/storages/old-frames.yaml", "block-ssd", "shared-files"),
+        "tenants/acme-robotics/storages/old-frames.yaml:11:16: spec.storageSpec: 'shared-files' was 'block-ssd' and can't change: declare another storage of that kind [immutable]",
+    ),
+    "a storage is removed at once": (
+        lambda root: (root / "tenants/acme-robotics/storages/frames.yaml").unlink(),
+        "tenants/acme-robotics/storages/frames.yaml:1:1: (file): storage frames would be deleted with its data (a rename is a deletion): put the file back,"
+        " and to delete it merge deletionPolicy: Delete first [deletion]",
+    ),
+    "a storage is renamed": (
+        lambda root: move(root, "tenants/film-house/storages/loras.yaml", "tenants/film-house/storages/models.yaml"),
+        "tenants/film-house/storages/loras.yaml:1:1: (file): storage loras would be deleted with its data (a rename is a deletion): put the file back,"
+        " and to delete it merge deletionPolicy: Delete first [deletion]",
+    ),
+    "a tenant is renamed": (
+        lambda root: (root / "tenants/uni-lab").rename(root / "tenants/uni-labs"),
+        "tenants/uni-lab/tenant.yaml:1:1: (file): tenant uni-lab would be deleted (a rename is a deletion): put the file back, and to delete the tenant merge lifecycle: Retired first [deletion]",
+    ),
+    "a cluster is renamed": (
+        lambda root: (root / "clusters/us-1").rename(root / "clusters/us-2"),
+        "clusters/us-1/cluster.yaml:1:1: (file): cluster us-1 would be deleted (a rename is a deletion): put the file back, and merge lifecycle: Retired first [deletion]",
+    ),
+    "a volume's class changes": (
+        lambda root: edit(root, "clusters/us-1/cluster.yaml", "gp3-retain", "gp4-retain"),
+        "clusters/us-1/cluster.yaml:23:25: spec.storages[0].storageClassName: 'gp4-retain' was 'gp3-retain', and volumes keep their class: declare another StorageSpec for it [immutable]",
+    ),
+    "a preparation under running instances": (
+        lambda root: edit(root, CACHE, "checkpoints-2026-11", "checkpoints-2026-12"),
+        f"{CACHE}:13:3: spec.prepare: the preparation changed while webui, webui-next runs on the storage: stop it first, or declare another storage [preparation]",
+    ),
+    "a snapshot is removed at once": (
+        lambda root: (
+            (root / "tenants/studio-kite/snapshots/before-upgrade.yaml").unlink()
+            or (root / "tenants/studio-kite/storages/outputs-restored.yaml").unlink()
+        ),
+        "tenants/studio-kite/snapshots/before-upgrade.yaml:1:1: (file): snapshot before-upgrade would be deleted (a rename is a deletion): put the file back,"
+        " and to delete it merge deletionPolicy: Delete first [deletion]",
+    ),
+    "a snapshot of another storage": (
+        lambda root: edit(
+            root, "tenants/studio-kite/snapshots/before-upgrade.yaml", "storage: outputs", "storage: model-cache"
+        ),
+        "tenants/studio-kite/snapshots/before-upgrade.yaml:7:12: spec.storage: 'model-cache' was 'outputs' and can't change: declare another snapshot [immutable]",
+    ),
+    "a clone of something else": (
+        lambda root: (
+            copy(root, "tenants/studio-kite/storages/comfy-home.yaml", "tenants/studio-kite/storages/other.yaml")
+            or edit(root, "tenants/studio-kite/storages/comfy-trial.yaml", "name: comfy-home\n", "name: other\n")
+        ),
+        "tenants/studio-kite/storages/comfy-trial.yaml:12:5: spec.prepare.source: a volume is cloned when it is made, and this one is there already: declare another storage [immutable]",
+    ),
+    "a bucket becomes a volume": (
+        lambda root: edit(
+            root, "platform/storage-specs/objects.yaml", "bucket: {}", "volume:\n    accessMode: ReadWriteMany"
+        ),
+        "platform/storage-specs/objects.yaml:9:3: spec.volume: this was nothing and can't change: declare another StorageSpec and retire this one [immutable]",
+    ),
+    "a snapshot's price of the past": (
+        lambda root: edit(root, "platform/storage-specs/block-ssd.yaml", '"0.05"', '"0.04"'),
+        "platform/storage-specs/block-ssd.yaml:18:7: spec.snapshotPrices[0]: the price from 2026-01-01 has begun to count and can't change: add an entry with a later day [price]",
+    ),
+    "a new use of what is retired": (
+        lambda root: (
+            edit(root, "tenants/film-house/instances/train-river.yaml", "gpuSpec: a100-3g", "gpuSpec: l4-whole")
+            or edit(root, "platform/specs/l4-whole.yaml", "spec:\n", "spec:\n  lifecycle: Retired\n")
+        ),
+        "tenants/film-house/instances/train-river.yaml:11:12: spec.gpuSpec: GPUSpec l4-whole is Retired: nothing new may use it [lifecycle]",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "line"), CHANGES.values(), ids=CHANGES)
+def test_a_change_rule_says_exactly(change: Change, line: str, merged: Path, allot: Allot) -> None:
+    change(merged)
+    result = allot("validate", "--repo", merged, "--base", "HEAD", "--as-of", DAY)
+    assert result.code == 1, result
+    assert line in errors(result), "\n" + "\n".join(["wanted", line, "said", *errors(result)])
+    assert line not in allot("validate", "--repo", merged, "--as-of", DAY).lines
+
+
+def warnings(merged: Path, allot: Allot) -> list[str]:
+    result = allot("validate", "--repo", merged, "--base", "HEAD", "--as-of", DAY)
+    assert result.code == 0, result
+    return [
+        line for line in result.lines if ": warning: " in line and not line.endswith(("[lifecycle]", "[placeholder]"))
+    ]
+
+
+def test_another_attempt_may_be_declared_while_instances_wait(merged: Path, allot: Allot) -> None:
+    edit(merged, CACHE, "attempt: 1", "attempt: 2")
+    assert warnings(merged, allot) == [
+        f"{CACHE}:22:14: spec.prepare.attempt: warning: attempt 2 begins once nobody runs on the storage; declared to run: webui, webui-next [preparation]"
+    ]
+
+
+def test_a_preparation_goes_under_running_instances_and_what_it_wrote_stays(merged: Path, allot: Allot) -> None:
+    text = (merged / CACHE).read_text()
+    begin, end = text.index("  prepare:"), text.index("  accessor:")
+    (merged / CACHE).write_text(text[:begin] + text[end:])
+    assert warnings(merged, allot) == []
+
+
+def test_who_shares_no_longer_is_not_stopped_by_who_read_before(merged: Path, allot: Allot) -> None:
+    edit(merged, "tenants/northlight/storages/base-models.yaml", "    - tenants: All\n", "    - tenant: uni-lab\n")
+    assert warnings(merged, allot) == [
+        "tenants/studio-kite/storages/base.yaml:14:15: spec.prepare.source.storage.name: warning: tenant northlight doesn't share base-models"
+        " with studio-kite: ask them to list it under spec.sharedWith [sharing]"
+    ]
+    copy(merged, "tenants/studio-kite/storages/base.yaml", "tenants/solo-ada/storages/base.yaml")
+    result = allot("validate", "--repo", merged, "--base", "HEAD", "--as-of", DAY)
+    assert [line.split(": ")[0] for line in errors(result)] == ["tenants/solo-ada/storages/base.yaml:14:15"]
+
+
+def test_two_merges_delete_a_storage(merged: Path, allot: Allot) -> None:
+    (merged / "tenants/acme-robotics/storages/old-frames.yaml").unlink()
+    assert allot("validate", "--repo", merged, "--base", "HEAD", "--as-of", DAY).code == 0
+
+
+def test_what_runs_on_a_retired_spec_stays(merged: Path, allot: Allot) -> None:
+    edit(merged, QUARTER, "spec:\n", "spec:\n  lifecycle: Retired\n")
+    edit(merged, "tenants/solo-ada/instances/webui.yaml", "spec:\n", "spec:\n  displayName: Mine\n")
+    assert allot("validate", "--repo", merged, "--base", "HEAD", "--as-of", DAY).code == 0
+
+
+def test_the_newcomer_is_the_one_too_many(merged: Path, allot: Allot) -> None:
+    edit(merged, "clusters/eu-1/stocks/l4-quarter.yaml", "count: 40", "count: 17")
+    commit(merged)
+    copy(merged, "tenants/solo-ada/instances/webui.yaml", "tenants/solo-ada/instances/again.yaml")
+    edit(
+        merged,
+        "tenants/solo-ada/instances/again.yaml",
+        "  storages:\n    - name: models\n      mountPath: /workspace/models\n",
+        "",
+    )
+    result = allot("validate", "--repo", merged, "--base", "HEAD", "--as-of", DAY)
+    assert [line.split(":")[0] for line in errors(result)] == ["tenants/solo-ada/instances/again.yaml"]
+    # Without a base, the file that is not committed is the newcomer; once it is, the stock is named.
+    again = "tenants/solo-ada/instances/again.yaml"
+    for paths in ((), (merged / again,)):
+        result = allot("validate", "--repo", merged, *paths, "--as-of", DAY)
+        assert [line.split(":")[0] for line in errors(result)] == [again]
+    commit(merged)
+    result = allot("validate", "--repo", merged, "--as-of", DAY)
+    assert [line.split(":")[0] for line in errors(result)] == ["clusters/eu-1/stocks/l4-quarter.yaml"]
+
+
+def test_two_requests_fine_alone_oversell_together(merged: Path, allot: Allot) -> None:
+    edit(merged, "clusters/eu-1/stocks/l4-whole.yaml", "count: 5", "count: 2")
+    commit(merged)
+    repo = git.Repo(merged)
+    for name, tenant in (("one", "uni-lab"), ("two", "studio-kite")):
+        repo.git.checkout("-q", "-b", name, "main")
+        path = f"tenants/{tenant}/instances/extra.yaml"
+        copy(merged, "tenants/solo-ada/instances/webui.yaml", path)
+        edit(merged, path, "  storages:\n    - name: models\n      mountPath: /workspace/models\n", "")
+        edit(merged, path, "l4-quarter", "l4-whole")
+        commit(merged)
+        assert allot("validate", "--repo", merged, "--base", "main", "--as-of", DAY).code == 0
+    repo.git.merge("-q", "one")
+    result = allot("validate", "--repo", merged, "--commit", "HEAD", "--base", "one", "--as-of", DAY)
+    assert result.code == 1
+    assert errors(result)[0].startswith(
+        "tenants/studio-kite/instances/extra.yaml:8:12: spec.gpuSpec: 5 units of l4-whole would run in eu-1, 1 more than its stock"
+    )
+
+
+@pytest.mark.parametrize("ref", ["--upload-pack=x", "-h", "no-such", "HEAD^{tree}", "HEAD\nHEAD", "HEAD:platform"])
+def test_a_ref_is_never_an_option(ref: str, merged: Path, allot: Allot) -> None:
+    result = allot("validate", "--repo", merged, f"--base={ref}", "--as-of", DAY)
+    assert (result.code, result.out) == (2, "")
+    assert "names no commit here" in result.err
+
+
+@pytest.mark.parametrize("day", ["2020-01-01", DAY, "2035-01-01"])
+def test_the_day_whose_prices_count_moves_no_rule_about_today(merged: Path, allot: Allot, day: str) -> None:
+    edit(merged, QUARTER, "  prices:\n", '  prices:\n    - from: "2026-11-21"\n      perHour: "0.01"\n')
+    result = allot("validate", "--repo", merged, "--as-of", day, "--base", "HEAD")
+    line = f"{QUARTER}:22:13: spec.prices[0].from: a new price can't begin on 2026-11-21, before tomorrow: write a day after 2026-11-21, which is today [price]"
+    assert line in errors(result)
+    edit(merged, QUARTER, 'from: "2026-11-21"', 'from: "2026-11-22"')
+    assert "[price]" not in allot("validate", "--repo", merged, "--as-of", day, "--base", "HEAD").out

@@ -1,0 +1,66 @@
+"""What tenants were rendered to, as the next process finds it: whole, of what is known of them now, or not at all."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from allotment.adapters.file_cache import FileCache
+from allotment.services.publish.render_cache import PreparedJobs, RenderCache
+
+KEY = "program, day and offers"
+DONE: PreparedJobs = {"ada": frozenset({("eu-1", "models--prepare-1")})}
+recall = partial(FileCache.load, "publish")
+
+
+def note(remembered: RenderCache, prepared: PreparedJobs, *tenants: str) -> None:
+    """Find tenants fine and render them, as a survey and what follows it do."""
+    memory = remembered.bind_prepared_jobs(prepared)(KEY)
+    for tenant in tenants:
+        memory.put(tenant, ["stamp", "content", 3, []])
+    remembered.store({tenant: {f"tenants/{tenant}": "blob"} for tenant in tenants}, dict.fromkeys(tenants))
+
+
+def known(prepared: PreparedJobs, key: str = KEY) -> dict[str, object]:
+    """Return what the next process knows of tenants."""
+    after = RenderCache(recall)
+    memory = after.bind_prepared_jobs(prepared)(key)
+    return {tenant: after.rendered_blobs[tenant] for tenant in memory.values}
+
+
+def test_the_next_process_knows_what_this_one_rendered() -> None:
+    note(RenderCache(recall), DONE, "ada", "uni")
+    assert known(DONE) == {"ada": {"tenants/ada": "blob"}, "uni": {"tenants/uni": "blob"}}
+
+
+def test_of_another_platform_or_program_nothing_is_known() -> None:
+    note(RenderCache(recall), DONE, "ada")
+    assert known(DONE, "another") == {}
+
+
+def test_who_is_prepared_otherwise_now_is_rendered_again() -> None:
+    note(RenderCache(recall), DONE, "ada", "uni")
+    assert set(known({})) == {"uni"}
+    assert set(known({"ada": frozenset({("eu-1", "models--prepare-2")})})) == {"uni"}
+    assert set(known({**DONE, "uni": frozenset({("eu-1", "x--prepare-1")})})) == {"ada"}
+
+
+def test_without_a_place_to_keep_it_nothing_outlives_the_process() -> None:
+    note(RenderCache(), DONE, "ada")
+    assert known(DONE) == {}
+
+
+def test_a_publish_that_was_stopped_leaves_what_the_one_before_it_left() -> None:
+    remembered = RenderCache(recall)
+    note(remembered, DONE, "ada")
+    remembered.bind_prepared_jobs(DONE)(KEY).put("uni", ["stamp", "content", 3, []])
+    remembered.clear()
+    assert set(known(DONE)) == {"ada"}
+    assert set(remembered.bind_prepared_jobs(DONE)(KEY).values) == {"ada"}, "and goes on from there itself"
+
+
+def test_who_is_declared_no_more_is_forgotten() -> None:
+    note(RenderCache(recall), DONE, "ada", "uni")
+    again = RenderCache(recall)
+    again.bind_prepared_jobs(DONE)(KEY).remove("uni")
+    again.store({}, {"ada": None})
+    assert set(known(DONE)) == {"ada"}

@@ -1,0 +1,127 @@
+"""Who is kept: the reason is a problem with its place, and what was published of it passes the gate or is left out."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.conftest import edit
+from tests.services.publish.written import before, checked
+
+from allotment.adapters.folder_source import FolderSource
+from allotment.lifecycle.retained_instance import read_wait_message, with_published_deployment
+from allotment.lifecycle.volume_transitions import StorageUsers
+from allotment.manifests.yaml_text import dump, load
+from allotment.services.publish.observed_state import NOTHING_OBSERVED
+from allotment.services.publish.tenant_retention import (
+    PlatformInvalid,
+    find_invalid_tenants,
+    find_refused_transitions,
+    read_retained_files,
+)
+from allotment.services.publish.tenant_transition import TransitionContext, transition_tenant
+from allotment.services.renderer import build_gate
+
+WEBUI, MODELS = "tenants/solo-ada/instances/webui.yaml", "tenants/solo-ada/storages/models.yaml"
+WATCHED = TransitionContext(NOTHING_OBSERVED, {}, 60, lambda *_: StorageUsers(), lambda *_: "")
+
+
+def test_nobody_is_kept_whose_declarations_are_right(sample: Path) -> None:
+    assert find_invalid_tenants(checked(FolderSource(sample))) == {}
+
+
+def test_a_tenant_with_an_error_is_kept_and_one_with_a_warning_is_not(sample: Path) -> None:
+    edit(sample, WEBUI, "gpuSpec: l4-quarter", "gpuSpec: l4-fifth")
+    edit(sample, "platform/specs/l4-quarter.yaml", "spec:\n", "spec:\n  lifecycle: Deprecated\n")
+    repository_check = checked(FolderSource(sample))
+    assert any(problem.warning for problem in repository_check.problems), "somebody is warned"
+    kept = find_invalid_tenants(repository_check)
+    assert list(kept) == ["solo-ada"]
+    assert [(problem.path, problem.field, problem.rule) for problem in kept["solo-ada"].problems] == [
+        (WEBUI, "spec.gpuSpec", "reference")
+    ]
+
+
+def test_a_file_astray_in_a_tenants_folder_keeps_that_tenant(sample: Path) -> None:
+    (sample / "tenants/solo-ada/notes.txt").write_text("x")
+    assert list(find_invalid_tenants(checked(FolderSource(sample)))) == ["solo-ada"]
+
+
+def test_what_the_platform_declares_stops_all(sample: Path) -> None:
+    edit(sample, "platform/specs/l4-quarter.yaml", "gpu:\n", "gpus:\n")
+    with pytest.raises(PlatformInvalid) as raised:
+        find_invalid_tenants(checked(FolderSource(sample)))
+    assert {problem.path for problem in raised.value.problems} == {"platform/specs/l4-quarter.yaml"}
+
+
+def test_a_volume_that_may_not_go_keeps_its_tenant(sample: Path) -> None:
+    files = checked(FolderSource(sample)).artifacts["solo-ada"]
+    (sample / MODELS).unlink()
+    tenant_transition = transition_tenant("solo-ada", True, None, before(files), WATCHED)
+    kept = find_refused_transitions(
+        {"solo-ada": tenant_transition, "uni-lab": transition_tenant("uni-lab", True, None, before({}), WATCHED)},
+        FolderSource(sample),
+    )
+    assert list(kept) == ["solo-ada"]
+    assert {problem.path for problem in kept["solo-ada"].problems} == {MODELS, MODELS.replace("models", "styles")}
+    assert {problem.rule for problem in kept["solo-ada"].problems} == {"deletion"}
+
+
+def test_what_was_published_of_one_who_is_kept_stays_byte_for_byte(sample: Path) -> None:
+    repository_check = checked(FolderSource(sample))
+    files = repository_check.artifacts["solo-ada"]
+    assert len(files) > 3
+    assert read_retained_files("solo-ada", before(files), build_gate(repository_check.catalog)) == (files, [])
+
+
+def test_a_tenant_of_two_clusters_is_reported_once(sample: Path) -> None:
+    files = checked(FolderSource(sample)).artifacts["ml-orbit"]
+    assert {path.partition("/")[0] for path in files} == {"eu-1", "us-1"}
+    shutil.rmtree(sample / "tenants/ml-orbit")
+    kept = find_refused_transitions(
+        {"ml-orbit": transition_tenant("ml-orbit", False, None, before(files), WATCHED)}, FolderSource(sample)
+    )
+    paths = [problem.path for problem in kept["ml-orbit"].problems]
+    assert "tenants/ml-orbit/tenant.yaml" in paths
+    assert len(paths) == len(set(paths)) == 5
+
+
+def test_an_instance_of_a_kept_tenant_waits_for_no_unit(sample: Path) -> None:
+    repository_check = checked(FolderSource(sample))
+    files = repository_check.artifacts["solo-ada"]
+    path = "eu-1/tenants/solo-ada/compute/webui.rendered.yaml"
+    waits = with_published_deployment(files[path], files[path], "keeps 1 unit")
+    assert read_wait_message(waits) == "keeps 1 unit"
+    assert read_retained_files("solo-ada", before({**files, path: waits}), build_gate(repository_check.catalog)) == (
+        files,
+        [],
+    )
+
+
+def test_what_no_longer_fits_its_cluster_is_left_out_and_said(sample: Path) -> None:
+    files = checked(FolderSource(sample)).artifacts["solo-ada"]
+    edit(sample, "clusters/eu-1/cluster.yaml", "domain: eu-1.", "domain: eu-9.")
+    offers = checked(FolderSource(sample)).catalog
+    left, problems = read_retained_files("solo-ada", before(files), build_gate(offers))
+    assert {problem.rule for problem in problems} == {"isolation"}
+    gone = [path for path in files if b"\nkind: HTTPRoute\n" in files[path]]
+    assert len(gone) == 2
+    assert {problem.path for problem in problems} == set(gone)
+    assert all(b"\nkind: HTTPRoute\n" not in left[path] for path in gone)
+    assert all(b"\nkind: Deployment\n" in left[path] for path in gone)
+
+
+def test_who_is_kept_is_protected_from_drained_nodes_too(sample: Path) -> None:
+    """An earlier version of ours published it without; whoever stays invalid would keep a cluster's nodes as they are."""
+    files = checked(FolderSource(sample)).artifacts["solo-ada"]
+    (path,) = [path for path in files if "/control/namespaces/" in path and path.endswith("solo-ada.rendered.yaml")]
+    objects = [manifest for manifest in load(files[path]) if manifest["kind"] != "PodDisruptionBudget"]
+    gate = build_gate(checked(FolderSource(sample)).catalog)
+    kept, problems = read_retained_files("solo-ada", before({**files, path: dump(objects)}), gate)
+    assert problems == []
+    *others, budget = load(kept[path])
+    assert others == objects
+    assert (budget["metadata"]["name"], budget["spec"]["maxUnavailable"]) == ("instances", 0)
+    gate.check(path, kept[path], published=True)
+    assert read_retained_files("solo-ada", before(kept), gate)[0][path] == kept[path]

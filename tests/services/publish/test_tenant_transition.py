@@ -1,0 +1,194 @@
+"""What becomes of what a tenant had, of each kind of change alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.conftest import edit
+from tests.published import of_another_version, with_own_programs
+from tests.services.publish.written import before, checked, of_files
+
+from allotment.adapters.folder_source import FolderSource
+from allotment.lifecycle.volume_transitions import StorageUsers
+from allotment.manifests import names, paths
+from allotment.services.publish.observed_state import NOTHING_OBSERVED, ObservedTenant
+from allotment.services.publish.published_trees import PublishedTrees
+from allotment.services.publish.tenant_transition import TenantTransition, TransitionContext, transition_tenant
+
+MODELS = "tenants/solo-ada/storages/models.yaml"
+FILE, LEAVING = (f"eu-1/{paths.resource_file('solo-ada', 'storage', stem)}" for stem in ("models", "models--leaving"))
+UNKNOWN = TransitionContext(NOTHING_OBSERVED, {}, 60, lambda *_: StorageUsers(), lambda *_: "")
+NOTHING_BECOMES = TenantTransition([], {}, {}, [], [])
+
+
+@pytest.fixture
+def files(sample: Path) -> dict[str, bytes]:
+    """Return what solo-ada is rendered to."""
+    made = checked(FolderSource(sample)).artifacts["solo-ada"]
+    assert FILE in made
+    return dict(made)
+
+
+def deleted(files: dict[str, bytes]) -> dict[str, bytes]:
+    """Return files in which the storage may be deleted."""
+    return files | {FILE: files[FILE].replace(b"deletion-policy: Retain", b"deletion-policy: Delete")}
+
+
+def settled(files: dict[str, bytes], was: PublishedTrees, watched: TransitionContext = UNKNOWN) -> TenantTransition:
+    return transition_tenant("solo-ada", True, of_files(files, was), was, watched)
+
+
+def test_what_is_as_it_was_stays_so(files: dict[str, bytes]) -> None:
+    assert settled(files, before(files)) == NOTHING_BECOMES
+
+
+def test_an_instance_goes_at_once(files: dict[str, bytes]) -> None:
+    (webui,) = [path for path in files if path.endswith("/compute/webui.rendered.yaml")]
+    less = {path: data for path, data in files.items() if path != webui}
+    assert settled(less, before(files)) == NOTHING_BECOMES
+
+
+def test_a_storage_may_not_go_that_is_to_be_kept(files: dict[str, bytes]) -> None:
+    less = {path: data for path, data in files.items() if path != FILE}
+    tenant_transition = settled(less, before(files))
+    assert [finding.path for finding in tenant_transition.findings] == [MODELS]
+    assert tenant_transition.retained == {}
+
+
+def test_a_storage_that_may_goes_in_steps_by_what_its_cluster_was_seen_to_have(files: dict[str, bytes]) -> None:
+    less, was = {path: data for path, data in files.items() if path != FILE}, before(deleted(files))
+    first = settled(less, was)
+    assert first.findings == []
+    assert list(first.retained) == [LEAVING]
+    assert first.pending_deletions == [
+        "eu-1: storage solo-ada/models: kept until the cluster was seen to have it marked for 1m;"
+        " nothing reports that cluster, so nothing goes"
+    ]
+    thing = ("eu-1", "storage", "models")
+    known = ObservedTenant(present=frozenset({thing}), marked_since={thing: "2026-11-21T10:00:00Z"})
+    for time, protected in (("2026-11-21T10:00:59Z", True), ("2026-11-21T10:01:00Z", False), ("nonsense", True)):
+        tenant_transition = settled(less, was, UNKNOWN._replace(observed_tenant=known, observed_at={"eu-1": time}))
+        claim = next(yaml.safe_load_all(tenant_transition.retained[LEAVING]))
+        assert (claim["metadata"]["annotations"][names.PROTECTED] == "true") == protected, time
+    gone = UNKNOWN._replace(
+        observed_tenant=ObservedTenant(unprotected=frozenset({thing})), observed_at={"eu-1": "2026-11-21T10:02:00Z"}
+    )
+    left = {path: data for path, data in deleted(files).items() if path != FILE} | {
+        LEAVING: tenant_transition.retained[LEAVING]
+    }
+    unprotected = left | {LEAVING: left[LEAVING].replace(b'protected: "true"', b'protected: "false"')}
+    assert settled(less, before(unprotected), gone) == NOTHING_BECOMES
+
+
+def test_a_storage_that_is_declared_again_is_taken_back(files: dict[str, bytes]) -> None:
+    less, was = {path: data for path, data in files.items() if path != FILE}, before(deleted(files))
+    published_files = less | settled(less, was).retained
+    tenant_transition = settled(files, before(published_files))
+    assert (tenant_transition.findings, tenant_transition.retained) == ([], {})
+    claim = next(yaml.safe_load_all(tenant_transition.updated[FILE]))
+    assert claim["metadata"]["annotations"][names.PROTECTED] == "true"
+
+
+def test_a_volume_does_not_shrink(sample: Path, files: dict[str, bytes]) -> None:
+    edit(sample, MODELS, "size: 60Gi", "size: 50Gi")
+    made = checked(FolderSource(sample)).artifacts["solo-ada"]
+    (finding,) = settled(made, before(files)).findings
+    assert (finding.path, finding.field) == (MODELS, ("spec", "size"))
+
+
+def test_a_preparation_waits_until_who_uses_the_volume_has_stopped(sample: Path) -> None:
+    styles = "tenants/solo-ada/storages/styles.yaml"
+    path = f"eu-1/{paths.resource_file('solo-ada', 'storage', 'styles')}"
+    was = checked(FolderSource(sample)).artifacts["solo-ada"]
+    edit(sample, styles, "  prepare:\n", "  prepare:\n    attempt: 2\n")
+    now = checked(FolderSource(sample)).artifacts["solo-ada"]
+    for users, held, allowed in (
+        (StorageUsers(stopping_instances=["webui"]), "waits until webui has stopped", True),
+        (StorageUsers(running_instances=["webui"]), "", False),
+        (StorageUsers(), "waits until the last one was seen to have ended", True),
+    ):
+        asked: list[tuple[str, str]] = []
+
+        def ask(
+            cluster: str, storage: str, users: StorageUsers = users, asked: list[tuple[str, str]] = asked
+        ) -> StorageUsers:
+            asked.append((cluster, storage))
+            return users
+
+        tenant_transition = settled(now, before(was), UNKNOWN._replace(find_users=ask))
+        assert asked == [("eu-1", "styles")]
+        assert bool(tenant_transition.findings) != allowed
+        assert "".join(tenant_transition.pending_preparations).endswith(held)
+        jobs = [
+            each["metadata"]["name"]
+            for each in yaml.safe_load_all(tenant_transition.updated[path])
+            if each["kind"] == "Job"
+        ]
+        if allowed:
+            assert [name[-2:] for name in jobs] == ["-1"], "the last Job stays until another may begin"
+
+
+def test_a_new_storage_is_not_prepared_because_another_of_its_name_was(sample: Path, files: dict[str, bytes]) -> None:
+    less = {path: data for path, data in files.items() if path != FILE}
+    watched = UNKNOWN._replace(find_last_job_uid=lambda cluster, storage: f"uid-of-{cluster}-{storage}")
+    tenant_transition = settled(files, before(less), watched)
+    assert list(tenant_transition.updated) == [FILE]
+    claim = next(yaml.safe_load_all(tenant_transition.updated[FILE]))
+    assert "uid-of-eu-1-models" in claim["metadata"]["annotations"].values()
+    assert settled(files, before({}), watched) == NOTHING_BECOMES, "a branch that is new says nothing of its storages"
+
+
+def test_a_jobs_programs_stay_as_long_as_it_does(sample: Path, files: dict[str, bytes]) -> None:
+    (now,) = [path for path in files if paths.is_programs(path)]
+    path = f"eu-1/{paths.resource_file('solo-ada', 'storage', 'styles')}"
+    job, name, theirs = of_another_version(files[path])
+    other = f"eu-1/{paths.resource_file('solo-ada', 'storage', name)}"
+    older = {**{file_path: data for file_path, data in files.items() if file_path != now}, path: job, other: theirs}
+    tenant_transition = settled(files, before(older))
+    assert (tenant_transition.updated, tenant_transition.retained, tenant_transition.unreferenced) == (
+        {path: job},
+        {other: theirs},
+        {now},
+    )
+    edit(sample, MODELS, "size: 60Gi", "size: 70Gi")
+    grown = checked(FolderSource(sample)).artifacts["solo-ada"]
+    tenant_transition = settled(grown, before(older))
+    assert (tenant_transition.updated.keys(), tenant_transition.retained, tenant_transition.unreferenced) == (
+        {path, FILE},
+        {other: theirs},
+        {now},
+    )
+    assert settled(files, before({**files, other: theirs})) == NOTHING_BECOMES, "nobody names them any more"
+    lost = {file_path: data for file_path, data in older.items() if file_path != other}
+    assert settled(files, before(lost)).retained == {}
+
+
+def test_what_lies_where_programs_or_a_marker_should_is_followed_by_nothing(files: dict[str, bytes]) -> None:
+    """Somebody else's Job there is neither kept nor asked after."""
+    job = files[f"eu-1/{paths.resource_file('solo-ada', 'storage', 'styles')}"]
+    for path in files:
+        if "/storage/allotment--" in path:
+            assert settled(files, before({**files, path: job})) == NOTHING_BECOMES, path
+
+
+def test_a_job_with_programs_beside_it_needs_no_others(files: dict[str, bytes]) -> None:
+    (now,) = [path for path in files if paths.is_programs(path)]
+    path = f"eu-1/{paths.resource_file('solo-ada', 'storage', 'styles')}"
+    older = {
+        **{file_path: data for file_path, data in files.items() if file_path != now},
+        path: with_own_programs(files[path]),
+    }
+    tenant_transition = settled(files, before(older))
+    assert (tenant_transition.updated, tenant_transition.retained, tenant_transition.unreferenced) == (
+        {path: older[path]},
+        {},
+        {now},
+    )
+
+
+def test_a_tenant_without_a_folder_may_not_go_unless_it_is_retired(files: dict[str, bytes]) -> None:
+    was = before({path: data for path, data in files.items() if "/storage/" not in path})
+    (finding,) = transition_tenant("solo-ada", False, None, was, UNKNOWN).findings
+    assert finding.path == "tenants/solo-ada/tenant.yaml"

@@ -1,0 +1,182 @@
+"""A pull request is planned apart: whatever it does to that process it gets a verdict, and so does the next one."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.adapters.forge.server import GitHubWorld
+from tests.cli.test_comment import Desk
+from tests.conftest import Allot
+from tests.published import Place, git
+from tests.services.pull_requests.test_comment_loop import Bed
+
+from allotment.services.pull_requests import plan_sandbox
+from allotment.services.pull_requests.plan_sandbox import (
+    TOO_LARGE,
+    PlanBudget,
+    PlanBudgetExceeded,
+    PlanProcessBug,
+    PlanRequest,
+)
+
+SECONDS, MEGABYTES = 2.0, 300.0
+# Planning as it is, but for one head, of which it does something else; what it says of the base comes first.
+SCRIPT = """
+import json, os, signal, subprocess, sys, time
+from allotment.services.pull_requests import change_plan
+real = change_plan.plan_change
+def plan(root, base, head, *words, **more):
+    if head == {head!r}:
+        {deed}
+    return real(root, base, head, *words, **more)
+change_plan.plan_change = plan
+from allotment.services.pull_requests import plan_sandbox
+plan_sandbox.main()
+"""
+DEEDS = {
+    "killed": "os.kill(os.getpid(), signal.SIGKILL)",
+    "crashed": "os.kill(os.getpid(), signal.SIGSEGV)",
+    "hangs": "time.sleep(600)",
+    "hangs and hears nothing": "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)",
+    "works without end": "while True: pass",
+    "grows": "kept = []\n        while True: kept.append(b'x' * (1 << 22)); time.sleep(0.001)",
+    "grows in another": (
+        "subprocess.run([sys.executable, '-c', 'import time; kept = b\"x\" * (1 << 29); time.sleep(600)'], check=False)"
+    ),
+    "out of memory": "raise MemoryError",
+}
+
+
+@pytest.fixture
+def bed(small: Place, allot: Allot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bed]:
+    """Return a commenter with a small budget."""
+    world = GitHubWorld()
+    world.teams["@northlight-example/platform"] = ["pat"]
+    monkeypatch.setattr(plan_sandbox.PlanBudget, "__new__", _small(plan_sandbox.PlanBudget.__new__))
+    yield Bed(Desk(small, world, allot), tmp_path / "clone")
+    world.close()
+
+
+def _small(new: Callable[..., plan_sandbox.PlanBudget]) -> Callable[..., plan_sandbox.PlanBudget]:
+    return lambda cls, seconds=SECONDS, megabytes=MEGABYTES: new(cls, seconds, megabytes)
+
+
+@pytest.mark.parametrize("deed", DEEDS.values(), ids=DEEDS.keys())
+def test_it_has_a_verdict_and_the_next_one_too(deed: str, bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = bed.desk.propose(1, "spec:\n", "spec:\n  description: Bad.\n")
+    good = bed.desk.propose(2, "spec:\n", "spec:\n  description: Good.\n")
+    monkeypatch.setattr(plan_sandbox, "COMMAND", [sys.executable, "-c", SCRIPT.format(head=bad, deed=deed)])
+    begun = time.monotonic()
+    bed.round()
+    assert time.monotonic() - begun < 10 * SECONDS
+    assert (bed.desk.status(bad), bed.desk.status(good)) == ("failure", "success")
+    assert bed.world.statuses[bad][-1]["description"] == TOO_LARGE
+    (body,) = bed.world.bodies(1)
+    assert "too large or too slow to be planned: split it" in body
+
+
+def test_what_took_too_much_is_told_once(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = bed.desk.propose(1, "spec:\n", "spec:\n  description: Bad.\n")
+    monkeypatch.setattr(
+        plan_sandbox, "COMMAND", [sys.executable, "-c", SCRIPT.format(head=bad, deed=DEEDS["out of memory"])]
+    )
+    bed.round()
+    assert bed.desk.status(bad) == "failure"
+    assert bed.round() == [], "nothing is said again until something is new"
+
+
+def test_one_that_somebody_else_killed_is_planned_again(
+    bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    sign = tmp_path / "killed"
+    deed = f"os.path.exists({str(sign)!r}) or (open({str(sign)!r}, 'x').close(), os.kill(os.getpid(), signal.SIGKILL))"
+    monkeypatch.setattr(plan_sandbox, "COMMAND", [sys.executable, "-c", SCRIPT.format(head=head, deed=deed)])
+    bed.round()
+    assert sign.exists()
+    assert bed.desk.status(head) == "success"
+
+
+def test_what_it_started_ends_with_it(bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sign = tmp_path / "alive"
+    again = f"while True:\n    open({str(sign)!r}, 'a').write('x')\n    time.sleep(0.05)"
+    deed = f"subprocess.run([sys.executable, '-c', {'import time' + chr(10) + again!r}], check=False)"
+    bad = bed.desk.propose(1, "spec:\n", "spec:\n  description: Bad.\n")
+    monkeypatch.setattr(plan_sandbox, "COMMAND", [sys.executable, "-c", SCRIPT.format(head=bad, deed=deed)])
+    bed.round()
+    size = sign.stat().st_size
+    assert size
+    time.sleep(0.5)
+    assert sign.stat().st_size == size
+
+
+def test_what_the_base_takes_counts_for_nobody(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = bed.desk.propose(1, "spec:\n", "spec:\n  description: Good.\n")
+    slow = SCRIPT.format(head="", deed="pass").replace(
+        "change_plan.plan_change = plan",
+        "change_plan.plan_change = plan\ncheck = change_plan.check_base\n"
+        f"change_plan.check_base = lambda *words: time.sleep({2 * SECONDS}) or check(*words)",
+    )
+    monkeypatch.setattr(plan_sandbox, "COMMAND", [sys.executable, "-c", slow])
+    bed.round()
+    assert bed.desk.status(good) == "success"
+
+
+def _asked(small: Place, head: str) -> PlanRequest:
+    base = git(small.root, "rev-parse", "main")
+    return PlanRequest(
+        root=str(small.root),
+        base=base,
+        head=head,
+        day="2026-11-21",
+        author="ada-k",
+        pushers=[],
+        approvers=[],
+        teams={},
+        comment_bytes=60_000,
+    )
+
+
+def test_a_bug_of_ours_is_told_as_one(small: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = git(small.root, "rev-parse", "main")
+    monkeypatch.setattr(plan_sandbox, "COMMAND", [sys.executable, "-c", SCRIPT.format(head=head, deed="1 / 0")])
+    with pytest.raises(PlanProcessBug, match="ZeroDivisionError"):
+        plan_sandbox.plan_in_sandbox(_asked(small, head), PlanBudget())
+
+
+def test_no_token_goes_along(small: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = git(small.root, "rev-parse", "main")
+    monkeypatch.setenv("ALLOT_FORGE_TOKEN", "s3cret")
+    deed = "raise ValueError(sorted(name for name, value in os.environ.items() if 's3cret' in value))"
+    monkeypatch.setattr(plan_sandbox, "COMMAND", [sys.executable, "-c", SCRIPT.format(head=head, deed=deed)])
+    with pytest.raises(PlanProcessBug, match=r"ValueError: \[\]"):
+        plan_sandbox.plan_in_sandbox(_asked(small, head), PlanBudget())
+
+
+def test_slow_files_are_ended_in_time(small: Place) -> None:
+    git(small.root, "checkout", "-q", "-b", "slow")
+    folder = small.root / "tenants/solo-ada/instances"
+    for n in range(60):
+        head = f"apiVersion: allotment.dev/v1alpha1\nkind: GPUInstance\nmetadata:\n  name: bad-{n}\nspec:\n  x: ["
+        (folder / f"bad-{n}.yaml").write_text(head + "a,  " * 15_000)
+    small.merge()
+    head = git(small.root, "rev-parse", "HEAD")
+    git(small.root, "checkout", "-q", "main")
+    begun = time.monotonic()
+    with pytest.raises(PlanBudgetExceeded, match="longer than 2 seconds"):
+        plan_sandbox.plan_in_sandbox(_asked(small, head), PlanBudget(seconds=2))
+    assert time.monotonic() - begun < 60
+
+
+def test_a_change_of_too_many_bytes_is_not_planned(small: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(small.root, "checkout", "-q", "-b", "large")
+    (small.root / "NOTES.md").write_bytes(b"x" * (65 << 20))
+    git(small.root, "add", "-A")
+    git(small.root, "-c", "user.name=a", "-c", "user.email=a@northlight.example", "commit", "-q", "-m", "x")
+    reply = plan_sandbox.plan_in_sandbox(_asked(small, git(small.root, "rev-parse", "HEAD")), PlanBudget())
+    assert (reply.allowed, reply.verdict) == (False, TOO_LARGE)
+    assert "it writes more than 64 MiB of files: split it" in reply.text

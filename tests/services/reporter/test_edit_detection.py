@@ -1,0 +1,248 @@
+"""What somebody edits or adds by hand in a tenant's namespace: the status, the log and the metrics say so, by name."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests import live
+from tests.observed.test_drift import live as applied
+from tests.reported import CLUSTER, Bed
+
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.metrics import metrics_text
+from allotment.manifests.paths import namespace_file, resource_file
+from allotment.manifests.yaml_text import dump
+from allotment.observed import decoding
+from allotment.observed.objects import LiveObject
+from allotment.observed.status import Condition
+from allotment.services.reporter import published_objects, reporter
+
+Object = dict[str, Any]
+SPACE = f"t-{live.TENANT}"
+OURS = {"app.kubernetes.io/managed-by": "allotment", "allotment.dev/tenant": live.TENANT}
+
+
+def manifest(kind: str, name: str, spec: Object, **labels: str) -> Object:
+    return {"kind": kind, "metadata": {"name": name, "namespace": SPACE, "labels": {**OURS, **labels}}, "spec": spec}
+
+
+TEMPLATE = {"metadata": {"labels": OURS}, "spec": {"containers": [{"name": "main", "image": "registry.example/x:1"}]}}
+DEPLOYMENT = manifest(
+    "Deployment", "webui", {"replicas": 1, "template": TEMPLATE}, **{"allotment.dev/instance": "webui"}
+)
+POLICY = manifest("NetworkPolicy", "deny-all", {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]})
+NAMESPACE = {"kind": "Namespace", "metadata": {"name": SPACE, "labels": OURS}}
+INSTANCE = resource_file(live.TENANT, "compute", "webui")
+SPEC = "spec.template.spec"
+
+
+def whole(*objects: Object) -> list[tuple[str, LiveObject]]:
+    """Return objects as they are kept once an API server has sent them."""
+    live_objects = []
+    for number, raw_object in enumerate(objects):
+        made = applied(raw_object)
+        made["metadata"]["uid"] = f"{raw_object['kind']}-{raw_object['metadata']['name']}"
+        made["metadata"].setdefault("creationTimestamp", live.AT.format(number))
+        line = json.dumps({"type": "ADDED", "object": made}).encode()
+        event = decoding.WHOLE_OBJECT_KINDS[raw_object["kind"]].decode_event(line)
+        assert isinstance(event.object, LiveObject)
+        live_objects.append((raw_object["kind"], event.object))
+    return live_objects
+
+
+class Edited(Bed):
+    """A reporter that sees whole objects too."""
+
+    def run(self, *objects: Object, seconds: int = 1) -> None:
+        """See these objects, and the instance with its Application as they always are; then report."""
+        kinds = whole(*objects)
+        for kind, watched in decoding.WHOLE_OBJECT_KINDS.items():
+            self.store.replace(watched, [live_object for name, live_object in kinds if name == kind])
+        application = live.application()
+        application["status"]["sync"]["revision"] = self.commit
+        self.report(live.deployment(), application, seconds=seconds)
+
+    def publish_all(self, *compute: Object) -> None:
+        files = {
+            INSTANCE: dump(compute),
+            namespace_file(live.TENANT): dump([NAMESPACE, POLICY]),
+        }
+        self.commit = self.publish(files=files)
+
+    def conditions(self) -> dict[str, Condition]:
+        """Return what is said of edits: of the instance and of the tenant."""
+        status = self.status()
+        conditions = [*status.conditions, *(each for instance in status.instances for each in instance.conditions)]
+        return {
+            condition.type: condition for condition in conditions if condition.type in ("AsPublished", "OnlyPublished")
+        }
+
+    def counted(self) -> tuple[str, str]:
+        lines = metrics_text(self.counts).decode().splitlines()
+        names = (f'allotment_{what}_objects{{cluster="{CLUSTER}"}} ' for what in ("edited", "foreign"))
+        first, second = (
+            next((line.removeprefix(name) for line in lines if line.startswith(name)), "") for name in names
+        )
+        return first, second
+
+
+@pytest.fixture
+def bed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Edited:
+    """Return a reporter that looks at the branch at every turn; a Deployment and a NetworkPolicy are as published."""
+    monkeypatch.setattr(published_objects, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(published_objects, "FETCH_SECONDS", 0.0)
+    monkeypatch.setattr(reporter, "FIRST_WAIT", 0.0)
+    Repository.open_or_create(tmp_path / "remote.git")
+    made = Edited(tmp_path / "data", tmp_path / "remote.git")
+    with (made.remote / "config").open("a", encoding="utf-8") as settings:
+        settings.write("[user]\n\tname = publisher\n\temail = publisher@northlight.example\n")
+    made.publish_all(DEPLOYMENT)
+    made.run(DEPLOYMENT, POLICY, NAMESPACE)
+    return made
+
+
+def edited(deployment: Object) -> Object:
+    made = copy.deepcopy(deployment)
+    made["spec"]["template"]["spec"]["containers"].append({"name": "miner", "image": "registry.example/y:1"})
+    return made
+
+
+def test_what_is_as_published_is_said_nothing_of(bed: Edited) -> None:
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, seconds=1000)
+    assert (bed.conditions(), bed.warnings(), bed.counted()) == ({}, [], ("0.0", "0.0"))
+
+
+def test_an_added_container_is_said_by_name_once_and_until_it_is_gone(bed: Edited) -> None:
+    bed.run(edited(DEPLOYMENT), POLICY, NAMESPACE)
+    assert bed.conditions() == {}
+    bed.run(edited(DEPLOYMENT), POLICY, NAMESPACE, seconds=30)
+    words = f"Deployment webui was edited by hand: {SPEC}.containers[miner] isn't published"
+    undo = "kubectl -n t-solo-ada edit deployment webui"
+    expected = Condition("AsPublished", "False", "EditedByHand", f"{words} (undo: {undo})", live.AT.format(2))
+    assert bed.conditions() == {"AsPublished": expected}
+    (instance,) = bed.status().instances
+    assert expected.message in instance.message
+    bed.run(edited(DEPLOYMENT), POLICY, NAMESPACE, seconds=30)
+    assert (bed.warnings(), bed.counted()) == ([f"{words}; undo: {undo}"], ("1.0", "0.0"))
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE)
+    assert (bed.conditions(), bed.counted()) == ({}, ("0.0", "0.0"))
+
+
+def test_nothing_is_said_before_argo_cd_has_synced_what_is_published(bed: Edited) -> None:
+    """A container that a newer publish removes stays until Argo CD has applied that."""
+    synced = bed.commit
+    bed.publish_all({**DEPLOYMENT, "spec": {**DEPLOYMENT["spec"], "replicas": 2}})
+    newer, bed.commit = bed.commit, synced
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE)
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, seconds=1000)
+    assert bed.conditions() == {}
+    bed.commit = newer
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE)
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, seconds=30)
+    assert "spec.replicas isn't as published" in bed.conditions()["AsPublished"].message
+
+
+def test_a_reporter_that_begins_again_says_the_same(bed: Edited, tmp_path: Path) -> None:
+    for seconds in (1, 30):
+        bed.run(edited(DEPLOYMENT), POLICY, NAMESPACE, seconds=seconds)
+    before = bed.conditions()
+    later = Edited(tmp_path / "later", bed.remote)
+    later.clock, later.commit = bed.clock, bed.commit
+    later.run(edited(DEPLOYMENT), POLICY, NAMESPACE)
+    assert later.conditions() == before
+
+
+def test_an_edited_policy_is_the_tenants(bed: Edited) -> None:
+    policy = {**POLICY, "spec": {**POLICY["spec"], "ingress": [{}]}}
+    bed.run(DEPLOYMENT, policy, NAMESPACE)
+    bed.run(DEPLOYMENT, policy, NAMESPACE, seconds=300)
+    (condition,) = bed.status().conditions
+    assert condition.message == (
+        "NetworkPolicy deny-all was edited by hand: spec.ingress isn't published"
+        " (undo: kubectl -n t-solo-ada edit networkpolicy deny-all)"
+    )
+
+
+@pytest.mark.parametrize(("labels", "seconds"), [({}, 30), (OURS, 300)])
+def test_a_foreign_policy_is_the_tenants(labels: dict[str, str], seconds: int, bed: Edited) -> None:
+    foreign = {"kind": "NetworkPolicy", "metadata": {"name": "open", "namespace": SPACE, "labels": labels}, "spec": {}}
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, foreign)
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, foreign, seconds=seconds - 1)
+    assert bed.conditions() == {}
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, foreign)
+    words = "NetworkPolicy open isn't published (undo: kubectl -n t-solo-ada delete networkpolicy open)"
+    assert [(condition.reason, condition.message) for condition in bed.status().conditions] == [
+        ("ForeignObject", words)
+    ]
+    assert bed.counted() == ("0.0", "1.0")
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE)
+    assert bed.status().conditions == ()
+
+
+def test_a_foreign_login_policy_is_the_tenants(bed: Edited) -> None:
+    spec = {"authorization": {"defaultAction": "Allow"}}
+    foreign = {"kind": "SecurityPolicy", "metadata": {"name": "open", "namespace": SPACE}, "spec": spec}
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, foreign)
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, foreign, seconds=30)
+    words = "SecurityPolicy open isn't published (undo: kubectl -n t-solo-ada delete securitypolicy open)"
+    assert [condition.message for condition in bed.status().conditions] == [words]
+
+
+def test_a_foreign_volume_is_the_tenants_and_its_data_comes_before_its_end(bed: Edited) -> None:
+    foreign = {"kind": "PersistentVolumeClaim", "metadata": {"name": "hoard", "namespace": SPACE}, "spec": {}}
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, foreign)
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, foreign, seconds=30)
+    words = (
+        "PersistentVolumeClaim hoard isn't published (undo: copy its data, then"
+        " kubectl -n t-solo-ada delete persistentvolumeclaim hoard)"
+    )
+    assert [condition.message for condition in bed.status().conditions] == [words]
+
+
+def test_a_volume_that_belongs_to_a_pod_is_not_foreign(bed: Edited) -> None:
+    owners = [{"uid": "pod"}]
+    metadata = {"name": "webui-scratch", "namespace": SPACE, "ownerReferences": owners}
+    scratch = {"kind": "PersistentVolumeClaim", "metadata": metadata, "spec": {}}
+    for seconds in (1, 1000):
+        bed.run(DEPLOYMENT, POLICY, NAMESPACE, scratch, seconds=seconds)
+    assert bed.conditions() == {}
+
+
+def test_a_removed_volume_of_ours_is_not_foreign(bed: Edited) -> None:
+    """`observed.removed` says of it that it is still there."""
+    labels = {**OURS, "allotment.dev/storage": "models"}
+    removed = {"kind": "PersistentVolumeClaim", "metadata": {"name": "models", "namespace": SPACE, "labels": labels}}
+    for seconds in (1, 1000):
+        bed.run(DEPLOYMENT, POLICY, NAMESPACE, {**removed, "spec": {}}, seconds=seconds)
+    assert bed.conditions() == {}
+
+
+def test_what_a_controller_made_is_not_foreign(bed: Edited) -> None:
+    owners = [{"uid": "x"}]
+    made = {"kind": "Service", "metadata": {"name": "x", "namespace": SPACE, "ownerReferences": owners}, "spec": {}}
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, made)
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, made, seconds=1000)
+    assert bed.conditions() == {}
+
+
+def test_what_was_said_stays_while_it_is_not_known_what_is_published(bed: Edited) -> None:
+    for seconds in (1, 30):
+        bed.run(edited(DEPLOYMENT), POLICY, NAMESPACE, seconds=seconds)
+    before = bed.conditions()
+    hidden = bed.remote.rename(bed.remote.with_name("away.git"))
+    bed.run(edited(DEPLOYMENT), POLICY, NAMESPACE)
+    hidden.rename(bed.remote)
+    bed.reporter.tick()
+    assert bed.conditions() == before
+
+
+def test_a_namespace_that_only_has_a_tenants_name_is_no_tenant(bed: Edited) -> None:
+    stray = {"kind": "NetworkPolicy", "metadata": {"name": "x", "namespace": "t-stray", "labels": {}}, "spec": {}}
+    commits = bed.commits()
+    for _ in range(3):
+        bed.run(DEPLOYMENT, POLICY, NAMESPACE, stray, seconds=40)
+    assert bed.commits() == commits
