@@ -13,7 +13,7 @@ from tests.manifests.test_yaml_text import OBJECT, TEXT
 from allotment.lifecycle.published_manifests import read_identities
 from allotment.manifests.yaml_text import Malformed, dump
 
-GOLDEN = sorted((Path(__file__).parent / "golden").rglob("*.yaml"))
+GOLDEN = sorted((Path(__file__).parent.parent / "manifests" / "golden").rglob("*.yaml"))
 
 
 def test_the_objects_of_a_file_are_those_that_yaml_reads() -> None:

@@ -90,7 +90,7 @@ class Pools(NamedTuple):
 
     pools: list[NodePoolSpec]
 
-    def of(self, _: type[NodePool]) -> dict[str, Any]:
+    def of_kind(self, _: type[NodePool]) -> dict[str, Any]:
         return {str(index): _Declared(_Model(pool)) for index, pool in enumerate(self.pools)}
 
 
