@@ -145,9 +145,13 @@ def test_a_reason_of_a_status_has_a_page(allot: Allot) -> None:
     assert allot("explain", "reason", "NoFreeUnit").out == said.out
     assert "\nNoFreeUnit " in allot("explain", "reason").out
     assert "its containers have started" in allot("explain", "Started").out
+    assert allot("explain", "running").out.startswith("STATE    Running\n\n    Its probe is answered")
+    both = allot("explain", "Starting").out
+    assert both.startswith("REASON   Starting\n")
+    assert "As a state: Its container has started" in both
     assert (
         allot("explain", "NoFreUnit").err
-        == "allot: no kind, rule or reason is named 'NoFreUnit'; did you mean 'NoFreeUnit'?\n"
+        == "allot: no kind, rule, state or reason is named 'NoFreUnit'; did you mean 'NoFreeUnit'?\n"
     )
     assert checked("explain", allot("explain", "NoFreeUnit", "-o", "json").out)["subject"] == "reason NoFreeUnit"
 
@@ -191,7 +195,7 @@ def test_explain_knows_near_names(allot: Allot) -> None:
     assert allot("explain", "gpuspec").code == 0
     assert (
         allot("explain", "GPUSpecc").err
-        == "allot: no kind, rule or reason is named 'GPUSpecc'; did you mean 'GPUSpec'?\n"
+        == "allot: no kind, rule, state or reason is named 'GPUSpecc'; did you mean 'GPUSpec'?\n"
     )
     assert (
         allot("explain", "GPUInstance.spec.gpuspec").err

@@ -12,6 +12,7 @@ import allotment
 from allotment import conditions
 from allotment.observed.retention import WAYS_OUT, RetentionReason
 from allotment.reports.reason_pages import CONDITIONS, GOOD_REASONS, REASONS
+from allotment.reports.state_pages import STATE_PAGES
 
 PAGE = (PROJECT / "docs/operate/operator.md").read_text(encoding="utf-8")
 METRICS = (PROJECT / "docs/operate/metrics.md").read_text(encoding="utf-8")
@@ -58,6 +59,7 @@ def test_explain_says_the_same() -> None:
 
 def test_every_state_is_explained() -> None:
     assert [state for state in conditions.STATES if f"`{state}`" not in STATUS] == []
+    assert set(STATE_PAGES) == {*conditions.STATES, conditions.STARTING}
 
 
 def test_every_event_to_look_at_is_explained() -> None:

@@ -81,11 +81,12 @@ COMPLETE_TENANT_OR_RESOURCE = create_resource_completer(*ALL_FOLDERS, alone=True
 
 
 def complete_subjects(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return what has a manual page: kinds, their fields, rules, reasons."""
+    """Return the subjects of manual pages: kinds, their fields, rules, states, reasons."""
     from allotment.declared.kinds import KINDS
     from allotment.reports.manual_pages import manual_page
     from allotment.reports.reason_pages import reason_pages
     from allotment.reports.rule_pages import rule_pages
+    from allotment.reports.state_pages import STATE_PAGES
 
     if context.params.get("words") and context.params["words"][0] == "rule":
         return _filter_by_prefix(list(rule_pages()), incomplete)
@@ -94,7 +95,8 @@ def complete_subjects(context: click.Context, parameter: click.Parameter, incomp
     above, dot, _ = incomplete.rpartition(".")
     if not dot:
         return _filter_by_prefix(
-            [*KINDS, "rule", "reason", *([*reason_pages(), *rule_pages()] if incomplete else ())], incomplete
+            [*KINDS, "rule", "reason", *([*reason_pages(), *rule_pages(), *STATE_PAGES] if incomplete else ())],
+            incomplete,
         )
     try:
         return _filter_by_prefix([f"{above}.{field.name}" for field in manual_page(above).fields], incomplete)

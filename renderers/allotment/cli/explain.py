@@ -32,7 +32,7 @@ _INDEX_TITLES = {
 )
 @output_option()
 def command(words: tuple[str, ...], style: str) -> None:
-    """Show the manual page of a kind, a field or a rule, or what a condition or reason of a status means; without
+    """Show the manual page of a kind, a field or a rule, or the meaning of a state, condition or reason of a status; without
     anything, all kinds. The name of a field alone lists the paths of all fields of that name.
 
     \b
@@ -44,6 +44,7 @@ def command(words: tuple[str, ...], style: str) -> None:
       allot explain rule
       allot explain rule packing
       allot explain NoFreeUnit
+      allot explain Waiting
     """
     subject = " ".join(words)
     if style == "json":

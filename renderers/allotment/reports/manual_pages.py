@@ -19,6 +19,7 @@ from allotment.problems import OperationRefused, quote_value
 from allotment.reports.outputs.explain import ExplainOutput, FieldOutput
 from allotment.reports.reason_pages import reason_pages
 from allotment.reports.rule_pages import rule_page, rule_pages
+from allotment.reports.state_pages import STATE_PAGES
 
 NAME_RULE = "a-z, 0-9 and single '-', a letter first, no '-' last"
 _IS_DURATION = typing.get_args(Duration)[1]  # the first metadata of every field of this type
@@ -26,7 +27,7 @@ KIND_DESCRIPTION = "What the file declares; its folder says it too."
 
 
 def manual_page(subject: str) -> ExplainOutput:
-    """Return the page of a kind, `KIND.field.field`, `rule NAME`, the id of a rule, or a condition or reason of a status.
+    """Return the page of a kind, `KIND.field.field`, `rule NAME`, the id of a rule, or a state, condition or reason of a status.
     The id of a rule that is a kind too has the page of the kind, and the rule below. Raises OperationRefused, with the nearest that is
     known."""
     name, *fields = subject.split(".")
@@ -65,15 +66,19 @@ def manual_page(subject: str) -> ExplainOutput:
 def _reason_page(name: str) -> ExplainOutput:
     pages = reason_pages()
     reason = next((candidate for candidate in pages if candidate.lower() == name.lower()), None)
+    state = next((candidate for candidate in STATE_PAGES if candidate.lower() == name.lower()), None)
     if reason is not None:
-        return ExplainOutput(subject=f"reason {reason}", description=pages[reason])
+        also = f"\n\nAs a state: {STATE_PAGES[state]}" if state is not None else ""
+        return ExplainOutput(subject=f"reason {reason}", description=pages[reason] + also)
+    if state is not None:
+        return ExplainOutput(subject=f"state {state}", description=STATE_PAGES[state])
     if name and (fields := _field_paths(name)):
         return ExplainOutput(
             subject=f"field {name}", description="The fields of this name, by their paths.", fields=fields
         )
-    hint = suggest_name(name, [*KINDS, *rule_pages(), *pages])
+    hint = suggest_name(name, [*KINDS, *rule_pages(), *pages, *STATE_PAGES])
     hint = hint if hint.startswith("; did you mean") else suggest_name(name, KINDS)
-    raise OperationRefused(f"no kind, rule or reason is named {quote_value(name)}{hint}")
+    raise OperationRefused(f"no kind, rule, state or reason is named {quote_value(name)}{hint}")
 
 
 def _field_paths(name: str) -> tuple[FieldOutput, ...]:
