@@ -102,7 +102,12 @@ def retained_tenant(tenant: str, retention: Retention, since: str = "") -> Retai
     a tenant is shown to its people."""
     lines = [str(problem) for problem in retention.problems if _concerns(problem, tenant)]
     shown = tuple(_line(line) for line in lines[:MAX_PROBLEMS])
-    return RetainedTenant(escape_unprintable(tenant), retention.reason, since, shown, len(lines[MAX_PROBLEMS:]))
+    return RetainedTenant(record_name(tenant), retention.reason, since, shown, len(lines[MAX_PROBLEMS:]))
+
+
+def record_name(tenant: str) -> str:
+    """Return the name of a tenant as the record has it."""
+    return escape_unprintable(tenant)[:MAX_LINE]
 
 
 def _concerns(problem: Problem, tenant: str) -> bool:
@@ -111,7 +116,8 @@ def _concerns(problem: Problem, tenant: str) -> bool:
 
 
 def _line(text: str) -> str:
-    return text if text.isprintable() and len(text) <= MAX_LINE else escape_unprintable(text, MAX_LINE)
+    shown = text if text.isprintable() and len(text) <= MAX_LINE else escape_unprintable(text, MAX_LINE)
+    return shown[: MAX_LINE + _SUFFIX]  # an escape is up to ten times as long as its character
 
 
 def decode_record(data: bytes) -> RetentionRecord:

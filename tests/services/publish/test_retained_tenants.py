@@ -290,3 +290,11 @@ def test_a_record_is_bounded_and_has_a_tenants_own_problems_alone() -> None:
     again = decode_record(data)
     assert again.encode() == data
     assert {len(tenant.problems) + tenant.omitted for tenant in again.tenants} == {32}
+
+
+def test_the_record_of_long_escapes_can_be_read() -> None:
+    emoji = "\N{GRINNING FACE}" * 110
+    problem = Problem("tenants/a/tenant.yaml", 1, 1, "spec", f"\n{emoji}", "rule")
+    tenant = retained_tenant(emoji, Retention(RetentionReason.INVALID, [problem]), "2026-01-01T00:00:00Z")
+    record = RetentionRecord("a" * 40, (tenant,))
+    assert decode_record(record.encode()) == record

@@ -10,8 +10,8 @@ from allotment.adapters.git.commits import CommitMessage
 from allotment.adapters.git.remote import Remote, RemoteTimeout
 from allotment.adapters.git.repository import Repository
 from allotment.branches.retention_record import RETAINED, is_stuck, write_record_file
-from allotment.observed.retention import RetentionRecord, retained_tenant
-from allotment.problems import OperationRefused, escape_unprintable, pluralize
+from allotment.observed.retention import RetentionRecord, record_name, retained_tenant
+from allotment.problems import OperationRefused, pluralize
 from allotment.services.reporter.retained import LastRecord
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _record(repository: Repository, source: str, assembly: Release, last: Retent
     now = datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     since = {tenant.tenant: tenant.since for tenant in last.tenants} if last else {}
     tenants = (
-        retained_tenant(tenant, retention, since.get(escape_unprintable(tenant), now))
+        retained_tenant(tenant, retention, since.get(record_name(tenant), now))
         for tenant, retention in sorted(assembly.retained_tenants.items())
     )
     return RetentionRecord(source, tuple(tenants), tuple(sorted(assembly.retained_clusters)))
