@@ -44,7 +44,7 @@ def _record(repository: Repository, source: str, assembly: Release, last: Retent
         retained_tenant(tenant, retention, since.get(record_name(tenant), now))
         for tenant, retention in sorted(assembly.retained_tenants.items())
     )
-    return RetentionRecord(source, tuple(tenants), tuple(sorted(assembly.retained_clusters)))
+    return RetentionRecord(source, tuple(tenants), tuple(sorted(map(record_name, assembly.retained_clusters))))
 
 
 def _message(record: RetentionRecord) -> str:
