@@ -96,7 +96,7 @@ class Pull:
 
 def plan_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let pull requests be planned in this process, which knows the sample already. What the process of a plan does is tested
-    in test_apart.py."""
+    in test_plan_sandbox.py."""
 
     def planned(asked: PlanRequest, budget: PlanBudget, cache: Path | None) -> PlanReply:
         with monkeypatch.context() as patch:

@@ -63,7 +63,7 @@ def test_a_new_kind_is_checked_by_its_annotations() -> None:
 
 def test_a_new_kind_alone_in_a_cluster_is_counted_there(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("allotment.declared.kinds.gpu_job")
-    module.GPUJob = GPUJob  # type: ignore[attr-defined]
+    module.GPUJob = GPUJob  # type: ignore[attr-defined]  # a module of a kind that only this test has
     monkeypatch.setitem(sys.modules, module.__name__, module)
     kind = Kind("GPUJob", "gpu_job", "tenants/{tenant}/jobs/{name}.yaml")
     monkeypatch.setitem(RESOURCE_KINDS, "job", ResourceKind("job", "jobs", kind, "jobs"))

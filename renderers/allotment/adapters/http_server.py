@@ -34,8 +34,8 @@ WebhookOutcome = Literal["taken", "unsigned", "wrong"]
 
 
 class WebHandlers(NamedTuple):
-    """Where the answers come from. `woken` is called for a webhook that is signed with `secret`, for any where
-    there is none; nothing else that it carries is read or believed. `came` is called with what became of it.
+    """Where the answers come from. `on_webhook` is called for a webhook that is signed with `secret`, for any where
+    there is none; nothing else that it carries is read or believed. `on_webhook_outcome` is called with what became of it.
     """
 
     is_alive: Callable[[], bool]

@@ -3,7 +3,7 @@
 Beside each branch `refs/heads/rendered/<cluster>` lie refs of ours: `refs/allotment/published/<cluster>` is the last
 commit that we wrote there, `refs/allotment/source` the source commit it was rendered from, `refs/allotment/approved/
 <cluster>` the last that an approval let past the brake, `refs/allotment/retained` the record of the retained tenants
-(`retained.py`). They move with the branches or not at all, so that order is
+(`retention_record.py`). They move with the branches or not at all, so that order is
 decided by ancestry, and a commit of anybody else's shows. Who may push all of them could write a commit that looks
 like ours, unless the platform declares the publisher's key: then what counts is the newest commit that it has signed
 for that cluster, and the source that this names. Refs that are gone or damaged are no leave to forget what was
@@ -81,8 +81,8 @@ def publish_subject_prefix(cluster: str) -> str:
 class RenderedBranches(NamedTuple):
     """One look at the remote: the branches by cluster, and the source commit that was published last, as the ref says.
 
-    `refs` is what all refs hold, `over` what those do that are of somebody else's making, and can't go forwards from
-    there. `proven` are the source commits which the key proves to have been published, the newest for each cluster;
+    `refs` is what all refs hold, `forged_refs` what those do that are of somebody else's making, and can't go forwards from
+    there. `proven_sources` are the source commits which the key proves to have been published, the newest for each cluster;
     empty without one, and for who adopts what is there.
     """
 

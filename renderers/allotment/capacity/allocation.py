@@ -29,9 +29,9 @@ InstanceKey = tuple[str, str]  # tenant and instance
 
 
 class AllocationResult(NamedTuple):
-    """Who gets units: `retained` has the published claim of each instance that waits for units of another GPUSpec, `fewer`
-    the units of each other instance that gets fewer than it claims, `live` what pods hold beyond all claims. `limited` are
-    those of `fewer` whose tenant has to give back published units first."""
+    """Who gets units: `retained_claims` has the published claim of each instance that waits for units of another GPUSpec, `reduced`
+    the units of each other instance that gets fewer than it claims, `excess_usage` what pods hold beyond all claims. `limited_instances` are
+    those of `reduced` whose tenant has to give back published units first."""
 
     retained_claims: dict[InstanceKey, UnitClaim]
     reduced: dict[InstanceKey, int]

@@ -115,7 +115,7 @@ def accounts_of(members: Members | None, role: Role) -> frozenset[Account]:
 class ApproverSet(NamedTuple):
     """Who may change a thing or approve it: as declared, in words, and their accounts.
 
-    `unknown` are teams of the forge whose members could not be had.
+    `unknown_teams` are teams of the forge whose members could not be had.
     """
 
     descriptions: tuple[str, ...]

@@ -11,7 +11,7 @@ from allotment.problems import Problem
 
 SCHEMA_PREFIX = "# yaml-language-server: $schema="
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_MAX_ROUNDS = 400  # times; a file of the most keys and values needs no more, at documents.MOST_FINDINGS each time
+_MAX_ROUNDS = 400  # times; a file of the most keys and values needs no more, at documents.MAX_FINDINGS each time
 
 
 def build_schema_line(path: str, kind: str) -> str:

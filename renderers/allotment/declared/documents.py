@@ -182,7 +182,7 @@ class _DocumentBuilder:
         return result
 
     def _limit_events(self, next_event: Any) -> Any:
-        """Return what yields the events, MOST_EVENTS of them. A short text can't have as many, and needn't be counted."""
+        """Return what yields the events, MAX_EVENTS of them. A short text can't have as many, and needn't be counted."""
         if len(self.text) * MAX_EVENTS_PER_CHARACTER <= MAX_EVENTS:
             return next_event
         numbers = iter(range(MAX_EVENTS))

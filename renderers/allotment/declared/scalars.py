@@ -33,7 +33,7 @@ class AmbiguousScalar(NamedTuple):
 
 
 def parse_scalar(text: str) -> Any:
-    """Return the str, int or bool that an unquoted scalar means to every reader, or a Surprise."""
+    """Return the str, int or bool that an unquoted scalar means to every reader, or an AmbiguousScalar."""
     if text[:1].isalpha():
         if text == "true":
             return True

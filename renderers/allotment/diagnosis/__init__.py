@@ -1,6 +1,6 @@
 """What is wrong with a repository or a cluster: what was read of it → diagnoses, each with what to do.
 
-One module a topic. Nothing here reads anything: `looked.py` says what a cluster is asked for, `adapters/cluster/snapshot_reader.py` asks.
+One module a topic. Nothing here reads anything: `cluster_snapshot.py` says what a cluster is asked for, `adapters/cluster/snapshot_reader.py` asks.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ MAX_RETAINED = 20  # tenants that are listed
 
 
 class ClusterBranches(NamedTuple):
-    """What is known of a declared cluster from Git. `published` says whether its rendered branch has a commit of ours, `trouble`
+    """What is known of a declared cluster from Git. `published` says whether its rendered branch has a commit of ours, `error`
     why its status isn't believed or there is none, `silent` whether nothing was reported lately, `age` how old the status is."""
 
     name: str
@@ -26,7 +26,7 @@ class ClusterBranches(NamedTuple):
 
 class RepositoryState(NamedTuple):
     """What is known of the repository. `missing_files` are the files of CI and of its pinned program that aren't there. `unpublished`
-    counts the resources that are merged, or removed, and not published; `trouble` says why that is not known. `lag` says in a line how
+    counts the resources that are merged, or removed, and not published; `status_error` says why that is not known. `lag` says in a line how
     far publishing is behind, `stopped` why it has stopped. `retained` are the retained tenants, and `record_trouble` is
     the reason that their record does not count. `clusters` is None without a remote to look at."""
 

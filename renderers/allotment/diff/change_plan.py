@@ -27,7 +27,7 @@ ACTIONS: tuple[Action, ...] = ("added", "changed", "replaced", "removed")
 
 @dataclass(frozen=True, slots=True)
 class Destruction:
-    """Something that is destroyed: data, or what runs. `what` names it, `message` say how it is destroyed. `volume` is the
+    """Something that is destroyed: data, or what runs. `subject` names it, `message` says how it is destroyed. `volume` is the
     cluster, tenant, kind and name of a volume that is deleted."""
 
     subject: str
@@ -54,7 +54,7 @@ class UnitChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaChange:
-    """How much of a tenant's quota is used: of `what`, before, after, and at most (None where nothing limits it), now and
+    """How much of a tenant's quota is used: of `dimension`, before, after, and at most (None where nothing limits it), now and
     before."""
 
     tenant: str
@@ -88,7 +88,7 @@ class WorkTree:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePlan:
-    """What a change does. `base` and `head` are commits; `problems` are those that it causes, `standing` counts
+    """What a change does. `base` and `head` are commits; `problems` are those that it causes, `preexisting_problems` counts
     those that the base has already.
 
     `missing_approvals` are those of `problems` that an approval solves, None where nobody's approval was asked for.
@@ -100,7 +100,7 @@ class ChangePlan:
     `total_costs` is what the tenants of `cost_changes` pay together; what `unpriced_tenants` tenants pay isn't known.
     `cold_starts` has the units that start where none is kept warm. `possible_destructions` is what couldn't be compared, and may be destroyed too.
     `file_counts` counts all rendered files that change; `object_diffs` holds the first of them, `declaration_diffs` those of the
-    repository, `other_files` what it writes beside them. `brake` is the deletion that the
+    repository, `other_files` what it writes beside them. `brake_excess` is the deletion that the
     brake will stop; `problems` has all of them. `skipped_checks` says in words which check didn't run.
     """
 

@@ -17,7 +17,7 @@ _ROUTE = b"\nkind: HTTPRoute\n"
 
 
 class Reachable(NamedTuple):
-    """An instance or storage that a cluster has before and after a change; `name` is `<tenant>/<name>`, and `urls` counts
+    """An instance or storage that a cluster has before and after a change; `name` is `<tenant>/<name>`, and `url_count` counts
     the routes that lead to it at both ends."""
 
     cluster: str

@@ -29,8 +29,8 @@ class ColdStartTime(NamedTuple):
 
 
 class ColdStart(NamedTuple):
-    """Units of a GPUSpec that instances (`<tenant>/<name>`) take more of a cluster's stocks: so many, and `warm` of them are kept
-    ready by placeholders or lie on static nodes. `alone` says that a node has no more than one of the rest. `cold_start_time` is how
+    """Units of a GPUSpec that instances (`<tenant>/<name>`) take more of a cluster's stocks: so many, and `warm_units` of them are kept
+    ready by placeholders or lie on static nodes. `is_one_per_node` says that a node has no more than one of the rest. `cold_start_time` is how
     long such nodes took, if that is known."""
 
     cluster: str

@@ -43,8 +43,8 @@ def predict_effect(before: PodSet, after: PodSet, *, is_stopped: bool) -> Effect
 
 
 class UnallocatedInstances(NamedTuple):
-    """The instances that get no unit after a change: `retained` keep running with the words that say until when, `waiting`
-    don't start. Of `unknown` instances the base does not tell whether they run as it declares them."""
+    """The instances that get no unit after a change: `retained_instances` keep running with the words that say until when, `waiting_instances`
+    don't start. Of `unknown_instances` the base does not tell whether they run as it declares them."""
 
     retained_instances: Mapping[tuple[str, InstanceKey], str]  # by cluster, tenant and instance
     waiting_instances: Mapping[tuple[str, InstanceKey], str]

@@ -40,7 +40,7 @@ class RenderedSide(NamedTuple):
 
 
 class TenantDiff(NamedTuple):
-    """What becomes of a tenant; `moved` is what it keeps in clusters that are reached, or lie, elsewhere afterwards."""
+    """What becomes of a tenant; `moved_resources` is what it keeps in clusters that are reached, or lie, elsewhere afterwards."""
 
     resource_changes: list[ResourceChange]
     losses: list[Destruction]

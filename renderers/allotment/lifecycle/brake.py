@@ -48,7 +48,7 @@ class BrakeWindow(NamedTuple):
     """The facts, beside the deletion itself, by which the brake decides.
 
     `published_day_ago` are the items that were published 24 hours ago, by tenant. `approved_checksums` are the checksums that the last
-    published source approves, `used` has the last commit that an approval released, by cluster. `is_declared` returns
+    published source approves, `used_approvals` has the last commit that an approval released, by cluster. `is_declared` returns
     whether the last published source declares an item.
     """
 
@@ -65,7 +65,7 @@ class BrakeWindow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrakeExcess:
-    """A deletion beyond the limit: `deleted` of `total` items of a kind (`kind_plural`, a plural), with the first names in `named`.
+    """A deletion beyond the limit: `deleted_count` of `total` items of a kind (`kind_plural`, a plural), with the first names in `sample_names`.
 
     `tenant` is the tenant that the brake retains, empty where the brake stops the publish. `checksum` is that of the
     whole deletion, empty where it is not known.

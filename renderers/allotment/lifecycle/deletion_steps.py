@@ -35,7 +35,7 @@ NAMESPACE = ("namespace", "")
 class ClusterObservation(NamedTuple):
     """What a cluster was seen to have of a tenant when it was last looked at.
 
-    `present` are its things, by kind and name, and its namespace (NAMESPACE); `marked` are the seconds for which one
+    `present` are its things, by kind and name, and its namespace (NAMESPACE); `marked_seconds` are the seconds for which one
     was seen to be marked for deletion, `unprotected` those that were seen to be let go. `is_observed` says whether
     anything is.
     """

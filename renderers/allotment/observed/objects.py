@@ -51,7 +51,7 @@ class Pod(NamedTuple):
 
 
 class Deployment(NamedTuple):
-    """A Deployment of ours. `generation_observed` says whether its controller has seen its newest generation, `refused` why no pod
+    """A Deployment of ours. `generation_observed` says whether its controller has seen its newest generation, `creation_failure` why no pod
     could be made. `node_pool` is the Karpenter NodePool of placeholders, empty where their nodes are static."""
 
     uid: str

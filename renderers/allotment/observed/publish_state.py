@@ -17,7 +17,7 @@ class PublishState(NamedTuple):
 
     `reason` is empty where the declared commit is published, `pending` where the next publish takes it, and else why no
     publish does; `summary` and `message` say it, in a few words and in full. `retained_tenants` are the tenants that stay at their
-    last published manifests, `retained_clusters` the clusters that do. `ahead` counts the declared commits that are not published.
+    last published manifests, `retained_clusters` the clusters that do. `unpublished_commits` counts the declared commits that are not published.
     `record_trouble` is the reason that the record of the retained tenants does not count.
     """
 

@@ -17,7 +17,7 @@ _REASONS_BY_STATE |= {word.REMOVING: word.REMOVAL_PENDING, word.OVERTAKEN: word.
 
 class ResourceStatus(NamedTuple):
     """An instance, storage or snapshot in one cluster. `resource` has the blob of its declaration, empty where it isn't
-    declared there (any more); `seen` is what the cluster says of it, `status` of its tenant, None where that is nothing.
+    declared there (any more); `observed` is what the cluster says of it, `status` of its tenant, None where that is nothing.
 
     `stage` says how far the declaration is. `path` declares it, `gpu_spec` is the GPUSpec of an instance, `replicas` are
     those that it declares to run; 0 where it has none of its own, or where that doesn't matter.

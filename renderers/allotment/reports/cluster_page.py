@@ -115,7 +115,7 @@ def _edit_rows(tenants: Sequence[TenantStatus]) -> Iterator[tuple[str, ...]]:
 
 
 def _table_section(title: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Return a section with a table of at most MOST_ROWS rows; nothing if there are no rows."""
+    """Return a section with a table of at most MAX_ROWS rows; nothing if there are no rows."""
     if not rows:
         return []
     more = [f"and {len(rows) - MAX_ROWS} more."] if len(rows) > MAX_ROWS else []

@@ -23,8 +23,8 @@ from allotment.reports.status_tables import stale_notices
 class StockRow(NamedTuple):
     """A stock of a cluster as it is declared, with the units that are held.
 
-    `pool` is None where its NodePool can't be read. `placeholders` are wanted; `ready` of them run, None where nothing has
-    reported the stock. `cold` is how long nodes took to come for its GPUSpec, None where that isn't known.
+    `pool` is None where its NodePool can't be read. `placeholders` are wanted; `ready_units` of them run, None where nothing has
+    reported the stock. `cold_start_time` is how long nodes took to come for its GPUSpec, None where that isn't known.
     """
 
     cluster: str

@@ -45,7 +45,7 @@ class ReservedUnits(NamedTuple):
 
 
 class GPUOffer(NamedTuple):
-    """A GPUSpec in a cluster: `units` may be held by any tenant, `free` of them are; `reserved` are others, each one
+    """A GPUSpec in a cluster: `units` may be held by any tenant, `free_units` of them are; `reserved` are others, each one
     tenant's."""
 
     cluster: str

@@ -70,8 +70,8 @@ class UnknownStorage(NamedTuple):
 
 
 class TallyEntry(NamedTuple):
-    """One tenant's part of the tally; `clusters` are those it declares something in, `invalid` the storages in invalid files,
-    `unknown` the storages that its instances use and it does not declare."""
+    """One tenant's part of the tally; `clusters` are those it declares something in, `invalid_storages` the storages in invalid files,
+    `unknown_storages` the storages that its instances use and it does not declare."""
 
     claims: tuple[UnitClaim, ...]
     storages: tuple[StorageUsage, ...]

@@ -58,7 +58,7 @@ class GitResult(NamedTuple):
 class GitCommands:
     """Runs Git in the repository around a folder. Raises OperationRefused, when it is first used, where there is none.
 
-    With `apart` that is Git's folder instead (`apart.py`), and objects of the repository are read besides its own.
+    With `apart` that is Git's folder instead (`sandbox_repository.py`), and objects of the repository are read besides its own.
     `offline` asks no other repository: what a partial clone lacks Git would fetch as it is asked for, by a program that
     the repository names. `alone` says that the folder itself is the repository: where it is damaged, Git must not take
     a repository around the folder instead.

@@ -33,7 +33,7 @@ def write_commit(
 ) -> str:
     """Return the id of a new commit: `changes` to its first parent has a path's new bytes, or None for its removal.
 
-    With `base` they are changes to that commit instead, NOTHING being an empty one: whatever lies in the first
+    With `base` they are changes to that commit instead, NULL_COMMIT being an empty one: whatever lies in the first
     parent, of whatever name and mode, isn't in the new commit.
 
     A removed folder takes all below it along. It is signed where Git is configured to sign commits. Raises OperationRefused

@@ -21,7 +21,7 @@ _MAX_OUTPUT = 20_000  # bytes
 
 def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[str, ...], limit: Limit) -> GitResult:
     """Run `git fetch` with arguments. What came is in the repository once it ended well, without a ref. Raises
-    Exceeded."""
+    ProcessLimitExceeded."""
     objects = repository.git.objects_folder
     configured = [word for setting in (*QUIET_SETTINGS, *settings, *_SETTINGS) for word in ("-c", setting)]
     # Git's own name for such a folder, so that its housekeeping removes what a kill leaves.

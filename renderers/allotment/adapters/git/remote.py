@@ -39,7 +39,7 @@ _MAX_OUTPUT = 800  # characters of what Git said
 _TRACKING_PREFIX = "refs/allotment/seen/"
 _FSCK_TEXTS = ("fsck error", "git fsck")
 # Of a fetch, all that git fsck finds is an error but what early versions of Git and converters wrote into commits
-# and tags, which nothing here reads, and modes with a zero in front: where such a tree is read, `trees.entries`
+# and tags, which nothing here reads, and modes with a zero in front: where such a tree is read, `trees.parse_entries`
 # refuses it.
 _HARMLESS_FSCK_ERRORS = (
     "badDate",

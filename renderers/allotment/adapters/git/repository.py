@@ -235,7 +235,7 @@ class Repository:
 
     def tree_of(self, commit: str, folder: str) -> str | None:
         """Return the id of a folder's tree in a commit, or in a tree; None where there is no such folder. Raises
-        Refused where the commit isn't here, and MalformedTree."""
+        OperationRefused where the commit isn't here, and MalformedTree."""
         entry = self.trees.find_entry(self.trees.root(commit), folder)
         return entry.id if entry is not None and entry.mode == TREE else None
 

@@ -102,7 +102,7 @@ class TreeComparison:
 
     def _changed_entries(self, here: list[str], was: _Entries, is_now: _Entries) -> list[tuple[str, Entry, Entry]]:
         """Return name, entry before and after of what differs between two folders, which have some paths. Raises
-        TooMuch."""
+        LimitExceeded."""
         self._count_changes(here, abs(len(was) - len(is_now)), 0)
         common = set(was) & set(is_now)
         old, new = (

@@ -243,7 +243,7 @@ class _WalkLimit:
 
 def check_limits(paths: Collection[str], most: int) -> None:
     """Check that a walk of files at these paths, with no empty folder beside them, stays within its limits. Raises
-    TooMuch."""
+    LimitExceeded."""
     folders = set[str]()
     for path in paths:
         folder = path.rpartition("/")[0]

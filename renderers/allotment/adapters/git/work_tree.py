@@ -1,7 +1,7 @@
 """The declarations in a work tree as a commit that is thrown away.
 
 The folder is read by this program: Git itself would run filters, and look into repositories that lie in it, which run
-theirs. Git is only asked what bytes it would commit of a file that differs, apart from the repository (`apart.py`).
+theirs. Git is only asked what bytes it would commit of a file that differs, apart from the repository (`sandbox_repository.py`).
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _STYLES = {"added": "good", "removed": "bad", "replaced": "warn", "changed": ""}
 
 
 class Table(NamedTuple):
-    """A table: its title, its heads and its rows. `numeric_columns` are the columns of numbers of ours, `totals` its last rows,
+    """A table: its title, its heads and its rows. `numeric_columns` are the columns of numbers of ours, `total_rows` its last rows,
     `styles` says how each row is meant (good, bad, warn), `hidden_rows` how many rows there are besides. The last `long_columns` columns
     are sentences."""
 

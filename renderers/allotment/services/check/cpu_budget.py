@@ -43,7 +43,7 @@ class CpuBudget:
         self._started_wall = 0.0  # its clock costs a fraction, and nothing takes more processor time than that
 
     def meter(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield items; what it takes to make them and to use them counts. Raises Spent."""
+        """Yield items; what it takes to make them and to use them counts. Raises BudgetExceeded."""
         if self._remaining is None:
             yield from items
             return
@@ -54,7 +54,7 @@ class CpuBudget:
 
     @contextmanager
     def measure(self) -> Iterator[None]:
-        """Count what is done meanwhile. Raises Spent, now or in `meter`."""
+        """Count what is done meanwhile. Raises BudgetExceeded, now or in `meter`."""
         if self._remaining is None:
             yield
             return

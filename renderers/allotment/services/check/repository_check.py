@@ -40,9 +40,9 @@ OpenCache = Callable[[str], FileCache]
 class RepositoryCheck(NamedTuple):
     """The checked source: catalog, tally parts, problems, and the results of rendering.
 
-    `remembered` counts the tenants that an earlier check accepted. `problems` are all problems, sorted; `by_tenant`
-    those in each tenant's own files, `of_offers` those of the platform, `shared` those that several owners cause.
-    `standings` returns the runtime state that was known of each tenant. `traces` has, by tenant, the trace of a bug.
+    `cached_count` counts the tenants that an earlier check accepted. `problems` are all problems, sorted; `tenant_problems`
+    those in each tenant's own files, `platform_problems` those of the platform, `shared_problems` those that several owners cause.
+    `runtime_states` returns the runtime state that was known of each tenant. `traces` has, by tenant, the trace of a bug.
     """
 
     catalog: Catalog

@@ -34,7 +34,7 @@ MIN_PARALLEL_TENANTS = 60  # fewer tenants than this aren't worth other processe
 RenderInput = tuple["ScopeDeclarations", RuntimeState, CpuBudget]  # a tenant without errors, and what is known of it
 RenderBatch = Callable[
     ["Catalog", list[RenderInput]], list[Any]
-]  # `pipeline.render.Renderer`, whose `keep` says what is made
+]  # `services.renderer.Renderer`, whose `keep` says what is made
 R = TypeVar("R")
 
 
@@ -57,7 +57,7 @@ class ScopeContent(NamedTuple):
 
 
 class TenantResult(NamedTuple):
-    """The outcome of one tenant: its file count, the key and stamp of its content, its part, its problems, the
+    """The outcome of one tenant: its file count, the key and stamp of its content, its tally entry, its problems, the
     result of `render`, and the trace of the bug that it ran into, if any."""
 
     name: str
@@ -128,9 +128,9 @@ def _locate_first_findings(findings: list[Finding], source: Source) -> list[Prob
 
 
 class TenantCheck(NamedTuple):
-    """What a process needs to check tenants; `standings` says what is known of each, `cpu_seconds` is each one's share of
+    """What a process needs to check tenants; `runtime_states` says what is known of each, `cpu_seconds` is each one's share of
     processor time, None for any. Tenants are rendered with `valid_catalog`, the catalog without the clusters that have an error;
-    `unsound` has those clusters' first errors, and a tenant that declares something there is rejected."""
+    `invalid_clusters` has those clusters' first errors, and a tenant that declares something there is rejected."""
 
     source: Source
     catalog: Catalog

@@ -27,7 +27,7 @@ _REASONS_WITH_PODS = (word.TERMINATING, word.REMOVED_STILL_RUNNING)
 class Attempt(NamedTuple):
     """The last attempt to prepare a storage: its Job by name and uid, and how far it came.
 
-    `finished` says that it has ended, or can't ever begin: another attempt doesn't write beside it. `kept` says that
+    `finished` says that it has ended, or can't ever begin: another attempt doesn't write beside it. `prune_protected` says that
     the cluster was seen to have its Job as one that Argo CD doesn't prune, `volume_lost` that the volume which it filled
     is gone.
     """

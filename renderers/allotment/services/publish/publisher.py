@@ -73,7 +73,7 @@ class KeyMissing(OperationRefused):
 
 
 class ClusterCommit(NamedTuple):
-    """What was, or would be, committed for a cluster: `paths` has A, M or D by path, of all but markers; `replaced`
+    """What was, or would be, committed for a cluster: `changes` has A, M or D by path, of all but markers; `foreign_commit`
     a commit not of ours. `was_behind` says that the branch was behind our last commit."""
 
     cluster: str
@@ -90,7 +90,7 @@ class ClusterCommit(NamedTuple):
 class PublishResult(NamedTuple):
     """How a publish ended: what is new, and each branch's tip now.
 
-    `newer` is the source commit that had been published already, if it is newer than this one. `record_trouble` is the reason that
+    `newer_source` is the source commit that had been published already, if it is newer than this one. `record_trouble` is the reason that
     the record of the retained tenants did not count, or was not written.
     """
 

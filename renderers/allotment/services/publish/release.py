@@ -31,8 +31,8 @@ class Release(NamedTuple):
     `files` has the blob of every file by cluster and path, `data` the bytes of the files that the last release lacks.
     `retained_tenants` are the retained tenants. `waiting_instances`, `pending_deletions`, `pending_changes` and `leaked_units` are messages about
     instances that wait for a unit, removals in progress, preparations and node replacements that wait, and pods that
-    keep units without a claim. `problems` concern no tenant in particular. `declared` are the tenants that have a
-    folder, `rendered` counts the tenants that were rendered now. `traces` has, by tenant, the trace of a bug.
+    keep units without a claim. `problems` concern no tenant in particular. `declared_tenants` are the tenants that have a
+    folder, `rendered_count` counts the tenants that were rendered now. `traces` has, by tenant, the trace of a bug.
     `retained_clusters` are the clusters that stay as they were published, with their problems.
     `approved_clusters` are the clusters in which an approval released a deletion that the brake would stop.
     """

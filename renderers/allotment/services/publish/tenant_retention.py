@@ -1,17 +1,15 @@
-"""Who is kept as it was published, and why: nothing that is declared of such a tenant counts until the reason is gone.
+"""Retained tenants: they stay at their last published manifests until the reason is gone.
 
-`ReleaseBuilder.assemble` puts these reasons together:
+`ReleaseBuilder.build_release` collects the reasons:
 
-    invalid           its declarations are wrong, take more than its share, or are rendered to what the gate stops:
-                      what `services/check` and `services/renderer` found
-    may_not_settle    something is gone that may not go (`lifecycle/deletion_steps`), or a volume would become what it can't
-                      (`lifecycle/volume_transitions`)
-    of_unsound_clusters  a cluster that it has anything in is invalid
-    brake_tenants     the tenant deletes more of its own than the brake allows
-    rendered.Again    what had to be rendered once more is stopped: because it wasn't remembered, or because the tenant
-                      gets fewer units than it declares
+    find_invalid_tenants              the declarations are invalid or exceed the time budget, or the gate refuses their manifests
+    find_tenants_of_invalid_clusters  the tenant has resources in an invalid cluster
+    find_refused_transitions          a deletion (`lifecycle/deletion_steps`) or a volume (`lifecycle/volume_transitions`) may
+                                      not change as declared
+    check_tenant_brakes               the tenant deletes more of its resources than the brake allows
+    Rerenderer.render_tenants         a second rendering is refused: the cache lacked the bytes, or the allocation is reduced
 
-Everybody else is published. Rules about change (`rules.CHANGE_RULES`) judge pull requests; a publish has these alone.
+All other tenants are published. Rules about change (`rules.CHANGE_RULES`) apply to pull requests only.
 """
 
 from __future__ import annotations
@@ -109,7 +107,7 @@ def read_retained_files(
 
     An instance of it that waited for units of another GPUSpec waits no more: nothing that the tenant declares counts.
     Its instances are protected from drained nodes as everybody's: else one tenant would keep a cluster's nodes from being
-    replaced (`turnover`).
+    replaced (`node_replacement`).
     """
     published = {
         path: without_wait_annotations(published_trees.read_file(path))

@@ -22,9 +22,9 @@ from allotment.services.publish.rendered_tenant import RenderedTenant
 class TenantTransition(NamedTuple):
     """What becomes of what a tenant had.
 
-    `findings` say what may not become so, which keeps the tenant. `follows` are the files that differ from what it
+    `findings` say what may not become so, which keeps the tenant. `updated` are the files that differ from what it
     is rendered to, since they follow what was published; `retained` are those of what is declared no more, and
-    programs that Jobs still name; `unnamed` are the paths of programs that no Job names yet. `pending_deletions` and `pending_preparations`
+    programs that Jobs still name; `unreferenced` are the paths of programs that no Job names yet. `pending_deletions` and `pending_preparations`
     say in words what is on its way out, and which preparations wait.
     """
 

@@ -26,11 +26,11 @@ class RetainedInstance(NamedTuple):
 
 
 class Allocation(NamedTuple):
-    """Who gets which units: `claims` by tenant, as they are declared or were published, `live` what pods hold
+    """Who gets which units: `claims` by tenant, as they are declared or were published, `leaked_claims` what pods hold
     beyond them.
 
-    `fewer` has the units of each instance that gets fewer than it declares. `retained` are the instances that keep their
-    published Deployments until units of another GPUSpec are free. `waiting` are messages about both, `holding` about pods that
+    `reduced_units` has the units of each instance that gets fewer than it declares. `retained_instances` are the instances that keep their
+    published Deployments until units of another GPUSpec are free. `waiting_instances` are messages about both, `leaked_units` about pods that
     keep units without a claim.
     """
 

@@ -38,7 +38,7 @@ ItemChanges = dict[str, tuple[BrakeItems, BrakeItems]]  # by tenant: the items b
 class CachedItems(NamedTuple):
     """The published items by tenant, now and 24 hours ago, as a clone fetched them last.
 
-    `used` finds the last commit that an approval released, by cluster, which a checksum depends on; it returns None where
+    `find_approved_commits` finds the last commit that an approval released, by cluster, which a checksum depends on; it returns None where
     that is not known.
     """
 

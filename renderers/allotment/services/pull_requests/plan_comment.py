@@ -55,7 +55,7 @@ _COMMITS_LINE = re.compile(r"^Plan of `[0-9a-f]+` merged into `[0-9a-f]+`", re.M
 class PullRequestSource(NamedTuple):
     """Where pull requests come from: our clone, the repository on the forge, and the branch that counts.
 
-    `head` returns the ref of a pull request's head.
+    `find_head_ref` returns the ref of a pull request's head.
     """
 
     root: Path
@@ -66,7 +66,7 @@ class PullRequestSource(NamedTuple):
 
 
 class ReviewResult(NamedTuple):
-    """How a review ended: `state` is that of the commit status, empty where nothing was said, and `words` say why."""
+    """How a review ended: `state` is that of the commit status, empty where nothing was said, and `message` says why."""
 
     state: StatusState | Literal[""]
     message: str

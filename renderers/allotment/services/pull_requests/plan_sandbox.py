@@ -84,7 +84,7 @@ class PlanProcessBug(Exception):
 
 
 def plan_in_sandbox(plan_request: PlanRequest, budget: PlanBudget, cache: Path | None = None) -> PlanReply:
-    """Return the plan of a pull request. Raises Spent, IsolationBroken, OperationRefused, BaseUnreadable and PlanProcessBug.
+    """Return the plan of a pull request. Raises PlanBudgetExceeded, IsolationBroken, OperationRefused, BaseUnreadable and PlanProcessBug.
 
     What was found fine of the base is remembered in `cache`, or else in the user's cache folder. A process that a
     signal ended is tried once more, with what is left of the budget: who sent it isn't known, and may have needed
@@ -123,7 +123,7 @@ def _run_process(plan_request: PlanRequest, budget: PlanBudget, cache: Path | No
 
 
 def _read_reply(process: subprocess.Popen[bytes], request: bytes, budget: PlanBudget) -> bytes:
-    """Return all that a process says until it ends. Raises Spent where it takes too much."""
+    """Return all that a process says until it ends. Raises PlanBudgetExceeded where it takes too much."""
     assert process.stdin is not None
     assert process.stdout is not None
     with contextlib.suppress(BrokenPipeError), process.stdin as file:
@@ -150,7 +150,7 @@ def _read_reply(process: subprocess.Popen[bytes], request: bytes, budget: PlanBu
 
 
 def _wait_for_exit(process: subprocess.Popen[bytes], output: bytes, end: float) -> bytes:
-    """Return what a process said that says no more, once it has ended. Raises Spent where it doesn't."""
+    """Return what a process said that says no more, once it has ended. Raises PlanBudgetExceeded where it doesn't."""
     try:
         process.wait(max(1.0, end - time.monotonic()))
     except subprocess.TimeoutExpired:

@@ -34,8 +34,8 @@ _TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 class PublishedCommit(NamedTuple):
-    """The last publish on a cluster's rendered branch, and its remote; or why there is none: `skipped` where nothing can be
-    compared, `failed` where it should be possible."""
+    """The last publish on a cluster's rendered branch, and its remote; or why there is none: `skip_reason` where nothing can be
+    compared, `failure_reason` where it should be possible."""
 
     repository: Repository | None = None
     remote: Remote | None = None

@@ -90,9 +90,9 @@ class LiveSourceFinder:
 
 
 class Observer:
-    """A cluster's statuses as they are now: `statuses` by tenant, `pending` their changes since what is written.
+    """A cluster's statuses as they are now: `statuses` by tenant, `pending_transitions` their changes since what is written.
 
-    `orphans` has, by tenant, what is removed and stays; `cold` the last cold starts of each GPUSpec.
+    `orphans` has, by tenant, what is removed and stays; `recent_cold_starts` the last cold starts of each GPUSpec.
     """
 
     def __init__(self, seeing: ClusterSession, sources: LiveSourceFinder, branch: PublishedBranch) -> None:
