@@ -29,7 +29,7 @@ from allotment.observed.retention import (
 )
 from allotment.problems import Problem
 from allotment.services.check import cpu_budget
-from allotment.services.reporter.retained import last_record
+from allotment.services.reporter.retention_reader import last_record
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
 GROUP = "tenants/uni-lab/instances/group-a.yaml"

@@ -49,7 +49,7 @@ from allotment.services.publish.retention_record import (
     push_with_record,
 )
 from allotment.services.reporter.declared_resources import is_declared
-from allotment.services.reporter.retained import LastRecord, last_record
+from allotment.services.reporter.retention_reader import LastRecord, last_record
 
 MAX_TRIES = 10
 FIRST_WAIT = 0.2  # seconds, at most; doubled at each further try up to LONGEST_WAIT

@@ -12,7 +12,7 @@ from allotment.adapters.git.repository import Repository
 from allotment.branches.retention_record import RETAINED, is_stuck, write_record_file
 from allotment.observed.retention import RetentionRecord, record_name, retained_tenant
 from allotment.problems import OperationRefused, pluralize
-from allotment.services.reporter.retained import LastRecord
+from allotment.services.reporter.retention_reader import LastRecord
 
 if TYPE_CHECKING:
     from allotment.services.publish.release import Release

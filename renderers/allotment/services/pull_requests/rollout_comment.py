@@ -38,7 +38,7 @@ from allotment.services.reporter.declared_resources import (
     read_declaration_at,
     read_published_blobs,
 )
-from allotment.services.reporter.retained import last_record
+from allotment.services.reporter.retention_reader import last_record
 from allotment.services.reporter.status_reader import read_reported_status
 
 STATUS_CONTEXT = "allot/rollout"

@@ -20,7 +20,7 @@ from allotment.observed import drift
 from allotment.observed.orphans import OBJECT_KINDS, STOPPED_DEPLOYMENT, PublishedObjects
 from allotment.observed.retention import RetainedTenant
 from allotment.problems import OperationRefused
-from allotment.services.reporter.retained import last_record
+from allotment.services.reporter.retention_reader import last_record
 
 POLL_SECONDS = 30.0  # how often the branch is looked at
 FETCH_SECONDS = 1.0  # between two fetches for a commit that isn't here

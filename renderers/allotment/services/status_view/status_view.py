@@ -38,7 +38,7 @@ from allotment.services.reporter.declared_resources import (
     read_declaration_at,
     read_published_blobs,
 )
-from allotment.services.reporter.retained import LastRecord, last_record
+from allotment.services.reporter.retention_reader import LastRecord, last_record
 from allotment.services.reporter.status_reader import NEVER_REPORTED, ReportedStatus, read_history, read_reported_status
 
 ReportedResource = tuple[TenantStatus, Resource]
