@@ -7,6 +7,7 @@ import json
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,7 +30,8 @@ from allotment.observed.retention import (
 )
 from allotment.problems import Problem
 from allotment.services.check import cpu_budget
-from allotment.services.reporter.retention_reader import last_record
+from allotment.services.publish.retention_record import moved_record
+from allotment.services.reporter.retention_reader import LastRecord, last_record
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
 GROUP = "tenants/uni-lab/instances/group-a.yaml"
@@ -298,3 +300,15 @@ def test_the_record_of_long_escapes_can_be_read() -> None:
     tenant = retained_tenant(emoji, Retention(RetentionReason.INVALID, [problem]), "2026-01-01T00:00:00Z")
     record = RetentionRecord("a" * 40, (tenant,))
     assert decode_record(record.encode()) == record
+
+
+def test_the_record_of_an_unprintable_cluster_can_be_read(published: Place) -> None:
+    repository = Repository(published.root)
+    release = SimpleNamespace(retained_tenants={}, retained_clusters={"bad\u202ename": [], "c" * 2000: []})
+    source = git(published.root, "rev-parse", "HEAD")
+    commit = moved_record(repository, source, release, LastRecord(None, None))  # type: ignore[arg-type]  # its only fields
+    assert commit is not None
+    record = last_record(repository, commit, None)
+    assert record.record is not None, record.trouble
+    assert len(record.record.clusters) == 2
+    assert moved_record(repository, source, release, record) == commit  # type: ignore[arg-type]  # as above
