@@ -62,12 +62,31 @@ class Network(NamedTuple):
         return f"10.89.{self.number}.0/24"
 
 
+class Link(NamedTuple):
+    """The machine's end of a world's link. A later world may take the same name; the kernel never reuses the index."""
+
+    name: str
+    kernel_index: int
+
+    def exists(self) -> bool:
+        """Return whether the kernel still has this link."""
+        return _link_index(self.name) == self.kernel_index
+
+
 class World(NamedTuple):
     """A world that has begun: its folder, the process that holds it, as the machine counts it, and its addresses."""
 
     folder: Path
     first: int
     network: Network
+
+    @property
+    def link(self) -> Link:
+        """The machine's end of the link. Raises NotStarted where the world ended."""
+        index = _link_index(self.network.link)
+        if index is None:
+            raise processes.NotStarted(f"the link {self.network.link} of {self.folder} does not exist")
+        return Link(self.network.link, index)
 
     def inside(self, command: Sequence[str | Path]) -> list[str]:
         """Return the command that runs another in the world, in its cgroups."""
@@ -128,7 +147,7 @@ def begin(folder: Path, mounted: Sequence[tuple[Path, str]] = ()) -> World:
     first = next(process.pid for process in processes.running(folder) if process.ppid() == started.process.pid)
     world = World(folder, first, _joined(first))
     _give_addresses(world)
-    (folder / NOTE).write_text(json.dumps([first, world.network.number, _index(world.network)]), encoding="ascii")
+    (folder / NOTE).write_text(json.dumps([first, world.network.number, world.link.index]), encoding="ascii")
     return world
 
 
@@ -152,10 +171,9 @@ def end(folder: Path) -> int:
         processes.eventually(partial(_removed, place), f"{place} to be without processes", 20)
     with contextlib.suppress(FileNotFoundError):  # it had none yet
         _, number, index = json.loads((folder / NOTE).read_text(encoding="ascii"))
-        network = Network(number)
-        # Another world may have taken the name since: that one's link has another index.
+        link = Link(Network(number).link, index)
         # On a busy machine the kernel was seen to take more than a minute.
-        processes.eventually(lambda: _index(network) != index, f"the link {network.link} to be gone", 300)
+        processes.eventually(lambda: not link.exists(), f"the link {link.name} to be gone", 300)
         (folder / NOTE).unlink()
     return ended
 
@@ -210,6 +228,9 @@ def _first(folder: Path, mounted: Sequence[tuple[Path, str]]) -> str:
     lines += [
         "ip link set lo up",
         "echo 1 > /proc/sys/net/ipv4/ip_forward",
+        # A pod learns at once that an address does not exist: the kernel would withhold most of these answers.
+        "echo 0 > /proc/sys/net/ipv4/icmp_ratelimit",
+        *(f"echo 0 > /proc/sys/net/ipv4/conf/{scope}/send_redirects" for scope in ("all", "default")),
         f"touch {shlex.quote(str(folder / 'ready'))}",
     ]
     # Children are reaped by the kernel while nobody asks for their status.
@@ -226,10 +247,10 @@ def _joined(first: int) -> Network:
     raise processes.NotStarted("no link of a world is free")
 
 
-def _index(network: Network) -> int | None:
-    """Return the number by which the kernel knows a link, which none has twice; None where there is no link."""
+def _link_index(name: str) -> int | None:
+    """Return the kernel's number of a link; None where there is no link of that name."""
     try:
-        return int(Path("/sys/class/net", network.link, "ifindex").read_text(encoding="ascii"))
+        return int(Path("/sys/class/net", name, "ifindex").read_text(encoding="ascii"))
     except FileNotFoundError:
         return None
 

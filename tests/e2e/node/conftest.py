@@ -114,11 +114,11 @@ def app_images() -> dict[str, images.Image]:
 @pytest.fixture(scope="package")
 def real_node() -> Iterator[Node]:
     """Return a cluster with a node that runs containers; it ends with the last of these tests, and leaves nothing behind."""
-    current_node, link, folder = None, "", node.folder(cluster_place("eu-1", real=True))
+    current_node, link, folder = None, None, node.folder(cluster_place("eu-1", real=True))
     before = None if node.why_not() or debian.missing() else traces(folder)
     for current_node in a_real_node():
         yield current_node
-        link = current_node.world.network.link
+        link = current_node.world.link  # of its last boot
     if current_node is not None and not processes.running(folder):
         assert traces(folder, link) == before
 

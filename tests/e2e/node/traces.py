@@ -8,17 +8,23 @@ import subprocess
 from pathlib import Path
 
 from tests.controlplane import debian, node
+from tests.controlplane.world import Link
 
 LINK = re.compile(r"\ballot[0-9]+\b")
 
 
-def traces(folder: Path, link: str = "") -> dict[str, object]:
+def traces(folder: Path, link: Link | None = None) -> dict[str, object]:
     """Return what the world of a folder could leave on the machine: links, addresses, routes, mounts, cgroups, tables of
-    nftables, and settings. What other worlds have, which begin and end meanwhile, is left out: `link` is the one of this world."""
+    nftables, and settings.
+
+    `link` is the link of this world. Lines about links of other worlds are left out: these begin and end at any time, and one
+    may have taken the name of this world's link.
+    """
+    own_links = {link.name} if link and link.exists() else set()
 
     def told(what: str) -> list[str]:
         lines = subprocess.run(["ip", "-o", what], capture_output=True, text=True, check=True).stdout.splitlines()
-        return [line for line in lines if {*LINK.findall(line)} <= {link}]
+        return [line for line in lines if {*LINK.findall(line)} <= own_links]
 
     groups = sorted(str(path) for path in Path("/sys/fs/cgroup").glob(f"*/allotment{str(folder).replace('/', '-')}"))
     settings = {
