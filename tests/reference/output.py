@@ -33,8 +33,11 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 def _part(command: str, part: dict[str, Any]) -> list[str]:
+    description = [paragraphs(part.get("description", "")), ""]
+    if "enum" in part:
+        return [*description, f"It is {type_of(command, part)}."]
     rows = [(code_span(name), type_of(command, node)) for name, node in part.get("properties", {}).items()]
-    return [paragraphs(part.get("description", "")), "", *markdown_table(("Field", "Type"), rows)]
+    return [*description, *markdown_table(("Field", "Type"), rows)]
 
 
 def type_of(command: str, node: dict[str, Any]) -> str:

@@ -41,7 +41,8 @@ def test_hostile_names_are_percent_encoded_and_inject_no_markdown() -> None:
             "c" * 40,
             ("eu-1",),
             [(ResourceRef("instance", "solo-ada", "x", "eu-1", "b1"), RolloutStage("done", "x"), links)],
-        )
+        ),
+        60_000,
     )
     assert text.splitlines()[-1].endswith(
         f" [log]({links.log}) [terminal]({links.terminal}) [graphs]({links.graphs}) |"

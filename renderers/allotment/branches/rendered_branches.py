@@ -22,7 +22,7 @@ from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.trees import MalformedTree
 from allotment.branches.branch import Branch
-from allotment.branches.retention_record import RETAINED
+from allotment.branches.retention_record import RETAINED, fetch_record
 from allotment.manifests.names import rendered_branch
 from allotment.manifests.paths import current_path
 from allotment.problems import OperationRefused
@@ -108,7 +108,8 @@ def read_rendered_branches(
     PublicationUnproven."""
     names = sorted(clusters)
     cluster_refs = (ref(name) for name in names for ref in (rendered_branch, published_ref, approved_ref))
-    refs = remote.fetch(SOURCE_REF, RETAINED, *cluster_refs, ours=True)
+    refs = remote.fetch(SOURCE_REF, *cluster_refs, ours=True, unfetched=(RETAINED,))
+    fetch_record(remote, refs)
     branches, over = dict[str, Branch](), dict[str, str]()
     for name in names:
         branch = _read_branch(repository, name, refs, key, adopt=adopt)

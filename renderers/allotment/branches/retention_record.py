@@ -6,9 +6,12 @@ right to push refs is enough to write it, so it decides nothing.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from allotment.adapters.git.commits import NULL_COMMIT, CommitMessage, write_commit
+from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.trees import REGULAR
 from allotment.observed.retention import MAX_RECORD_BYTES
@@ -25,6 +28,17 @@ class RecordFile(NamedTuple):
     trouble: str = ""
 
 
+def fetch_record(remote: Remote, refs: Mapping[str, str]) -> None:
+    """Fetch the record that `refs` of the remote name, apart from the branches: a damaged record stops no reader of these.
+
+    A failed fetch leaves the commit absent, and `read_record_file` reports that.
+    """
+    commit = refs.get(RETAINED)
+    if commit is not None and not remote.repository.has_object(commit):
+        with contextlib.suppress(OperationRefused):
+            remote.fetch(RETAINED, ours=True)
+
+
 def read_record_file(repository: Repository, commit: str | None, key: str | None) -> RecordFile:
     """Return the record at the commit of the ref. `key` is the declared public SSH key of the publisher, None without such a key."""
     if commit is None:
@@ -39,14 +53,16 @@ def read_record_file(repository: Repository, commit: str | None, key: str | None
 def _data(repository: Repository, commit: str, key: str | None) -> tuple[bytes | None, str]:
     """Return the file of the record, or why it does not count. Raises OperationRefused."""
     if is_stuck(repository, commit):
-        return None, "is no commit"
+        return None, "is no commit" if repository.has_object(commit) else "cannot be fetched"
     if key is not None and not repository.is_signed_by(commit, key):
         return None, "the publisher's key did not sign"
     entry = repository.trees.find_entry(repository.trees.root(commit), FILE)
     if entry is None or entry.mode not in REGULAR:
         return None, f"has no file {FILE}"
     info = repository.objects.info([entry.id])[entry.id]
-    if info.kind != "blob" or info.size > MAX_RECORD_BYTES:
+    if info.kind != "blob":
+        return None, f"has no readable file {FILE}"
+    if info.size > MAX_RECORD_BYTES:
         return None, f"has a file {FILE} of more than {MAX_RECORD_BYTES:,} bytes"
     return repository.read(entry.id), ""
 

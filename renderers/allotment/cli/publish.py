@@ -129,6 +129,8 @@ def command(
         _print_result(outcome, remote, dry_run)
     for cluster, words in sorted(publisher.status_reader.troubles.items()):
         click.echo(f"status of {cluster}: {words}", err=True)
+    if outcome.record_trouble:
+        click.echo(f"record in doubt: {escape_unprintable(outcome.record_trouble, 1000)}", err=True)
     if outcome.release is not None and (outcome.release.retained_tenants or outcome.release.retained_clusters):
         report_tenant_bugs(outcome.release.traces)
         raise click.exceptions.Exit(EXIT_WITH_WARNINGS)

@@ -147,6 +147,7 @@ def command(
                 uses,
                 stocks=stocks,
                 is_detailed=bool(name),
+                tenant=tenant or None,
             )
         if not watch:
             break
@@ -205,12 +206,13 @@ def _print_status(
     *,
     stocks: bool,
     is_detailed: bool,
+    tenant: str | None,
 ) -> None:
     from allotment.reports import status_tables
     from allotment.reports.sheets import print_output
 
     now = datetime.datetime.now(datetime.UTC)
-    print_declared_commit(view, now, cluster, state)
+    print_declared_commit(view, now, cluster, state, tenant)
     clusters = [each for each in view.reported_status.clusters if cluster in (None, each.cluster)]
     if style == "json":
         from allotment.reports.outputs import as_json

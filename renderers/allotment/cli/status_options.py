@@ -117,10 +117,14 @@ def find_silent_clusters(view: StatusView) -> set[str]:
 
 
 def print_declared_commit(
-    view: StatusView, now: datetime.datetime, cluster: str | None = None, state: PublishState | None = None
+    view: StatusView,
+    now: datetime.datetime,
+    cluster: str | None = None,
+    state: PublishState | None = None,
+    tenant: str | None = None,
 ) -> None:
-    """Say, on standard error, which commit's declarations count, whether publishing lags behind it, and what of the
-    clusters, or of `cluster` alone, can't be told."""
+    """Print to standard error the declared commit, the lag of publishing, the retained tenants, and the unknown parts of the
+    clusters or of `cluster` alone. With `tenant`, only the reason of this tenant is printed."""
     from allotment.observed.publish_state import format_headline
     from allotment.reports.status_tables import format_age
     from allotment.services.reporter.status_reader import NEVER_REPORTED
@@ -133,7 +137,7 @@ def print_declared_commit(
         beside = f"; the folder's changes ({pluralize(differing, 'file')}) don't count" if differing else ""
         words = f"{declared.label} at {source.commit[:12]}, {format_age(commit_time.isoformat(), now)} old{beside}"
         click.echo(f"declared: {escape_unprintable(words, 400)}", err=True)
-    if state is not None and (lag := format_headline(state, declared.branch or "HEAD")):
+    if state is not None and (lag := format_headline(state, declared.branch or "HEAD", tenant)):
         click.echo(escape_unprintable(lag, 1000), err=True)
     for name, words in sorted(view.reported_status.troubles.items()):
         if cluster in (None, name):

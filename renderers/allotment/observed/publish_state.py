@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from allotment.observed.retention import RetainedTenant
 from allotment.problems import pluralize
 
 PublishReason = Literal["", "pending", "never", "braked", "rewound", "platform-invalid", "unproven", "unknown"]
+MAX_LABELS = 5  # clusters, and tenants, that the headline names
 STOP_REASONS: tuple[PublishReason, ...] = ("braked", "rewound", "platform-invalid", "unproven")
 
 
@@ -36,8 +37,9 @@ class PublishState(NamedTuple):
         return self.reason in STOP_REASONS
 
 
-def format_headline(state: PublishState, branch: str) -> str:
-    """Return in a line that publishing lags behind a branch, or which tenants are retained; empty where all is published."""
+def format_headline(state: PublishState, branch: str, tenant: str | None = None) -> str:
+    """Return in a line that publishing lags behind a branch, or which tenants are retained; empty where all is published.
+    With `tenant`, other retained tenants are counted, and their reasons are left out."""
     parts = []
     if state.reason == "rewound":
         parts.append(f"{branch} does not contain it: {state.summary}")
@@ -48,12 +50,20 @@ def format_headline(state: PublishState, branch: str) -> str:
         parts.append(": ".join(part for part in (ahead, state.summary) if part))
     if state.retained_clusters:
         clusters = pluralize(len(state.retained_clusters), "cluster")
-        parts.append(f"{clusters} retained: {', '.join(state.retained_clusters)}")
+        parts.append(f"{clusters} retained: {_list_labels(state.retained_clusters)}")
     if state.retained_tenants:
-        labels = [f"{name} ({tenant.reason})" for name, tenant in sorted(state.retained_tenants.items())[:5]]
-        named = ", ".join(labels) + (" …" if len(state.retained_tenants) > 5 else "")
-        parts.append(f"{pluralize(len(state.retained_tenants), 'tenant')} retained: {named}")
+        labels = [
+            f"{name} ({retained.reason})"
+            for name, retained in sorted(state.retained_tenants.items())
+            if tenant in (None, name)
+        ]
+        named = f": {_list_labels(labels)}" if labels else ""
+        parts.append(f"{pluralize(len(state.retained_tenants), 'tenant')} retained{named}")
     if not parts:
         return ""
     commit = f"published is {state.commit[:12]}, " if state.commit else "nothing is published: "
     return commit + "; ".join(parts)
+
+
+def _list_labels(labels: Sequence[str]) -> str:
+    return ", ".join(labels[:MAX_LABELS]) + (" …" if len(labels) > MAX_LABELS else "")

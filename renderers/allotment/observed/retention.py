@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
+from itertools import accumulate
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -14,6 +15,7 @@ from allotment.problems import Problem, escape_unprintable
 MAX_PROBLEMS = 20  # lines of a tenant in the record
 MAX_LINE = 1000  # characters
 MAX_RECORD_BYTES = 4 << 20
+_TENANT_INDENT_BYTES = 20  # two spaces for each line of a tenant in a record, and a comma
 _SUFFIX = 40  # characters by which `escape_unprintable` says how long a text was
 
 
@@ -70,11 +72,13 @@ class RetainedTenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RetentionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The tenants, and the clusters, that the publish of the commit `source` retains."""
+    """The tenants, and the clusters, that the publish of the commit `source` retains. `omitted_tenants` counts the tenants that
+    do not fit."""
 
     source: _Line
     tenants: tuple[RetainedTenant, ...] = ()
     clusters: tuple[_Line, ...] = ()
+    omitted_tenants: Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)] = 0
 
     @property
     def is_empty(self) -> bool:
@@ -82,14 +86,21 @@ class RetentionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return not self.tenants and not self.clusters
 
     def encode(self) -> bytes:
-        """Return the file of the record, with fewer problems where it would be larger than MAX_RECORD_BYTES."""
-        data = b""
+        """Return the file of the record, with fewer problems, then fewer tenants, where it would exceed MAX_RECORD_BYTES."""
         for most in (MAX_PROBLEMS, 5, 1, 0):
-            fewer = msgspec.structs.replace(self, tenants=tuple(_shortened(tenant, most) for tenant in self.tenants))
-            data = msgspec.json.format(msgspec.json.encode(fewer), indent=1) + b"\n"
+            shorter = tuple(_shortened(tenant, most) for tenant in self.tenants)
+            data = _encode(msgspec.structs.replace(self, tenants=shorter))
             if len(data) <= MAX_RECORD_BYTES:
-                break
-        return data
+                return data
+        room = MAX_RECORD_BYTES - len(_encode(msgspec.structs.replace(self, tenants=(), omitted_tenants=len(shorter))))
+        sizes = accumulate(len(_encode(tenant)) + _TENANT_INDENT_BYTES for tenant in shorter)
+        count = sum(size <= room for size in sizes)
+        fewer = msgspec.structs.replace(self, tenants=shorter[:count], omitted_tenants=len(shorter) - count)
+        return _encode(fewer)
+
+
+def _encode(part: RetentionRecord | RetainedTenant) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(part), indent=1) + b"\n"
 
 
 def _shortened(tenant: RetainedTenant, most: int) -> RetainedTenant:

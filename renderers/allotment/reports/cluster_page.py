@@ -22,6 +22,7 @@ _COLD_START_NOTE = (
     "Cold start: how long an instance that found no free unit waited until a node had room for it, by the last"
     f" {MAX_STARTS_PER_SPEC} such starts of the GPU spec that were seen. Its image is pulled after that. Where there is none, nodes are static."
 )
+RETAINED_TITLE = "Retained tenants"
 _TROUBLED_STATES = (word.FAILED, word.WAITING, word.LOST)
 
 
@@ -46,7 +47,7 @@ def render_summary(
         *([f"**{escape_markdown(cluster.message)}**"] if cluster.message else []),
         "",
         *_table_section(
-            "Retained tenants", ("Tenant", "Reason", "Why", "What to do", "Since"), list(map(_retained, retained))
+            RETAINED_TITLE, ("Tenant", "Reason", "Why", "What to do", "Since"), list(map(_retained, retained))
         ),
         *_leftover_section("Removed, and not gone", [leftover for leftover in leftovers if not leftover.is_stopped]),
         *_leftover_section("Stopped, and still running", [leftover for leftover in leftovers if leftover.is_stopped]),

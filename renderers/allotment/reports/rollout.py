@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from allotment.observed.rollout import ResourceRef, RolloutProgress, RolloutStage
@@ -12,6 +13,8 @@ from allotment.reports.markdown import code_span, markdown_table
 
 MARKER = "<!-- allotment:rollout -->"
 MAX_ROWS = 200
+_NOTE_BYTES = 40  # of the line that counts the rows left out
+_TABLE_HEAD_LINES = 2
 _PROGRESS_SYMBOLS: dict[RolloutProgress, str] = {"going": "⏳", "done": "✅", "failed": "❌"}
 _URL = re.compile(r"https://[a-z0-9.-]{1,253}(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]{0,500})?")
 
@@ -42,12 +45,21 @@ class Rollout(NamedTuple):
         return ", ".join(counted) or "published"
 
 
-def render_comment(rollout: Rollout) -> str:
-    """Return the comment's text."""
-    return "\n".join(_comment_lines(rollout)) + "\n"
+def render_comment(rollout: Rollout, limit: int) -> str:
+    """Return the comment's text, of at most `limit` bytes: it names the number of the rows that it leaves out."""
+    head = "\n".join(_head_lines(rollout)) + "\n"
+    if not rollout.resources:
+        return head
+    rows = (_resource_row(*entry) for entry in rollout.resources[:MAX_ROWS])
+    lines = list(markdown_table(("", "What", "Cluster", "State", ""), rows))
+    sizes = accumulate((len(line.encode()) + 1 for line in lines), initial=len(head.encode()) + _NOTE_BYTES)
+    count = sum(size <= limit for size in sizes) - 1
+    omitted = len(rollout.resources) - (count - _TABLE_HEAD_LINES)
+    more = f"\nand {omitted:,} more.\n" if omitted else ""
+    return head + "\n".join(lines[:count]) + "\n" + more
 
 
-def _comment_lines(rollout: Rollout) -> Iterator[str]:
+def _head_lines(rollout: Rollout) -> Iterator[str]:
     yield MARKER
     yield ""
     yield f"### {_PROGRESS_SYMBOLS[rollout.progress]} Rollout of {code_span(rollout.merge_commit[:12])}: {rollout.summary}"
@@ -55,11 +67,6 @@ def _comment_lines(rollout: Rollout) -> Iterator[str]:
     if rollout.published_clusters:
         yield f"Published to {', '.join(code_span(cluster) for cluster in rollout.published_clusters)}."
         yield ""
-    if rollout.resources:
-        rows = [_resource_row(*entry) for entry in rollout.resources[:MAX_ROWS]]
-        yield from markdown_table(("", "What", "Cluster", "State", ""), rows)
-        if len(rollout.resources) > MAX_ROWS:
-            yield f"\nand {len(rollout.resources) - MAX_ROWS:,} more."
 
 
 def _resource_row(resource: ResourceRef, stage: RolloutStage, links: InstanceLinks) -> tuple[str, ...]:

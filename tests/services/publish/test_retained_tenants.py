@@ -22,14 +22,16 @@ from allotment.branches.retention_record import RETAINED
 from allotment.isolation.entitlements import Entitlements
 from allotment.observed.retention import (
     MAX_RECORD_BYTES,
+    RetainedTenant,
     Retention,
     RetentionReason,
     RetentionRecord,
     decode_record,
     retained_tenant,
 )
-from allotment.problems import Problem
+from allotment.problems import OperationRefused, Problem
 from allotment.services.check import cpu_budget
+from allotment.services.publish import retention_record
 from allotment.services.publish.retention_record import moved_record
 from allotment.services.reporter.retention_reader import LastRecord, last_record
 
@@ -157,7 +159,8 @@ def test_the_record_at_the_remote(published: Place, monkeypatch: pytest.MonkeyPa
         '   "omitted": 0',
         "  }",
         " ],",
-        ' "clusters": []',
+        ' "clusters": [],',
+        ' "omitted_tenants": 0',
         "}",
     ]
     assert git(published.remote, "ls-tree", "--name-only", RETAINED) == "retained.json"
@@ -251,6 +254,39 @@ def test_a_ref_at_no_commit_is_replaced(published: Place) -> None:
     assert record(published)["tenants"] == []
 
 
+def _damage_blob(place: Place) -> None:
+    blob = git(place.remote, "rev-parse", f"{RETAINED}:retained.json")
+    (place.remote / "objects" / blob[:2] / blob[2:]).unlink()
+
+
+def test_a_record_whose_file_is_lost_at_the_remote_stops_nobody(
+    published: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forge(published, {"retained.json": b"{}"})
+    _damage_blob(published)
+    misspell(published, monkeypatch)
+    edit(published.root, GROUP, "state: Running", "state: Stopped")
+    said = published.merged()
+    assert said.code == 4, said.err
+    assert f"{RETAINED} is at " in said.err
+    assert "which cannot be fetched" in said.err
+    assert [one["tenant"] for one in record(published)["tenants"]] == ["solo-ada"]
+    assert published.refs()["refs/allotment/source"] == git(published.root, "rev-parse", "HEAD")
+
+
+def test_a_record_that_cannot_be_written_stops_no_publish(published: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> str:
+        raise OperationRefused("the disk is full")
+
+    monkeypatch.setattr(retention_record, "write_record_file", refuse)
+    misspell(published, monkeypatch)
+    said = published.merged()
+    assert said.code == 4
+    assert f"{RETAINED} was not moved: the disk is full" in said.err
+    assert RETAINED not in published.refs()
+    assert published.refs()["refs/allotment/source"] == git(published.root, "rev-parse", "HEAD")
+
+
 def test_with_a_key_an_unsigned_record_does_not_count(place: Place, tmp_path: Path) -> None:
     key = new_key(tmp_path, "key")
     declare(place, key)
@@ -292,6 +328,18 @@ def test_a_record_is_bounded_and_has_a_tenants_own_problems_alone() -> None:
     again = decode_record(data)
     assert again.encode() == data
     assert {len(tenant.problems) + tenant.omitted for tenant in again.tenants} == {32}
+
+
+def test_a_record_of_too_many_tenants_counts_those_that_it_leaves_out() -> None:
+    tenants = tuple(
+        RetainedTenant(f"tenant-{number:06}", RetentionReason.INVALID, "2026-01-01T00:00:00Z", ("wrong",))
+        for number in range(50_000)
+    )
+    data = RetentionRecord("c" * 40, tenants, ("eu-1",)).encode()
+    assert MAX_RECORD_BYTES * 0.9 < len(data) <= MAX_RECORD_BYTES
+    record = decode_record(data)
+    assert len(record.tenants) + record.omitted_tenants == 50_000
+    assert record.clusters == ("eu-1",)
 
 
 def test_the_record_of_long_escapes_can_be_read() -> None:

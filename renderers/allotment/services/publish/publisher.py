@@ -44,9 +44,8 @@ from allotment.services.publish.release import Release
 from allotment.services.publish.release_builder import ReleaseBuilder
 from allotment.services.publish.retention_record import (
     Pushed,
-    forced_record,
-    moved_record,
     push_with_record,
+    record_move,
 )
 from allotment.services.reporter.declared_resources import is_declared
 from allotment.services.reporter.retention_reader import LastRecord, last_record
@@ -384,15 +383,13 @@ class Publisher:
             )
             if cluster_commit.cluster in released and cluster_commit.commit != branch.published_commit:
                 moves[approved_ref(cluster_commit.cluster)] = cluster_commit.commit
-        over = forced_record(self.repository, record)
-        if (commit := moved_record(self.repository, source, assembly, record)) is not None:
-            moves[RETAINED] = commit
-        if all(remote_state.refs.get(name) == commit for name, commit in moves.items()):
-            return Pushed(True)
-        over |= {name: commit for name, commit in remote_state.forged_refs.items() if name in moves}
+        move = record_move(self.repository, source, assembly, record)
+        if all(remote_state.refs.get(name) == commit for name, commit in {**moves, **move.moves}.items()):
+            return Pushed(True, move.trouble)
+        over = {name: commit for name, commit in remote_state.forged_refs.items() if name in moves}
         if remote_state.refs.get(SOURCE_REF) not in (None, remote_state.source):
             over[SOURCE_REF] = remote_state.refs[SOURCE_REF]
-        return push_with_record(self.remote, moves, over, record)
+        return push_with_record(self.remote, moves, over, move, record)
 
 
 def fetch_newest_commit(repository: Repository, branch: str, *urls: str) -> str | None:

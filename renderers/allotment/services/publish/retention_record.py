@@ -54,6 +54,26 @@ def _message(record: RetentionRecord) -> str:
     return f"Retain {pluralize(len(record.tenants), 'tenant')}\n" + (f"\n{body}\n" if body else "")
 
 
+class RecordMove(NamedTuple):
+    """How the ref of the record moves in a push: its new target, the lease on a target that no commit can follow, and the
+    reason why there is no new target."""
+
+    moves: Mapping[str, str]
+    lease: Mapping[str, str]
+    trouble: str = ""
+
+
+def record_move(repository: Repository, source: str, assembly: Release, last: LastRecord) -> RecordMove:
+    """Return how the ref moves after a publish of `source`. A record that cannot be written stops no publish."""
+    try:
+        commit = moved_record(repository, source, assembly, last)
+        stuck = last.commit is not None and is_stuck(repository, last.commit)
+    except OperationRefused as error:
+        return RecordMove({}, {}, f"{RETAINED} was not moved: {error}")
+    lease = {RETAINED: last.commit} if last.commit is not None and stuck else {}
+    return RecordMove({RETAINED: commit} if commit is not None else {}, lease)
+
+
 class Pushed(NamedTuple):
     """Whether the remote took all refs, and why it did not take the record."""
 
@@ -61,21 +81,16 @@ class Pushed(NamedTuple):
     trouble: str = ""
 
 
-def push_with_record(remote: Remote, moves: Mapping[str, str], over: Mapping[str, str], last: LastRecord) -> Pushed:
+def push_with_record(
+    remote: Remote, moves: Mapping[str, str], over: Mapping[str, str], record: RecordMove, last: LastRecord
+) -> Pushed:
     """Move refs, the record of the retained tenants among them. Where the remote refuses, move the others without it: it
     decides nothing, so it stops no publish. Raises OperationRefused."""
     try:
-        return Pushed(remote.push(moves, over))
+        return Pushed(remote.push({**moves, **record.moves}, {**over, **record.lease}), record.trouble)
     except RemoteTimeout:
         raise
     except OperationRefused as error:
-        if moves.get(RETAINED) == last.commit:
+        if record.moves.get(RETAINED) == last.commit:
             raise
-        others = {name: commit for name, commit in moves.items() if name != RETAINED}
-        done = remote.push(others, {name: commit for name, commit in over.items() if name != RETAINED})
-        return Pushed(done, f"{RETAINED} was not moved: {error}")
-
-
-def forced_record(repository: Repository, last: LastRecord) -> dict[str, str]:
-    """Return the lease for a ref whose target no commit can follow, so that the push replaces exactly that target."""
-    return {RETAINED: last.commit} if last.commit is not None and is_stuck(repository, last.commit) else {}
+        return Pushed(remote.push(moves, over), f"{RETAINED} was not moved: {error}")

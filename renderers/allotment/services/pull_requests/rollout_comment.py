@@ -127,7 +127,7 @@ class RolloutCommenter:
         if rollout is None:
             self._finished.add(request.number)
             return False
-        text = render_comment(rollout)
+        text = render_comment(rollout, forge.comment_bytes)
         if self._posted_texts.get(request.number) != text:
             if self._was_removed(forge, request):
                 self._finished.add(request.number)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.branches.rendered_branches import SOURCE_REF, published_ref
-from allotment.branches.retention_record import RETAINED
+from allotment.branches.retention_record import RETAINED, fetch_record
 from allotment.declared.tenant_resources import TREE_PARTS
 from allotment.lifecycle.published_manifests import read_identities, stopped_deployments
 from allotment.manifests import paths
@@ -60,12 +60,13 @@ class PublishedBranch:
         self._tenant_paths: dict[str, dict[paths.TreePath, str]] = {}  # by tenant: the blob of each file
         self.commit: str | None = None
         self.trouble = ""
-        self.retained: Mapping[str, RetainedTenant] = {}  # by name, as the record says without the publisher's key
+        # By name, as the record says without the publisher's key; None while that is not known.
+        self.retained: Mapping[str, RetainedTenant] | None = None
 
     def forget(self) -> None:
         """Forget that the branch is here."""
         self._polled_at = self._fetched_at = float("-inf")
-        self.commit, self.trouble = None, ""
+        self.commit, self.trouble, self.retained = None, "", None
 
     def read_commit(self, commit: str) -> None:
         """Read a commit that is ours and is here already, and fetch nothing. Raises OperationRefused or Malformed where it can't be read."""
@@ -119,14 +120,13 @@ class PublishedBranch:
     def _fetch(self) -> None:
         self._polled_at = time.monotonic()
         begun, name = self._read_clock(), published_ref(self._cluster)
-        self.commit, self.trouble = None, ""
+        self.commit, self.trouble, self.retained = None, "", None
         try:
-            refs = self._remote.fetch(
-                rendered_branch(self._cluster), name, RETAINED, ours=True, unfetched=(SOURCE_REF,)
-            )
+            refs = self._remote.fetch(rendered_branch(self._cluster), name, ours=True, unfetched=(SOURCE_REF, RETAINED))
             commit = refs.get(name)
             if commit is not None:
                 self._index_commit(commit)
+            fetch_record(self._remote, refs)
             self.retained = last_record(self._repository, refs.get(RETAINED), None).tenants(refs.get(SOURCE_REF))
         except (OperationRefused, Malformed) as error:
             self.trouble = str(error)

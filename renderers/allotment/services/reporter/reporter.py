@@ -38,7 +38,7 @@ from allotment.observed.status import (
     parse_tenant_status,
 )
 from allotment.problems import OperationRefused
-from allotment.reports.cluster_page import render_summary
+from allotment.reports.cluster_page import RETAINED_TITLE, render_summary
 from allotment.services.log import Log
 from allotment.services.loop import FAILURE_REASONS, Loop, LoopTiming, repair_if_clone
 from allotment.services.reporter.observer import ClusterSession, LiveSourceFinder, Observer, without_history
@@ -101,7 +101,7 @@ class Reporter(Loop):
         self._logged_edits: set[tuple[str, str, str]] = set()
         self._logged_trouble = ""
         self._written_statuses: dict[str, TenantStatus] = {}
-        self._retained: list[RetainedTenant] = []  # of the summary
+        self._written_retained: list[RetainedTenant] | None = []  # of the summary; None where that has an earlier list
         self._written_cluster_status = ClusterStatus(seeing.cluster, "")
 
     @property
@@ -264,6 +264,8 @@ class Reporter(Loop):
                     self._written_cluster_status = parse_cluster_status(report.branch.read(path))
             except Malformed:
                 continue  # of another version of ours: written anew
+        summary = report.branch.read(SUMMARY) if report.trusted_commit and SUMMARY in report.branch.files else b""
+        self._written_retained = None if RETAINED_TITLE.encode() in summary else []
         self._observer.resume(self._written_statuses, self._written_cluster_status)
         self._log_orphans()
 
@@ -277,7 +279,8 @@ class Reporter(Loop):
             return False
         silent = bool(status.silent_since) != bool(self._written_cluster_status.silent_since)
         beats = self._is_heartbeat_due(age) and not status.silent_since
-        retained = self._retained_tenants() != self._retained
+        is_record_known = self._published_branch.retained is not None
+        retained = is_record_known and self._retained_tenants() != self._written_retained
         return bool(
             silent
             or beats
@@ -327,7 +330,8 @@ class Reporter(Loop):
             return
         self._branch = Branch(self._target.repository, self._session.cluster, commit, commit, None)
         self._trusted_commit = commit
-        self._foreign_reason, self._written_cluster_status, self._retained = "", status, self._retained_tenants()
+        self._foreign_reason, self._written_cluster_status = "", status
+        self._written_retained = self._retained_tenants()
         self._observer.mark_written(changed)
         self._written_statuses |= {tenant: self._observer.statuses[tenant] for tenant in changed}
         for path in removed_paths:
@@ -338,11 +342,11 @@ class Reporter(Loop):
         self._on_commit()
 
     def _retained_tenants(self) -> list[RetainedTenant]:
-        """Return the retained tenants that have something in the cluster."""
-        retained, cluster_tenants = (
-            self._published_branch.retained,
-            self._published_branch.tenants | self._observer.statuses.keys(),
-        )
+        """Return the retained tenants that have something in the cluster; while these are not known, the last written list."""
+        retained = self._published_branch.retained
+        if retained is None:
+            return self._written_retained or []
+        cluster_tenants = self._published_branch.tenants | self._observer.statuses.keys()
         return [retained[name] for name in sorted(retained.keys() & cluster_tenants)]
 
     def _build_files(self, status: ClusterStatus, changed: Sequence[str]) -> tuple[dict[str, bytes], list[str]]:

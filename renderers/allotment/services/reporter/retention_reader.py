@@ -18,7 +18,7 @@ class LastRecord(NamedTuple):
     trouble: str = ""
 
     def of_source(self, source: str | None) -> RetentionRecord | None:
-        """Return the record if it belongs to a published source commit. An empty record belongs to all that follow."""
+        """Return the record if it belongs to a published source commit. An empty record belongs to every source."""
         record = self.record
         return record if record is not None and (record.is_empty or record.source == source) else None
 
