@@ -98,6 +98,24 @@ def test_the_summary_has_the_retained_tenants_of_the_cluster(bed: Bed, monkeypat
     assert "Retained tenants" not in git(bed.remote, "show", f"{BRANCH}:summary.md")
 
 
+def test_tenants_that_were_released_while_no_reporter_ran_leave_the_summary(
+    bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(published_objects, "POLL_SECONDS", 0)
+    source = bed.publish(live.claim())
+    bed.point(source, SOURCE_REF)
+    retained = (RetainedTenant(live.TENANT, RetentionReason.INVALID, "2026-11-21T10:00:00Z", ("wrong",)),)
+    bed.point(bed.write({"retained.json": RetentionRecord(source, retained).encode()}), RETAINED)
+    for _ in range(3):
+        bed.report(live.claim())
+    assert "Retained tenants" in git(bed.remote, "show", f"{BRANCH}:summary.md")
+    bed.point(bed.write({"retained.json": RetentionRecord(source).encode()}), RETAINED)
+    restarted = Bed(tmp_path / "restarted", bed.remote)
+    for _ in range(3):
+        restarted.report(live.claim())
+    assert "Retained tenants" not in git(bed.remote, "show", f"{BRANCH}:summary.md")
+
+
 def test_changes_within_an_interval_are_one_commit_that_loses_none(tmp_path: Path, remote: Path) -> None:
     bed = Bed(tmp_path / "data", remote, interval=60)
     bed.report(*RUNS)
