@@ -46,9 +46,7 @@ REMAINING = {
     "tests/rules/test_sources.py": 4,
     "tests/services/publish/test_publisher.py": 5,
     "tests/services/publish/test_release.py": 12,
-    "tests/services/publish/test_retained_tenants.py": 18,
     "tests/services/reporter/test_removed.py": 3,
-    "tests/services/reporter/test_reporter.py": 2,
 }
 
 

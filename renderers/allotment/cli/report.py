@@ -64,8 +64,16 @@ def command(
     from allotment.adapters.git.clone import Clone, release_clones
     from allotment.adapters.metrics import create_registry
     from allotment.cli.reporter_options import create_leadership, create_reporter
-    from allotment.cli.service import create_logger, freeze_heap, parse_addresses, serve_http, stop_on_signals
+    from allotment.cli.service import (
+        ServiceContext,
+        create_logger,
+        freeze_heap,
+        parse_addresses,
+        serve_http,
+        stop_on_signals,
+    )
     from allotment.declared.layout import name_error
+    from allotment.services.platform_settings import BranchUrls
 
     if wrong := name_error(cluster, 24):
         raise click.UsageError(f"--cluster: {wrong}")
@@ -74,19 +82,9 @@ def command(
     parse_addresses(listen, metrics_listen)
     counts, log = create_registry(), create_logger()
     leader = None if once else create_leadership(sight, log, lambda: None)
-    leading = leader.is_leader if leader else lambda: True
-    cluster_reporter = create_reporter(
-        cluster,
-        sight,
-        Clone.open_or_create(data),
-        status=to,
-        rendered=rendered or to,
-        interval=interval,
-        counts=counts,
-        log=log,
-        leading=leading,
-        written=lambda: None,
-    )
+    context = ServiceContext(counts, log, leader.is_leader if leader else lambda: True, lambda: None)
+    urls = BranchUrls(rendered or to, to)
+    cluster_reporter = create_reporter(cluster, sight, Clone.open_or_create(data), urls, interval, context)
     freeze_heap()
     if once:
         cluster_reporter.report_once()

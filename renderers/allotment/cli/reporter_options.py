@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
-
     from allotment.adapters.cluster.lease import Leadership
     from allotment.adapters.git.repository import Repository
+    from allotment.cli.service import ServiceContext
     from allotment.services.log import Log
+    from allotment.services.platform_settings import BranchUrls
     from allotment.services.reporter.reporter import Reporter
 
 FILE_TYPE = click.Path(dir_okay=False, exists=True, path_type=Path)
@@ -81,19 +81,12 @@ def create_reporter(
     cluster: str,
     sight: ClusterAccess,
     repository: Repository,
-    *,
-    status: str,
-    rendered: str,
+    urls: BranchUrls,
     interval: float,
-    counts: CollectorRegistry,
-    log: Log,
-    leading: Callable[[], bool],
-    written: Callable[[], None],
+    context: ServiceContext,
 ) -> Reporter:
-    """Return what reports a cluster to the repository at `status`; its watches have begun.
-
-    `rendered` is the repository whose rendered branch Argo CD reads.
-    """
+    """Return the reporter of a cluster, with running watches. It commits to `urls.status` at most once in `interval` seconds;
+    Argo CD reads the branch at `urls.rendered`."""
     from allotment.adapters.cluster.api import ApiServer
     from allotment.adapters.cluster.observed_objects import STOCKS_OWNER, ObservedObjects
     from allotment.adapters.cluster.watching import Watch, WatchTiming
@@ -118,10 +111,12 @@ def create_reporter(
         watch.start()
     return Reporter(
         ClusterSession(cluster, watches, store, STOCKS_OWNER, here.server_time),
-        ReportTarget(repository, Remote(repository, status, keep=True), key, Remote(repository, rendered, keep=True)),
-        ReportMetrics(cluster, counts),
-        log,
+        ReportTarget(
+            repository, Remote(repository, urls.status, keep=True), key, Remote(repository, urls.rendered, keep=True)
+        ),
+        ReportMetrics(cluster, context.registry),
+        context.log,
         interval,
-        leading=leading,
-        written=written,
+        leading=context.is_leader,
+        written=context.wake,
     )

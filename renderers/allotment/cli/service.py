@@ -19,6 +19,16 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
     from allotment.adapters.http_server import MetricsSource, WebHandlers
+    from allotment.services.log import Log
+
+
+class ServiceContext(NamedTuple):
+    """What the parts of a running program share: metrics, log, whether this replica leads, and what wakes all parts."""
+
+    registry: CollectorRegistry
+    log: Log
+    is_leader: Callable[[], bool]
+    wake: Callable[[], None]
 
 
 def parse_address(listen: str) -> tuple[str, int]:

@@ -103,8 +103,8 @@ def test_each_cause_has_its_reason(published: Place, monkeypatch: pytest.MonkeyP
     assert said.code == 4, said.err
     kept = json.loads(said.out)["kept"]
     assert kept
-    assert {one["reason"] for one in kept} == {reason}
-    assert {one["reason"] for one in record(published)["tenants"]} == {reason}
+    assert {tenant["reason"] for tenant in kept} == {reason}
+    assert {tenant["reason"] for tenant in record(published)["tenants"]} == {reason}
 
 
 def record(place: Place) -> Any:
@@ -243,7 +243,7 @@ def test_a_forged_record_decides_nothing_and_is_replaced(
     misspell(published, monkeypatch)
     edit(published.root, GROUP, "state: Running", "state: Stopped")
     assert published.merged().code == 4
-    assert [one["tenant"] for one in record(published)["tenants"]] == ["solo-ada"]
+    assert [tenant["tenant"] for tenant in record(published)["tenants"]] == ["solo-ada"]
     assert git(published.remote, "rev-parse", f"{RETAINED}^") == forged, "nothing is forced"
     assert git(published.remote, "ls-tree", "--name-only", RETAINED) == "retained.json"
 
@@ -270,7 +270,7 @@ def test_a_record_whose_file_is_lost_at_the_remote_stops_nobody(
     assert said.code == 4, said.err
     assert f"{RETAINED} is at " in said.err
     assert "which cannot be fetched" in said.err
-    assert [one["tenant"] for one in record(published)["tenants"]] == ["solo-ada"]
+    assert [tenant["tenant"] for tenant in record(published)["tenants"]] == ["solo-ada"]
     assert published.refs()["refs/allotment/source"] == git(published.root, "rev-parse", "HEAD")
 
 
@@ -299,8 +299,8 @@ def test_with_a_key_an_unsigned_record_does_not_count(place: Place, tmp_path: Pa
     held = record(place)
     held["tenants"][0]["since"] = "2001-01-01T00:00:00Z"
     forged = forge(place, {"retained.json": json.dumps(held).encode()}, signed)
-    found = last_record(Repository(place.remote), forged, public)
-    assert (found.record, found.trouble) == (
+    last = last_record(Repository(place.remote), forged, public)
+    assert (last.record, last.trouble) == (
         None,
         f"refs/allotment/retained is at {forged[:12]}, which the publisher's key did not sign",
     )
@@ -317,13 +317,13 @@ def test_a_record_is_bounded_and_has_a_tenants_own_problems_alone() -> None:
     own = [_problem(f"tenants/a/instances/{number}.yaml", "x" * 5000) for number in range(30)]
     others = [_problem("tenants/ab/tenant.yaml"), _problem("eu-1/tenants/b/compute/x.yaml")]
     shared = [_problem("clusters/eu-1/cluster.yaml"), _problem("eu-1/tenants/a/compute/x.yaml")]
-    found = retained_tenant("a", Retention(RetentionReason.INVALID, [*others, *shared, *own]), "2026-01-01T00:00:00Z")
-    assert (len(found.problems), found.omitted) == (20, 12)
-    assert [line.partition(":")[0] for line in found.problems[:2]] == [problem.path for problem in shared]
-    assert max(map(len, found.problems)) < 1050
-    assert found.words.endswith(" (and 31 more)")
-    several = RetentionRecord("c" * 40, (found,) * 2000)
-    data = several.encode()
+    tenant = retained_tenant("a", Retention(RetentionReason.INVALID, [*others, *shared, *own]), "2026-01-01T00:00:00Z")
+    assert (len(tenant.problems), tenant.omitted) == (20, 12)
+    assert [line.partition(":")[0] for line in tenant.problems[:2]] == [problem.path for problem in shared]
+    assert max(map(len, tenant.problems)) < 1050
+    assert tenant.words.endswith(" (and 31 more)")
+    many_tenants = RetentionRecord("c" * 40, (tenant,) * 2000)
+    data = many_tenants.encode()
     assert len(data) < MAX_RECORD_BYTES
     again = decode_record(data)
     assert again.encode() == data

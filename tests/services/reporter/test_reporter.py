@@ -79,11 +79,11 @@ def test_the_summary_has_the_retained_tenants_of_the_cluster(bed: Bed, monkeypat
     monkeypatch.setattr(published_objects, "POLL_SECONDS", 0)
     source = bed.publish(live.claim())
     bed.point(source, SOURCE_REF)
-    several = [
+    retained = [
         RetainedTenant(name, RetentionReason.INVALID, "2026-11-21T10:00:00Z", ("wrong",))
         for name in ("other", live.TENANT)
     ]
-    record = RetentionRecord(source, tuple(several))
+    record = RetentionRecord(source, tuple(retained))
     bed.point(bed.write({"retained.json": record.encode()}), RETAINED)
     for _ in range(3):
         bed.report(live.claim())

@@ -1,0 +1,174 @@
+"""Creates the parts of `allot run`, a publisher, a reporter and a commenter, from its options."""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from allotment.adapters.git.clone import Clone
+from allotment.adapters.git.remote import Remote
+from allotment.cli.child_process import ChildProcess
+from allotment.cli.comment_options import create_pull_services, read_token
+from allotment.cli.options import choose_day
+from allotment.cli.reporter_options import ClusterAccess, create_reporter
+from allotment.problems import OperationRefused
+from allotment.services.platform_settings import BranchUrls, resolve_branch_urls
+
+if TYPE_CHECKING:
+    from allotment.adapters.declaration_source import Source
+    from allotment.adapters.forge.forge import Token
+    from allotment.adapters.git.repository import Repository
+    from allotment.cli.service import ServiceContext
+    from allotment.services.publish.publish_loop import PublishLoop
+    from allotment.services.pull_requests.comment_loop import CommentLoop, PullServices
+    from allotment.services.reporter.reporter import Reporter
+
+    RunPart = PublishLoop | Reporter | CommentLoop | ChildProcess
+
+_CHILD_PARAMETERS = (
+    "source",
+    "branch",
+    "to",
+    "status",
+    "data",
+    "interval",
+    "forge_token_file",
+    "forge_api",
+    "plan_seconds",
+    "plan_megabytes",
+)
+
+
+class RunOptions(NamedTuple):
+    """The options that describe the parts, as `allot run --help` explains them. Intervals and `tenant_seconds` are seconds."""
+
+    access: ClusterAccess
+    source: str
+    branch: str
+    to: str | None
+    status: str | None
+    data: Path
+    interval: float
+    report_interval: float
+    tenant_seconds: float
+    forge_token_file: Path | None
+    forge_api: str | None
+    plan_seconds: float
+    plan_megabytes: float
+
+
+def create_parts(
+    options: RunOptions, context: ServiceContext, *, publish: bool, cluster: str | None, comment: bool
+) -> list[RunPart]:
+    """Return the parts to run, the publisher first. The commenter runs in a child process beside other parts. Raises
+    OperationRefused where the source cannot be read, and click.UsageError without a token for the forge."""
+    parts: list[RunPart] = []
+    if publish:
+        parts.append(_create_publish_loop(options, context))
+    if cluster is not None:
+        clone = Clone.open_or_create(options.data / "report")
+        urls = clone.run_with_repair(lambda: _find_branch_urls(clone, options))
+        parts.append(create_reporter(cluster, options.access, clone, urls, options.report_interval, context))
+    if comment:
+        token = read_token(options.forge_token_file)
+        parts.append(_create_comment_process(context) if parts else _create_comment_loop(options, context, token))
+    return parts
+
+
+def _create_publish_loop(options: RunOptions, context: ServiceContext) -> PublishLoop:
+    from allotment.adapters.metrics import Metrics
+    from allotment.services.publish.publish_loop import PublishLoop
+    from allotment.services.publish.publisher import Publisher
+    from allotment.services.publish.release_builder import ReleaseBuilder
+
+    repository = Clone.open_or_create(options.data)
+    remote = lru_cache(partial(Remote, repository, keep=True))
+
+    def find_remotes(commit_source: Source) -> tuple[Remote, Remote]:
+        urls = resolve_branch_urls(commit_source, options.source, options.to, options.status)
+        return remote(urls.rendered), remote(urls.status)
+
+    origin, name = remote(options.source), f"refs/heads/{options.branch}"
+    publisher = Publisher(
+        options.data,
+        remote(options.to or options.source),
+        ReleaseBuilder(processes=1, share=options.tenant_seconds),  # a process with threads is not forked
+        lambda commit_source: choose_day(commit_source, None),
+        places=find_remotes,
+        tip=lambda: origin.fetch(name).get(name),
+        signing_key=options.access.signing_key,
+    )
+    return PublishLoop(
+        origin,
+        options.branch,
+        publisher,
+        Metrics(context.registry),
+        context.log,
+        options.interval,
+        leading=context.is_leader,
+    )
+
+
+def _find_branch_urls(repository: Repository, options: RunOptions) -> BranchUrls:
+    """Return the repositories of the rendered and the status branches, which the newest commit names unless both are options."""
+    from allotment.adapters.git.commit_source import CommitSource
+
+    if options.to and options.status:
+        return BranchUrls(options.to, options.status)
+    name = f"refs/heads/{options.branch}"
+    tip = Remote(repository, options.source, keep=True).fetch(name).get(name)
+    if tip is None:
+        raise OperationRefused(f"the source has no branch {options.branch}, which says where its status belongs")
+    commit_source = CommitSource(repository.folder, tip, repository)
+    return resolve_branch_urls(commit_source, options.source, options.to, options.status)
+
+
+def _create_comment_loop(options: RunOptions, context: ServiceContext, token: Token) -> CommentLoop:
+    from allotment.adapters.metrics import CommentMetrics
+    from allotment.services.pull_requests.comment_loop import CommentLoop
+
+    return CommentLoop(
+        partial(_open_pull_services, options, token),
+        CommentMetrics(context.registry),
+        context.log,
+        options.interval,
+        leading=context.is_leader,
+    )
+
+
+def _open_pull_services(options: RunOptions, token: Token) -> PullServices:
+    from allotment.services.pull_requests.plan_sandbox import PlanBudget
+
+    clone = Clone.open_or_create(options.data / "comment")
+    origin = Remote(clone, options.source, keep=True)
+    return clone.run_with_repair(
+        lambda: create_pull_services(
+            options.data / "comment",
+            origin,
+            options.branch,
+            token,
+            options.forge_api,
+            rendered=options.to,
+            status=options.status,
+            budget=PlanBudget(options.plan_seconds, options.plan_megabytes),
+            cache=options.data / "cache",
+        )
+    )
+
+
+def _create_comment_process(context: ServiceContext) -> ChildProcess:
+    """Return the commenter as a process that gets the same options as this process."""
+    arguments = ["run", "--comment", "--child", *_build_arguments(click.get_current_context(), _CHILD_PARAMETERS)]
+    return ChildProcess(arguments, context.log, leading=context.is_leader)
+
+
+def _build_arguments(context: click.Context, names: tuple[str, ...]) -> list[str]:
+    arguments = []
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        if parameter.name in names and value is not None:
+            arguments += [parameter.opts[0], str(value)]
+    return arguments
