@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ServiceContext(NamedTuple):
-    """What the parts of a running program share: metrics, log, whether this replica leads, and what wakes all parts."""
+    """Shared by the parts of a running program: the metrics, the log, the leadership of this replica, and a function to wake all parts."""
 
     registry: CollectorRegistry
     log: Log
