@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from allotment.declared.inventory import DeclarationFile
 from allotment.declared.kinds.add_on import AddOn
-from allotment.reports.outputs.output import Output, Part
+from allotment.output_part import Part
+from allotment.reports.outputs.output import Output
 
 
 class AddOnPart(Part, frozen=True):

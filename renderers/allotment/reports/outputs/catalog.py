@@ -14,7 +14,8 @@ from allotment.capacity.units import gpu_memory_limit, physical_gpus
 from allotment.declared.kinds.gpu_spec import HourlyPrice
 from allotment.declared.kinds.storage_spec import MonthlyPrice
 from allotment.declared.values import format_size
-from allotment.reports.outputs.output import Output, Part
+from allotment.output_part import Part
+from allotment.reports.outputs.output import Output
 from allotment.rules.availability import AppOffer, Barrier, GPUOffer, StorageOffer, TenantAllowance
 from allotment.rules.limits import sharing_mode
 from allotment.rules.spending import TenantSpending, total_cost

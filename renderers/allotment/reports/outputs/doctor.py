@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from allotment.diagnosis.diagnosis import Diagnosis
-from allotment.reports.outputs.output import Output, Part
+from allotment.output_part import Part
+from allotment.reports.outputs.output import Output
 
 
 class FindingOutput(Part, frozen=True):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from allotment.observed.status import Transition
-from allotment.reports.outputs.output import Output, Part
+from allotment.output_part import Part
+from allotment.reports.outputs.output import Output
 
 
 class ChangeOutput(Part, frozen=True):

@@ -23,8 +23,9 @@ from allotment.observed.status import (
     Storage,
     TenantStatus,
 )
+from allotment.output_part import Part
 from allotment.reports.links import Consoles, InstanceLinks, instance_links
-from allotment.reports.outputs.output import Output, Part
+from allotment.reports.outputs.output import Output
 
 P = TypeVar("P", bound=Part)
 

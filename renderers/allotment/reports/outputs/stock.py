@@ -6,18 +6,10 @@ from collections.abc import Iterable
 
 from allotment.declared.kinds.node_pool import NodePoolSpec
 from allotment.diff.cold_starts import ColdStartTime
-from allotment.reports.outputs.output import Output, Part
+from allotment.output_part import Part
+from allotment.reports.outputs.output import Output
 from allotment.reports.outputs.status import DeclaredOutput
 from allotment.reports.stock_table import StockRow
-
-
-class ColdStartOutput(Part, frozen=True):
-    """How long instances that found no free unit waited until a node had room for them: of the last starts that were seen, 20 at
-    most, the median and the longest."""
-
-    starts: int
-    median_seconds: int
-    longest_seconds: int
 
 
 class NodesOutput(Part, frozen=True):
@@ -48,7 +40,7 @@ class StockRowOutput(Part, frozen=True):
     placeholders: int
     ready: int | None
     tenant: str | None
-    cold_start: ColdStartOutput | None
+    cold_start: ColdStartTime | None
 
 
 class ReportedOutput(Part, frozen=True):
@@ -85,15 +77,10 @@ def stock_rows_output(rows: Iterable[StockRow]) -> tuple[StockRowOutput, ...]:
             placeholders=row.placeholders,
             ready=row.ready_units,
             tenant=row.spec.tenant,
-            cold_start=cold_start_output(row.cold_start_time),
+            cold_start=row.cold_start_time,
         )
         for row in rows
     )
-
-
-def cold_start_output(time: ColdStartTime | None) -> ColdStartOutput | None:
-    """Return how long cold starts took, as it is printed."""
-    return None if time is None else ColdStartOutput(time.start_count, time.median_seconds, time.longest_seconds)
 
 
 def _nodes_output(pool: NodePoolSpec) -> NodesOutput:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from allotment.output_part import Part
 from allotment.problems import Problem
-from allotment.reports.outputs.output import Output, Part
+from allotment.reports.outputs.output import Output
 
 
 class ProblemOutput(Part, frozen=True):
