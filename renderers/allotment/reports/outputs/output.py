@@ -23,7 +23,7 @@ class Output(msgspec.Struct, frozen=True, rename="camel", tag_field="kind", tag=
     api_version: Literal["allotment.dev/v1alpha1"] = API_VERSION
 
 
-def output_of(kind: type[P], source: object, **values: Any) -> P:
+def output_of(kind: type[P], source: object, /, **values: Any) -> P:
     """Return the part `kind` with the attributes of `source` that have the names of its fields, and with `values` in their place.
 
     The parts of the part are made likewise. Empty text becomes null in a field that may be null.

@@ -16,7 +16,7 @@ from allotment.diff.file_diff import FileDiff
 from allotment.diff.other_files import OtherFile
 from allotment.output_part import Part
 from allotment.reports.outputs.output import Output, output_of
-from allotment.reports.outputs.validate import ProblemOutput, problem_output
+from allotment.reports.outputs.validate import ProblemOutput
 from allotment.reports.plan.rows import diff_lines
 
 _DIGITS = 12  # of a fraction that has no end
@@ -159,7 +159,6 @@ def plan_output(plan: ChangePlan) -> PlanOutput:
     return output_of(
         PlanOutput,
         plan,
-        problems=tuple(map(problem_output, plan.problems)),
         quota_changes=tuple(map(_quota_output, plan.quota_changes)),
         outside=other.files,
         outside_count=other.total,
