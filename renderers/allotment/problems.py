@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 FieldPath = tuple["str | int", ...]
 
@@ -78,6 +78,11 @@ class Problem(NamedTuple):
     rule: str
     warning: bool = False
     related: tuple[str, ...] = ()
+
+    @property
+    def severity(self) -> Literal["error", "warning"]:
+        """The severity as programs read it."""
+        return "warning" if self.warning else "error"
 
     def __str__(self) -> str:
         word = "warning: " if self.warning else ""

@@ -236,15 +236,15 @@ def test_a_file_of_very_many_lines_is_not_compared_line_by_line() -> None:
 
 def opened(count: int, path: str = "tenants/acme/members.yaml") -> tuple[DeclaredChange, ...]:
     return tuple(
-        DeclaredChange("access", path, f"spec.users[user{at:04}]", None, "role Admin, login ada-k, subject 00u1ada")
+        DeclaredChange("access", path, f"spec.users[user{at:04}]", None, "role Admin, login ada-k, subject 00u1ada", "")
         for at in range(count)
     )
 
 
 def test_who_gets_access_and_who_approves_is_never_left_out() -> None:
-    approvers = DeclaredChange("approvals", "platform/ownership.yaml", "spec.teams[platform].logins", None, "eve")
+    approvers = DeclaredChange("approvals", "platform/ownership.yaml", "spec.teams[platform].logins", None, "eve", "")
     problems = tuple(Problem("tenants/acme/x.yaml", at, 1, "spec", "wrong " * 40, "rule") for at in range(1, 400))
-    rest = tuple(DeclaredChange("plans", "platform/plans/a.yaml", f"spec.f{at}", "1", "2") for at in range(900))
+    rest = tuple(DeclaredChange("plans", "platform/plans/a.yaml", f"spec.f{at}", "1", "2", "") for at in range(900))
     declared = (*opened(700), approvers, *rest)
     plan_text = render_comment(plan(declared_changes=declared, declared_count=len(declared), problems=problems), LIMIT)
     assert plan_text.is_complete
@@ -291,11 +291,11 @@ def test_the_effect_on_instances_is_always_visible() -> None:
 def test_what_is_declared_is_inert_and_counted_where_it_is_too_much() -> None:
     for attack in ATTACKS:
         cluster_change = DeclaredChange("clusters", f"clusters/{attack}.yaml", "spec.domain", attack, attack, attack)
-        other = DeclaredChange("access", attack, attack, None, attack)
+        other = DeclaredChange("access", attack, attack, None, attack, "")
         shown = prose(render_comment(plan(declared_changes=(other, cluster_change), declared_count=500), LIMIT).text)
         assert "evil" not in shown
         assert "@everyone" not in shown
-    many = tuple(DeclaredChange("plans", "platform/plans/a.yaml", f"spec.f{at}", "1", "2") for at in range(400))
+    many = tuple(DeclaredChange("plans", "platform/plans/a.yaml", f"spec.f{at}", "1", "2", "") for at in range(400))
     text = render_comment(plan(declared_changes=many, declared_count=5_000), LIMIT).text
     assert "*Declared: 4,600 rows left out for their size*" in text
 
@@ -330,7 +330,7 @@ def test_the_first_line_says_it_all_within_what_a_forge_shows_of_it() -> None:
         CostChange(tenant=name, days=(CostDay(TODAY, Decimal(0), Decimal("113.60")),), parts=(), budget=Decimal(100))
         for name in ("acme", "bold", "calm", "dear", "even")
     )
-    thing = ResourceChange(tenant="acme", cluster="eu-1", kind="instance", name="web", action="added")
+    thing = ResourceChange(tenant="acme", cluster="eu-1", kind="instance", name="web", action="added", causes=())
     merge_plan = plan(
         resource_changes=(thing,) * 3,
         destructions=(Destruction("x", "is removed"),),
@@ -350,13 +350,13 @@ def test_the_first_line_says_it_all_within_what_a_forge_shows_of_it() -> None:
 
 def test_one_value_of_access_that_is_longer_than_a_comment_is_no_verdict_to_merge() -> None:
     long = DeclaredChange(
-        "access", "clusters/eu-1/cluster.yaml", "spec.oidc.issuer", "a", f"https://{'a' * 70_000}.dev"
+        "access", "clusters/eu-1/cluster.yaml", "spec.oidc.issuer", "a", f"https://{'a' * 70_000}.dev", ""
     )
     plan_text = render_comment(plan(declared_changes=(long,), declared_count=1), LIMIT)
     assert not plan_text.is_complete
     assert "changes in 1 place who may do what, more than a comment here can name" in plan_text.text
     short = DeclaredChange(
-        "access", "clusters/eu-1/cluster.yaml", "spec.oidc.issuer", "a", f"https://{'a' * 7_000}.dev"
+        "access", "clusters/eu-1/cluster.yaml", "spec.oidc.issuer", "a", f"https://{'a' * 7_000}.dev", ""
     )
     assert f"{'a' * 7_000}.dev" in render_comment(plan(declared_changes=(short,), declared_count=1), LIMIT).text
 

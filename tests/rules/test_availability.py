@@ -17,7 +17,7 @@ from allotment.declared.layout import Scope, parse_path
 from allotment.declared.reading import read_declaration, read_folder
 from allotment.problems import Finding
 from allotment.rules import SHARED_RULES, TENANT_RULES
-from allotment.rules.availability import AvailableOffers, Barrier, list_offers
+from allotment.rules.availability import AvailableOffers, Barrier, ReservedUnits, list_offers
 from allotment.rules.tally import Tally, build_tally_entry
 from allotment.services.check.repository_check import RepositoryCheck, check_repository
 from allotment.services.check.workers import read_scope
@@ -214,7 +214,7 @@ def test_a_stock_of_its_own_is_its_own(sample: Path) -> None:
     assert (gpu_offer.units, gpu_offer.free_units, gpu_offer.reserved_for("studio-kite")) == (
         0,
         0,
-        ("studio-kite", 4, 1),
+        ReservedUnits("studio-kite", 4, 1),
     )
     assert gpu_offer.barriers == ()
     assert gpus(asked, "ml-orbit", "l4-whole") == [("its stock is 0", "clusters/eu-1/stocks/l4-whole.yaml")]

@@ -154,7 +154,7 @@ def as_sarif(problems: Sequence[Problem], judged: CheckedScope) -> str:
     results = [
         {
             "ruleId": problem.rule,
-            "level": "warning" if problem.warning else "error",
+            "level": problem.severity,
             "message": {"text": f"{problem.field}: {problem.message}"},
             "locations": [
                 {

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+import msgspec
+
 from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.diagnosis import (
     add_ons,
@@ -59,7 +61,10 @@ def diagnose_cluster(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDec
     diagnoses: list[Diagnosis] = []
     for topic, checks in CHECKS_BY_TOPIC.items():
         for check in checks:
-            diagnoses += (diagnosis._replace(topic=topic) for diagnosis in _run_check(check, looked, offers, cluster))
+            diagnoses += (
+                msgspec.structs.replace(diagnosis, topic=topic)
+                for diagnosis in _run_check(check, looked, offers, cluster)
+            )
     return sort_by_severity(dict.fromkeys(diagnoses))
 
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
+
+import msgspec
+
+from allotment.output_part import Part
 
 Severity = Literal["error", "warning", "skipped", "ok"]
 SEVERITY_ORDER: tuple[Severity, ...] = ("error", "warning", "skipped", "ok")
 
 
-class Diagnosis(NamedTuple):
-    """What is known of `subject`, such as `Node l4-ts4-1`: words with both values, and `advice` on what to do, empty where nothing
-    is. `skipped` is what can't be told, with why."""
+class Diagnosis(Part, frozen=True):
+    """The result of a check of `object`, such as `Node l4-ts4-1`. `advice` says what to do, and is empty where nothing is to be done.
+    `skipped` is a check that could not run; `message` says why."""
 
     severity: Severity
     topic: str
-    subject: str
+    subject: str = msgspec.field(name="object")
     message: str
-    advice: str = ""
+    advice: str
 
 
 def error(subject: str, words: str, advice: str) -> Diagnosis:
@@ -36,4 +40,4 @@ def skipped(subject: str, words: str, advice: str = "") -> Diagnosis:
 
 def ok(subject: str, words: str) -> Diagnosis:
     """Return what is as it should be."""
-    return Diagnosis("ok", "", subject, words)
+    return Diagnosis("ok", "", subject, words, "")

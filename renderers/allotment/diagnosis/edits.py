@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from allotment.diagnosis.cluster_snapshot import NotReadable, diagnose_unreadable
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
 from allotment.manifests import names
@@ -33,7 +35,7 @@ class EditComparison(NamedTuple):
 
 def diagnose_edits(comparison: EditComparison) -> list[Diagnosis]:
     """Return a diagnosis of each edit and addition by hand, and of the kinds that couldn't be compared."""
-    return [each._replace(topic=TOPIC) for each in _diagnose_comparison(comparison)]
+    return [msgspec.structs.replace(each, topic=TOPIC) for each in _diagnose_comparison(comparison)]
 
 
 def _diagnose_comparison(comparison: EditComparison) -> Iterator[Diagnosis]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import msgspec
+
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
 from allotment.observed.retention import WAYS_OUT, RetainedTenant
 from allotment.problems import escape_unprintable, pluralize
@@ -54,7 +56,7 @@ def diagnose_repository(repository: RepositoryState) -> list[Diagnosis]:
         ("status", _check_status),
         ("keys", _check_keys),
     ):
-        diagnoses += (each._replace(topic=topic) for each in check(repository))
+        diagnoses += (msgspec.structs.replace(each, topic=topic) for each in check(repository))
     return diagnoses
 
 

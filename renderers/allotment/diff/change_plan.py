@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+import msgspec
+
 from allotment.capacity.pricing import format_money, format_signed
 from allotment.diff.cold_starts import ColdStart
 from allotment.diff.cost_diff import CostChange, CostDay
@@ -16,6 +18,7 @@ from allotment.diff.declaration_diff import NEVER_TRUNCATED, TOPICS, DeclaredCha
 from allotment.diff.file_diff import NO_FILES, FileCounts, FileDiff
 from allotment.diff.other_files import NO_OTHER_FILES, TOPIC_TEXT, OtherFiles
 from allotment.lifecycle.brake import BrakeExcess
+from allotment.output_part import Part
 from allotment.problems import Problem, pluralize
 
 MAX_NAMED_TENANTS = 3  # tenants in a summary
@@ -66,22 +69,21 @@ class QuotaChange:
     is_size: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceChange:
-    """An instance or storage of a tenant in a cluster that changes, and why. `effect` is on the pods of an instance."""
+class ResourceChange(Part, frozen=True, kw_only=True):
+    """An instance, storage or snapshot that changes, and why: the field of each file that makes it so. `effect` is on the pods
+    of an instance, and null for a storage or snapshot."""
 
     tenant: str
     cluster: str
     kind: str
     name: str
     action: Action
-    causes: tuple[str, ...] = ()
+    causes: tuple[str, ...] = msgspec.field(name="why")
     effect: Effect | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WorkTree:
-    """The folder that was planned, as it is: how many of its declared files differ from the commit that is checked out."""
+class WorkTree(Part, frozen=True):
+    """The folder that was planned: how many of its declared files differ from the commit that is checked out."""
 
     uncommitted: int
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import msgspec
+
 from allotment.capacity.units import StockUsage, UnitClaim, compute_stock_usage, count_placeholders, units_per_node
 from allotment.declared.inventory import Catalog
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.node_pool import NodePool
+from allotment.output_part import Part
 
 _ClaimsSide = tuple[Catalog, Iterable[UnitClaim]]
 _StockGroup = tuple[
@@ -20,26 +23,27 @@ _StockGroup = tuple[
 ]  # cluster, GPUSpec, and the tenant that has its stocks alone, empty where they are shared
 
 
-class ColdStartTime(NamedTuple):
-    """How long nodes took to come, in seconds: of so many starts the median, and the longest."""
+class ColdStartTime(Part, frozen=True):
+    """How long instances that found no free unit waited until a node had room for them: of the last starts that were seen, 20 at
+    most, the median and the longest."""
 
-    start_count: int
+    start_count: int = msgspec.field(name="starts")
     median_seconds: int
     longest_seconds: int
 
 
-class ColdStart(NamedTuple):
-    """Units of a GPUSpec that instances (`<tenant>/<name>`) take more of a cluster's stocks: so many, and `warm_units` of them are kept
-    ready by placeholders or lie on static nodes. `is_one_per_node` says that a node has no more than one of the rest. `cold_start_time` is how
-    long such nodes took, if that is known."""
+class ColdStart(Part, frozen=True):
+    """Units of a GPUSpec that instances take more of a cluster's stocks on nodes that Karpenter buys: so many start, and `warm` of
+    them are kept ready by placeholders or lie on static nodes. For the rest a node comes first; where it isn't `alone`, a node that others use may
+    have room. `coldStart` is how long such nodes took, null where that isn't known here."""
 
     cluster: str
     gpu_spec: str
     instances: tuple[str, ...]
-    unit_count: int
-    warm_units: int
-    is_one_per_node: bool
-    cold_start_time: ColdStartTime | None = None
+    unit_count: int = msgspec.field(name="units")
+    warm_units: int = msgspec.field(name="warm")
+    is_one_per_node: bool = msgspec.field(name="alone")
+    cold_start_time: ColdStartTime | None = msgspec.field(name="coldStart")
 
 
 def find_cold_starts(before: _ClaimsSide, after: _ClaimsSide) -> Iterator[ColdStart]:
@@ -65,7 +69,9 @@ def find_cold_starts(before: _ClaimsSide, after: _ClaimsSide) -> Iterator[ColdSt
         units, warm = min(started, sum(use.units for use in all_of)), sum(use.warm_units for use in all_of)
         if warm < units:
             who = tuple(f"{tenant}/{name}" for tenant in tenants for name in units_by_tenant.get(tenant, ()))
-            yield ColdStart(cluster, spec, who, units, warm, all(use.is_one_per_node for use in all_of))
+            yield ColdStart(
+                cluster, spec, who, units, warm, all(use.is_one_per_node for use in all_of), cold_start_time=None
+            )
 
 
 class _StartedUnits(NamedTuple):

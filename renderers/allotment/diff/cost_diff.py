@@ -8,26 +8,27 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
+import msgspec
+
 from allotment.capacity.pricing import monthly_costs, price_days
 from allotment.declared.inventory import Catalog, ScopeDeclarations
+from allotment.output_part import Part
 from allotment.rules.limits import plan_of
 
 MAX_DAYS = 24  # later days on which a price changes what a tenant costs
 _DeclaredSide = tuple[Catalog, ScopeDeclarations]
 
 
-@dataclass(frozen=True, slots=True)
-class CostPart:
-    """What a part of a tenant costs a month, before and after, in the platform's currency."""
+class CostPart(Part, frozen=True):
+    """The cost of a part of a tenant per month, today."""
 
-    label: str
+    label: str = msgspec.field(name="what")
     before: Decimal
     after: Decimal
 
 
-@dataclass(frozen=True, slots=True)
-class CostDay:
-    """What is paid a month from a day on, before and after a change."""
+class CostDay(Part, frozen=True):
+    """The cost per month from a day on."""
 
     day: datetime.date
     before: Decimal

@@ -8,7 +8,6 @@ theirs only who may copy a storage stands here, and what nothing is rendered fro
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -31,6 +30,7 @@ from allotment.diff.field_diff import (
     values_of,
 )
 from allotment.diff.ownership_effects import describe_ownership_effect
+from allotment.output_part import Part
 
 Topic = Literal[
     "access",
@@ -90,17 +90,19 @@ _NAMESPACE_ONLY = "Namespace"
 _HUNDRED = Decimal(100)
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredChange:
-    """A field of a file that changes, its values as a person reads them and None where it has none; `note` says what that
-    means. With `field` empty the whole declaration comes or goes; a field without a value at both ends shows `note` alone."""
+class DeclaredChange(Part, frozen=True):
+    """A field that is declared otherwise; null where it has no value. Without `field` the whole file comes or goes.
+
+    Of an address `field` is its URL, and the values say who may open it: Members or Public. An instance without
+    an address has the `field` `address`, and both values are null.
+    """
 
     topic: Topic
     path: str
     field: str
     before: str | None
     after: str | None
-    note: str = ""
+    note: str
 
     @property
     def text(self) -> str:
@@ -145,11 +147,11 @@ def unrendered_changes(
                 continue
             if old is None or new is None:
                 text = summarize_declaration(declaration)
-                yield DeclaredChange("tenants", declaration.path, "", None if new else text, text if new else None)
+                yield DeclaredChange("tenants", declaration.path, "", None if new else text, text if new else None, "")
                 continue
             for change in noted.field_changes(old, new):
                 if _topic_of_field(kind.name, change) != "access":  # told already
-                    yield DeclaredChange("tenants", declaration.path, change.field, change.before, change.after)
+                    yield DeclaredChange("tenants", declaration.path, change.field, change.before, change.after, "")
 
 
 def sort_key(change: DeclaredChange) -> tuple[int, str, str, bool]:
@@ -174,12 +176,12 @@ def _changes_of_declaration(
     ):
         text = summarize_declaration(declaration)
         yield DeclaredChange(
-            _TOPIC_BY_KIND.get(kind, "platform"), declaration.path, "", None if new else text, text if new else None
+            _TOPIC_BY_KIND.get(kind, "platform"), declaration.path, "", None if new else text, text if new else None, ""
         )
         for change in expand(declaration, UNTRUNCATED, added=old is None):  # these may lie behind the first fields
             topic: Topic = "prices" if _list_field(change) in _PRICE_ATTRIBUTES else _topic_of_field(kind, change)
             if topic == "prices" or topic in NEVER_TRUNCATED:
-                yield DeclaredChange(topic, declaration.path, change.field, change.before, change.after)
+                yield DeclaredChange(topic, declaration.path, change.field, change.before, change.after, "")
         return
 
     def written(widths: Truncation) -> list[FieldChange]:
@@ -304,7 +306,7 @@ def _price_changes(
     if not was or not is_now:
         for change in differences(old, new):
             if change.field.startswith(listed):
-                yield DeclaredChange("prices", new.path, change.field, change.before, change.after)
+                yield DeclaredChange("prices", new.path, change.field, change.before, change.after, "")
         return
     last: tuple[Decimal, Decimal] | None = None
     for day in sorted({price.start for price in (*was, *is_now)}):

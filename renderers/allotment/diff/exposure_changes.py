@@ -145,7 +145,7 @@ def _exposure_changed(old: Address | None, new: Address) -> Iterator[DeclaredCha
     if was == new.exposure:
         return
     if _EXPOSURE_WIDTH[was or _NAMESPACE_ONLY] > _EXPOSURE_WIDTH[new.exposure]:
-        yield DeclaredChange("addresses", new.file, new.url, was, new.exposure)
+        yield DeclaredChange("addresses", new.file, new.url, was, new.exposure, "")
         return
     yield DeclaredChange("access", new.file, new.url, was, new.exposure, _audience_text(new))
 

@@ -10,7 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
+
 from allotment.declared.forges import FORGES
+from allotment.output_part import Part
 
 FileAction = Literal["added", "changed", "removed"]
 DecisionTopic = Literal["program", "ci", "approvals", "hooks", "machine", "setup", ""]
@@ -41,13 +44,14 @@ _DOCUMENT_SUFFIXES = (".md", ".markdown")
 _AGENT_INSTRUCTIONS = "copilot-instructions"  # written as for people, and followed by what reviews
 
 
-@dataclass(frozen=True, slots=True)
-class OtherFile:
-    """A file outside the declarations that is written otherwise, and what it decides: a key of WORDS, or nothing."""
+class OtherFile(Part, frozen=True):
+    """A file that changes outside the declarations, and what it decides: which program runs, what runs in CI, whom the forge
+    asks to approve or shows them, what runs when somebody commits (hooks) or on a person's machine, what Argo CD and
+    `allot run` are set up with; or nothing."""
 
     path: str
-    action: FileAction
-    topic: DecisionTopic = ""
+    action: FileAction = msgspec.field(name="written")
+    topic: DecisionTopic = msgspec.field(name="decides")
 
 
 @dataclass(frozen=True, slots=True)

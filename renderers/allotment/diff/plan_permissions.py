@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+import msgspec
 
 from allotment.declared.kinds.plan import Allow
 from allotment.diff.causes import DeclaredSide
@@ -28,7 +29,10 @@ def with_plan_permissions(
         return changes
     note = f"newly allows {', '.join([*opened, *shared])}"
     plan_changes = [change for change in changes if change.field == _PLAN_FIELD]
-    opening = [replace(change, topic="access" if opened else change.topic, note=note) for change in plan_changes]
+    opening = [
+        msgspec.structs.replace(change, topic="access" if opened else change.topic, note=note)
+        for change in plan_changes
+    ]
     return [*(change for change in changes if change.field != _PLAN_FIELD), *opening]
 
 

@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import msgspec
+
 from allotment.capacity.allocation import InstanceKey, allocate_units, instance_key, required_units
 from allotment.capacity.units import UnitClaim
 from allotment.declared.inventory import Catalog
@@ -107,12 +109,14 @@ def _with_allocation_effect(change: ResourceChange, short: UnallocatedInstances)
     if change.kind != INSTANCE.word:
         return change
     if change.effect == "restarts" and key in short.unknown_instances:
-        return replace(change, effect=None)
+        return msgspec.structs.replace(change, effect=None)
     if change.effect == "restarts" and key in short.retained_instances:
         why = *change.causes, f"it keeps its published unit {short.retained_instances[key]}"
-        return replace(change, effect="keeps running", causes=why)
+        return msgspec.structs.replace(change, effect="keeps running", causes=why)
     if change.effect in ("starts", "restarts") and key in short.waiting_instances:
-        return replace(change, effect="waits", causes=(*change.causes, f"it waits {short.waiting_instances[key]}"))
+        return msgspec.structs.replace(
+            change, effect="waits", causes=(*change.causes, f"it waits {short.waiting_instances[key]}")
+        )
     return change
 
 

@@ -12,6 +12,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+import msgspec
+
 from allotment.capacity.units import UnitClaim, UnitUsage, compute_unit_usage
 from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.gpu_instance import GPUInstance
@@ -220,7 +222,7 @@ def _mark_replacements(
                 words = (
                     f"it replaces {removal.name} in {removal.cluster}: a rename or a move is a removal and an addition"
                 )
-                new_changes.append(replace(change, action="replaced", causes=(words,)))
+                new_changes.append(msgspec.structs.replace(change, action="replaced", causes=(words,)))
                 break
         else:
             new_changes.append(change)

@@ -11,6 +11,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
+import msgspec
+
 from allotment.capacity.pricing import HOURS_A_MONTH, format_money, monthly_cost, price_on
 from allotment.capacity.units import UnitClaim, UnitUsage, compute_unit_usage, physical_gpus
 from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
@@ -24,24 +26,25 @@ from allotment.declared.kinds.storage_spec import StorageSpec
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import Scope, path_of
 from allotment.declared.values import GIBI, format_decimal, format_size
+from allotment.output_part import Part
 from allotment.rules.limits import has_no_users, plan_of, sharing_mode
 from allotment.rules.quota import QuotaLimits, QuotaUsage, compute_quota_usage, limits_of
 from allotment.rules.tally import StorageUsage
 
 
-class Barrier(NamedTuple):
-    """Why a tenant can't have something: in a few words, and the file that says so."""
+class Barrier(Part, frozen=True):
+    """The reason that a tenant can't have something, and the file that causes it."""
 
-    message: str
+    message: str = msgspec.field(name="reason")
     path: str
 
 
-class ReservedUnits(NamedTuple):
+class ReservedUnits(Part, frozen=True):
     """Units of a GPUSpec that one tenant has alone, and how many of them are free."""
 
     tenant: str
-    unit_count: int
-    free_units: int
+    unit_count: int = msgspec.field(name="units")
+    free_units: int = msgspec.field(name="free")
 
 
 class GPUOffer(NamedTuple):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from decimal import Decimal
+from typing import NamedTuple
 
+import msgspec
+
+from allotment.output_part import Part
 from allotment.reports import outputs
-from allotment.reports.outputs.output import Output, Part
+from allotment.reports.outputs.output import Output, output_of
 
 
 class Line(Part, frozen=True):
@@ -43,3 +48,51 @@ def test_a_schema_demands_every_field_and_takes_more() -> None:
     assert not Validator(schema).is_valid({**fine, "lines": [{"perHour": "0.1"}]})
     for key in fine:
         assert not Validator(schema).is_valid({name: value for name, value in fine.items() if name != key})
+
+
+class Buyer(NamedTuple):
+    name: str
+    note: str = ""
+
+
+class Order(NamedTuple):
+    buyers: list[Buyer]
+    note: str = ""
+
+    @property
+    def total(self) -> Decimal:
+        return Decimal("0.10")
+
+
+class BuyerOutput(Part, frozen=True):
+    """A buyer."""
+
+    name: str
+    note: str | None
+
+
+class OrderOutput(Part, frozen=True):
+    """An order."""
+
+    buyers: tuple[BuyerOutput, ...] = msgspec.field(name="people")
+    total: Decimal
+    note: str
+    day: str
+
+
+def test_an_output_has_the_attributes_of_its_source() -> None:
+    order = output_of(OrderOutput, Order([Buyer("ada"), Buyer("eve", "late")]), day="2026-11-21")
+    people = [{"name": "ada", "note": None}, {"name": "eve", "note": "late"}]
+    assert json.loads(msgspec.json.encode(order)) == {
+        "people": people,
+        "total": "0.10",
+        "note": "",
+        "day": "2026-11-21",
+    }
+
+
+def test_a_day_is_text_of_no_format_in_a_schema() -> None:
+    class DayOutput(Output, frozen=True, kw_only=True, tag="DayOutput"):
+        day: datetime.date
+
+    assert outputs.schema_of(DayOutput, "day")["$defs"]["DayOutput"]["properties"]["day"] == {"type": "string"}

@@ -34,6 +34,7 @@ OUTPUTS = (
     "doctor",
 )
 
+_FORMAT_TYPES = {"decimal": "number", "date": "string"}
 _NON_ASCII = re.compile("[^\x00-\x7e]+")
 
 
@@ -61,13 +62,13 @@ def schema_of(output: type[Output], command: str) -> dict[str, Any]:
 
 
 def _normalize_schema(node: Any) -> Any:
-    """Say what `as_json` writes: every field, and decimals as numbers."""
+    """Return a node for the text of `as_json`: it has every field, decimals are numbers, and days are text."""
     if isinstance(node, list):
         return [_normalize_schema(child) for child in node]
     if not isinstance(node, dict):
         return node
-    if node.get("format") == "decimal":
-        return {"type": "number"}
+    if node.get("format") in _FORMAT_TYPES:
+        return {"type": _FORMAT_TYPES[node["format"]]}
     clean_node = {key: _normalize_schema(value) for key, value in node.items()}
     if isinstance(clean_node.get("description"), str):  # and no field of that name
         clean_node["description"] = inspect.cleandoc(clean_node["description"])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from allotment.declared.inventory import DeclarationFile
 from allotment.declared.kinds.add_on import AddOn
-from allotment.reports.outputs.output import Output, Part
+from allotment.output_part import Part
+from allotment.reports.outputs.output import Output, output_of
 
 
 class AddOnPart(Part, frozen=True):
@@ -38,15 +39,14 @@ def add_on_part(add_on: DeclarationFile[AddOn], was: str | None = None) -> AddOn
         assert spec.manifests is not None
         kind, source, digest = "Manifests", f"{spec.manifests.repo_url.rstrip('/')}/{spec.manifests.path}", None
     clusters = tuple(spec.clusters) or None
-    return AddOnPart(
+    return output_of(
+        AddOnPart,
+        spec,
         name=add_on.model.name,
         path=add_on.path,
         type=kind,
         source=source,
-        version=spec.version,
         digest=digest,
-        namespace=spec.namespace,
         clusters=clusters,
-        wave=spec.wave,
         was=was,
     )

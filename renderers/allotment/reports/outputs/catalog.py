@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Literal
 
@@ -14,34 +14,20 @@ from allotment.capacity.units import gpu_memory_limit, physical_gpus
 from allotment.declared.kinds.gpu_spec import HourlyPrice
 from allotment.declared.kinds.storage_spec import MonthlyPrice
 from allotment.declared.values import format_size
-from allotment.reports.outputs.output import Output, Part
-from allotment.rules.availability import AppOffer, Barrier, GPUOffer, StorageOffer, TenantAllowance
+from allotment.output_part import Part
+from allotment.reports.outputs.output import Output, output_of
+from allotment.rules.availability import AppOffer, Barrier, GPUOffer, ReservedUnits, StorageOffer, TenantAllowance
 from allotment.rules.limits import sharing_mode
 from allotment.rules.spending import TenantSpending, total_cost
 
 Ready = Mapping[tuple[str, str], Mapping[str, int]]  # by cluster and GPUSpec: units on a node by tenant, "" of all
 
 
-class BarrierOutput(Part, frozen=True):
-    """Why something isn't for the tenant, and the file that says so."""
-
-    reason: str
-    path: str
-
-
 class PriceOutput(Part, frozen=True):
     """A price, in the currency of the catalog, from a day on."""
 
-    start: str = msgspec.field(name="from")
+    start: datetime.date = msgspec.field(name="from")
     price: Decimal
-
-
-class ReservedOutput(Part, frozen=True):
-    """Units that a tenant has alone, and how many of them are free."""
-
-    tenant: str
-    units: int
-    free: int
 
 
 class GPUSpecOutput(Part, frozen=True):
@@ -72,8 +58,8 @@ class GPUSpecOutput(Part, frozen=True):
     units: int
     free: int
     ready_at_once: int | None
-    reserved: tuple[ReservedOutput, ...]
-    barred: tuple[BarrierOutput, ...]
+    reserved: tuple[ReservedUnits, ...]
+    barriers: tuple[Barrier, ...] = msgspec.field(name="barred")
     is_sold: bool
 
 
@@ -93,7 +79,7 @@ class StorageSpecOutput(Part, frozen=True):
     price_per_gib_month: Decimal = msgspec.field(name="pricePerGiBMonth")
     next_price: PriceOutput | None
     snapshot_price_per_gib_month: Decimal | None = msgspec.field(name="snapshotPricePerGiBMonth")
-    barred: tuple[BarrierOutput, ...]
+    barriers: tuple[Barrier, ...] = msgspec.field(name="barred")
     is_sold: bool
 
 
@@ -115,7 +101,7 @@ class AppOutput(Part, frozen=True):
     replaced_by: str | None
     exposure: tuple[str, ...]
     min_memory: str | None
-    barred: tuple[BarrierOutput, ...]
+    barriers: tuple[Barrier, ...] = msgspec.field(name="barred")
     folders: tuple[AppFolderOutput, ...] = ()
 
 
@@ -147,7 +133,7 @@ class AskingOutput(Part, frozen=True):
     quota: tuple[QuotaOutput, ...]
     budget: BudgetOutput | None
     image_registries: tuple[str, ...]
-    cost_per_month: Decimal
+    cost: Decimal = msgspec.field(name="costPerMonth")
 
 
 class TenantSpendingOutput(Part, frozen=True):
@@ -158,11 +144,11 @@ class TenantSpendingOutput(Part, frozen=True):
 
     tenant: str
     plan: str | None
-    cost_per_month: Decimal | None
+    cost: Decimal | None = msgspec.field(name="costPerMonth")
     budget_per_month: Decimal | None
-    left: Decimal | None
-    is_whole: bool
-    without_price: int
+    remaining_budget: Decimal | None = msgspec.field(name="left")
+    is_complete: bool = msgspec.field(name="isWhole")
+    unpriced_resources: int = msgspec.field(name="withoutPrice")
 
 
 class SpendingOutput(Part, frozen=True):
@@ -174,7 +160,7 @@ class SpendingOutput(Part, frozen=True):
     total_per_month: Decimal | None
     without_price: int
     commit: str | None
-    day: str
+    day: datetime.date
     hours: int
 
 
@@ -193,16 +179,17 @@ class CatalogOutput(Output, frozen=True, kw_only=True, tag="CatalogOutput"):
 def gpu_output(offer: GPUOffer, ready: Ready, day: datetime.date, tenant: str = "") -> GPUSpecOutput:
     """Return a GPUSpec in a cluster as it is printed."""
     spec, own = offer.spec.model.spec, offer.reserved_for(tenant)
-    return GPUSpecOutput(
+    return output_of(
+        GPUSpecOutput,
+        offer,
         name=offer.spec.model.name,
-        cluster=offer.cluster,
         display_name=spec.display_name,
         lifecycle=spec.lifecycle,
         model=spec.gpu.model,
         gpu_memory=format_size(spec.gpu.memory),
         gpu_memory_limit=None if (limit := gpu_memory_limit(spec)) is None else format_size(limit),
         gpus=float(physical_gpus(spec)),
-        sharing=sharing_mode(spec),  # type: ignore[arg-type]  # one of them
+        sharing=sharing_mode(spec),
         tenancy=spec.tenancy,
         capacity_type=spec.capacity_type,
         cpu=spec.cpu / 1000,
@@ -213,8 +200,6 @@ def gpu_output(offer: GPUOffer, ready: Ready, day: datetime.date, tenant: str = 
         units=offer.units + own.unit_count,
         free=offer.free_units + own.free_units,
         ready_at_once=ready_units(offer, ready, tenant),
-        reserved=tuple(ReservedOutput(*each) for each in offer.reserved),
-        barred=_barrier_outputs(offer.barriers),
         is_sold=is_sold(spec.prices, day),
     )
 
@@ -232,9 +217,10 @@ def ready_units(offer: GPUOffer, ready: Ready, tenant: str = "") -> int | None:
 def storage_output(offer: StorageOffer, day: datetime.date) -> StorageSpecOutput:
     """Return a StorageSpec in a cluster as it is printed."""
     spec = offer.spec.model.spec
-    return StorageSpecOutput(
+    return output_of(
+        StorageSpecOutput,
+        offer,
         name=offer.spec.model.name,
-        cluster=offer.cluster,
         display_name=spec.display_name,
         lifecycle=spec.lifecycle,
         access=spec.volume.access_mode if spec.volume is not None else "Bucket",
@@ -245,7 +231,6 @@ def storage_output(offer: StorageOffer, day: datetime.date) -> StorageSpecOutput
         price_per_gib_month=price_on(spec.prices, day).per_gib_month,
         next_price=_next_price_output(next_price(spec.prices, day)),
         snapshot_price_per_gib_month=snapshot_price(offer, day),
-        barred=_barrier_outputs(offer.barriers),
         is_sold=is_sold(spec.prices, day),
     )
 
@@ -259,15 +244,14 @@ def snapshot_price(offer: StorageOffer, day: datetime.date) -> Decimal | None:
 
 def app_output(offer: AppOffer) -> AppOutput:
     """Return a version of an app as it is printed."""
-    return AppOutput(
+    return output_of(
+        AppOutput,
+        offer.version,
         name=offer.app.model.name,
-        version=offer.version.version,
         display_name=offer.app.model.spec.display_name,
-        lifecycle=offer.version.lifecycle,
-        replaced_by=offer.version.replaced_by,
         exposure=tuple(sorted({port.exposure for port in offer.version.container.ports})),
         min_memory=format_size(offer.version.container.shm_size) if offer.version.container.shm_size else None,
-        barred=_barrier_outputs(offer.barriers),
+        barriers=offer.barriers,
         folders=tuple(AppFolderOutput(folder.path, folder.description) for folder in offer.version.folders),
     )
 
@@ -287,41 +271,32 @@ def asking_output(who: TenantAllowance) -> AskingOutput:
         ]
         for field in ("instances", "storages", "snapshots", "storage"):
             quota.append(QuotaOutput(field, getattr(limits, field), getattr(who.usage, field), who.quota_path(field)))
-    return AskingOutput(
-        name=who.name,
+    return output_of(
+        AskingOutput,
+        who,
         plan=who.plan.model.name if who.plan is not None else None,
-        lifecycle=who.lifecycle or None,
         quota=tuple(quota),
         budget=budget,
         image_registries=tuple(plan.allow.image_registries) if plan is not None else (),
-        cost_per_month=who.cost,
     )
 
 
 def spending_output(spendings: Sequence[TenantSpending], day: datetime.date, commit: str) -> SpendingOutput:
     """Return what tenants cost as it is printed."""
     tenants = tuple(
-        TenantSpendingOutput(
-            tenant=spending.tenant,
-            plan=spending.plan or None,
-            cost_per_month=spending.cost,
+        output_of(
+            TenantSpendingOutput,
+            spending,
             budget_per_month=None if spending.budget is None else spending.budget.per_month,
-            left=spending.remaining_budget,
-            is_whole=spending.is_complete,
-            without_price=spending.unpriced_resources,
         )
         for spending in spendings
     )
     left_out = sum(spending.unpriced_resources for spending in spendings)
-    return SpendingOutput(tenants, total_cost(spendings), left_out, commit or None, day.isoformat(), HOURS_A_MONTH)
+    return SpendingOutput(tenants, total_cost(spendings), left_out, commit or None, day, HOURS_A_MONTH)
 
 
 def _next_price_output(price: HourlyPrice | MonthlyPrice | None) -> PriceOutput | None:
     if price is None:
         return None
     amount = price.per_hour if isinstance(price, HourlyPrice) else price.per_gib_month
-    return PriceOutput(price.start.isoformat(), amount)
-
-
-def _barrier_outputs(barriers: Iterable[Barrier]) -> tuple[BarrierOutput, ...]:
-    return tuple(BarrierOutput(barrier.message, barrier.path) for barrier in barriers)
+    return PriceOutput(price.start, amount)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from allotment.reports.outputs.output import Output, Part
+from allotment.output_part import Part
+from allotment.reports.outputs.output import Output
 
 
 class SaidOutput(Part, frozen=True):

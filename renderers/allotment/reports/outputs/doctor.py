@@ -4,21 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal
 
 from allotment.diagnosis.diagnosis import Diagnosis
-from allotment.reports.outputs.output import Output, Part
-
-
-class FindingOutput(Part, frozen=True):
-    """Something that was looked at: `object`, such as `Node l4-ts4-1`, what there is to say of it, and what to do, empty where
-    nothing is. `skipped` is what can't be told, and `message` says why."""
-
-    severity: Literal["error", "warning", "skipped", "ok"]
-    topic: str
-    object: str
-    message: str
-    advice: str
+from allotment.reports.outputs.output import Output
 
 
 class DoctorOutput(Output, frozen=True, kw_only=True, tag="DoctorOutput"):
@@ -29,7 +17,7 @@ class DoctorOutput(Output, frozen=True, kw_only=True, tag="DoctorOutput"):
     warnings: int
     skipped: int
     ok: int
-    findings: tuple[FindingOutput, ...]
+    findings: tuple[Diagnosis, ...]
 
 
 def doctor_output(cluster: str | None, diagnoses: Sequence[Diagnosis]) -> DoctorOutput:
@@ -41,8 +29,5 @@ def doctor_output(cluster: str | None, diagnoses: Sequence[Diagnosis]) -> Doctor
         warnings=counts["warning"],
         skipped=counts["skipped"],
         ok=counts["ok"],
-        findings=tuple(
-            FindingOutput(diagnosis.severity, diagnosis.topic, diagnosis.subject, diagnosis.message, diagnosis.advice)
-            for diagnosis in diagnoses
-        ),
+        findings=tuple(diagnoses),
     )

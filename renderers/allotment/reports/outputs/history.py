@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from allotment.observed.status import Transition
-from allotment.reports.outputs.output import Output, Part
+from allotment.output_part import Part
+from allotment.reports.outputs.output import Output, output_of
 
 
 class ChangeOutput(Part, frozen=True):
@@ -29,12 +30,4 @@ class HistoryOutput(Output, frozen=True, kw_only=True, tag="HistoryOutput"):
 
 def change_output(cluster: str, transition: Transition) -> ChangeOutput:
     """Return a change as it is printed."""
-    return ChangeOutput(
-        time=transition.time,
-        cluster=cluster,
-        kind=transition.kind,
-        name=transition.name,
-        source=transition.source or None,
-        target=transition.target or None,
-        reason=transition.reason,
-    )
+    return output_of(ChangeOutput, transition, cluster=cluster)

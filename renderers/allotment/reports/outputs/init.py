@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from allotment.reports.outputs.output import Output, Part
+from allotment.output_part import Part
+from allotment.reports.outputs.output import Output
 
 
 class BlankOutput(Part, frozen=True):

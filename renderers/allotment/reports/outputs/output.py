@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from functools import lru_cache
+from typing import Any, Literal, TypeVar
 
 import msgspec
+from msgspec import inspect
 
 from allotment import API_VERSION
+
+P = TypeVar("P", bound=msgspec.Struct)
 
 
 class Output(msgspec.Struct, frozen=True, rename="camel", tag_field="kind", tag=str):
@@ -19,5 +23,31 @@ class Output(msgspec.Struct, frozen=True, rename="camel", tag_field="kind", tag=
     api_version: Literal["allotment.dev/v1alpha1"] = API_VERSION
 
 
-class Part(msgspec.Struct, frozen=True, rename="camel"):
-    """A part of an output."""
+def output_of(kind: type[P], source: object, /, **values: Any) -> P:
+    """Return the part `kind` with the attributes of `source` that have the names of its fields, and with `values` in their place.
+
+    The parts of the part are made likewise. Empty text becomes null in a field that may be null.
+    """
+    for field in _fields_of(kind):
+        if field.name not in values and hasattr(source, field.name):
+            values[field.name] = _convert_value(field.type, getattr(source, field.name))
+    return kind(**values)
+
+
+@lru_cache
+def _fields_of(kind: type[msgspec.Struct]) -> tuple[inspect.Field, ...]:
+    description = inspect.type_info(kind)
+    assert isinstance(description, inspect.StructType)
+    return description.fields
+
+
+def _convert_value(kind: inspect.Type, value: Any) -> Any:
+    if isinstance(kind, inspect.UnionType):
+        if value is None or value == "":
+            return None
+        kind = next(option for option in kind.types if not isinstance(option, inspect.NoneType))
+    if isinstance(kind, inspect.VarTupleType):
+        return tuple(_convert_value(kind.item_type, item) for item in value)
+    if isinstance(kind, inspect.StructType) and not isinstance(value, kind.cls):
+        return output_of(kind.cls, value)
+    return value

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from allotment.observed.retention import RetentionReason
-from allotment.reports.outputs.output import Output, Part
+from allotment.output_part import Part
+from allotment.reports.outputs.output import Output
 from allotment.reports.outputs.validate import ProblemOutput
 
 

@@ -12,21 +12,10 @@ from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
 from allotment.observed.publish_state import PublishState
 from allotment.observed.resource_status import ResourceStatus
 from allotment.observed.retention import RetentionReason
-from allotment.observed.status import (
-    ApplicationStatus,
-    ClusterStatus,
-    Condition,
-    Instance,
-    Preparation,
-    Snapshot,
-    Stock,
-    Storage,
-    TenantStatus,
-)
+from allotment.observed.status import ClusterStatus, Instance, Snapshot, Storage, TenantStatus
+from allotment.output_part import Part
 from allotment.reports.links import Consoles, InstanceLinks, instance_links
-from allotment.reports.outputs.output import Output, Part
-
-P = TypeVar("P", bound=Part)
+from allotment.reports.outputs.output import Output, output_of
 
 
 class ConditionOutput(Part, frozen=True):
@@ -61,6 +50,9 @@ class ThingOutput(Part, frozen=True):
     why: str
     way_out: str
     since: str | None
+
+
+T = TypeVar("T", bound=ThingOutput)
 
 
 class InstanceOutput(ThingOutput, frozen=True):
@@ -197,7 +189,7 @@ class PublishedOutput(Part, frozen=True):
     """
 
     commit: str | None
-    ahead: int
+    unpublished_commits: int = msgspec.field(name="ahead")
     reason: Literal["pending", "never", "braked", "rewound", "platform-invalid", "unproven", "unknown"] | None
     message: str
     retained: tuple[str, ...]
@@ -215,14 +207,14 @@ class StatusOutput(Output, frozen=True, kw_only=True, tag="StatusOutput"):
 
 def published_output(state: PublishState, tenant: str | None = None) -> PublishedOutput:
     """Return the state of publishing as it is printed, with the problems of all retained tenants, or of `tenant` alone."""
-    names = tuple(sorted(state.retained_tenants))
-    retained = tuple(
-        RetainedTenantOutput(name, record.reason, record.since or None, record.problems, record.omitted)
-        for name, record in sorted(state.retained_tenants.items())
-        if tenant in (None, name)
-    )
-    return PublishedOutput(
-        state.commit or None, state.unpublished_commits, state.reason or None, state.message, names, retained
+    retained = sorted(state.retained_tenants.items())
+    return output_of(
+        PublishedOutput,
+        state,
+        retained=tuple(name for name, _ in retained),
+        retained_tenants=tuple(
+            output_of(RetainedTenantOutput, record, tenant=name) for name, record in retained if tenant in (None, name)
+        ),
     )
 
 
@@ -230,21 +222,13 @@ def cluster_output(
     status: ClusterStatus, trouble: str, *, stale: bool, uses: Iterable[StockUsage] = ()
 ) -> ClusterOutput:
     """Return a cluster as it is printed; `uses` are its stocks where it reports none."""
+    reported = (output_of(StockOutput, stock) for stock in status.stocks)
     declared = (
-        StockOutput(
-            name=use.stock.model.name,
-            gpu_spec=spec.gpu_spec,
-            count=spec.count,
-            held=use.held_units,
-            free=use.free_units,
-            ready=None,
-            tenant=spec.tenant,
-        )
+        output_of(StockOutput, stock.spec, name=stock.name, held=use.held_units, free=use.free_units, ready=None)
         for use in uses
-        if (spec := use.stock.model.spec)
+        if (stock := use.stock.model)
     )
-    stocks = (*(_convert_part(StockOutput, each) for each in status.stocks), *declared)
-    return _convert_part(ClusterOutput, status, trouble=trouble, stale=stale, stocks=stocks)
+    return output_of(ClusterOutput, status, trouble=trouble, stale=stale, stocks=(*reported, *declared))
 
 
 def tenant_outputs(rows: Iterable[ResourceStatus], consoles: Consoles) -> tuple[TenantOutput, ...]:
@@ -256,91 +240,48 @@ def tenant_outputs(rows: Iterable[ResourceStatus], consoles: Consoles) -> tuple[
 
 
 def _tenant_output(tenant: str, cluster: str, rows: list[ResourceStatus], consoles: Consoles) -> TenantOutput:
-    status = rows[0].status or TenantStatus(tenant, cluster)
-
     def of(kind: str) -> list[ResourceStatus]:
         return [row for row in rows if row.resource.kind == kind]
 
-    return _convert_part(
+    return output_of(
         TenantOutput,
-        status,
-        applications=tuple(_convert_part(ApplicationOutput, application) for application in status.applications),
-        instances=tuple(_instance_output(resource_row, consoles) for resource_row in of(INSTANCE.word)),
-        storages=tuple(_storage_output(resource_row) for resource_row in of(STORAGE.word)),
-        snapshots=tuple(_snapshot_output(resource_row) for resource_row in of(SNAPSHOT.word)),
-        conditions=_condition_outputs(status.conditions),
+        rows[0].status or TenantStatus(tenant, cluster),
+        instances=tuple(_instance_output(row, consoles) for row in of(INSTANCE.word)),
+        storages=tuple(_resource_output(StorageOutput, Storage, row) for row in of(STORAGE.word)),
+        snapshots=tuple(_resource_output(SnapshotOutput, Snapshot, row) for row in of(SNAPSHOT.word)),
     )
 
 
 def _instance_output(row: ResourceStatus, consoles: Consoles) -> InstanceOutput:
-    seen = (
-        row.observed if isinstance(row.observed, Instance) else Instance(row.resource.name, "", row.state, row.reason)
-    )
     links = InstanceLinks()
-    if row.observed is not None:
-        links = instance_links(consoles, row.resource.tenant, row.resource.cluster, seen)
-    return _convert_part(
+    if isinstance(row.observed, Instance):
+        links = instance_links(consoles, row.resource.tenant, row.resource.cluster, row.observed)
+    return _resource_output(
         InstanceOutput,
-        seen,
-        **_status_fields(row),
-        conditions=_condition_outputs(seen.conditions),
+        Instance,
+        row,
         gpu_spec=row.gpu_spec,
-        log_url=links.log,
-        terminal_url=links.terminal,
-        graphs_url=links.graphs,
+        log_url=links.log or None,
+        terminal_url=links.terminal or None,
+        graphs_url=links.graphs or None,
     )
 
 
-def _storage_output(row: ResourceStatus) -> StorageOutput:
-    seen = row.observed if isinstance(row.observed, Storage) else Storage(row.resource.name, "", row.state, row.reason)
-    prepare = _convert_part(PreparationOutput, seen.prepare) if seen.prepare is not None else None
-    return _convert_part(
-        StorageOutput, seen, **_status_fields(row), conditions=_condition_outputs(seen.conditions), prepare=prepare
+def _resource_output(
+    kind: type[T], observed_kind: type[Instance | Storage | Snapshot], row: ResourceStatus, **values: Any
+) -> T:
+    """Return a resource as it is printed; of an unobserved one the fields of its cluster are empty."""
+    unobserved = observed_kind(row.resource.name, "", row.state, row.reason)
+    return output_of(
+        kind,
+        row.observed if isinstance(row.observed, observed_kind) else unobserved,
+        state=row.state,
+        reason=row.reason,
+        path=row.path,
+        declared_blob=row.resource.blob or None,
+        progress=row.stage.progress,
+        as_declared=row.is_as_declared,
+        why=row.explanation,
+        way_out=row.stage.remedy,
+        **values,
     )
-
-
-def _snapshot_output(row: ResourceStatus) -> SnapshotOutput:
-    seen = (
-        row.observed if isinstance(row.observed, Snapshot) else Snapshot(row.resource.name, "", row.state, row.reason)
-    )
-    return _convert_part(SnapshotOutput, seen, **_status_fields(row), conditions=_condition_outputs(seen.conditions))
-
-
-def _status_fields(row: ResourceStatus) -> dict[str, Any]:
-    return {
-        "state": row.state,
-        "reason": row.reason,
-        "path": row.path,
-        "declared_blob": row.resource.blob,
-        "progress": row.stage.progress,
-        "as_declared": row.is_as_declared,
-        "why": row.explanation,
-        "way_out": row.stage.remedy,
-    }
-
-
-def _condition_outputs(conditions: Iterable[Condition]) -> tuple[ConditionOutput, ...]:
-    return tuple(_convert_part(ConditionOutput, condition) for condition in conditions)
-
-
-def _convert_part(
-    kind: type[P],
-    record: ApplicationStatus
-    | ClusterStatus
-    | Condition
-    | Instance
-    | Preparation
-    | Snapshot
-    | Stock
-    | Storage
-    | TenantStatus,
-    **more: Any,
-) -> P:
-    """Return a part of a status as it is printed. What may be null is so where the status has no text for it."""
-    values = {
-        field.name: more.get(field.name, getattr(record, field.name, None)) for field in msgspec.structs.fields(kind)
-    }
-    for field in msgspec.structs.fields(kind):
-        if values[field.name] == "" and "None" in str(field.type):
-            values[field.name] = None
-    return kind(**values)

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from allotment.declared.kinds.node_pool import NodePoolSpec
 from allotment.diff.cold_starts import ColdStartTime
-from allotment.reports.outputs.output import Output, Part
+from allotment.output_part import Part
+from allotment.reports.outputs.output import Output, output_of
 from allotment.reports.outputs.status import DeclaredOutput
 from allotment.reports.stock_table import StockRow
-
-
-class ColdStartOutput(Part, frozen=True):
-    """How long instances that found no free unit waited until a node had room for them: of the last starts that were seen, 20 at
-    most, the median and the longest."""
-
-    starts: int
-    median_seconds: int
-    longest_seconds: int
 
 
 class NodesOutput(Part, frozen=True):
@@ -42,13 +36,13 @@ class StockRowOutput(Part, frozen=True):
     node_pool: str
     nodes: NodesOutput | None
     count: int
-    held: int
-    free: int
+    held_units: int = msgspec.field(name="held")
+    free_units: int = msgspec.field(name="free")
     warm: int | None
     placeholders: int
-    ready: int | None
+    ready_units: int | None = msgspec.field(name="ready")
     tenant: str | None
-    cold_start: ColdStartOutput | None
+    cold_start_time: ColdStartTime | None = msgspec.field(name="coldStart")
 
 
 class ReportedOutput(Part, frozen=True):
@@ -72,28 +66,18 @@ class StockOutput(Output, frozen=True, kw_only=True, tag="StockOutput"):
 def stock_rows_output(rows: Iterable[StockRow]) -> tuple[StockRowOutput, ...]:
     """Return stocks as they are printed."""
     return tuple(
-        StockRowOutput(
-            cluster=row.cluster,
-            name=row.name,
+        output_of(
+            StockRowOutput,
+            row,
             gpu_spec=row.spec.gpu_spec,
             node_pool=row.spec.node_pool,
             nodes=_nodes_output(row.pool) if row.pool else None,
             count=row.spec.count,
-            held=row.held_units,
-            free=row.free_units,
             warm=row.spec.warm,
-            placeholders=row.placeholders,
-            ready=row.ready_units,
             tenant=row.spec.tenant,
-            cold_start=cold_start_output(row.cold_start_time),
         )
         for row in rows
     )
-
-
-def cold_start_output(time: ColdStartTime | None) -> ColdStartOutput | None:
-    """Return how long cold starts took, as it is printed."""
-    return None if time is None else ColdStartOutput(time.start_count, time.median_seconds, time.longest_seconds)
 
 
 def _nodes_output(pool: NodePoolSpec) -> NodesOutput:

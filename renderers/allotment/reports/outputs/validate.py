@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from allotment.output_part import Part
 from allotment.problems import Problem
-from allotment.reports.outputs.output import Output, Part
+from allotment.reports.outputs.output import Output, output_of
 
 
 class ProblemOutput(Part, frozen=True):
@@ -35,13 +36,4 @@ class ValidateOutput(Output, frozen=True, kw_only=True, tag="ValidateOutput"):
 
 def problem_output(problem: Problem) -> ProblemOutput:
     """Return a problem as it is printed."""
-    return ProblemOutput(
-        path=problem.path,
-        line=problem.line,
-        column=problem.column,
-        field=problem.field,
-        message=problem.message,
-        rule=problem.rule,
-        severity="warning" if problem.warning else "error",
-        related=problem.related,
-    )
+    return output_of(ProblemOutput, problem)

@@ -8,7 +8,8 @@ import msgspec
 
 from allotment.observed.resource_status import ResourceStatus
 from allotment.observed.status import Snapshot
-from allotment.reports.outputs.output import Output, Part
+from allotment.output_part import Part
+from allotment.reports.outputs.output import Output
 
 
 class AwaitedOutput(Part, frozen=True):

@@ -11,6 +11,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import msgspec
+
 from allotment.adapters.declaration_source import path_problem
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
 from allotment.adapters.git.merge import MergeConflict, is_same_by_rebase, list_changed_files, merge_tree_of
@@ -125,7 +127,7 @@ def _with_cold_times(here: Repository, base: CommitSource, cold_units: Iterable[
             times_by_cluster[units.cluster] = read_cached_cold_times(
                 here, units.cluster, read_reporter_keys(base).get(units.cluster)
             )
-        yield units._replace(cold_start_time=times_by_cluster[units.cluster].get(units.gpu_spec))
+        yield msgspec.structs.replace(units, cold_start_time=times_by_cluster[units.cluster].get(units.gpu_spec))
 
 
 def _plan_folder(here: Repository, root: Path, base: CommitSource, commit: str, options: PlanOptions) -> ChangePlan:

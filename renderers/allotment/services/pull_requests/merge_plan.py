@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import msgspec
+
 from allotment.adapters.declaration_source import path_problem
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
 from allotment.adapters.git.tree_comparison import ChangedFile
@@ -227,7 +229,9 @@ class MergePlan:
             was, is_now = (offers.clusters.get(name, nothing) for offers in (before, after))
             count = f"{pluralize(urls[name], 'URL')} changed" if name in urls else ""
             for change in declared_changes(was, is_now, self._currency, noted):
-                changes.append(replace(change, note=count) if count and change.field == "spec.domain" else change)
+                changes.append(
+                    msgspec.structs.replace(change, note=count) if count and change.field == "spec.domain" else change
+                )
         changes += [each for outcome in outcomes for each in (*outcome.declaration_changes, *outcome.exposure.changes)]
         return sorted(changes, key=sort_key)
 
