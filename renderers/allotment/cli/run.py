@@ -172,7 +172,7 @@ def command(
                 log=log,
                 leading=leading,
                 signing_key=sight.signing_key,
-                share=tenant_seconds,
+                cpu_seconds=tenant_seconds,
             )
         )
     if cluster is not None:
@@ -309,7 +309,7 @@ def _create_publish_loop(
     log: Any,
     leading: Any,
     signing_key: Path | None,
-    share: float,
+    cpu_seconds: float,
 ) -> PublishLoop:
     from allotment.adapters.git.clone import Clone
     from allotment.adapters.git.remote import Remote
@@ -331,7 +331,7 @@ def _create_publish_loop(
     publisher = Publisher(
         data,
         remote(to or source),
-        ReleaseBuilder(processes=1, share=share),  # a process with threads is not forked
+        ReleaseBuilder(processes=1, cpu_seconds=cpu_seconds),  # a process with threads is not forked
         lambda commit_source: choose_day(commit_source, None),
         places=declared,
         tip=lambda: origin.fetch(name).get(name),

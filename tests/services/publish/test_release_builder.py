@@ -52,7 +52,7 @@ EDITS: list[Callable[[Place], None]] = [
 ]
 
 
-recall = partial(FileCache.load, "publish")
+open_cache = partial(FileCache.load, "publish")
 
 
 def assembled(place: Place, assembler: ReleaseBuilder) -> Release:
@@ -74,7 +74,10 @@ def test_it_goes_on_as_if_it_began_anew(place: Place, seed: int) -> None:
         if chance.random() < 0.2:  # somebody else published meanwhile
             place.publish()
         anew = assembled(place, ReleaseBuilder(processes=1))
-        for release in (assembled(place, lasting), assembled(place, ReleaseBuilder(processes=1, recall=recall))):
+        for release in (
+            assembled(place, lasting),
+            assembled(place, ReleaseBuilder(processes=1, open_cache=open_cache)),
+        ):
             assert release.files == anew.files
             assert (
                 release.retained_tenants,
@@ -113,14 +116,14 @@ def test_only_changed_tenants_are_rendered_again(place: Place) -> None:
 
 
 def test_only_changed_tenants_are_rendered_by_the_next_process(place: Place) -> None:
-    first = assembled(place, ReleaseBuilder(processes=1, recall=recall))
+    first = assembled(place, ReleaseBuilder(processes=1, open_cache=open_cache))
     assert first.rendered_count == len(first.declared_tenants)
-    assert assembled(place, ReleaseBuilder(processes=1, recall=recall)).rendered_count == 1, (
+    assert assembled(place, ReleaseBuilder(processes=1, open_cache=open_cache)).rendered_count == 1, (
         "who has a warning is read each time"
     )
     edit(place.root, GROUP, "state: Running", "state: Stopped")
     place.merge()
-    second = assembled(place, ReleaseBuilder(processes=1, recall=recall))
+    second = assembled(place, ReleaseBuilder(processes=1, open_cache=open_cache))
     assert second.rendered_count == 2
     differing = {path for path, blob in second.files["eu-1"].items() if first.files["eu-1"].get(path) != blob}
     assert differing

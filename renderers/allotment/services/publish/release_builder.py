@@ -19,8 +19,9 @@ from allotment.lifecycle.brake import BrakeWindow
 from allotment.lifecycle.volume_transitions import StorageUsers
 from allotment.preparation.runtime_state import RuntimeState
 from allotment.rules import stock
+from allotment.services.check.check_options import CheckOptions, OpenCache
 from allotment.services.check.cpu_budget import DEFAULT_SECONDS
-from allotment.services.check.repository_check import OpenCache, RepositoryCheck, check_repository
+from allotment.services.check.repository_check import RepositoryCheck, check_repository
 from allotment.services.check.tenant_error import build_rejection
 from allotment.services.check.workers import count_cores, locate_findings
 from allotment.services.publish.instance_retention import limit_retention
@@ -56,21 +57,21 @@ from allotment.services.renderer import Renderer
 class ReleaseBuilder:
     """Assembles trees again and again; it renders only the tenants that changed since it last did.
 
-    A tenant that takes more than `share` seconds of processor time is kept as it was published. With `recall` it goes
-    on from what another process rendered last.
+    A tenant that exceeds `cpu_seconds` of processor time keeps its published manifests. With `open_cache` it continues from the
+    manifests that another process rendered.
     """
 
     def __init__(
         self,
         processes: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
-        share: float | None = DEFAULT_SECONDS,
-        recall: OpenCache | None = None,
+        report_progress: Callable[[int, int], None] | None = None,
+        cpu_seconds: float | None = DEFAULT_SECONDS,
+        open_cache: OpenCache | None = None,
     ) -> None:
-        self._cpu_seconds = share
+        self._cpu_seconds = cpu_seconds
         self._processes = processes or count_cores()
-        self._progress = progress
-        self._cache = RenderCache(recall)
+        self._report_progress = report_progress
+        self._cache = RenderCache(open_cache)
 
     def build_release(
         self,
@@ -185,17 +186,16 @@ class ReleaseBuilder:
     ) -> RepositoryCheck:
         """Return the whole source, checked, with what those tenants are rendered to that aren't as they were."""
         prepared = preparations.list_succeeded_jobs()
-        return check_repository(
-            source,
-            as_of,
-            recall=self._cache.bind_prepared_jobs(prepared),
+        options = CheckOptions(
+            open_cache=self._cache.bind_prepared_jobs(prepared),
             render=Renderer(published_trees.compare_rendered),
-            progress=self._progress,
+            report_progress=self._report_progress,
             processes=self._processes,
-            standings=lambda tenant: RuntimeState(prepared.get(tenant, frozenset())),
-            share=self._cpu_seconds,
+            runtime_states=lambda tenant: RuntimeState(prepared.get(tenant, frozenset())),
+            cpu_seconds=self._cpu_seconds,
             partial=True,
         )
+        return check_repository(source, as_of, options)
 
     def _merge_with_cache(
         self, repository_check: RepositoryCheck, retained_tenants: RetainedTenants
