@@ -127,7 +127,7 @@ def command(
         click.echo(_as_json(outcome, dry_run), nl=False)
     else:
         _print_result(outcome, remote, dry_run)
-    for cluster, words in sorted(publisher.status_reader.troubles.items()):
+    for cluster, words in sorted(publisher.status_reader.state.troubles.items()):
         click.echo(f"status of {cluster}: {words}", err=True)
     if outcome.release is not None and (outcome.release.retained_tenants or outcome.release.retained_clusters):
         report_tenant_bugs(outcome.release.traces)

@@ -16,6 +16,7 @@ from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.branches.rendered_branches import read_rendered_branches
+from allotment.services.publish.observed_state import EMPTY_STATE
 from allotment.services.publish.publisher import Publisher
 from allotment.services.publish.release import Release
 from allotment.services.publish.release_builder import ReleaseBuilder
@@ -58,7 +59,7 @@ open_cache = partial(FileCache.load, "publish")
 def assembled(place: Place, assembler: ReleaseBuilder) -> Release:
     repository = Repository(place.root)
     remote_state = read_rendered_branches(repository, Remote(repository, str(place.remote)), ("eu-1", "us-1"))
-    return assembler.build_release(CommitSource(place.root, "HEAD"), DAY, remote_state.branches, observed_tenants={})
+    return assembler.build_release(CommitSource(place.root, "HEAD"), DAY, remote_state.branches, EMPTY_STATE)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -9,14 +9,14 @@ isn't waited for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 
 from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster
 from allotment.lifecycle.published_manifests import has_disruption_budget, node_template, with_nodes_of
 from allotment.manifests import names, paths
 from allotment.manifests.yaml_text import Malformed
-from allotment.services.publish.observed_state import NOTHING_OBSERVED, ObservedTenant
+from allotment.services.publish.observed_state import ObservedState
 from allotment.services.publish.published_trees import PublishedTrees
 
 NODE_POOLS = "platform/node-pools/"
@@ -24,24 +24,19 @@ _FOREIGN_FORMAT_ERRORS = (Malformed, LookupError, TypeError, AttributeError)
 
 
 class NodeReplacementGuard:
-    """What becomes of each pool's file in one publish; `pending_replacements` says in words which nodes stay, for whom and why.
-
-    `observed` has when each cluster was last looked at, `doubted` are those whose status isn't to be believed or had.
-    """
+    """What becomes of each pool's file in one publish; `pending_replacements` says in words which nodes stay, for whom and why."""
 
     def __init__(
         self,
         offers: Catalog,
         published_trees: PublishedTrees,
-        observed_tenants: Mapping[str, ObservedTenant],
-        observed: Mapping[str, str],
-        doubted: Collection[str] = (),
+        observed_state: ObservedState,
     ) -> None:
-        self._published_trees, self._observed_tenants = published_trees, observed_tenants
+        self._published_trees, self._observed_state = published_trees, observed_state
         self._reported_clusters = {
             name
             for name, cluster in offers.clusters.items()
-            if observed.get(name) or name in doubted or _has_reporter(cluster)
+            if observed_state.observed_at.get(name) or name in observed_state.troubles or _has_reporter(cluster)
         }
         self._unprotected_tenants: dict[str, dict[str, bool]] = {}
         self.pending_replacements: list[str] = []
@@ -111,8 +106,7 @@ class NodeReplacementGuard:
 
     def _is_pdb_unobserved(self, cluster: str, tenant: str) -> bool:
         return (
-            cluster in self._reported_clusters
-            and cluster not in self._observed_tenants.get(tenant, NOTHING_OBSERVED).pdb_clusters
+            cluster in self._reported_clusters and cluster not in self._observed_state.find_tenant(tenant).pdb_clusters
         )
 
 

@@ -16,7 +16,7 @@ from allotment.lifecycle.published_manifests import (
 )
 from allotment.lifecycle.volume_transitions import StorageUsers
 from allotment.manifests import paths
-from allotment.services.publish.observed_state import NOTHING_OBSERVED, ObservedTenant
+from allotment.services.publish.observed_state import ObservedState
 
 MAX_CACHED = 100_000  # of each kind, some 200 bytes each
 _claim_cache: dict[tuple[str, str], UnitClaim | None] = {}  # what was published, by path and blob: read once a process
@@ -29,8 +29,8 @@ _prepared_jobs_cache: dict[str, tuple[str, str]] = {}
 class PreparationHistory:
     """What is known of all tenants' preparations, held against what was published."""
 
-    def __init__(self, observed_tenants: Mapping[str, ObservedTenant], branches: Mapping[str, Branch]) -> None:
-        self._observed_tenants = observed_tenants
+    def __init__(self, observed_state: ObservedState, branches: Mapping[str, Branch]) -> None:
+        self._observed_state = observed_state
         self._branches = branches
 
     def list_succeeded_jobs(self) -> dict[str, frozenset[tuple[str, str]]]:
@@ -40,7 +40,7 @@ class PreparationHistory:
         One that says that the volume is another by now does, unless somebody runs on it.
         """
         jobs_by_tenant: dict[str, set[tuple[str, str]]] = defaultdict(set)
-        for tenant, observed_tenant in self._observed_tenants.items():
+        for tenant, observed_tenant in self._observed_state.tenants.items():
             for (cluster, storage), attempt in observed_tenant.attempts.items():
                 if attempt.succeeded and self._is_current(cluster, tenant, storage, attempt.uid):
                     jobs_by_tenant[tenant].add((cluster, attempt.job))
@@ -54,7 +54,7 @@ class PreparationHistory:
 
     def _is_volume_lost(self, cluster: str, tenant: str, storage: str, job: str) -> bool:
         """Return whether the volume that a Job has filled is known to be gone, and nobody runs on what is there now."""
-        attempt = self._observed_tenants.get(tenant, NOTHING_OBSERVED).attempts.get((cluster, storage))
+        attempt = self._observed_state.find_tenant(tenant).attempts.get((cluster, storage))
         if attempt is None or not attempt.volume_lost or attempt.job != job:
             return False
         return not self._is_used(cluster, tenant, storage)
@@ -79,7 +79,7 @@ class PreparationHistory:
     def find_last_job_uid(self, cluster: str, tenant: str, storage: str) -> str:
         """Return the uid of the Job that last prepared a storage of this name, as far as is known; empty where none
         did."""
-        attempt = self._observed_tenants.get(tenant, NOTHING_OBSERVED).attempts.get((cluster, storage))
+        attempt = self._observed_state.find_tenant(tenant).attempts.get((cluster, storage))
         return attempt.uid if attempt else ""
 
     def find_storage_users(
@@ -89,7 +89,7 @@ class PreparationHistory:
 
         `claims` are what the tenant's instances hold now, by name, `published` the paths of its files.
         """
-        observed_tenant = self._observed_tenants.get(tenant, NOTHING_OBSERVED)
+        observed_tenant = self._observed_state.find_tenant(tenant)
         running, stopping = [], []
         for name in self._find_mounting_instances(cluster, storage, published):
             claim = claims.get(name)

@@ -9,7 +9,7 @@ One tenant never stops the others, and none loses data by what another merged: w
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 from allotment.adapters.declaration_source import Source, path_problem
 from allotment.branches.branch import Branch
@@ -26,7 +26,7 @@ from allotment.services.check.tenant_error import build_rejection
 from allotment.services.check.workers import count_cores, locate_findings
 from allotment.services.publish.instance_retention import limit_retention
 from allotment.services.publish.node_replacement import NodeReplacementGuard
-from allotment.services.publish.observed_state import NOTHING_OBSERVED, ObservedTenant
+from allotment.services.publish.observed_state import ObservedState
 from allotment.services.publish.preparation_history import PreparationHistory
 from allotment.services.publish.published_trees import Blobs, PublishedTrees
 from allotment.services.publish.published_units import PodUnits
@@ -78,22 +78,18 @@ class ReleaseBuilder:
         source: Source,
         as_of: datetime.date,
         branches: Mapping[str, Branch],
+        observed_state: ObservedState,
         *,
-        observed_tenants: Mapping[str, ObservedTenant],
-        observed: Mapping[str, str] | None = None,
-        doubted: Collection[str] = (),
         window: Callable[[], BrakeWindow] = BrakeWindow,
     ) -> Release:
-        """Return the trees that follow those of `branches`. `observed_tenants` has each tenant's status, `observed` the time of
-        each cluster's last status, `doubted` the clusters without a trusted or readable status. `window` returns the
-        brake's facts; it is called only where a tenant deletes something.
+        """Return the trees that follow those of `branches`. `window` returns the facts of the brake; it is called only where a
+        tenant deletes something.
 
         Raises PlatformInvalid.
         """
         published_trees = PublishedTrees(branches)
         _ = published_trees.tenant_files  # listed once, before other processes are forked
-        observed = observed or {}
-        preparations = PreparationHistory(observed_tenants, branches)
+        preparations = PreparationHistory(observed_state, branches)
         repository_check, retained_tenants, rendered = self._check_and_render(
             source, as_of, published_trees, preparations
         )
@@ -110,7 +106,7 @@ class ReleaseBuilder:
         tenant_transitions: dict[str, TenantTransition] = {}
         for tenant in sorted((published_trees.tenant_files.keys() | rendered.keys()) - retained_tenants.keys()):
             watched = _create_transition_context(
-                tenant, repository_check, observed_tenants, observed, preparations, published_trees
+                tenant, repository_check, observed_state, preparations, published_trees
             )
             try:
                 tenant_transition = transition_tenant(
@@ -128,7 +124,7 @@ class ReleaseBuilder:
 
         offers, pods = (
             repository_check.valid_catalog,
-            PodUnits(observed_tenants, branches, preparations.find_published_claim),
+            PodUnits(observed_state, branches, preparations.find_published_claim),
         )
         published = limit_retention(offers, rendered, published_trees, trees.gate, preparations.find_published_claim)
         while True:  # each further round retains a tenant more
@@ -142,7 +138,7 @@ class ReleaseBuilder:
                 name: tuple(claim for claim in some if claim.cluster in offers.clusters)
                 for name, some in claims.items()
             }
-            allocation = build_allocation(offers, claims, pods, observed, published)
+            allocation = build_allocation(offers, claims, pods, observed_state, published)
             reduced = rerenderer.render_tenants(
                 {tenant for tenant, _ in allocation.reduced_units if tenant not in retained_tenants},
                 allocation.reduced_units,
@@ -152,7 +148,7 @@ class ReleaseBuilder:
             if not reduced.rejected_tenants:
                 break
         rendered |= reduced.rendered_tenants
-        turnover = NodeReplacementGuard(offers, published_trees, observed_tenants, observed, doubted)
+        turnover = NodeReplacementGuard(offers, published_trees, observed_state)
         release = _assemble_release(
             source,
             repository_check,
@@ -243,8 +239,7 @@ def _reject_tenant(tenant: str, error: Exception, retained_tenants: RetainedTena
 def _create_transition_context(
     tenant: str,
     repository_check: RepositoryCheck,
-    observed_tenants: Mapping[str, ObservedTenant],
-    observed: Mapping[str, str],
+    observed_state: ObservedState,
     preparations: PreparationHistory,
     published_trees: PublishedTrees,
 ) -> TransitionContext:
@@ -260,9 +255,7 @@ def _create_transition_context(
     def last(cluster: str, storage: str) -> str:
         return preparations.find_last_job_uid(cluster, tenant, storage)
 
-    return TransitionContext(
-        observed_tenants.get(tenant, NOTHING_OBSERVED), observed, platform.model.spec.deletion.after, users, last
-    )
+    return TransitionContext(observed_state, platform.model.spec.deletion.after, users, last)
 
 
 def _assemble_release(

@@ -3,7 +3,7 @@ in steps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from allotment.lifecycle import program_references
@@ -14,7 +14,7 @@ from allotment.manifests import paths
 from allotment.manifests.argo_folders import folder_of
 from allotment.observed.conditions import seconds_between
 from allotment.problems import Finding
-from allotment.services.publish.observed_state import ObservedTenant
+from allotment.services.publish.observed_state import ObservedState
 from allotment.services.publish.published_trees import PublishedTrees, deleting_path
 from allotment.services.publish.rendered_tenant import RenderedTenant
 
@@ -37,15 +37,14 @@ class TenantTransition(NamedTuple):
 
 
 class TransitionContext(NamedTuple):
-    """What is known where a tenant settles: of it by its clusters' statuses, when each cluster was last looked at,
-    by its API server's clock, and for how many seconds a thing must have been seen to be marked before it goes.
+    """What a transition depends on: the observed state, and the seconds between the mark of an object for deletion and its
+    removal.
 
     `find_users` returns who keeps a storage of a cluster from being prepared anew, `find_last_job_uid` the uid of the Job that last
     prepared one of its name.
     """
 
-    observed_tenant: ObservedTenant
-    observed_at: Mapping[str, str]
+    observed_state: ObservedState
     deletion_delay: float
     find_users: Callable[[str, str], StorageUsers]
     find_last_job_uid: Callable[[str, str], str]
@@ -70,7 +69,7 @@ def transition_tenant(
             rendered_paths={path.removeprefix(prefix) for path in now.blobs if path.startswith(prefix)},
             removed_paths={path.removeprefix(prefix) for path in removed_paths if path.startswith(prefix)},
             read_published=published_trees.branches[cluster].read,
-            observation=_observe_cluster(cluster, watched),
+            observation=_observe_cluster(cluster, tenant, watched.observed_state),
             grace_seconds=watched.deletion_delay,
         )
         removal_step = next_removal_step(leaver)
@@ -169,9 +168,9 @@ def _find_recreated_storages(
             yield path, uid
 
 
-def _observe_cluster(cluster: str, watched: TransitionContext) -> ClusterObservation:
+def _observe_cluster(cluster: str, tenant: str, observed_state: ObservedState) -> ClusterObservation:
     """Return what a cluster was seen to have of a tenant, by its own clock."""
-    observed, observed_tenant = watched.observed_at.get(cluster, ""), watched.observed_tenant
+    observed, observed_tenant = observed_state.observed_at.get(cluster, ""), observed_state.find_tenant(tenant)
     if not observed or cluster in observed_tenant.unreadable_clusters:
         return ClusterObservation()
     marked = {
