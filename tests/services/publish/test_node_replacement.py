@@ -12,7 +12,7 @@ from tests.services.publish.written import before, checked
 from allotment.adapters.folder_source import FolderSource
 from allotment.manifests.tenant import disruption
 from allotment.manifests.yaml_text import dump, load
-from allotment.services.publish.node_replacement import NodeReplacementGuard
+from allotment.services.publish.node_replacement import HeldPool, NodeReplacementGuard
 from allotment.services.publish.observed_state import ObservedState, ObservedTenant
 from allotment.services.publish.published_trees import PublishedTrees
 
@@ -52,6 +52,13 @@ def guard_of(
     return NodeReplacementGuard(checked(FolderSource(root)).catalog, was, observed_state)
 
 
+def held_data(guard: NodeReplacementGuard, data: bytes) -> bytes:
+    """Return the file of a pool whose nodes stay."""
+    held = guard.hold_template(POOL, data)
+    assert held is not None
+    return held.data
+
+
 @pytest.mark.parametrize(
     ("was", "known", "observed", "untrusted", "words"),
     [
@@ -71,43 +78,39 @@ def test_nodes_stay_until_instances_are_protected(
     words: str,
 ) -> None:
     replacement_guard = guard_of(was, known, observed, untrusted)
-    assert replacement_guard.hold_template(POOL, NOW) == THEN
-    assert replacement_guard.pending_replacements == [words]
+    assert replacement_guard.hold_template(POOL, NOW) == HeldPool(POOL, THEN, words)
 
 
 def test_a_cluster_that_is_to_be_reported_is_waited_for(sample: Path) -> None:
     edit(sample, "clusters/us-1/cluster.yaml", "spec:\n", f"spec:\n  reporter: {{publicKey: {KEY}}}\n")
     replacement_guard = guard_of(published(), {}, SILENT, root=sample)
-    assert replacement_guard.hold_template(POOL, NOW) == THEN
-    assert replacement_guard.pending_replacements == [UNSEEN]
+    assert replacement_guard.hold_template(POOL, NOW) == HeldPool(POOL, THEN, UNSEEN)
 
 
 @pytest.mark.parametrize(("known", "observed"), [(PROTECTED, SEEN), ({}, SILENT)], ids=["seen", "nothing reports"])
 def test_nodes_are_replaced_once_they_are(known: dict[str, ObservedTenant], observed: dict[str, str]) -> None:
     replacement_guard = guard_of(published(), known, observed)
-    assert replacement_guard.hold_template(POOL, NOW) == NOW
-    assert replacement_guard.pending_replacements == []
+    assert replacement_guard.hold_template(POOL, NOW) is None
 
 
 def test_what_replaces_no_node_waits_for_nothing() -> None:
     more = NOW.replace(b'nvidia.com/gpu: "16"', b'nvidia.com/gpu: "32"')
     assert more != NOW
     replacement_guard = guard_of(published(pool=NOW, budget=False), {}, SILENT)
-    assert replacement_guard.hold_template(POOL, more) == more
-    assert replacement_guard.hold_template("us-1/platform/node-pools/new.rendered.yaml", NOW) == NOW
-    assert replacement_guard.pending_replacements == []
-    both = guard_of(published(budget=False), {}, SILENT).hold_template(POOL, more)
+    assert replacement_guard.hold_template(POOL, more) is None
+    assert replacement_guard.hold_template("us-1/platform/node-pools/new.rendered.yaml", NOW) is None
+    both = held_data(guard_of(published(budget=False), {}, SILENT), more)
     assert both == THEN.replace(b'nvidia.com/gpu: "16"', b'nvidia.com/gpu: "32"'), "the limit grows, the nodes stay"
 
 
 def test_a_node_class_replaces_nodes_too() -> None:
     other = NOW.replace(b"channel: stable", b"channel: next")
     assert other != NOW
-    assert guard_of(published(pool=NOW, budget=False), {}, SILENT).hold_template(POOL, other) == NOW
+    assert held_data(guard_of(published(pool=NOW, budget=False), {}, SILENT), other) == NOW
     of_another = dump([manifest for manifest in load(NOW) if manifest["kind"] != "EC2NodeClass"]).replace(
         b"EC2NodeClass", b"AKSNodeClass"
     )
-    assert load(guard_of(published(pool=NOW, budget=False), {}, SILENT).hold_template(POOL, of_another)) == load(NOW)
+    assert load(held_data(guard_of(published(pool=NOW, budget=False), {}, SILENT), of_another)) == load(NOW)
 
 
 def test_a_pool_that_goes_takes_nobody_along() -> None:
@@ -115,8 +118,7 @@ def test_a_pool_that_goes_takes_nobody_along() -> None:
     rendered = [path for path in published().branches["us-1"].files if path != inner]
     assert rendered
     replacement_guard = guard_of(published(budget=False), {}, SILENT)
-    assert list(replacement_guard.retain_removed_pools("us-1", rendered)) == [(POOL, THEN)]
-    assert replacement_guard.pending_replacements == [BEGUN]
+    assert list(replacement_guard.retain_removed_pools("us-1", rendered)) == [HeldPool(POOL, THEN, BEGUN)]
     assert list(guard_of(published(), PROTECTED, SEEN).retain_removed_pools("us-1", rendered)) == []
 
 
