@@ -20,6 +20,7 @@ from allotment.services.check.repository_check import RepositoryCheck, check_rep
 from allotment.services.check.workers import count_cores
 from allotment.services.publish.observed_state import ObservedState
 from allotment.services.publish.preparation_history import PreparationHistory
+from allotment.services.publish.published_file_cache import PublishedFileCache
 from allotment.services.publish.published_trees import Blobs, PublishedTrees
 from allotment.services.publish.release import ClusterTrees, Release
 from allotment.services.publish.release_assembly import (
@@ -64,6 +65,7 @@ class ReleaseBuilder:
         self._processes = processes or count_cores()
         self._report_progress = report_progress
         self._cache = RenderCache(open_cache)
+        self._file_cache = PublishedFileCache()
 
     def build_release(
         self,
@@ -81,7 +83,7 @@ class ReleaseBuilder:
         """
         published_trees = PublishedTrees(branches)
         _ = published_trees.tenant_files  # listed once, before other processes are forked
-        preparations = PreparationHistory(observed_state, branches)
+        preparations = PreparationHistory(observed_state, branches, self._file_cache)
         repository_check, retained_tenants, rendered = self._check_and_render(
             source, as_of, published_trees, preparations
         )
