@@ -9,6 +9,11 @@ from pathlib import Path
 import allotment
 
 MOST_POSITIONAL = 6
+MOST_LINES = 50
+SMALL_FUNCTIONS = (
+    "services/check/",
+    "services/publish/release_",
+)  # folders whose functions also have at most six parameters by name
 ROOT = Path(allotment.__path__[0])
 TREES = {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
 NODES = [(path, node) for path, tree in TREES.items() for node in ast.walk(tree)]
@@ -53,3 +58,17 @@ def _is_variadic(node: ast.ClassDef) -> bool:
 
 def test_more_than_six_arguments_are_passed_by_name() -> None:
     assert [*long_signatures(), *long_calls()] == []
+
+
+def large_functions() -> Iterator[str]:
+    """Yield each function of the folders of small functions that takes too many parameters, or has too many lines."""
+    for path, node in NODES:
+        if isinstance(node, ast.FunctionDef) and path.as_posix().startswith(SMALL_FUNCTIONS):
+            parameters = {arg.arg for arg in (*node.args.args, *node.args.kwonlyargs)} - {"self", "cls"}
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if len(parameters) > MOST_POSITIONAL or lines > MOST_LINES:
+                yield f"{path}:{node.lineno}: {node.name} takes {len(parameters)} parameters and has {lines} lines"
+
+
+def test_the_functions_of_a_check_are_small() -> None:
+    assert list(large_functions()) == []

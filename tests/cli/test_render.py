@@ -108,7 +108,7 @@ def test_any_number_of_processes_writes_the_same(tmp_path: Path, allot: Allot, m
     generate(tmp_path / "repo", 130)
     streams = set()
     for number in (1, 1, 2, 5):
-        monkeypatch.setattr("allotment.services.check.repository_check.count_cores", lambda number=number: number)
+        monkeypatch.setattr("allotment.services.check.tenant_results.count_cores", lambda number=number: number)
         result = allot("render", "--repo", tmp_path / "repo", "--stdout", "--as-of", DAY)
         assert result.code == 0
         streams.add(result.out)

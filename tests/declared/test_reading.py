@@ -6,6 +6,7 @@ import pytest
 from tests.capacity.test_units import OFFERS
 from tests.conftest import PROJECT
 
+from allotment.declared.inventory import ScopeDeclarations, cached_by_scope
 from allotment.declared.layout import DeclarationPath, Scope, parse_path
 from allotment.declared.reading import read_declaration, read_folder
 from allotment.manifests.layout import render_tenant
@@ -62,3 +63,18 @@ def test_what_is_still_right_after_deleting_a_character_is_checked_and_rendered(
         if not problems:
             rendered += bool(list(render_tenant(OFFERS, folder)))
     assert rendered > 50
+
+
+def test_a_result_is_cached_in_its_scope_and_released_with_it() -> None:
+    calls: list[str] = []
+
+    @cached_by_scope
+    def describe(scope: ScopeDeclarations, name: str) -> str:
+        calls.append(name)
+        return f"{scope.name} {name}"
+
+    first, second = ScopeDeclarations(Scope("cluster", "eu-1")), ScopeDeclarations(Scope("cluster", "us-1"))
+    results = [describe(scope, name) for scope in (first, first, second) for name in ("a", "b")]
+    assert results == ["eu-1 a", "eu-1 b", "eu-1 a", "eu-1 b", "us-1 a", "us-1 b"]
+    assert calls == ["a", "b", "a", "b"]
+    assert [len(scope.derived) for scope in (first, second)] == [2, 2]

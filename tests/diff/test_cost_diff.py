@@ -14,6 +14,7 @@ from allotment.adapters.folder_source import FolderSource
 from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.layout import Scope
 from allotment.diff.cost_diff import CostChange, CostDay, OverBudget, compare_cost, total_costs
+from allotment.services.check.check_options import CheckOptions
 from allotment.services.check.repository_check import check_repository
 from allotment.services.check.workers import read_scope
 
@@ -26,7 +27,9 @@ def end(root: Path) -> tuple[Catalog, ScopeDeclarations]:
     from allotment.declared.reading import read_folder
 
     source, scope = FolderSource(root), Scope("tenant", "solo-ada")
-    return check_repository(source, TODAY, processes=1).catalog, read_folder(scope, read_scope(source, scope).files)[0]
+    return check_repository(source, TODAY, CheckOptions(processes=1)).catalog, read_folder(
+        scope, read_scope(source, scope).files
+    )[0]
 
 
 def costs(root: Path, change: Callable[[Path], object]) -> CostChange:

@@ -19,6 +19,7 @@ from allotment.problems import Finding
 from allotment.rules import SHARED_RULES, TENANT_RULES
 from allotment.rules.availability import AvailableOffers, Barrier, ReservedUnits, list_offers
 from allotment.rules.tally import Tally, build_tally_entry
+from allotment.services.check.check_options import CheckOptions
 from allotment.services.check.repository_check import RepositoryCheck, check_repository
 from allotment.services.check.workers import read_scope
 
@@ -33,7 +34,9 @@ class Asked:
 
     def __init__(self, root: Path) -> None:
         self.source = FolderSource(root)
-        self.found: RepositoryCheck = check_repository(self.source, datetime.date.fromisoformat(DAY), processes=1)
+        self.found: RepositoryCheck = check_repository(
+            self.source, datetime.date.fromisoformat(DAY), CheckOptions(processes=1)
+        )
         assert not self.found.errors, self.found.errors[:3]
 
     def folder(self, tenant: str) -> ScopeDeclarations:

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from functools import lru_cache
 from typing import NamedTuple
 
-from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations, cached_by_scope
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec, GPUSpecSpec
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
@@ -241,7 +240,7 @@ class SpecStocks(NamedTuple):
         return sum(stock.model.spec.count for stock in self.shared)
 
 
-@lru_cache(maxsize=4096)
+@cached_by_scope
 def stocks_of_spec(cluster: ScopeDeclarations, gpu_spec: str) -> SpecStocks:
     """Return the stocks of a spec in a cluster."""
     stocks = SpecStocks([], {})

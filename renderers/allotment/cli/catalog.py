@@ -82,12 +82,15 @@ def command(
     from allotment.reports.sheets import print_output
     from allotment.rules.availability import TenantAllowance, list_offers
     from allotment.rules.spending import compute_spending
+    from allotment.services.check.check_options import CheckOptions
     from allotment.services.check.repository_check import check_repository
 
     root = find_repository(repo)
     source = open_source(root, commit)
     day = choose_day(source, as_of)
-    repository_check = check_repository(source, day, recall=create_cache_opener(root, "-commit" if commit else ""))
+    repository_check = check_repository(
+        source, day, CheckOptions(open_cache=create_cache_opener(root, "-commit" if commit else ""))
+    )
     platform = repository_check.catalog.platform.get_singleton(Platform)
     if platform is None:
         raise AllotmentError("platform/platform.yaml can't be read: `allot validate` says why")

@@ -136,11 +136,14 @@ def _diagnose_repository(root: Path) -> list[Diagnosis]:
 
 
 def _check_declarations(root: Path, commit: str | None) -> RepositoryCheck:
+    from allotment.services.check.check_options import CheckOptions
     from allotment.services.check.repository_check import check_repository
 
     source = open_source(root, commit)
     return check_repository(
-        source, choose_day(source, None), recall=create_cache_opener(root, "-commit" if commit else "")
+        source,
+        choose_day(source, None),
+        CheckOptions(open_cache=create_cache_opener(root, "-commit" if commit else "")),
     )
 
 

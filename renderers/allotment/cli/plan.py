@@ -129,7 +129,7 @@ def command(
         head,
         choose_day(source, as_of),
         today=choose_day(source, None),
-        recall=create_cache_opener(root, "-plan"),
+        open_cache=create_cache_opener(root, "-plan"),
         reviewed=None if author is None else _build_review_context(author, pushers, approvers, dict(teams)),
     )
     is_complete = _print_plan(merge_plan, style, diffs=diffs)

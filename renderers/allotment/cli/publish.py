@@ -110,7 +110,7 @@ def command(
         publisher = Publisher(
             root,
             remote,
-            ReleaseBuilder(progress=progress, recall=create_cache_opener(root, "-publish")),
+            ReleaseBuilder(report_progress=progress, open_cache=create_cache_opener(root, "-publish")),
             lambda source: choose_day(source, as_of),
             status=Remote(source.repository, seen_at),
             dry_run=dry_run,
@@ -127,7 +127,7 @@ def command(
         click.echo(_as_json(outcome, dry_run), nl=False)
     else:
         _print_result(outcome, remote, dry_run)
-    for cluster, words in sorted(publisher.status_reader.troubles.items()):
+    for cluster, words in sorted(publisher.status_reader.state.troubles.items()):
         click.echo(f"status of {cluster}: {words}", err=True)
     if outcome.record_trouble:
         click.echo(f"record in doubt: {escape_unprintable(outcome.record_trouble, 1000)}", err=True)
@@ -162,7 +162,7 @@ def _check_plan(root: Path, checksum: str, day: datetime.date, published: str | 
 
     if published is None:
         raise OperationRefused("nothing is published yet, so no plan can be of it: publish without --plan first")
-    merge_plan = plan_change(root, published, commit, day, recall=create_cache_opener(root, "-plan"))
+    merge_plan = plan_change(root, published, commit, day, open_cache=create_cache_opener(root, "-plan"))
     if merge_plan.checksum != checksum:
         raise OperationRefused(
             f"the plan holds no more: from {published[:12]}, which is published, to {commit[:12]} it is"

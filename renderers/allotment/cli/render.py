@@ -105,11 +105,11 @@ def _render_to_folder(
         def staged(files: Iterable[tuple[str, bytes]]) -> list[tuple[str, str, bool]]:
             return [(path, compute_blob_id(data), tree.stage(path, data)) for path, data in files]
 
-        def take(_: str, result: list[tuple[str, str, bool]] | None) -> None:
+        def store_artifacts(_: str, result: list[tuple[str, str, bool]] | None) -> None:
             for path, blob, differs in result or ():
                 blobs[path], produced[path] = blob, differs
 
-        check = _check_and_render(root, source, as_of, selection, staged, take)
+        check = _check_and_render(root, source, as_of, selection, staged, store_artifacts)
         for path, data in _render_platform_files(check, selection, blobs):
             produced[path] = tree.stage(path, data)
         written = tree.commit(produced, lambda path: _is_selected(path, selection))
@@ -129,12 +129,12 @@ def _render_to_stdout(root: Path, source: Source, as_of: datetime.date | None, s
                 _format_document(*entry) for entry in entries
             )
 
-        def take(_: str, result: tuple[dict[str, str], bytes] | None) -> None:
+        def store_artifacts(_: str, result: tuple[dict[str, str], bytes] | None) -> None:
             if result is not None:
                 blobs.update(result[0])
                 spool.write(result[1])
 
-        check = _check_and_render(root, source, as_of, selection, documents, take)
+        check = _check_and_render(root, source, as_of, selection, documents, store_artifacts)
         for path, data in _render_platform_files(check, selection, blobs):
             spool.write(_format_document(path, data))
         spool.seek(0)
@@ -152,16 +152,18 @@ def _check_and_render(
     as_of: datetime.date | None,
     selection: Selection,
     keep: CollectFiles[Any],
-    take: Callable[[str, Any], None],
+    store_artifacts: Callable[[str, Any], None],
 ) -> RepositoryCheck:
     """Check everything, and render each selected tenant; end with the problems where there are any."""
+    from allotment.services.check.check_options import CheckOptions
     from allotment.services.check.repository_check import check_repository
     from allotment.services.renderer import Renderer
 
     clusters, tenants = selection
     with show_progress("Rendering tenants") as progress:
         renderer = Renderer(keep, clusters, tenants)
-        check = check_repository(source, choose_day(source, as_of), render=renderer, take=take, progress=progress)
+        options = CheckOptions(render=renderer, store_artifacts=store_artifacts, report_progress=progress)
+        check = check_repository(source, choose_day(source, as_of), options)
     if check.errors:
         click.echo(
             as_text(check.problems, CheckedScope(check.file_count, len(check.tally_entries))), nl=False, err=True

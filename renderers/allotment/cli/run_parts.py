@@ -95,7 +95,7 @@ def _create_publish_loop(options: RunOptions, context: ServiceContext) -> Publis
     publisher = Publisher(
         options.data,
         remote(options.to or options.source),
-        ReleaseBuilder(processes=1, share=options.tenant_seconds),  # a process with threads is not forked
+        ReleaseBuilder(processes=1, cpu_seconds=options.tenant_seconds),  # a process with threads is not forked
         lambda commit_source: choose_day(commit_source, None),
         places=find_remotes,
         tip=lambda: origin.fetch(name).get(name),

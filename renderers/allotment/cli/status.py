@@ -185,13 +185,16 @@ def _select_deviating(view: StatusView, rows: Collection[ResourceStatus]) -> lis
 def _list_unreported_stocks(view: StatusView, cluster: str | None) -> list[StockUsage]:
     """Return the stocks of clusters that nothing reports, as they are declared and held by what is declared."""
     from allotment.capacity.units import compute_stock_usage
+    from allotment.services.check.check_options import CheckOptions
     from allotment.services.check.repository_check import check_repository
 
     reported = {status.cluster for status in view.reported_status.clusters}
     if reported >= view.reporter_keys.keys():
         return []
     source = view.declared_commit.source
-    check = check_repository(source, choose_day(source, None), recall=create_cache_opener(view.clone.root, "-commit"))
+    check = check_repository(
+        source, choose_day(source, None), CheckOptions(open_cache=create_cache_opener(view.clone.root, "-commit"))
+    )
     uses = compute_stock_usage(check.catalog, [claim for part in check.tally_entries.values() for claim in part.claims])
     return [use for use in uses if use.cluster not in reported and cluster in (None, use.cluster)]
 

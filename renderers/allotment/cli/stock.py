@@ -53,13 +53,16 @@ def list_stocks(cluster: str | None, style: str, repo: Path | None, url: str | N
     """
     from allotment.reports.sheets import print_output
     from allotment.reports.stock_table import stock_rows, stocks_table
+    from allotment.services.check.check_options import CheckOptions
     from allotment.services.check.repository_check import check_repository
     from allotment.services.status_view.status_view import StatusView
 
     view = StatusView(open_clone(repo, url), "")  # of the clusters, and of no tenant
     check_names(view, "", "", cluster)
     source = view.declared_commit.source
-    check = check_repository(source, choose_day(source, None), recall=create_cache_opener(view.clone.root, "-commit"))
+    check = check_repository(
+        source, choose_day(source, None), CheckOptions(open_cache=create_cache_opener(view.clone.root, "-commit"))
+    )
     now = datetime.datetime.now(datetime.UTC)
     print_declared_commit(view, now, cluster)
     if check.errors and not is_quiet():

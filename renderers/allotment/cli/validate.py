@@ -75,15 +75,18 @@ def command(
 
     def whole() -> RepositoryCheck:
         source = open_source(root, commit)
+        from allotment.services.check.check_options import CheckOptions, Comparison
         from allotment.services.check.repository_check import check_repository
 
         return check_repository(
             source,
             choose_day(source, as_of),
-            recall=None if no_memory else create_cache_opener(root, "-commit" if commit else ""),
-            base=open_source(root, base) if base else None,
-            today=choose_day(source, None),
-            changed_files=changed,
+            CheckOptions(open_cache=None if no_memory else create_cache_opener(root, "-commit" if commit else "")),
+            Comparison(
+                base=open_source(root, base) if base else None,
+                today=choose_day(source, None),
+                changed_files=changed,
+            ),
         )
 
     if not watch:
@@ -200,8 +203,10 @@ def _watch_files(
     from watchfiles import watch
 
     from allotment.adapters.folder_source import FolderSource
+    from allotment.services.check.check_options import Comparison
     from allotment.services.check.repository_check import recheck_tenants
 
+    comparison = Comparison(changed_files=changed)
     check = check_all()
     click.clear()
     show(check)
@@ -211,6 +216,6 @@ def _watch_files(
         if compares or any(len(part) < 2 or part[0] != "tenants" for part in parts):
             check = check_all()
         else:
-            check = recheck_tenants(check, FolderSource(root), {part[1] for part in parts}, changed_files=changed)
+            check = recheck_tenants(check, FolderSource(root), {part[1] for part in parts}, comparison=comparison)
         click.clear()
         show(check)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-from collections.abc import Iterable, Mapping
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import wraps
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar
 
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.layout import Scope
@@ -17,6 +18,8 @@ from allotment.problems import Finding
 
 D = TypeVar("D", bound=Declaration)
 D_co = TypeVar("D_co", bound=Declaration, covariant=True)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def compute_blob_id(data: bytes) -> str:
@@ -59,6 +62,7 @@ class ScopeDeclarations:
         self.scope = scope
         self.name = scope.name
         self.invalid = frozenset(broken)
+        self.derived: dict[Hashable, Any] = {}  # results of the functions that `cached_by_scope` decorates
         self._kinds: dict[str, dict[str, DeclarationFile[Declaration]]] = {}
         for declaration in sorted(declared, key=lambda declaration: declaration.path.removesuffix(".yaml")):
             self._kinds.setdefault(declaration.model.kind, {})[declaration.model.metadata.name] = declaration
@@ -82,6 +86,22 @@ class ScopeDeclarations:
     def paths(self) -> tuple[str, ...]:
         """Return the paths of all files that were read."""
         return tuple(declaration.path for declaration in self.all_declarations())
+
+
+def cached_by_scope(
+    function: Callable[Concatenate[ScopeDeclarations, P], R],
+) -> Callable[Concatenate[ScopeDeclarations, P], R]:
+    """Return a function that caches its results in its first argument, and so releases them together with it."""
+
+    @wraps(function)
+    def cached(scope: ScopeDeclarations, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        key = function, args, tuple(kwargs.items())
+        if key not in scope.derived:
+            scope.derived[key] = function(scope, *args, **kwargs)
+        result: R = scope.derived[key]
+        return result
+
+    return cached
 
 
 class Catalog(NamedTuple):

@@ -19,6 +19,7 @@ from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.layout import Scope
 from allotment.preparation.runtime_state import RuntimeState
 from allotment.services.check import cpu_budget, workers
+from allotment.services.check.check_options import CheckOptions
 from allotment.services.check.cpu_budget import RULE, BudgetExceeded, CpuBudget
 from allotment.services.check.repository_check import check_repository
 from allotment.services.renderer import Renderer
@@ -38,7 +39,9 @@ def slow_files(root: Path) -> None:
 def test_who_takes_too_long_is_named_and_ends_in_time(sample: Path) -> None:
     slow_files(sample)
     begun = time.thread_time()
-    repository_check = check_repository(FolderSource(sample), DAY, render=Renderer(list), processes=1, share=0.5)
+    repository_check = check_repository(
+        FolderSource(sample), DAY, CheckOptions(render=Renderer(list), processes=1, cpu_seconds=0.5)
+    )
     assert time.thread_time() - begun < 10
     assert [(problem.path, problem.rule) for problem in repository_check.tenant_problems["solo-ada"]] == [
         (TENANT, RULE)
@@ -91,7 +94,7 @@ def test_rendering_counts_too(sample: Path, processes: int, monkeypatch: pytest.
     monkeypatch.setattr(layout, "render_tenant", slow)
     monkeypatch.setattr(workers, "MIN_PARALLEL_TENANTS", 2)
     repository_check = check_repository(
-        FolderSource(sample), DAY, render=Renderer(list), processes=processes, share=0.5
+        FolderSource(sample), DAY, CheckOptions(render=Renderer(list), processes=processes, cpu_seconds=0.5)
     )
     assert [problem.rule for problem in repository_check.tenant_problems["studio-kite"] if not problem.warning] == [
         RULE
@@ -131,6 +134,6 @@ def test_what_was_found_broken_costs_no_share_again(sample: Path) -> None:
     slow_files(sample)
     for n in range(SLOW - 2):
         (sample / TENANT / f"instances/bad-{n}.yaml").unlink()
-    check_repository(FolderSource(sample), DAY, processes=1)
-    repository_check = check_repository(FolderSource(sample), DAY, processes=1, share=0.3)
+    check_repository(FolderSource(sample), DAY, CheckOptions(processes=1))
+    repository_check = check_repository(FolderSource(sample), DAY, CheckOptions(processes=1, cpu_seconds=0.3))
     assert RULE not in {problem.rule for problem in repository_check.tenant_problems["solo-ada"]}

@@ -16,6 +16,7 @@ from tests.conftest import edit
 from allotment.adapters import folder_source
 from allotment.adapters.file_cache import FileCache
 from allotment.adapters.folder_source import FolderSource
+from allotment.services.check.check_options import CheckOptions
 from allotment.services.check.repository_check import RepositoryCheck, check_repository, recheck_tenants
 
 DAY = datetime.date(2026, 11, 21)
@@ -44,12 +45,14 @@ def settle() -> None:
 
 
 def look(root: Path) -> RepositoryCheck:
-    return check_repository(FolderSource(root), DAY, recall=partial(FileCache.load, "crowd"))
+    return check_repository(FolderSource(root), DAY, CheckOptions(open_cache=partial(FileCache.load, "crowd")))
 
 
 def test_any_number_of_processes_finds_the_same(crowd: Path) -> None:
     edit(crowd, "tenants/ateam-0x/tenant.yaml", "plan: team", "plan: teem")
-    serial_check, two = (check_repository(FolderSource(crowd), DAY, processes=number) for number in (1, 3))
+    serial_check, two = (
+        check_repository(FolderSource(crowd), DAY, CheckOptions(processes=number)) for number in (1, 3)
+    )
     assert serial_check.problems == two.problems != []
     assert serial_check.tally_entries == two.tally_entries
 

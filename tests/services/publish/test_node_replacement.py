@@ -12,8 +12,8 @@ from tests.services.publish.written import before, checked
 from allotment.adapters.folder_source import FolderSource
 from allotment.manifests.tenant import disruption
 from allotment.manifests.yaml_text import dump, load
-from allotment.services.publish.node_replacement import NodeReplacementGuard
-from allotment.services.publish.observed_state import ObservedTenant
+from allotment.services.publish.node_replacement import HeldPool, NodeReplacementGuard
+from allotment.services.publish.observed_state import ObservedState, ObservedTenant
 from allotment.services.publish.published_trees import PublishedTrees
 
 GOLDEN = PROJECT / "tests/manifests/golden/us-1"
@@ -41,18 +41,26 @@ def published(*, pool: bytes = THEN, budget: bool = True) -> PublishedTrees:
     return before({**files, POOL: pool})
 
 
-def turnover(
+def guard_of(
     was: PublishedTrees,
     known: dict[str, ObservedTenant],
     observed: dict[str, str],
-    doubted: tuple[str, ...] = (),
+    untrusted: tuple[str, ...] = (),
     root: Path = PROJECT,
 ) -> NodeReplacementGuard:
-    return NodeReplacementGuard(checked(FolderSource(root)).catalog, was, known, observed, doubted)
+    observed_state = ObservedState(known, observed, troubles=dict.fromkeys(untrusted, "unsigned"))
+    return NodeReplacementGuard(checked(FolderSource(root)).catalog, was, observed_state)
+
+
+def held_data(guard: NodeReplacementGuard, data: bytes) -> bytes:
+    """Return the file of a pool whose nodes stay."""
+    held = guard.hold_template(POOL, data)
+    assert held is not None
+    return held.data
 
 
 @pytest.mark.parametrize(
-    ("was", "known", "observed", "doubted", "words"),
+    ("was", "known", "observed", "untrusted", "words"),
     [
         (published(budget=False), {}, SILENT, (), BEGUN),
         (published(budget=False), {}, SEEN, (), BEGUN),
@@ -66,57 +74,52 @@ def test_nodes_stay_until_instances_are_protected(
     was: PublishedTrees,
     known: dict[str, ObservedTenant],
     observed: dict[str, str],
-    doubted: tuple[str, ...],
+    untrusted: tuple[str, ...],
     words: str,
 ) -> None:
-    replacement_guard = turnover(was, known, observed, doubted)
-    assert replacement_guard.hold_template(POOL, NOW) == THEN
-    assert replacement_guard.pending_replacements == [words]
+    replacement_guard = guard_of(was, known, observed, untrusted)
+    assert replacement_guard.hold_template(POOL, NOW) == HeldPool(POOL, THEN, words)
 
 
 def test_a_cluster_that_is_to_be_reported_is_waited_for(sample: Path) -> None:
     edit(sample, "clusters/us-1/cluster.yaml", "spec:\n", f"spec:\n  reporter: {{publicKey: {KEY}}}\n")
-    replacement_guard = turnover(published(), {}, SILENT, root=sample)
-    assert replacement_guard.hold_template(POOL, NOW) == THEN
-    assert replacement_guard.pending_replacements == [UNSEEN]
+    replacement_guard = guard_of(published(), {}, SILENT, root=sample)
+    assert replacement_guard.hold_template(POOL, NOW) == HeldPool(POOL, THEN, UNSEEN)
 
 
 @pytest.mark.parametrize(("known", "observed"), [(PROTECTED, SEEN), ({}, SILENT)], ids=["seen", "nothing reports"])
 def test_nodes_are_replaced_once_they_are(known: dict[str, ObservedTenant], observed: dict[str, str]) -> None:
-    replacement_guard = turnover(published(), known, observed)
-    assert replacement_guard.hold_template(POOL, NOW) == NOW
-    assert replacement_guard.pending_replacements == []
+    replacement_guard = guard_of(published(), known, observed)
+    assert replacement_guard.hold_template(POOL, NOW) is None
 
 
 def test_what_replaces_no_node_waits_for_nothing() -> None:
     more = NOW.replace(b'nvidia.com/gpu: "16"', b'nvidia.com/gpu: "32"')
     assert more != NOW
-    replacement_guard = turnover(published(pool=NOW, budget=False), {}, SILENT)
-    assert replacement_guard.hold_template(POOL, more) == more
-    assert replacement_guard.hold_template("us-1/platform/node-pools/new.rendered.yaml", NOW) == NOW
-    assert replacement_guard.pending_replacements == []
-    both = turnover(published(budget=False), {}, SILENT).hold_template(POOL, more)
+    replacement_guard = guard_of(published(pool=NOW, budget=False), {}, SILENT)
+    assert replacement_guard.hold_template(POOL, more) is None
+    assert replacement_guard.hold_template("us-1/platform/node-pools/new.rendered.yaml", NOW) is None
+    both = held_data(guard_of(published(budget=False), {}, SILENT), more)
     assert both == THEN.replace(b'nvidia.com/gpu: "16"', b'nvidia.com/gpu: "32"'), "the limit grows, the nodes stay"
 
 
 def test_a_node_class_replaces_nodes_too() -> None:
     other = NOW.replace(b"channel: stable", b"channel: next")
     assert other != NOW
-    assert turnover(published(pool=NOW, budget=False), {}, SILENT).hold_template(POOL, other) == NOW
+    assert held_data(guard_of(published(pool=NOW, budget=False), {}, SILENT), other) == NOW
     of_another = dump([manifest for manifest in load(NOW) if manifest["kind"] != "EC2NodeClass"]).replace(
         b"EC2NodeClass", b"AKSNodeClass"
     )
-    assert load(turnover(published(pool=NOW, budget=False), {}, SILENT).hold_template(POOL, of_another)) == load(NOW)
+    assert load(held_data(guard_of(published(pool=NOW, budget=False), {}, SILENT), of_another)) == load(NOW)
 
 
 def test_a_pool_that_goes_takes_nobody_along() -> None:
     inner = POOL.partition("/")[2]
     rendered = [path for path in published().branches["us-1"].files if path != inner]
     assert rendered
-    replacement_guard = turnover(published(budget=False), {}, SILENT)
-    assert list(replacement_guard.retain_removed_pools("us-1", rendered)) == [(POOL, THEN)]
-    assert replacement_guard.pending_replacements == [BEGUN]
-    assert list(turnover(published(), PROTECTED, SEEN).retain_removed_pools("us-1", rendered)) == []
+    replacement_guard = guard_of(published(budget=False), {}, SILENT)
+    assert list(replacement_guard.retain_removed_pools("us-1", rendered)) == [HeldPool(POOL, THEN, BEGUN)]
+    assert list(guard_of(published(), PROTECTED, SEEN).retain_removed_pools("us-1", rendered)) == []
 
 
 def test_a_publish_protects_first_and_replaces_in_the_next(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

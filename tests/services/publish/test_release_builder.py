@@ -16,6 +16,7 @@ from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.branches.rendered_branches import read_rendered_branches
+from allotment.services.publish.observed_state import EMPTY_STATE
 from allotment.services.publish.publisher import Publisher
 from allotment.services.publish.release import Release
 from allotment.services.publish.release_builder import ReleaseBuilder
@@ -52,13 +53,13 @@ EDITS: list[Callable[[Place], None]] = [
 ]
 
 
-recall = partial(FileCache.load, "publish")
+open_cache = partial(FileCache.load, "publish")
 
 
 def assembled(place: Place, assembler: ReleaseBuilder) -> Release:
     repository = Repository(place.root)
     remote_state = read_rendered_branches(repository, Remote(repository, str(place.remote)), ("eu-1", "us-1"))
-    return assembler.build_release(CommitSource(place.root, "HEAD"), DAY, remote_state.branches, observed_tenants={})
+    return assembler.build_release(CommitSource(place.root, "HEAD"), DAY, remote_state.branches, EMPTY_STATE)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -74,7 +75,10 @@ def test_it_goes_on_as_if_it_began_anew(place: Place, seed: int) -> None:
         if chance.random() < 0.2:  # somebody else published meanwhile
             place.publish()
         anew = assembled(place, ReleaseBuilder(processes=1))
-        for release in (assembled(place, lasting), assembled(place, ReleaseBuilder(processes=1, recall=recall))):
+        for release in (
+            assembled(place, lasting),
+            assembled(place, ReleaseBuilder(processes=1, open_cache=open_cache)),
+        ):
             assert release.files == anew.files
             assert (
                 release.retained_tenants,
@@ -113,14 +117,14 @@ def test_only_changed_tenants_are_rendered_again(place: Place) -> None:
 
 
 def test_only_changed_tenants_are_rendered_by_the_next_process(place: Place) -> None:
-    first = assembled(place, ReleaseBuilder(processes=1, recall=recall))
+    first = assembled(place, ReleaseBuilder(processes=1, open_cache=open_cache))
     assert first.rendered_count == len(first.declared_tenants)
-    assert assembled(place, ReleaseBuilder(processes=1, recall=recall)).rendered_count == 1, (
+    assert assembled(place, ReleaseBuilder(processes=1, open_cache=open_cache)).rendered_count == 1, (
         "who has a warning is read each time"
     )
     edit(place.root, GROUP, "state: Running", "state: Stopped")
     place.merge()
-    second = assembled(place, ReleaseBuilder(processes=1, recall=recall))
+    second = assembled(place, ReleaseBuilder(processes=1, open_cache=open_cache))
     assert second.rendered_count == 2
     differing = {path for path, blob in second.files["eu-1"].items() if first.files["eu-1"].get(path) != blob}
     assert differing

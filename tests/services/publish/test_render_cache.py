@@ -9,7 +9,7 @@ from allotment.services.publish.render_cache import PreparedJobs, RenderCache
 
 KEY = "program, day and offers"
 DONE: PreparedJobs = {"ada": frozenset({("eu-1", "models--prepare-1")})}
-recall = partial(FileCache.load, "publish")
+open_cache = partial(FileCache.load, "publish")
 
 
 def note(remembered: RenderCache, prepared: PreparedJobs, *tenants: str) -> None:
@@ -22,23 +22,23 @@ def note(remembered: RenderCache, prepared: PreparedJobs, *tenants: str) -> None
 
 def known(prepared: PreparedJobs, key: str = KEY) -> dict[str, object]:
     """Return what the next process knows of tenants."""
-    after = RenderCache(recall)
+    after = RenderCache(open_cache)
     memory = after.bind_prepared_jobs(prepared)(key)
     return {tenant: after.rendered_blobs[tenant] for tenant in memory.values}
 
 
 def test_the_next_process_knows_what_this_one_rendered() -> None:
-    note(RenderCache(recall), DONE, "ada", "uni")
+    note(RenderCache(open_cache), DONE, "ada", "uni")
     assert known(DONE) == {"ada": {"tenants/ada": "blob"}, "uni": {"tenants/uni": "blob"}}
 
 
 def test_of_another_platform_or_program_nothing_is_known() -> None:
-    note(RenderCache(recall), DONE, "ada")
+    note(RenderCache(open_cache), DONE, "ada")
     assert known(DONE, "another") == {}
 
 
 def test_who_is_prepared_otherwise_now_is_rendered_again() -> None:
-    note(RenderCache(recall), DONE, "ada", "uni")
+    note(RenderCache(open_cache), DONE, "ada", "uni")
     assert set(known({})) == {"uni"}
     assert set(known({"ada": frozenset({("eu-1", "models--prepare-2")})})) == {"uni"}
     assert set(known({**DONE, "uni": frozenset({("eu-1", "x--prepare-1")})})) == {"ada"}
@@ -50,7 +50,7 @@ def test_without_a_place_to_keep_it_nothing_outlives_the_process() -> None:
 
 
 def test_a_publish_that_was_stopped_leaves_what_the_one_before_it_left() -> None:
-    remembered = RenderCache(recall)
+    remembered = RenderCache(open_cache)
     note(remembered, DONE, "ada")
     remembered.bind_prepared_jobs(DONE)(KEY).put("uni", ["stamp", "content", 3, []])
     remembered.clear()
@@ -59,8 +59,8 @@ def test_a_publish_that_was_stopped_leaves_what_the_one_before_it_left() -> None
 
 
 def test_who_is_declared_no_more_is_forgotten() -> None:
-    note(RenderCache(recall), DONE, "ada", "uni")
-    again = RenderCache(recall)
+    note(RenderCache(open_cache), DONE, "ada", "uni")
+    again = RenderCache(open_cache)
     again.bind_prepared_jobs(DONE)(KEY).remove("uni")
     again.store({}, {"ada": None})
     assert set(known(DONE)) == {"ada"}

@@ -13,7 +13,7 @@ from tests.published import Place
 
 from allotment import rules
 from allotment.manifests import layout
-from allotment.services.publish import release_builder
+from allotment.services.publish import release_assembly
 from allotment.services.publish.release import ClusterTrees
 
 OTHER = "tenants/uni-lab/instances/group-a.yaml"
@@ -44,7 +44,7 @@ BREAKS: dict[str, Break] = {
         patch, layout, "render_tenant", lambda _, tenant, *more: tenant.name == "solo-ada"
     ),
     "transition": lambda patch: _failing_for(
-        patch, release_builder, "transition_tenant", lambda tenant, *more: tenant == "solo-ada"
+        patch, release_assembly, "transition_tenant", lambda tenant, *more: tenant == "solo-ada"
     ),
     "gate": lambda patch: _failing_for(
         patch,

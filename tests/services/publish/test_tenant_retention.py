@@ -13,7 +13,7 @@ from allotment.adapters.folder_source import FolderSource
 from allotment.lifecycle.retained_instance import read_wait_message, with_published_deployment
 from allotment.lifecycle.volume_transitions import StorageUsers
 from allotment.manifests.yaml_text import dump, load
-from allotment.services.publish.observed_state import NOTHING_OBSERVED
+from allotment.services.publish.observed_state import EMPTY_STATE
 from allotment.services.publish.tenant_retention import (
     PlatformInvalid,
     find_invalid_tenants,
@@ -24,7 +24,7 @@ from allotment.services.publish.tenant_transition import TransitionContext, tran
 from allotment.services.renderer import build_gate
 
 WEBUI, MODELS = "tenants/solo-ada/instances/webui.yaml", "tenants/solo-ada/storages/models.yaml"
-WATCHED = TransitionContext(NOTHING_OBSERVED, {}, 60, lambda *_: StorageUsers(), lambda *_: "")
+WATCHED = TransitionContext(EMPTY_STATE, 60, lambda *_: StorageUsers(), lambda *_: "")
 
 
 def test_nobody_is_kept_whose_declarations_are_right(sample: Path) -> None:

@@ -13,13 +13,13 @@ from tests.services.publish.written import before, checked, of_files
 from allotment.adapters.folder_source import FolderSource
 from allotment.lifecycle.volume_transitions import StorageUsers
 from allotment.manifests import names, paths
-from allotment.services.publish.observed_state import NOTHING_OBSERVED, ObservedTenant
+from allotment.services.publish.observed_state import EMPTY_STATE, ObservedState, ObservedTenant
 from allotment.services.publish.published_trees import PublishedTrees
 from allotment.services.publish.tenant_transition import TenantTransition, TransitionContext, transition_tenant
 
 MODELS = "tenants/solo-ada/storages/models.yaml"
 FILE, LEAVING = (f"eu-1/{paths.resource_file('solo-ada', 'storage', stem)}" for stem in ("models", "models--leaving"))
-UNKNOWN = TransitionContext(NOTHING_OBSERVED, {}, 60, lambda *_: StorageUsers(), lambda *_: "")
+UNKNOWN = TransitionContext(EMPTY_STATE, 60, lambda *_: StorageUsers(), lambda *_: "")
 NOTHING_BECOMES = TenantTransition([], {}, {}, [], [])
 
 
@@ -69,11 +69,15 @@ def test_a_storage_that_may_goes_in_steps_by_what_its_cluster_was_seen_to_have(f
     thing = ("eu-1", "storage", "models")
     known = ObservedTenant(present=frozenset({thing}), marked_since={thing: "2026-11-21T10:00:00Z"})
     for time, protected in (("2026-11-21T10:00:59Z", True), ("2026-11-21T10:01:00Z", False), ("nonsense", True)):
-        tenant_transition = settled(less, was, UNKNOWN._replace(observed_tenant=known, observed_at={"eu-1": time}))
+        tenant_transition = settled(
+            less, was, UNKNOWN._replace(observed_state=ObservedState({"solo-ada": known}, {"eu-1": time}))
+        )
         claim = next(yaml.safe_load_all(tenant_transition.retained[LEAVING]))
         assert (claim["metadata"]["annotations"][names.PROTECTED] == "true") == protected, time
     gone = UNKNOWN._replace(
-        observed_tenant=ObservedTenant(unprotected=frozenset({thing})), observed_at={"eu-1": "2026-11-21T10:02:00Z"}
+        observed_state=ObservedState(
+            {"solo-ada": ObservedTenant(unprotected=frozenset({thing}))}, {"eu-1": "2026-11-21T10:02:00Z"}
+        )
     )
     left = {path: data for path, data in deleted(files).items() if path != FILE} | {
         LEAVING: tenant_transition.retained[LEAVING]

@@ -11,7 +11,7 @@ from tests.services.publish.written import Written, checked
 from allotment.adapters.folder_source import FolderSource
 from allotment.capacity.units import UnitClaim
 from allotment.declared.inventory import Catalog
-from allotment.services.publish.observed_state import ObservedTenant
+from allotment.services.publish.observed_state import EMPTY_STATE, ObservedState, ObservedTenant
 from allotment.services.publish.published_units import PodUnits
 from allotment.services.publish.unit_allocation import RetainedInstance, build_allocation
 
@@ -26,7 +26,7 @@ def pods(*held: UnitClaim) -> PodUnits:
         for claim in held
     }
     return PodUnits(
-        known,
+        ObservedState(known),
         {"eu-1": Written("eu-1", {})},
         lambda asked: next(held_claim for held_claim in held if held_claim[:4] == asked[:4]),
     )
@@ -42,7 +42,7 @@ def offers(sample: Path) -> Catalog:
 
 
 def test_all_get_what_they_declare_where_there_is_enough(offers: Catalog) -> None:
-    allocation = build_allocation(offers, {"solo-ada": (ADA,)}, pods(), {}, lambda _: None)
+    allocation = build_allocation(offers, {"solo-ada": (ADA,)}, pods(), EMPTY_STATE, lambda _: None)
     assert (
         allocation.reduced_units,
         allocation.waiting_instances,
@@ -60,7 +60,7 @@ def test_all_get_what_they_declare_where_there_is_enough(offers: Catalog) -> Non
 def test_who_was_published_with_it_keeps_its_unit(offers: Catalog, first: UnitClaim) -> None:
     late = KITE if first is ADA else ADA
     claims = {"studio-kite": (KITE,), "solo-ada": (ADA,)}
-    allocation = build_allocation(offers, claims, pods(), {}, lambda claim: claim if claim == first else None)
+    allocation = build_allocation(offers, claims, pods(), EMPTY_STATE, lambda claim: claim if claim == first else None)
     assert allocation.reduced_units == {(late.tenant, "webui"): 0}
     assert allocation.waiting_instances == [
         f"{late.tenant}/webui: gets 0 of 1 units of l4-quarter on eu-1, others held them first"
@@ -74,7 +74,11 @@ def test_who_was_published_with_it_keeps_its_unit(offers: Catalog, first: UnitCl
 def test_pods_that_run_on_keep_the_unit_of_whom_nobody_declares(offers: Catalog) -> None:
     old = UnitClaim("eu-1", "l4-quarter", "uni-lab", "old", 1, 1)
     allocation = build_allocation(
-        offers, {"solo-ada": (ADA,)}, pods(old), {"eu-1": "2026-11-21T10:00:00Z"}, lambda _: None
+        offers,
+        {"solo-ada": (ADA,)},
+        pods(old),
+        ObservedState(observed_at={"eu-1": "2026-11-21T10:00:00Z"}),
+        lambda _: None,
     )
     assert allocation.reduced_units == {("solo-ada", "webui"): 0}
     assert allocation.leaked_claims == [UnitClaim("eu-1", "l4-quarter", "uni-lab", "old", 1, 1)]
@@ -85,7 +89,7 @@ def test_pods_that_run_on_keep_the_unit_of_whom_nobody_declares(offers: Catalog)
 
 def test_an_instance_whose_pods_hold_more_than_was_published_keeps_that(offers: Catalog) -> None:
     claims = {"studio-kite": (KITE,), "solo-ada": (ADA,)}
-    allocation = build_allocation(offers, claims, pods(ADA), {}, lambda claim: None)
+    allocation = build_allocation(offers, claims, pods(ADA), EMPTY_STATE, lambda claim: None)
     assert allocation.reduced_units == {("studio-kite", "webui"): 0}
 
 
@@ -95,7 +99,7 @@ def test_who_moves_to_another_spec_counts_with_its_published_unit(offers: Catalo
         offers,
         {"solo-ada": (moved,), "studio-kite": (KITE,)},
         pods(),
-        {},
+        EMPTY_STATE,
         lambda claim: running if claim.tenant == "solo-ada" else KITE,
     )
     words = "keeps 1 unit of l4-whole on eu-1, as published, until 1 unit of l4-quarter is free"
@@ -109,7 +113,9 @@ def test_a_tenant_whose_instance_keeps_its_unit_is_told_why_another_waits(offers
     other = ADA._replace(gpu_spec="l4-whole", instance="other")
     claims = {"solo-ada": (ADA, other), "studio-kite": (KITE,)}
     old = {"solo-ada/webui": running, "studio-kite/webui": KITE}
-    allocation = build_allocation(offers, claims, pods(), {}, lambda claim: old.get(f"{claim.tenant}/{claim.instance}"))
+    allocation = build_allocation(
+        offers, claims, pods(), EMPTY_STATE, lambda claim: old.get(f"{claim.tenant}/{claim.instance}")
+    )
     assert allocation.waiting_instances[1:] == [
         "solo-ada/other: gets 0 of 1 units of l4-whole on eu-1, the tenant has to give back published units first"
     ]

@@ -12,6 +12,7 @@ from allotment.adapters.declaration_source import Source
 from allotment.branches.branch import Branch
 from allotment.declared.inventory import compute_blob_id
 from allotment.preparation.runtime_state import RuntimeStates, all_prepared_state
+from allotment.services.check.check_options import CheckOptions
 from allotment.services.check.repository_check import RepositoryCheck, check_repository
 from allotment.services.publish.published_trees import PublishedTrees
 from allotment.services.publish.rendered_tenant import RenderedTenant, build_rendered_tenant
@@ -49,10 +50,11 @@ def before(files: Mapping[str, bytes], clusters: Iterable[str] = ("eu-1", "us-1"
     )
 
 
-def checked(source: Source, standings: RuntimeStates = all_prepared_state) -> RepositoryCheck:
+def checked(source: Source, runtime_states: RuntimeStates = all_prepared_state) -> RepositoryCheck:
     """Return what is declared, checked and rendered; by itself as if all of it were prepared."""
     day = datetime.date.fromisoformat(DAY)
-    return check_repository(source, day, render=Renderer(dict), processes=1, standings=standings)
+    options = CheckOptions(render=Renderer(dict), processes=1, runtime_states=runtime_states)
+    return check_repository(source, day, options)
 
 
 def of_files(files: Mapping[str, bytes], was: PublishedTrees) -> RenderedTenant:

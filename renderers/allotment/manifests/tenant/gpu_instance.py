@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 from allotment.capacity.units import holds_units, pools_for, stocks_of_spec
-from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations, cached_by_scope
 from allotment.declared.kinds.cluster import Cluster, ClusterSpec
 from allotment.declared.kinds.container import Container, Port, Probe
 from allotment.declared.kinds.gpu_instance import GPUInstance
@@ -200,7 +199,7 @@ def _build_pool_affinity(offers: Catalog, cluster: ScopeDeclarations, gpu_spec: 
     return _build_pool_affinity_for(cluster, gpu_spec, tenant if reserved else "")
 
 
-@lru_cache(maxsize=4096)
+@cached_by_scope
 def _build_pool_affinity_for(cluster: ScopeDeclarations, gpu_spec: str, owner: str) -> Frozen:
     return pods.require_pools([pool.model for pool in pools_for(cluster, gpu_spec, owner)])
 

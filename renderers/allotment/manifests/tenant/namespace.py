@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from ipaddress import ip_network
 from math import ceil
 from typing import Any, NamedTuple
 
 from allotment.capacity.units import node_resources, physical_gpus, unit_of_spec
 from allotment.declared.addresses import is_subnet
-from allotment.declared.inventory import Catalog, ScopeDeclarations
+from allotment.declared.inventory import Catalog, ScopeDeclarations, cached_by_scope
 from allotment.declared.kinds.cluster import Cluster, ClusterSpec
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.node_pool import NodePool
@@ -107,14 +106,14 @@ def _cluster_spec(cluster: ScopeDeclarations) -> ClusterSpec:
     return place.model.spec
 
 
-@lru_cache(maxsize=64)
+@cached_by_scope
 def _build_ingress_rules(cluster: ScopeDeclarations) -> Frozen:
     namespace = _cluster_spec(cluster).gateway.namespace
     gateway = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
     return Frozen(podSelector={}, policyTypes=["Ingress"], ingress=[{"from": [gateway]}, {"from": [SAME_NAMESPACE]}])
 
 
-@lru_cache(maxsize=64)
+@cached_by_scope
 def _build_egress_rules(cluster: ScopeDeclarations) -> Frozen:
     rules = [ALLOW_DNS, allow_internet(_cluster_spec(cluster)), {"to": [SAME_NAMESPACE]}]
     return Frozen(podSelector={}, policyTypes=["Egress"], egress=rules)
@@ -155,7 +154,7 @@ class _GpuDensity(NamedTuple):
     disk: int
 
 
-@lru_cache(maxsize=64)
+@cached_by_scope
 def _compute_gpu_density(cluster: ScopeDeclarations, platform: ScopeDeclarations) -> _GpuDensity:
     slices: dict[tuple[str, str], int] = {}
     for pool in cluster.of_kind(NodePool).values():
@@ -181,7 +180,7 @@ def quota_amounts(offers: Catalog, cluster: ScopeDeclarations, limits: QuotaLimi
     return _compute_quota_amounts(offers.platform, cluster, tuple(sorted(limits.gpus.items())), limits[1:])
 
 
-@lru_cache(maxsize=1024)
+@cached_by_scope
 def _compute_quota_amounts(
     platform: ScopeDeclarations,
     cluster: ScopeDeclarations,

@@ -1,40 +1,36 @@
-"""Reads a whole source, checks everything, tenant by tenant on all cores; what was found fine before is remembered.
-
-A tenant that was fine stays fine while its files, the offers and the program are the same: its part of the tally is
-all that the others need of it. Tenants with problems or warnings are read again every time.
-"""
+"""Checks a whole repository, or again the tenants that changed."""
 
 from __future__ import annotations
 
 import datetime
-import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from allotment.adapters.declaration_source import Source
-from allotment.adapters.file_cache import FileCache, program_key
+from allotment.adapters.file_cache import FileCache
+from allotment.declared.inventory import Catalog
 from allotment.declared.layout import Scope
-from allotment.preparation.runtime_state import RuntimeStates, unknown_state
-from allotment.problems import Finding, Problem
-from allotment.services.check.workers import (
-    RenderBatch,
-    ScopeContent,
-    TenantCheck,
-    count_cores,
-    locate_findings,
-    read_scope,
-    run_batches,
+from allotment.preparation.runtime_state import RuntimeStates
+from allotment.problems import Problem
+from allotment.rules.tally import Tally, TallyEntry, no_changed_files
+from allotment.services.check.catalog_check import check_catalog, find_valid_subset
+from allotment.services.check.check_options import DEFAULT_OPTIONS, NO_COMPARISON, CheckOptions, Comparison
+from allotment.services.check.cross_checks import (
+    NO_CHANGE,
+    ChangeCheck,
+    Revision,
+    check_changes,
+    check_shared_rules,
+    check_tenant_changes,
+    merge_problems,
 )
+from allotment.services.check.platform_faults import PlatformFaults, classify_faults
+from allotment.services.check.tenant_results import check_tenants, format_cache_key, read_cached_tenants
+from allotment.services.check.workers import RenderBatch, TenantCheck
 
-if TYPE_CHECKING:
-    from allotment.declared.inventory import Catalog, ScopeDeclarations
-    from allotment.rules.tally import ChangedFiles, TallyBase, TallyEntry
-    from allotment.services.check.platform_faults import PlatformFaults
-
-
-OpenCache = Callable[[str], FileCache]
+V = TypeVar("V")
 
 
 class RepositoryCheck(NamedTuple):
@@ -66,8 +62,6 @@ class RepositoryCheck(NamedTuple):
     @property
     def faults(self) -> PlatformFaults:
         """The errors of the platform and the clusters, by reach."""
-        from allotment.services.check.platform_faults import classify_faults
-
         return classify_faults(self.platform_problems, self.catalog.clusters)
 
     def list_letters(self, cluster: str) -> set[str]:
@@ -98,98 +92,52 @@ class RepositoryCheck(NamedTuple):
 def check_repository(
     source: Source,
     as_of: datetime.date,
-    *,
-    recall: OpenCache | None = None,
-    render: RenderBatch | None = None,
-    take: Callable[[str, Any], None] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-    processes: int | None = None,
-    base: Source | None = None,
-    standings: RuntimeStates = unknown_state,
-    share: float | None = None,
-    partial: bool = False,
-    today: datetime.date | None = None,
-    changed_files: ChangedFiles | None = None,
+    options: CheckOptions = DEFAULT_OPTIONS,
+    comparison: Comparison = NO_COMPARISON,
 ) -> RepositoryCheck:
-    """Return everything about `source`. `render` renders tenants without errors, in whatever process has read them;
-    what it makes of each goes to `take` in the order of their names, or else is kept.
-
-    `share` is the processor time that each tenant may take, in seconds: one that takes longer has a problem that
-    says so. `standings` says what is known of each tenant. `recall` returns the memory for a key. Tenants that are
-    remembered aren't read, nor rendered. With `partial` a fault of a cluster rejects the tenants of that cluster alone; else
-    any fault of the platform keeps all tenants from being rendered. `today` is the day that no new price may begin on, where that isn't `as_of`.
-    `changed_files` returns the files that differ from the last commit: without `base`, their declarations count as new. It is
-    called only where a stock is oversold.
-    """
-    scopes, problems = source.scopes()
-    tenants = [scope.name for scope in scopes if scope.kind == "tenant"]
-    raw = [read_scope(source, scope) for scope in scopes if scope.kind != "tenant"]
-    contents = {scope_files.scope: scope_files.content_key for scope_files in raw}
-    memory = recall(_cache_key(as_of, contents)) if recall else FileCache.disabled()
-    offers, wrong = _read_catalog(raw, as_of, source)
-    problems = [*problems, *wrong]
-    parts, files = _read_cached(source, memory, set(tenants), contents)
-    remembered = len(parts)
-    unknown = [name for name in tenants if name not in parts]
-    from allotment.services.check.platform_faults import classify_faults
-
-    faults = classify_faults(problems, offers.clusters)
-    fine = all(problem.warning for problem in wrong) or (partial and not faults.blocking)
-    rejected = faults.by_cluster if partial else {}
-    sound = offers._replace(clusters={name: folder for name, folder in offers.clusters.items() if name not in rejected})
-    clusters = {name: str(cluster_problems[0]) for name, cluster_problems in rejected.items()}
-    work = TenantCheck(
+    """Return the checked source, with the prices of the day `as_of`."""
+    catalog_check = check_catalog(source, as_of)
+    valid_subset = find_valid_subset(catalog_check, partial=options.partial)
+    open_cache = options.open_cache or (lambda _: FileCache.disabled())
+    cache = open_cache(format_cache_key(as_of, catalog_check.content_keys))
+    cached = read_cached_tenants(source, cache, catalog_check.tenants)
+    task = TenantCheck(
         source=source,
-        catalog=offers,
-        render=render if fine else None,
-        with_stamps=recall is not None,
-        runtime_states=standings,
-        cpu_seconds=share,
-        valid_catalog=sound,
-        invalid_clusters=clusters,
+        catalog=catalog_check.catalog,
+        render=options.render if valid_subset.can_render else None,
+        with_stamps=options.open_cache is not None,
+        runtime_states=options.runtime_states,
+        cpu_seconds=options.cpu_seconds,
+        valid_catalog=valid_subset.catalog,
+        invalid_clusters=valid_subset.invalid_clusters,
     )
-    artifacts: dict[str, Any] = {}
-    take = take or artifacts.__setitem__
-    by_tenant: dict[str, list[Problem]] = {}
-    traces: dict[str, str] = {}
-    for done, result in enumerate(run_batches(work, unknown, processes or count_cores()), 1):
-        if result.problems:
-            by_tenant[result.name] = result.problems
-        if result.trace:
-            traces[result.name] = result.trace
-        contents[Scope("tenant", result.name)] = result.content_key
-        parts[result.name] = to_tally_entry(result.tally_entry)
-        files += result.file_count
-        take(result.name, result.artifacts)
-        if not result.problems and result.stamp is not None:
-            memory.put(result.name, [result.stamp, result.content_key, result.file_count, parts[result.name]])
-        else:
-            memory.remove(result.name)
-        if progress is not None:
-            progress(done, len(unknown))
-    memory.keep_only(set(tenants))
-    if fine:
-        memory.save()
-    was, changed = None, list[Problem]()
-    if base is not None:
-        changed, was = _check_changes(source, offers, base, contents, parts, today or as_of)
-    shared = _check_shared_rules(offers, parts, was, source, changed_files)
-    files += sum(len(scope_files.files) for scope_files in raw)
-    everything = _merge_problems(problems, changed, shared, *by_tenant.values())
-    return RepositoryCheck(
-        catalog=offers,
-        tally_entries=parts,
-        problems=everything,
-        file_count=files,
-        cached_count=remembered,
-        artifacts=artifacts,
-        platform_problems=problems,
-        tenant_problems=by_tenant,
-        shared_problems=shared,
-        runtime_states=standings,
-        traces=traces,
-        valid_subset=sound,
+    uncached_tenants = [name for name in catalog_check.tenants if name not in cached.tally_entries]
+    results = check_tenants(task, uncached_tenants, options, cache)
+    cache.keep_only(set(catalog_check.tenants))
+    if valid_subset.can_render:
+        cache.save()
+    revision = Revision(
+        source,
+        catalog_check.catalog,
+        cached.tally_entries | results.tally_entries,
+        catalog_check.content_keys | cached.content_keys | results.content_keys,
     )
+    change = check_changes(revision, comparison.base, comparison.today or as_of) if comparison.base else NO_CHANGE
+    checked = RepositoryCheck(
+        catalog=catalog_check.catalog,
+        tally_entries=dict(revision.tally_entries),
+        problems=[],
+        file_count=catalog_check.file_count + cached.file_count + results.file_count,
+        cached_count=len(cached.tally_entries),
+        artifacts=results.artifacts,
+        platform_problems=catalog_check.problems,
+        tenant_problems=results.problems,
+        shared_problems=[],
+        runtime_states=options.runtime_states,
+        traces=results.traces,
+        valid_subset=valid_subset.catalog,
+    )
+    return _with_shared_problems(checked, source, change, comparison)
 
 
 def recheck_tenants(
@@ -197,213 +145,52 @@ def recheck_tenants(
     source: Source,
     tenants: Collection[str],
     render: RenderBatch | None = None,
-    base: Source | None = None,
-    changed_files: ChangedFiles | None = None,
+    comparison: Comparison = NO_COMPARISON,
 ) -> RepositoryCheck:
-    """Return a survey after nothing but these tenants' folders changed: they are read again, and all that crosses
-    files.
+    """Return the checked source where nothing but the folders of `tenants` changed since `last`.
 
-    With `base`, which `last` is of, rules about change are checked too. Changes of offers need a whole `check_repository`.
+    Reads those tenants and applies the rules across folders. The base of a comparison is the source of `last`. A change of the
+    platform or of a cluster needs `check_repository`.
     """
-    parts, by_tenant, artifacts, traces = (
-        dict(last.tally_entries),
-        dict(last.tenant_problems),
-        dict[str, Any](),
-        dict(last.traces),
-    )
-    scopes, astray = source.scopes()
-    present_tenants = {scope.name for scope in scopes if scope.kind == "tenant"}
-    was, changed = None, list[Problem]()
-    if base is not None:
-        from allotment.rules.tally import TallyBase
-
-        was = TallyBase(last.tally_entries, last.catalog.clusters)
-        ends = [(Scope("tenant", name), name in last.tally_entries, name in present_tenants) for name in tenants]
-        findings = [
-            finding
-            for scope, was_there, is_there in ends
-            for finding in _check_change(
-                source,
-                last.catalog,
-                base,
-                scope=scope,
-                was_there=was_there,
-                is_there=is_there,
-                today=last.catalog.as_of,
-            )[1]
-        ]
-        changed = locate_findings(findings, source)
-    for name in tenants:
-        parts.pop(name, None)
-        by_tenant.pop(name, None)
-        traces.pop(name, None)
-        if name in present_tenants:
-            result = TenantCheck(source, last.catalog, render, False, last.runtime_states).run_batch([name])[0]
-            parts[name], artifacts[name] = to_tally_entry(result.tally_entry), result.artifacts
-            if result.problems:
-                by_tenant[name] = result.problems
-            if result.trace:
-                traces[name] = result.trace
-    shared = _check_shared_rules(last.catalog, parts, was, source, changed_files)
-    stays = [
-        finding
-        for finding in last.platform_problems
-        if not any(finding.path.startswith(f"tenants/{name}/") for name in tenants)
+    listed_scopes, scope_problems = source.scopes()
+    scopes, names = set(listed_scopes), frozenset(tenants)
+    change = NO_CHANGE
+    if comparison.base is not None:
+        base_revision = Revision(comparison.base, last.catalog, last.tally_entries, {})
+        change = check_tenant_changes(base_revision, source, scopes, tenants)
+    task = TenantCheck(source, last.catalog, render, False, last.runtime_states)
+    present_tenants = [name for name in tenants if Scope("tenant", name) in scopes]
+    results = check_tenants(task, present_tenants, CheckOptions(processes=1))
+    unchanged_problems = [
+        problem
+        for problem in last.platform_problems
+        if not any(problem.path.startswith(f"tenants/{name}/") for name in tenants)
     ]
-    of_offers = [*stays, *(problem for problem in astray if problem not in stays)]
-    everything = _merge_problems(of_offers, shared, changed, *by_tenant.values())
-    return RepositoryCheck(
-        catalog=last.catalog,
-        tally_entries=parts,
-        problems=everything,
-        file_count=last.file_count,
-        cached_count=len(parts) - len(artifacts),
-        artifacts=artifacts,
-        platform_problems=of_offers,
-        tenant_problems=by_tenant,
-        shared_problems=shared,
-        runtime_states=last.runtime_states,
-        traces=traces,
+    tally_entries = _without(last.tally_entries, names) | results.tally_entries
+    checked = last._replace(
+        tally_entries=tally_entries,
+        cached_count=len(tally_entries) - len(results.artifacts),
+        artifacts=results.artifacts,
+        platform_problems=[
+            *unchanged_problems,
+            *(problem for problem in scope_problems if problem not in unchanged_problems),
+        ],
+        tenant_problems=_without(last.tenant_problems, names) | results.problems,
+        traces=_without(last.traces, names) | results.traces,
+        valid_subset=None,
     )
+    return _with_shared_problems(checked, source, change, comparison)
 
 
-def _merge_problems(*problem_groups: Iterable[Problem]) -> list[Problem]:
-    """Return all problems in order, one for each mistake: where a name isn't on offer to its tenant at all, that there is
-    none left of it says nothing more."""
-    from allotment.rules import references, stock
-
-    unique_problems = {problem for problems in problem_groups for problem in problems}
-    missing = {candidate[:4] for candidate in unique_problems if candidate.rule == references.RULE}
-    return sorted(
-        candidate for candidate in unique_problems if candidate.rule != stock.RULE or candidate[:4] not in missing
-    )
+def _with_shared_problems(
+    checked: RepositoryCheck, source: Source, change: ChangeCheck, comparison: Comparison
+) -> RepositoryCheck:
+    """Return a check with the problems that several owners cause, and with all problems."""
+    tally = Tally(checked.tally_entries, change.base, comparison.changed_files or no_changed_files)
+    shared = check_shared_rules(source, checked.catalog, tally)
+    problems = merge_problems(checked.platform_problems, change.problems, shared, *checked.tenant_problems.values())
+    return checked._replace(shared_problems=shared, problems=problems)
 
 
-def to_tally_entry(plain: Iterable[Any]) -> TallyEntry:
-    """Return a part from its tuples or from JSON's lists; a part as it is."""
-    from allotment.capacity.units import UnitClaim
-    from allotment.rules.tally import SharedStorage, StorageCopy, StorageUsage, TallyEntry, UnknownStorage
-
-    if type(plain) is TallyEntry:
-        return plain
-    claims, storages, clusters, shares, reads, invalid, unknown = plain
-    return TallyEntry(
-        claims=tuple([UnitClaim(*fields) for fields in claims]),
-        storages=tuple([StorageUsage(*fields) for fields in storages]),
-        clusters=tuple(clusters),
-        shares=tuple(
-            [SharedStorage(cluster, tenant, storage, tuple(readers)) for cluster, tenant, storage, readers in shares]
-        ),
-        copies=tuple([StorageCopy(*fields) for fields in reads]),
-        invalid_storages=tuple(invalid),
-        unknown_storages=tuple(
-            [UnknownStorage(path, tuple(field), tenant, name) for path, field, tenant, name in unknown]
-        ),
-    )
-
-
-def _cache_key(as_of: datetime.date, contents: Mapping[Scope, str]) -> str:
-    """What was fine is fine only under the same program, day and offers."""
-    return f"{program_key()} {as_of} " + json.dumps(sorted((*scope, content) for scope, content in contents.items()))
-
-
-def _read_cached(
-    source: Source, memory: FileCache, tenants: set[str], contents: dict[Scope, str]
-) -> tuple[dict[str, TallyEntry], int]:
-    """Return the parts of tenants that are as they were when they were found fine, and how many files they have."""
-    parts: dict[str, TallyEntry] = {}
-    files = 0
-    for name, (stamp, content, count, part) in memory.values.items():
-        scope = Scope("tenant", name)
-        if name in tenants and source.is_unchanged(scope, stamp):
-            contents[scope] = content
-            parts[name] = to_tally_entry(part)
-            files += count
-    return parts, files
-
-
-def _read_catalog(raw: list[ScopeContent], as_of: datetime.date, source: Source) -> tuple[Catalog, list[Problem]]:
-    from allotment.declared.inventory import Catalog, ScopeDeclarations
-    from allotment.declared.layout import PLATFORM
-    from allotment.declared.reading import read_folder
-    from allotment.rules import PLATFORM_RULES
-
-    problems: list[Problem] = []
-    folders: dict[Scope, ScopeDeclarations] = {PLATFORM: ScopeDeclarations(PLATFORM)}
-    for scope_files in raw:
-        folders[scope_files.scope], wrong = read_folder(scope_files.scope, scope_files.files)
-        problems += scope_files.problems + wrong
-    clusters = {scope.name: folder for scope, folder in sorted(folders.items()) if scope.kind == "cluster"}
-    offers = Catalog(folders[PLATFORM], clusters, as_of)
-    findings = [finding for check in PLATFORM_RULES.values() for finding in check(offers)]
-    return offers, problems + locate_findings(findings, source)
-
-
-def _check_shared_rules(
-    offers: Catalog,
-    parts: Mapping[str, TallyEntry],
-    base: TallyBase | None,
-    source: Source,
-    changed_files: ChangedFiles | None,
-) -> list[Problem]:
-    from allotment.rules import SHARED_RULES
-    from allotment.rules.tally import Tally, no_changed_files
-
-    tally = Tally(parts, base, changed_files or no_changed_files)
-    return locate_findings([finding for check in SHARED_RULES.values() for finding in check(offers, tally)], source)
-
-
-def _check_changes(
-    source: Source,
-    offers: Catalog,
-    base: Source,
-    contents: Mapping[Scope, str],
-    parts: Mapping[str, TallyEntry],
-    today: datetime.date,
-) -> tuple[list[Problem], TallyBase]:
-    """Return the problems of what changed since `base`, and what all tenants and clusters were there."""
-    from allotment.rules.tally import TallyBase, build_tally_entry
-
-    old_scopes = set(base.scopes()[0])
-    base_parts = {name: part for name, part in parts.items() if Scope("tenant", name) in old_scopes}
-    clusters = dict(offers.clusters)
-    findings: list[Finding] = []
-    for scope in sorted(old_scopes | contents.keys()):
-        if scope not in old_scopes or base.files(scope).content_hash != contents.get(scope):
-            was, scope_findings = _check_change(
-                source,
-                offers,
-                base,
-                scope=scope,
-                was_there=scope in old_scopes,
-                is_there=scope in contents,
-                today=today,
-            )
-            findings += scope_findings
-            if scope.kind == "tenant" and scope in old_scopes:
-                base_parts[scope.name] = build_tally_entry(offers, was)
-            elif scope.kind == "cluster":
-                clusters[scope.name] = was
-    return locate_findings(findings, source), TallyBase(base_parts, clusters)
-
-
-def _check_change(
-    source: Source,
-    offers: Catalog,
-    base: Source,
-    *,
-    scope: Scope,
-    was_there: bool,
-    is_there: bool,
-    today: datetime.date,
-) -> tuple[ScopeDeclarations, list[Finding]]:
-    """Return a folder as it was at the base, empty where it wasn't there, and what is wrong with its change."""
-    from allotment.declared.inventory import ScopeDeclarations
-    from allotment.declared.reading import read_folder
-    from allotment.rules import CHANGE_RULES
-    from allotment.rules.folder_change import FolderChange
-
-    was = read_folder(scope, read_scope(base, scope).files)[0] if was_there else ScopeDeclarations(scope)
-    is_now = read_folder(scope, read_scope(source, scope).files)[0] if is_there else ScopeDeclarations(scope)
-    change = FolderChange(offers, was, is_now, today)
-    return was, [finding for check in CHANGE_RULES.values() for finding in check(change)]
+def _without(values: Mapping[str, V], names: Collection[str]) -> dict[str, V]:
+    return {name: value for name, value in values.items() if name not in names}

@@ -143,8 +143,8 @@ class TenantCheck(NamedTuple):
 
     def run_batch(self, names: list[str]) -> list[TenantResult]:
         """Read, check and perhaps render some tenants, all of them step by step: each step's code stays in the caches."""
-        raw = [read_scope(self.source, Scope("tenant", name), stamped=self.with_stamps) for name in names]
-        tenant_jobs = [_TenantJob(scope_files, CpuBudget(self.cpu_seconds)) for scope_files in raw]
+        contents = [read_scope(self.source, Scope("tenant", name), stamped=self.with_stamps) for name in names]
+        tenant_jobs = [_TenantJob(content, CpuBudget(self.cpu_seconds)) for content in contents]
         for tenant_job in tenant_jobs:
             tenant_job.read_files()
         for tenant_job in tenant_jobs:
@@ -154,14 +154,16 @@ class TenantCheck(NamedTuple):
         if self.render is not None:
             for tenant_job in tenant_jobs:
                 tenant_job.reject_for_clusters(self.invalid_clusters)
-            fine = [
+            valid_jobs = [
                 (tenant_job, folder)
                 for tenant_job in tenant_jobs
                 if (folder := tenant_job.find_valid_folder()) is not None
             ]
-            some = [(folder, self.runtime_states(folder.name), tenant_job.budget) for tenant_job, folder in fine]
-            artifacts = self.render(self.valid_catalog or self.catalog, some)
-            for (tenant_job, _), files in zip(fine, artifacts, strict=True):
+            inputs = [
+                (folder, self.runtime_states(folder.name), tenant_job.budget) for tenant_job, folder in valid_jobs
+            ]
+            artifacts = self.render(self.valid_catalog or self.catalog, inputs)
+            for (tenant_job, _), files in zip(valid_jobs, artifacts, strict=True):
                 tenant_job.store_artifacts(files)
         return [tenant_job.build_result() for tenant_job in tenant_jobs]
 
@@ -169,12 +171,12 @@ class TenantCheck(NamedTuple):
 class _TenantJob:
     """A tenant on its way. One that is stopped is wrong for that, and nothing more is done for it."""
 
-    def __init__(self, raw: ScopeContent, share: CpuBudget) -> None:
+    def __init__(self, content: ScopeContent, budget: CpuBudget) -> None:
         from allotment.rules.tally import TallyEntry
 
-        self.content, self.budget = raw, share
+        self.content, self.budget = content, budget
         self.folder: ScopeDeclarations | None = None
-        self.problems: list[Problem] = list(raw.problems)
+        self.problems: list[Problem] = list(content.problems)
         self.tally_entry: tuple[Any, ...] = ((),) * len(TallyEntry._fields)
         self.artifacts: Any = None
         self.trace = ""
@@ -184,8 +186,8 @@ class _TenantJob:
         from allotment.declared.reading import read_folder
 
         with self._within_budget():
-            self.folder, wrong = read_folder(self.content.scope, self.budget.meter(self.content.files))
-            self.problems += wrong
+            self.folder, problems = read_folder(self.content.scope, self.budget.meter(self.content.files))
+            self.problems += problems
 
     def check_rules(self, offers: Catalog, source: Source) -> None:
         """Hold it against the rules."""
@@ -196,23 +198,23 @@ class _TenantJob:
                 every = (finding for check in TENANT_RULES.values() for finding in check(offers, folder))
                 self.problems += _locate_first_findings(list(self.budget.meter(every)), source)
 
-    def build_tally_entry(self, offers: Catalog, standings: RuntimeStates) -> None:
+    def build_tally_entry(self, offers: Catalog, runtime_states: RuntimeStates) -> None:
         """Count what it claims."""
         from allotment.rules.tally import build_tally_entry
 
         if (folder := self.folder) is not None:
             with self._within_budget():
-                self.tally_entry = tuple(build_tally_entry(offers, folder, standings(folder.name)))
+                self.tally_entry = tuple(build_tally_entry(offers, folder, runtime_states(folder.name)))
 
-    def reject_for_clusters(self, unsound: Mapping[str, str]) -> None:
+    def reject_for_clusters(self, invalid_clusters: Mapping[str, str]) -> None:
         """Reject it where it declares something in a cluster that has an error."""
-        if (folder := self.find_valid_folder()) is None or not unsound:
+        if (folder := self.find_valid_folder()) is None or not invalid_clusters:
             return
         from allotment.declared.placement import clusters_of
 
         for cluster in clusters_of(folder):
-            if cluster in unsound:
-                self._reject(Rejection(f"cluster {cluster} is invalid: {unsound[cluster]}", "cluster"))
+            if cluster in invalid_clusters:
+                self._reject(Rejection(f"cluster {cluster} is invalid: {invalid_clusters[cluster]}", "cluster"))
                 return
 
     def find_valid_folder(self) -> ScopeDeclarations | None:
@@ -228,12 +230,12 @@ class _TenantJob:
 
     def build_result(self) -> TenantResult:
         """Return what came of it."""
-        raw = self.content
+        content = self.content
         return TenantResult(
-            name=raw.scope.name,
-            file_count=len(raw.files),
-            content_key=raw.content_key,
-            stamp=raw.stamp,
+            name=content.scope.name,
+            file_count=len(content.files),
+            content_key=content.content_key,
+            stamp=content.stamp,
             tally_entry=self.tally_entry,
             problems=self.problems,
             artifacts=self.artifacts,

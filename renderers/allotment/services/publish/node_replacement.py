@@ -9,83 +9,82 @@ isn't waited for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster
 from allotment.lifecycle.published_manifests import has_disruption_budget, node_template, with_nodes_of
 from allotment.manifests import names, paths
 from allotment.manifests.yaml_text import Malformed
-from allotment.services.publish.observed_state import NOTHING_OBSERVED, ObservedTenant
+from allotment.services.publish.observed_state import ObservedState
 from allotment.services.publish.published_trees import PublishedTrees
 
 NODE_POOLS = "platform/node-pools/"
 _FOREIGN_FORMAT_ERRORS = (Malformed, LookupError, TypeError, AttributeError)
 
 
-class NodeReplacementGuard:
-    """What becomes of each pool's file in one publish; `pending_replacements` says in words which nodes stay, for whom and why.
+class HeldPool(NamedTuple):
+    """The file of a pool with its published nodes, and a message that names the unprotected tenants."""
 
-    `observed` has when each cluster was last looked at, `doubted` are those whose status isn't to be believed or had.
-    """
+    path: str
+    data: bytes
+    message: str
+
+
+class NodeReplacementGuard:
+    """Decides which pools keep their published nodes in one publish."""
 
     def __init__(
         self,
         offers: Catalog,
         published_trees: PublishedTrees,
-        observed_tenants: Mapping[str, ObservedTenant],
-        observed: Mapping[str, str],
-        doubted: Collection[str] = (),
+        observed_state: ObservedState,
     ) -> None:
-        self._published_trees, self._observed_tenants = published_trees, observed_tenants
+        self._published_trees, self._observed_state = published_trees, observed_state
         self._reported_clusters = {
             name
             for name, cluster in offers.clusters.items()
-            if observed.get(name) or name in doubted or _has_reporter(cluster)
+            if observed_state.observed_at.get(name) or name in observed_state.troubles or _has_reporter(cluster)
         }
         self._unprotected_tenants: dict[str, dict[str, bool]] = {}
-        self.pending_replacements: list[str] = []
 
-    def hold_template(self, path: str, data: bytes) -> bytes:
-        """Return what is published of a cluster's file, `<cluster>/<path>`: of a pool whose nodes would drift too early,
-        the same with the nodes that were published."""
+    def hold_template(self, path: str, data: bytes) -> HeldPool | None:
+        """Return a pool with its published nodes where those of `data`, the rendered file of `path`, would replace them too
+        early; None for any other file. A path is `<cluster>/<path>`."""
         cluster, _, inner = path.partition("/")
         if not _is_pool(inner) or self._published_trees.find_blob(path) is None:
-            return data
-        was = self._published_trees.read_file(path)
+            return None
+        published_data = self._published_trees.read_file(path)
         try:
-            if node_template(was) == node_template(data) or not self._hold_nodes(cluster, inner):
-                return data
-            return with_nodes_of(data, was)
+            if node_template(published_data) == node_template(data):
+                return None
+            message = self._format_pending_replacement(cluster, inner)
+            return HeldPool(path, with_nodes_of(data, published_data), message) if message else None
         except _FOREIGN_FORMAT_ERRORS:
-            return data  # nothing of ours: there is nothing to keep
+            return None  # Allotment did not write the file
 
-    def retain_removed_pools(self, cluster: str, rendered: Collection[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield the files of pools that are gone from a cluster, of whose paths `rendered` are there: a pool takes its
-        nodes along."""
-        removed_pools = {inner for inner in self._published_trees.branches[cluster].files if _is_pool(inner)} - set(
-            rendered
-        )
-        for inner in sorted(removed_pools):
-            if self._hold_nodes(cluster, inner):
-                yield f"{cluster}/{inner}", self._published_trees.branches[cluster].read(inner)
+    def retain_removed_pools(self, cluster: str, rendered: Collection[str]) -> Iterator[HeldPool]:
+        """Yield the published pools of a cluster that are not among the `rendered` paths but have unprotected tenants. The
+        removal of a pool would remove its nodes."""
+        branch = self._published_trees.branches[cluster]
+        for inner in sorted({inner for inner in branch.files if _is_pool(inner)} - set(rendered)):
+            if message := self._format_pending_replacement(cluster, inner):
+                yield HeldPool(f"{cluster}/{inner}", branch.read(inner), message)
 
-    def _hold_nodes(self, cluster: str, inner: str) -> bool:
-        """Return whether a pool's nodes stay, and say so."""
+    def _format_pending_replacement(self, cluster: str, inner: str) -> str:
+        """Return the message about a pool with unprotected tenants; empty where the pool has none."""
         exposed = self._find_unprotected_tenants(cluster)
         if not exposed:
-            return False
-        some = ", ".join(list(exposed)[:3]) + (f" and {len(exposed) - 3} more" if len(exposed) > 3 else "")
-        words = f"{cluster}: NodePool {paths.file_stem(inner)}: its nodes stay as they are until the instances of {some} are"
+            return ""
+        tenants = ", ".join(list(exposed)[:3]) + (f" and {len(exposed) - 3} more" if len(exposed) > 3 else "")
+        words = f"{cluster}: NodePool {paths.file_stem(inner)}: its nodes stay as they are until the instances of {tenants} are"
         if all(exposed.values()):
-            why = (
+            return words + (
                 f" seen to be protected from drained nodes: see that the Applications {names.platform_application('namespaces-…', cluster)} are"
                 " Synced, and that the cluster's reporter is of this version and may list PodDisruptionBudgets"
             )
-        else:
-            why = " protected from drained nodes, which this publish begins and one of the next ends"
-        self.pending_replacements.append(words + why)
-        return True
+        return f"{words} protected from drained nodes, which this publish begins and one of the next ends"
 
     def _find_unprotected_tenants(self, cluster: str) -> dict[str, bool]:
         """Return the tenants with instances in a cluster which aren't protected there, by name, and of each whether that
@@ -111,8 +110,7 @@ class NodeReplacementGuard:
 
     def _is_pdb_unobserved(self, cluster: str, tenant: str) -> bool:
         return (
-            cluster in self._reported_clusters
-            and cluster not in self._observed_tenants.get(tenant, NOTHING_OBSERVED).pdb_clusters
+            cluster in self._reported_clusters and cluster not in self._observed_state.find_tenant(tenant).pdb_clusters
         )
 
 

@@ -1,12 +1,12 @@
-"""What the clusters' statuses say of each tenant: preparations, what runs, and what is on its way out.
+"""Reads the clusters' status branches into the observed state: preparations, pods, and deletions in progress.
 
-Each cluster's own status branch speaks for that cluster alone. What is lost, older, unreadable or not to be
-believed says nothing, and where nothing is said nothing that runs is changed, and nothing goes (`tenant_transition`).
+The status branch of a cluster counts for that cluster alone. A lost, older, unreadable or untrusted status counts as no
+status. Without a status, a publish changes nothing that runs and deletes nothing (`tenant_transition`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from allotment import conditions as word
@@ -68,46 +68,68 @@ class ObservedTenant(NamedTuple):
 NOTHING_OBSERVED = ObservedTenant()
 
 
+class ObservedState(NamedTuple):
+    """What the clusters' statuses say, by tenant and by cluster.
+
+    - `tenants` has each tenant that a status reports.
+    - `observed_at` is the time of each cluster's status by the clock of its API server, empty where the status has none.
+    - `commits` is the commit of each cluster's status.
+    - `troubles` is the reason why the status of a cluster is not trusted or cannot be read.
+    """
+
+    tenants: Mapping[str, ObservedTenant] = {}
+    observed_at: Mapping[str, str] = {}
+    commits: Mapping[str, str] = {}
+    troubles: Mapping[str, str] = {}
+
+    def find_tenant(self, tenant: str) -> ObservedTenant:
+        """Return the observation of a tenant; `NOTHING_OBSERVED` where no status reports it."""
+        return self.tenants.get(tenant, NOTHING_OBSERVED)
+
+    def deletion_clock(self) -> dict[str, str]:
+        """Return the time of each status that reports a deletion in progress. Its next step depends on that time."""
+        deleting = {key[0] for observed_tenant in self.tenants.values() for key in observed_tenant.marked_since}
+        return {cluster: time for cluster, time in self.observed_at.items() if cluster in deleting}
+
+
+EMPTY_STATE = ObservedState()
+
+
 class StatusReader:
-    """Reads status branches again and again; a file that is as it was is read once."""
+    """Reads status branches again and again, and an unchanged file once. `state` is the state that it read last."""
 
     def __init__(self, repository: Repository, remote: Remote) -> None:
         self._repository = repository
         self.remote = remote
         self._files: dict[str, dict[str, tuple[str, ObservedTenant]]] = {}
-        self.tenants: dict[str, ObservedTenant] = {}
-        self.commits: dict[str, str] = {}
-        self.observed_at: dict[str, str] = {}
-        self.troubles: dict[str, str] = {}
+        self.state = EMPTY_STATE
 
-    def read(self, clusters: Mapping[str, str | None]) -> dict[str, ObservedTenant]:
-        """Return what is known of each tenant; `clusters` has the reporter's public key of each, where one is declared.
+    def read(self, clusters: Mapping[str, str | None]) -> ObservedState:
+        """Return the observed state; `clusters` has the declared public key of each cluster's reporter.
 
-        `commits` then has the commit that each cluster's part comes from, `troubles` what isn't as its reporter
-        left it, `observed` when each cluster was last looked at, by its API server's clock. A remote that doesn't
-        answer leaves what was known. `tenants` is what was returned last.
+        Where the remote does not answer, the state of the last read remains, and `troubles` has the error.
         """
-        looks: Mapping[str, StatusBranch] = {}
+        reports: Mapping[str, StatusBranch] = {}
         try:
-            looks = read_status_branches(self._repository, self.remote, clusters) if clusters else {}
-            self.troubles = {
-                cluster: report.distrust_reason for cluster, report in looks.items() if report.distrust_reason
+            reports = read_status_branches(self._repository, self.remote, clusters) if clusters else {}
+            troubles = {
+                cluster: report.distrust_reason for cluster, report in reports.items() if report.distrust_reason
             }
         except OperationRefused as error:
-            self.troubles = dict.fromkeys(clusters, str(error))
-        for cluster, report in looks.items():
-            self.commits.pop(cluster, None)
-            self.observed_at.pop(cluster, None)
+            troubles = dict.fromkeys(clusters, str(error))
+        observed_at = _without(self.state.observed_at, reports)
+        commits = _without(self.state.commits, reports)
+        for cluster, report in reports.items():
             if report.trusted_commit is not None:
-                self.commits[cluster] = report.trusted_commit
-                self.observed_at[cluster] = _read_observed_at(report.branch)
-            self._files[cluster] = (
-                self._read_tenants(cluster, report.branch) if report.trusted_commit is not None else {}
-            )
+                commits[cluster] = report.trusted_commit
+                observed_at[cluster] = _read_observed_at(report.branch)
+                self._files[cluster] = self._read_tenants(cluster, report.branch)
+            else:
+                self._files[cluster] = {}
         for removed_cluster in self._files.keys() - clusters.keys():
             del self._files[removed_cluster]
-        self.tenants = self._merge_clusters()
-        return self.tenants
+        self.state = ObservedState(self._merge_clusters(), observed_at, commits, troubles)
+        return self.state
 
     def _read_tenants(self, cluster: str, branch: Branch) -> dict[str, tuple[str, ObservedTenant]]:
         previous_files, current_files = self._files.get(cluster, {}), {}
@@ -144,11 +166,9 @@ class StatusReader:
             if observed_tenant != NOTHING_OBSERVED
         }
 
-    def deletion_clock(self) -> dict[str, str]:
-        """Return when each cluster was last looked at that has anything on its way out: what is known of that
-        changes by time."""
-        leaving = {place[0] for observed_tenant in self.tenants.values() for place in observed_tenant.marked_since}
-        return {cluster: time for cluster, time in self.observed_at.items() if cluster in leaving}
+
+def _without(values: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
+    return {name: value for name, value in values.items() if name not in names}
 
 
 def _read_observed_at(branch: Branch) -> str:

@@ -8,30 +8,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from allotment.branches.branch import Branch
 from allotment.capacity.units import UnitClaim
 from allotment.lifecycle.published_manifests import (
-    find_prunable_job,
     read_mounts,
-    read_predecessor,
-    read_prepared_by,
-    read_unit_claim,
 )
 from allotment.lifecycle.volume_transitions import StorageUsers
 from allotment.manifests import paths
-from allotment.services.publish.observed_state import NOTHING_OBSERVED, ObservedTenant
-
-MAX_CACHED = 100_000  # of each kind, some 200 bytes each
-_claim_cache: dict[tuple[str, str], UnitClaim | None] = {}  # what was published, by path and blob: read once a process
-_predecessor_cache: dict[str, str] = {}  # by blob
-# By blob: the Job that was seen to have filled a published storage, or one that was published before that was
-# written down.
-_prepared_jobs_cache: dict[str, tuple[str, str]] = {}
+from allotment.services.publish.observed_state import ObservedState
+from allotment.services.publish.published_file_cache import PublishedFileCache
 
 
 class PreparationHistory:
     """What is known of all tenants' preparations, held against what was published."""
 
-    def __init__(self, observed_tenants: Mapping[str, ObservedTenant], branches: Mapping[str, Branch]) -> None:
-        self._observed_tenants = observed_tenants
+    def __init__(
+        self, observed_state: ObservedState, branches: Mapping[str, Branch], file_cache: PublishedFileCache
+    ) -> None:
+        self._observed_state = observed_state
         self._branches = branches
+        self._file_cache = file_cache
 
     def list_succeeded_jobs(self) -> dict[str, frozenset[tuple[str, str]]]:
         """Return the (cluster, Job) of each tenant that have succeeded; those of a storage's predecessor don't count.
@@ -40,12 +33,12 @@ class PreparationHistory:
         One that says that the volume is another by now does, unless somebody runs on it.
         """
         jobs_by_tenant: dict[str, set[tuple[str, str]]] = defaultdict(set)
-        for tenant, observed_tenant in self._observed_tenants.items():
+        for tenant, observed_tenant in self._observed_state.tenants.items():
             for (cluster, storage), attempt in observed_tenant.attempts.items():
                 if attempt.succeeded and self._is_current(cluster, tenant, storage, attempt.uid):
                     jobs_by_tenant[tenant].add((cluster, attempt.job))
         for cluster, branch in self._branches.items():
-            for tenant, storage, job, older in _list_prepared_storages(branch):
+            for tenant, storage, job, older in self._list_prepared_storages(branch):
                 if job and not self._is_volume_lost(cluster, tenant, storage, job):
                     jobs_by_tenant[tenant].add((cluster, job))
                 elif older and self._was_open(cluster, tenant, storage):
@@ -54,7 +47,7 @@ class PreparationHistory:
 
     def _is_volume_lost(self, cluster: str, tenant: str, storage: str, job: str) -> bool:
         """Return whether the volume that a Job has filled is known to be gone, and nobody runs on what is there now."""
-        attempt = self._observed_tenants.get(tenant, NOTHING_OBSERVED).attempts.get((cluster, storage))
+        attempt = self._observed_state.find_tenant(tenant).attempts.get((cluster, storage))
         if attempt is None or not attempt.volume_lost or attempt.job != job:
             return False
         return not self._is_used(cluster, tenant, storage)
@@ -79,7 +72,7 @@ class PreparationHistory:
     def find_last_job_uid(self, cluster: str, tenant: str, storage: str) -> str:
         """Return the uid of the Job that last prepared a storage of this name, as far as is known; empty where none
         did."""
-        attempt = self._observed_tenants.get(tenant, NOTHING_OBSERVED).attempts.get((cluster, storage))
+        attempt = self._observed_state.find_tenant(tenant).attempts.get((cluster, storage))
         return attempt.uid if attempt else ""
 
     def find_storage_users(
@@ -89,7 +82,7 @@ class PreparationHistory:
 
         `claims` are what the tenant's instances hold now, by name, `published` the paths of its files.
         """
-        observed_tenant = self._observed_tenants.get(tenant, NOTHING_OBSERVED)
+        observed_tenant = self._observed_state.find_tenant(tenant)
         running, stopping = [], []
         for name in self._find_mounting_instances(cluster, storage, published):
             claim = claims.get(name)
@@ -119,16 +112,7 @@ class PreparationHistory:
         return self._read_published_claim(claim.cluster, claim.tenant, claim.instance)
 
     def _read_published_claim(self, cluster: str, tenant: str, instance: str) -> UnitClaim | None:
-        branch, path = self._branches[cluster], paths.resource_file(tenant, "compute", instance)
-        blob = branch.files.get(path)
-        if blob is None:
-            return None
-        key = f"{cluster}/{path}", blob
-        if key not in _claim_cache:
-            if len(_claim_cache) >= MAX_CACHED:
-                _claim_cache.clear()
-            _claim_cache[key] = read_unit_claim(cluster, tenant, branch.read(path))
-        return _claim_cache[key]
+        return self._file_cache.read_claim(self._branches[cluster], cluster, tenant, instance)
 
     def _is_running(self, cluster: str, tenant: str, instance: str) -> bool:
         claim = self._read_published_claim(cluster, tenant, instance)
@@ -140,33 +124,18 @@ class PreparationHistory:
         if branch is None:
             return False
         path = paths.resource_file(tenant, "storage", storage)
-        blob = branch.files.get(path)
-        if blob is None:
+        if path not in branch.files:
             return branch.published_commit is None
-        if blob not in _predecessor_cache:
-            if len(_predecessor_cache) >= MAX_CACHED:
-                _predecessor_cache.clear()
-            _predecessor_cache[blob] = read_predecessor(branch.read(path))
-        return _predecessor_cache[blob] != uid
+        return self._file_cache.read_predecessor(branch, path) != uid
 
-
-def _list_prepared_storages(branch: Branch) -> Iterator[tuple[str, str, str, str]]:
-    """Yield tenant and name of each storage with the Job that it was published as prepared by, and with one that
-    was published before that was written down; either is empty. One that is leaving is among them: its volume is
-    there.
-    """
-    storage_spots = {
-        path: spot for path in branch.files if (spot := paths.parse_tree_path(path)) and spot.part == "storage"
-    }
-    spots = {path: spot for path, spot in storage_spots.items() if spot.is_resource_file}
-    unread = [path for path in spots if branch.files[path] not in _prepared_jobs_cache]
-    if len(_prepared_jobs_cache) + len(unread) > MAX_CACHED:
-        _prepared_jobs_cache.clear()
-        unread = list(spots)
-    for path, data in zip(unread, branch.read_all(unread), strict=True):
-        job = read_prepared_by(data)
-        _prepared_jobs_cache[branch.files[path]] = job, "" if job else find_prunable_job(data)
-    for path, spot in spots.items():
-        jobs = _prepared_jobs_cache[branch.files[path]]
-        if any(jobs):
-            yield spot.tenant, spot.name.removesuffix(paths.DELETING_SUFFIX), *jobs
+    def _list_prepared_storages(self, branch: Branch) -> Iterator[tuple[str, str, str, str]]:
+        """Yield the tenant and the name of each published or leaving storage, with its Jobs
+        (`PublishedFileCache.read_prepared_jobs`)."""
+        spots = {
+            path: spot
+            for path in branch.files
+            if (spot := paths.parse_tree_path(path)) and spot.part == "storage" and spot.is_resource_file
+        }
+        for path, jobs in self._file_cache.read_prepared_jobs(branch, spots).items():
+            if any(jobs):
+                yield spots[path].tenant, spots[path].name.removesuffix(paths.DELETING_SUFFIX), *jobs

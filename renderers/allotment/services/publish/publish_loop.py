@@ -73,7 +73,7 @@ class PublishLoop(Loop):
     def repair_clone(self, errors: Sequence[str]) -> CloneDamage | None:
         """Check the clone, and forget its objects if it was replaced."""
         damage = repair_if_clone(
-            self._publisher.repository, [*errors, *self._publisher.status_reader.troubles.values()]
+            self._publisher.repository, [*errors, *self._publisher.status_reader.state.troubles.values()]
         )
         if damage is not None and damage.is_replaced:
             self._publisher.forget()
@@ -106,9 +106,9 @@ class PublishLoop(Loop):
         self._log_result(outcome, time.monotonic() - begun, seen)
         # What was published, not what is there by now: somebody may have been quick.
         refs = tuple((name, commit, commit) for name, commit in sorted(outcome.tips.items()))
-        statuses = self._publisher.status_reader
+        observed_state = self._publisher.status_reader.state
         self._last_snapshot, self._due_at = (
-            _Snapshot(tip, refs, statuses.tenants, statuses.deletion_clock()),
+            _Snapshot(tip, refs, observed_state.tenants, observed_state.deletion_clock()),
             now + REPUBLISH_SECONDS,
         )
         self._publisher.repository.run_maintenance()
@@ -116,13 +116,13 @@ class PublishLoop(Loop):
     def _take_snapshot(self, tip: str) -> _Snapshot:
         source = self._publisher.switch_to(tip)
         refs = list_tips(self._publisher.remote, list_cluster_names(source))
-        observed_tenants = self._publisher.status_reader.read(read_reporter_keys(source))
+        observed_state = self._publisher.status_reader.read(read_reporter_keys(source))
         self._log_untrusted_status()
-        return _Snapshot(tip, refs, observed_tenants, self._publisher.status_reader.deletion_clock())
+        return _Snapshot(tip, refs, observed_state.tenants, observed_state.deletion_clock())
 
     def _log_untrusted_status(self) -> None:
         """Say of each cluster, once, what is wrong with its status."""
-        troubles = self._publisher.status_reader.troubles
+        troubles = self._publisher.status_reader.state.troubles
         for cluster, words in troubles.items():
             if self._logged_troubles.get(cluster) != words:
                 self.log.warning("status in doubt", cluster=cluster, message=words)

@@ -17,7 +17,7 @@ from allotment.lifecycle.published_manifests import read_unit_claim
 from allotment.manifests import paths
 from allotment.manifests.argo_folders import folder_of
 from allotment.manifests.yaml_text import Malformed
-from allotment.services.publish.observed_state import ObservedTenant
+from allotment.services.publish.observed_state import ObservedState
 
 MAX_COMMITS = 500  # of a branch that are searched for an instance's last version
 _FOREIGN_FORMAT_ERRORS = (Malformed, LookupError, TypeError, AttributeError, ValueError)
@@ -52,14 +52,14 @@ class PodUnits:
 
     def __init__(
         self,
-        observed_tenants: Mapping[str, ObservedTenant],
+        observed_state: ObservedState,
         branches: Mapping[str, Branch],
         published: Callable[[UnitClaim], UnitClaim | None],
     ) -> None:
         self._branches, self._find_published_claim = branches, published
         keys = {
             PodKey(cluster, gpu_spec, tenant, instance): units
-            for tenant, status in sorted(observed_tenants.items())
+            for tenant, status in sorted(observed_state.tenants.items())
             for (cluster, instance), (gpu_spec, units) in sorted(status.pod_units.items())
             if cluster in branches
         }

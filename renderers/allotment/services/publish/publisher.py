@@ -164,19 +164,17 @@ class Publisher:
             self._check_new_clusters(remote_state, source)
             if self._check_precondition is not None:
                 self._check_precondition(remote_state.source, source.commit)
-            observed_tenants = self.status_reader.read(read_reporter_keys(source))
+            observed_state = self.status_reader.read(read_reporter_keys(source))
             window = cached(partial(self._read_brake_window, source, remote_state))
             assembly = self._release_builder.build_release(
                 source,
                 self._find_date(source),
                 remote_state.branches,
-                observed_tenants=observed_tenants,
-                observed=self.status_reader.observed_at,
-                doubted=self.status_reader.troubles,
+                observed_state,
                 window=window,
             )
             released = assembly.approved_clusters | self._check_brake(remote_state, assembly, window)
-            committed = self._commit_clusters(source, remote_state, assembly, released)
+            committed = self._commit_clusters(source, remote_state, assembly, released, observed_state.commits)
             record = last_record(self.repository, remote_state.refs.get(RETAINED), key)
             pushed = self._push_refs(source.commit, remote_state, committed, released, assembly, record)
             if pushed.done:
@@ -338,7 +336,12 @@ class Publisher:
         )
 
     def _commit_clusters(
-        self, source: CommitSource, remote_state: RenderedBranches, assembly: Release, released: Collection[str]
+        self,
+        source: CommitSource,
+        remote_state: RenderedBranches,
+        assembly: Release,
+        released: Collection[str],
+        status_commits: Mapping[str, str],
     ) -> list[ClusterCommit]:
         author = self.repository.author(source.commit)
         committed = []
@@ -349,7 +352,7 @@ class Publisher:
             changes = branch.compare_files(files)
             reported_changes = {path: letter for path, letter in changes.items() if not is_marker(current_path(path))}
             replaced = branch.foreign_commit
-            trailers = {"Source-Commit": source.commit, "Status-Commit": self.status_reader.commits.get(cluster, "")}
+            trailers = {"Source-Commit": source.commit, "Status-Commit": status_commits.get(cluster, "")}
             words = partial(
                 format_commit_message, cluster, reported_changes, trailers=trailers, approved=cluster in released
             )

@@ -106,22 +106,24 @@ class ClusterTrees:
         self,
         claims: Iterable[UnitClaim],
         letters: Callable[[str], Collection[str]],
-        turnover: NodeReplacementGuard | None = None,
-    ) -> None:
-        """Take the clusters' own files, pools as `turnover` lets them be."""
+        guard: NodeReplacementGuard | None = None,
+    ) -> list[str]:
+        """Add the clusters' own files, and the pools that `guard` holds. Return a message about each held pool."""
+        messages: list[str] = []
         for path, data in render_cluster_files(self._catalog, claims, letters):
-            self._put_file(
-                path,
-                data if turnover is None else self._check_changed_file(path, data, turnover.hold_template(path, data)),
-            )
-        if turnover is None:
-            return
+            held = guard.hold_template(path, data) if guard is not None else None
+            self._put_file(path, data if held is None else self._check_changed_file(path, data, held.data))
+            messages += [] if held is None else [held.message]
+        if guard is None:
+            return messages
         for cluster, files in self.files.items():
-            for path, data in list(turnover.retain_removed_pools(cluster, files)):
-                self._put_file(path, self._check_changed_file(path, b"", data))
+            for held in list(guard.retain_removed_pools(cluster, files)):
+                self._put_file(held.path, self._check_changed_file(held.path, b"", held.data))
+                messages.append(held.message)
+        return messages
 
     def _check_changed_file(self, path: str, now: bytes, data: bytes) -> bytes:
-        """Return what is published of a file, `data`, checked where it isn't what was rendered `now`."""
+        """Return a published file, `data`, checked where it differs from the file that is rendered `now`."""
         if data != now:
             self.gate.check(path, data, published=True)
         return data

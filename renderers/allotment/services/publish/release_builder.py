@@ -1,40 +1,39 @@
-"""Assembles what is published next, again and again: every step of it in order, and only what changed since is
-rendered.
+"""Builds the next release: checks and renders the tenants that changed, then calls the steps of `release_assembly`.
 
-One tenant never stops the others, and none loses data by what another merged: who is invalid keeps what was published
-(`kept`), what runs goes on and what is declared no more leaves in steps (`tenant_transition`), who came too late for a unit waits
-(`allocated_units`).
+No tenant stops another, and none loses data by the merge of another. An invalid tenant keeps its published manifests
+(`tenant_retention`). An undeclared resource leaves in steps (`tenant_transition`). An instance waits until a unit is free
+(`unit_allocation`).
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
-from allotment.adapters.declaration_source import Source, path_problem
+from allotment.adapters.declaration_source import Source
 from allotment.branches.branch import Branch
-from allotment.declared.kinds.platform import Platform
-from allotment.declared.layout import Scope, folder_of
 from allotment.lifecycle.brake import BrakeWindow
-from allotment.lifecycle.volume_transitions import StorageUsers
 from allotment.preparation.runtime_state import RuntimeState
-from allotment.rules import stock
+from allotment.services.check.check_options import CheckOptions, OpenCache
 from allotment.services.check.cpu_budget import DEFAULT_SECONDS
-from allotment.services.check.repository_check import OpenCache, RepositoryCheck, check_repository
-from allotment.services.check.tenant_error import build_rejection
-from allotment.services.check.workers import count_cores, locate_findings
-from allotment.services.publish.instance_retention import limit_retention
-from allotment.services.publish.node_replacement import NodeReplacementGuard
-from allotment.services.publish.observed_state import NOTHING_OBSERVED, ObservedTenant
+from allotment.services.check.repository_check import RepositoryCheck, check_repository
+from allotment.services.check.workers import count_cores
+from allotment.services.publish.observed_state import ObservedState
 from allotment.services.publish.preparation_history import PreparationHistory
+from allotment.services.publish.published_file_cache import PublishedFileCache
 from allotment.services.publish.published_trees import Blobs, PublishedTrees
-from allotment.services.publish.published_units import PodUnits
 from allotment.services.publish.release import ClusterTrees, Release
+from allotment.services.publish.release_assembly import (
+    ReleaseInputs,
+    TenantOutcomes,
+    allocate_release,
+    assemble_release,
+    transition_tenants,
+)
 from allotment.services.publish.render_cache import RenderCache
 from allotment.services.publish.rendered_tenant import (
     RenderedTenant,
     Rerenderer,
-    RerenderResult,
     build_rendered_tenant,
     find_tenants_missing_bytes,
 )
@@ -44,126 +43,70 @@ from allotment.services.publish.tenant_retention import (
     find_invalid_tenants,
     find_refused_transitions,
     find_tenants_of_invalid_clusters,
-    read_retained_files,
-    read_retained_instance_files,
-    rejection,
 )
-from allotment.services.publish.tenant_transition import TenantTransition, TransitionContext, transition_tenant
-from allotment.services.publish.unit_allocation import Allocation, build_allocation
 from allotment.services.renderer import Renderer
 
 
 class ReleaseBuilder:
     """Assembles trees again and again; it renders only the tenants that changed since it last did.
 
-    A tenant that takes more than `share` seconds of processor time is kept as it was published. With `recall` it goes
-    on from what another process rendered last.
+    A tenant that exceeds `cpu_seconds` of processor time keeps its published manifests. With `open_cache` it continues from the
+    manifests that another process rendered.
     """
 
     def __init__(
         self,
         processes: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
-        share: float | None = DEFAULT_SECONDS,
-        recall: OpenCache | None = None,
+        report_progress: Callable[[int, int], None] | None = None,
+        cpu_seconds: float | None = DEFAULT_SECONDS,
+        open_cache: OpenCache | None = None,
     ) -> None:
-        self._cpu_seconds = share
+        self._cpu_seconds = cpu_seconds
         self._processes = processes or count_cores()
-        self._progress = progress
-        self._cache = RenderCache(recall)
+        self._report_progress = report_progress
+        self._cache = RenderCache(open_cache)
+        self._file_cache = PublishedFileCache()
 
     def build_release(
         self,
         source: Source,
         as_of: datetime.date,
         branches: Mapping[str, Branch],
+        observed_state: ObservedState,
         *,
-        observed_tenants: Mapping[str, ObservedTenant],
-        observed: Mapping[str, str] | None = None,
-        doubted: Collection[str] = (),
         window: Callable[[], BrakeWindow] = BrakeWindow,
     ) -> Release:
-        """Return the trees that follow those of `branches`. `observed_tenants` has each tenant's status, `observed` the time of
-        each cluster's last status, `doubted` the clusters without a trusted or readable status. `window` returns the
-        brake's facts; it is called only where a tenant deletes something.
+        """Return the trees that follow those of `branches`. `window` returns the facts of the brake; it is called only where a
+        tenant deletes something.
 
         Raises PlatformInvalid.
         """
         published_trees = PublishedTrees(branches)
         _ = published_trees.tenant_files  # listed once, before other processes are forked
-        observed = observed or {}
-        preparations = PreparationHistory(observed_tenants, branches)
+        preparations = PreparationHistory(observed_state, branches, self._file_cache)
         repository_check, retained_tenants, rendered = self._check_and_render(
             source, as_of, published_trees, preparations
         )
-        traces = dict(repository_check.traces)
+        inputs = ReleaseInputs(source, repository_check, published_trees, observed_state, preparations)
         rerenderer = Rerenderer(source, repository_check, published_trees, self._processes)
-        rendered, retained_tenants = _merge_rerendered(
-            rerenderer.render_tenants(find_tenants_missing_bytes(rendered, published_trees)),
-            rendered,
-            retained_tenants,
-            traces,
+        outcomes = TenantOutcomes(rendered, retained_tenants, dict(repository_check.traces)).merge(
+            rerenderer.render_tenants(find_tenants_missing_bytes(rendered, published_trees))
         )
-
         trees = ClusterTrees(repository_check.valid_catalog, published_trees)
-        tenant_transitions: dict[str, TenantTransition] = {}
-        for tenant in sorted((published_trees.tenant_files.keys() | rendered.keys()) - retained_tenants.keys()):
-            watched = _create_transition_context(
-                tenant, repository_check, observed_tenants, observed, preparations, published_trees
-            )
-            try:
-                tenant_transition = transition_tenant(
-                    tenant, tenant in repository_check.tally_entries, rendered.get(tenant), published_trees, watched
-                )
-                trees.check_transition(tenant_transition)
-                tenant_transitions[tenant] = tenant_transition
-            except Exception as error:
-                _reject_tenant(tenant, error, retained_tenants, traces)
-        retained_tenants |= find_refused_transitions(tenant_transitions, source)
+        transitions = transition_tenants(inputs, outcomes, trees)
+        outcomes = outcomes.retain(transitions.rejected_tenants, transitions.traces).retain(
+            find_refused_transitions(transitions.by_tenant, source)
+        )
         braked = check_tenant_brakes(
-            repository_check.valid_catalog, tenant_transitions, rendered, published_trees, window, retained_tenants
-        )
-        retained_tenants |= braked.retained_tenants
-
-        offers, pods = (
             repository_check.valid_catalog,
-            PodUnits(observed_tenants, branches, preparations.find_published_claim),
+            transitions.by_tenant,
+            outcomes.rendered,
+            published_trees,
+            window,
+            outcomes.retained,
         )
-        published = limit_retention(offers, rendered, published_trees, trees.gate, preparations.find_published_claim)
-        while True:  # each further round retains a tenant more
-            claims = {
-                name: rendered_tenant.claims
-                for name, rendered_tenant in rendered.items()
-                if name not in retained_tenants
-            }
-            claims |= {name: tuple(published_trees.read_claims(name)) for name in retained_tenants}
-            claims = {
-                name: tuple(claim for claim in some if claim.cluster in offers.clusters)
-                for name, some in claims.items()
-            }
-            allocation = build_allocation(offers, claims, pods, observed, published)
-            reduced = rerenderer.render_tenants(
-                {tenant for tenant, _ in allocation.reduced_units if tenant not in retained_tenants},
-                allocation.reduced_units,
-            )
-            retained_tenants |= reduced.rejected_tenants
-            traces |= reduced.traces
-            if not reduced.rejected_tenants:
-                break
-        rendered |= reduced.rendered_tenants
-        turnover = NodeReplacementGuard(offers, published_trees, observed_tenants, observed, doubted)
-        release = _assemble_release(
-            source,
-            repository_check,
-            retained_tenants,
-            rendered=rendered,
-            tenant_transitions=tenant_transitions,
-            allocation=allocation,
-            turnover=turnover,
-            published_trees=published_trees,
-            traces=traces,
-            trees=trees,
-        )
+        outcomes, allocation = allocate_release(inputs, outcomes.retain(braked.retained_tenants), rerenderer, trees)
+        release = assemble_release(inputs, outcomes, transitions.by_tenant, allocation, trees)
         return release._replace(approved_clusters=braked.approved_clusters)
 
     def _check_and_render(
@@ -185,17 +128,16 @@ class ReleaseBuilder:
     ) -> RepositoryCheck:
         """Return the whole source, checked, with what those tenants are rendered to that aren't as they were."""
         prepared = preparations.list_succeeded_jobs()
-        return check_repository(
-            source,
-            as_of,
-            recall=self._cache.bind_prepared_jobs(prepared),
+        options = CheckOptions(
+            open_cache=self._cache.bind_prepared_jobs(prepared),
             render=Renderer(published_trees.compare_rendered),
-            progress=self._progress,
+            report_progress=self._report_progress,
             processes=self._processes,
-            standings=lambda tenant: RuntimeState(prepared.get(tenant, frozenset())),
-            share=self._cpu_seconds,
+            runtime_states=lambda tenant: RuntimeState(prepared.get(tenant, frozenset())),
+            cpu_seconds=self._cpu_seconds,
             partial=True,
         )
+        return check_repository(source, as_of, options)
 
     def _merge_with_cache(
         self, repository_check: RepositoryCheck, retained_tenants: RetainedTenants
@@ -218,120 +160,3 @@ class ReleaseBuilder:
     def rendered_blobs(self) -> Mapping[str, Blobs]:
         """What each tenant was last rendered to."""
         return self._cache.rendered_blobs
-
-
-def _merge_rerendered(
-    rerender_result: RerenderResult,
-    rendered: dict[str, RenderedTenant],
-    retained_tenants: RetainedTenants,
-    traces: dict[str, str],
-) -> tuple[dict[str, RenderedTenant], RetainedTenants]:
-    """Return the rendered and the retained tenants with those that were rendered again; add the traces of bugs."""
-    traces |= rerender_result.traces
-    return rendered | rerender_result.rendered_tenants, retained_tenants | rerender_result.rejected_tenants
-
-
-def _reject_tenant(tenant: str, error: Exception, retained_tenants: RetainedTenants, traces: dict[str, str]) -> None:
-    """Retain a tenant that ran into a bug. Raises the error where it does not concern one tenant."""
-    stopped = build_rejection(error)
-    retained_tenants[tenant] = rejection(
-        [path_problem(folder_of(Scope("tenant", tenant)), stopped.message, stopped.rule)]
-    )
-    traces[tenant] = stopped.trace
-
-
-def _create_transition_context(
-    tenant: str,
-    repository_check: RepositoryCheck,
-    observed_tenants: Mapping[str, ObservedTenant],
-    observed: Mapping[str, str],
-    preparations: PreparationHistory,
-    published_trees: PublishedTrees,
-) -> TransitionContext:
-    platform = repository_check.catalog.platform.get_singleton(Platform)
-    assert platform is not None
-
-    def users(cluster: str, storage: str) -> StorageUsers:
-        claims = {claim.instance: claim for claim in repository_check.tally_entries[tenant].claims}
-        return preparations.find_storage_users(
-            cluster, tenant, storage, claims, published_trees.tenant_files.get(tenant, ())
-        )
-
-    def last(cluster: str, storage: str) -> str:
-        return preparations.find_last_job_uid(cluster, tenant, storage)
-
-    return TransitionContext(
-        observed_tenants.get(tenant, NOTHING_OBSERVED), observed, platform.model.spec.deletion.after, users, last
-    )
-
-
-def _assemble_release(
-    source: Source,
-    repository_check: RepositoryCheck,
-    retained_tenants: RetainedTenants,
-    *,
-    rendered: Mapping[str, RenderedTenant],
-    tenant_transitions: Mapping[str, TenantTransition],
-    allocation: Allocation,
-    turnover: NodeReplacementGuard,
-    published_trees: PublishedTrees,
-    traces: dict[str, str],
-    trees: ClusterTrees,
-) -> Release:
-    """Return the trees of all clusters, and in words who isn't in them as declared."""
-    published = {
-        tenant: tenant_transition
-        for tenant, tenant_transition in sorted(tenant_transitions.items())
-        if tenant not in retained_tenants
-    }
-    for tenant, tenant_transition in published.items():
-        trees.add_tenant(rendered.get(tenant), tenant_transition)
-    files, left_out = read_retained_instance_files(allocation.retained_instances, published_trees, trees)
-    trees.add_retained_files(files)
-    for tenant in retained_tenants:
-        files, problems = read_retained_files(tenant, published_trees, trees.gate)
-        trees.add_retained_files(files)
-        retained_tenants[tenant] = retained_tenants[tenant]._replace(
-            problems=[*retained_tenants[tenant].problems, *problems]
-        )
-    claims = allocation.list_claims(
-        {name: rendered_tenant.claims for name, rendered_tenant in rendered.items() if name not in retained_tenants}
-    )
-    trees.add_cluster_files(
-        claims, lambda cluster: published_trees.list_letters(cluster) | repository_check.list_letters(cluster), turnover
-    )
-    trees.add_markers()
-    faults = repository_check.faults
-    trees.retain_clusters(faults.by_cluster)
-    problems = [
-        *faults.harmless,
-        *left_out,
-        *(
-            problem
-            for problem in repository_check.shared_problems
-            if problem.rule != stock.RULE and not problem.warning
-        ),
-    ]
-    return Release(
-        catalog=repository_check.valid_catalog,
-        files=trees.files,
-        data=trees.data,
-        retained_tenants=dict(sorted(retained_tenants.items())),
-        waiting_instances=allocation.waiting_instances,
-        pending_deletions=[
-            words for tenant_transition in published.values() for words in tenant_transition.pending_deletions
-        ],
-        pending_changes=[
-            *turnover.pending_replacements,
-            *(words for tenant_transition in published.values() for words in tenant_transition.pending_preparations),
-        ],
-        leaked_units=allocation.leaked_units,
-        problems=[
-            *problems,
-            *locate_findings(stock.check_retained_units(repository_check.valid_catalog, claims), source),
-        ],
-        declared_tenants=frozenset(repository_check.tally_entries),
-        rendered_count=len(repository_check.artifacts),
-        traces=traces,
-        retained_clusters=faults.by_cluster,
-    )

@@ -8,21 +8,21 @@ from functools import partial
 
 from allotment.adapters.file_cache import FileCache
 from allotment.preparation.runtime_state import JobKey
-from allotment.services.check.repository_check import OpenCache
+from allotment.services.check.check_options import OpenCache
 from allotment.services.publish.published_trees import Blobs
 
 PreparedJobs = Mapping[str, frozenset[JobKey]]
 
 
 class RenderCache:
-    """What a survey found fine, and with it what those tenants were rendered to and what was known of them.
+    """The tenants that a check accepted, with the manifests that they were rendered to and their prepared Jobs.
 
-    One without the other would be published as if it hadn't changed, or had nothing; so `recall`, which returns a
-    memory that outlives this process, has them under one name.
+    The three belong together: a tenant in the check's cache is published with the manifests that this cache holds. `open_persistent`
+    returns a cache that outlives this process, which holds all three under one name.
     """
 
-    def __init__(self, recall: OpenCache | None = None) -> None:
-        self._open_persistent = recall
+    def __init__(self, open_persistent: OpenCache | None = None) -> None:
+        self._open_persistent = open_persistent
         self._persistent = FileCache.disabled()
         self.clear()
 

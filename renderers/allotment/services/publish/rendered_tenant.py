@@ -9,7 +9,8 @@ from typing import NamedTuple
 from allotment.adapters.declaration_source import Source
 from allotment.capacity.units import UnitClaim
 from allotment.preparation.runtime_state import RuntimeState
-from allotment.services.check.repository_check import RepositoryCheck, to_tally_entry
+from allotment.services.check.repository_check import RepositoryCheck
+from allotment.services.check.tenant_results import to_tally_entry
 from allotment.services.check.workers import TenantCheck, run_batches
 from allotment.services.publish.published_trees import Blobs, PublishedTrees, RenderedBlobs
 from allotment.services.publish.tenant_retention import RetainedTenants, rejection
@@ -63,12 +64,16 @@ class Rerenderer:
     def render_tenants(self, tenants: Iterable[str], fewer: ReducedUnits = MappingProxyType({})) -> RerenderResult:
         """Render tenants with `fewer` units. The gate may reject a tenant with the units that it gets now."""
 
-        def standing(tenant: str) -> RuntimeState:
+        def find_runtime_state(tenant: str) -> RuntimeState:
             allocated_units = {instance: units for (owner, instance), units in fewer.items() if owner == tenant}
             return self._check.runtime_states(tenant)._replace(allocated_units=allocated_units)
 
         work = TenantCheck(
-            self._source, self._check.valid_catalog, Renderer(self._published_trees.compare_rendered), False, standing
+            self._source,
+            self._check.valid_catalog,
+            Renderer(self._published_trees.compare_rendered),
+            False,
+            find_runtime_state,
         )
         rerender_result = RerenderResult({}, {}, {})
         for result in run_batches(work, sorted(tenants), self._processes):

@@ -3,18 +3,24 @@ in steps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from allotment.lifecycle import program_references
-from allotment.lifecycle.deletion_steps import ClusterObservation, Removal, declaration_path, next_removal_step
+from allotment.lifecycle.deletion_steps import (
+    ClusterObservation,
+    Removal,
+    RemovalStep,
+    declaration_path,
+    next_removal_step,
+)
 from allotment.lifecycle.published_manifests import reprotected, with_predecessor
-from allotment.lifecycle.volume_transitions import StorageUsers, next_file
+from allotment.lifecycle.volume_transitions import StorageUsers, VolumeTransition, next_file
 from allotment.manifests import paths
 from allotment.manifests.argo_folders import folder_of
 from allotment.observed.conditions import seconds_between
 from allotment.problems import Finding
-from allotment.services.publish.observed_state import ObservedTenant
+from allotment.services.publish.observed_state import ObservedState
 from allotment.services.publish.published_trees import PublishedTrees, deleting_path
 from allotment.services.publish.rendered_tenant import RenderedTenant
 
@@ -37,15 +43,14 @@ class TenantTransition(NamedTuple):
 
 
 class TransitionContext(NamedTuple):
-    """What is known where a tenant settles: of it by its clusters' statuses, when each cluster was last looked at,
-    by its API server's clock, and for how many seconds a thing must have been seen to be marked before it goes.
+    """What a transition depends on: the observed state, and the seconds between the mark of an object for deletion and its
+    removal.
 
     `find_users` returns who keeps a storage of a cluster from being prepared anew, `find_last_job_uid` the uid of the Job that last
     prepared one of its name.
     """
 
-    observed_tenant: ObservedTenant
-    observed_at: Mapping[str, str]
+    observed_state: ObservedState
     deletion_delay: float
     find_users: Callable[[str, str], StorageUsers]
     find_last_job_uid: Callable[[str, str], str]
@@ -60,77 +65,104 @@ def transition_tenant(
 ) -> TenantTransition:
     """Return what becomes of what a tenant had; `declared` says whether it has a folder."""
     now = rendered or RenderedTenant({}, {}, ())
-    tenant_transition = TenantTransition([], {}, {}, [], [])
-    removed_paths = published_trees.tenant_files.get(tenant, {}).keys() - now.blobs.keys()
-    for cluster in sorted({path.partition("/")[0] for path in removed_paths}):
-        prefix = f"{cluster}/"
-        leaver = Removal(
-            tenant=tenant,
-            is_declared=declared,
-            rendered_paths={path.removeprefix(prefix) for path in now.blobs if path.startswith(prefix)},
-            removed_paths={path.removeprefix(prefix) for path in removed_paths if path.startswith(prefix)},
-            read_published=published_trees.branches[cluster].read,
-            observation=_observe_cluster(cluster, watched),
-            grace_seconds=watched.deletion_delay,
-        )
-        removal_step = next_removal_step(leaver)
-        tenant_transition.findings.extend(removal_step.findings)
-        tenant_transition.retained.update({prefix + inner: data for inner, data in removal_step.files.items()})
-        tenant_transition.pending_deletions.extend(f"{cluster}: {words}" for words in removal_step.pending_deletions)
-    for path in _list_changed_storages(tenant, now, published_trees):
-        _update_storage(tenant, path, now, published_trees, watched, tenant_transition)
-    for path, uid in _find_recreated_storages(now, published_trees, watched):
-        tenant_transition.updated[path] = with_predecessor(now.data[path], uid)
+    removals = _remove_files(tenant, declared, now, published_trees, watched)
+    follow_ups = {
+        path: _update_storage(path, now, published_trees, watched)
+        for path in _list_changed_storages(tenant, now, published_trees)
+    }
+    tenant_transition = TenantTransition(
+        findings=[
+            *(finding for step in removals.values() for finding in step.findings),
+            *(finding for follow_up in follow_ups.values() for finding in follow_up.findings),
+        ],
+        updated={path: follow_up.data for path, follow_up in follow_ups.items()}
+        | {
+            path: with_predecessor(now.data[path], uid)
+            for path, uid in _find_recreated_storages(now, published_trees, watched)
+        },
+        retained={
+            f"{cluster}/{inner}": data for cluster, step in removals.items() for inner, data in step.files.items()
+        },
+        pending_deletions=[
+            f"{cluster}: {words}" for cluster, step in removals.items() for words in step.pending_deletions
+        ],
+        pending_preparations=[
+            _format_pending_preparation(tenant, path, follow_up.pending_reason)
+            for path, follow_up in follow_ups.items()
+            if follow_up.pending_reason
+        ],
+    )
     return _with_referenced_programs(now, published_trees, tenant_transition)
+
+
+def _remove_files(
+    tenant: str, declared: bool, now: RenderedTenant, published_trees: PublishedTrees, watched: TransitionContext
+) -> dict[str, RemovalStep]:
+    """Return the next step, by cluster, of the removal of the published files that are no longer rendered."""
+    removed_paths = published_trees.tenant_files.get(tenant, {}).keys() - now.blobs.keys()
+
+    def next_step(cluster: str) -> RemovalStep:
+        prefix = f"{cluster}/"
+        return next_removal_step(
+            Removal(
+                tenant=tenant,
+                is_declared=declared,
+                rendered_paths={path.removeprefix(prefix) for path in now.blobs if path.startswith(prefix)},
+                removed_paths={path.removeprefix(prefix) for path in removed_paths if path.startswith(prefix)},
+                read_published=published_trees.branches[cluster].read,
+                observation=_observe_cluster(cluster, tenant, watched.observed_state),
+                grace_seconds=watched.deletion_delay,
+            )
+        )
+
+    return {cluster: next_step(cluster) for cluster in sorted({path.partition("/")[0] for path in removed_paths})}
 
 
 def _with_referenced_programs(
     now: RenderedTenant, published_trees: PublishedTrees, tenant_transition: TenantTransition
 ) -> TenantTransition:
-    """Where storages aren't as they were rendered, have beside them the programs that their Jobs name."""
-    folders = {folder_of(path) for path in (*tenant_transition.updated, *tenant_transition.retained)}
+    """Return a transition that also retains the programs that the Jobs of its storages name."""
+    own_files = {**tenant_transition.updated, **tenant_transition.retained}
+    folders = {folder_of(path) for path in own_files}
     if not folders:
         return tenant_transition
+    data_by_path = {**now.data, **own_files}
     files = [
         path
-        for path in {**now.blobs, **tenant_transition.updated, **tenant_transition.retained}
+        for path in {**now.blobs, **own_files}
         if (folder := folder_of(path)) in folders and folder.endswith("/storage")
     ]
-    data_by_path = {**now.data, **tenant_transition.updated, **tenant_transition.retained}
 
     def read(path: str) -> bytes:
         return data_by_path[path] if path in data_by_path else published_trees.read_file(path)
 
     missing, unnamed = program_references.check_programs(files, read)
-    tenant_transition.retained.update(
-        {path: published_trees.read_file(path) for path in sorted(missing) if published_trees.find_blob(path)}
-    )
-    return tenant_transition._replace(unreferenced=unnamed)
+    programs = {path: published_trees.read_file(path) for path in sorted(missing) if published_trees.find_blob(path)}
+    return tenant_transition._replace(retained=tenant_transition.retained | programs, unreferenced=unnamed)
 
 
 def _update_storage(
-    tenant: str,
-    path: str,
-    now: RenderedTenant,
-    published_trees: PublishedTrees,
-    watched: TransitionContext,
-    tenant_transition: TenantTransition,
-) -> None:
+    path: str, now: RenderedTenant, published_trees: PublishedTrees, watched: TransitionContext
+) -> VolumeTransition:
+    """Return the file that follows the published file of a storage or snapshot."""
     cluster, _, inner = path.partition("/")
     spot = paths.parse_tree_path(inner)
     assert spot is not None
-    was = (
+    published_data = (
         published_trees.read_file(path)
         if published_trees.find_blob(path)
         else reprotected(published_trees.read_file(deleting_path(path)))
     )
-    follows = next_file(declaration_path(spot), was, now.data[path], lambda: watched.find_users(cluster, spot.name))
-    tenant_transition.updated[path] = follows.data
-    tenant_transition.findings.extend(follows.findings)
-    if follows.pending_reason:
-        tenant_transition.pending_preparations.append(
-            f"{cluster}: {spot.kind} {tenant}/{spot.resource_name}: {follows.pending_reason}"
-        )
+    return next_file(
+        declaration_path(spot), published_data, now.data[path], lambda: watched.find_users(cluster, spot.name)
+    )
+
+
+def _format_pending_preparation(tenant: str, path: str, reason: str) -> str:
+    cluster, _, inner = path.partition("/")
+    spot = paths.parse_tree_path(inner)
+    assert spot is not None
+    return f"{cluster}: {spot.kind} {tenant}/{spot.resource_name}: {reason}"
 
 
 def _list_changed_storages(tenant: str, now: RenderedTenant, published_trees: PublishedTrees) -> list[str]:
@@ -169,9 +201,9 @@ def _find_recreated_storages(
             yield path, uid
 
 
-def _observe_cluster(cluster: str, watched: TransitionContext) -> ClusterObservation:
+def _observe_cluster(cluster: str, tenant: str, observed_state: ObservedState) -> ClusterObservation:
     """Return what a cluster was seen to have of a tenant, by its own clock."""
-    observed, observed_tenant = watched.observed_at.get(cluster, ""), watched.observed_tenant
+    observed, observed_tenant = observed_state.observed_at.get(cluster, ""), observed_state.find_tenant(tenant)
     if not observed or cluster in observed_tenant.unreadable_clusters:
         return ClusterObservation()
     marked = {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from allotment.capacity.allocation import InstanceKey, allocate_units, instance_key, required_units
 from allotment.capacity.units import UnitClaim
+from allotment.services.publish.observed_state import ObservedState
 from allotment.services.publish.published_units import PodUnits
 from allotment.services.publish.rendered_tenant import ReducedUnits
 
@@ -53,7 +54,7 @@ def build_allocation(
     offers: Catalog,
     claims: Mapping[str, tuple[UnitClaim, ...]],
     pods: PodUnits,
-    observed: Mapping[str, str],
+    observed_state: ObservedState,
     published: Callable[[UnitClaim], UnitClaim | None],
 ) -> Allocation:
     """Allocate units. `pods` are the units that pods hold (`published_units`); `published` returns the claim
@@ -82,7 +83,7 @@ def build_allocation(
     holding = [
         f"{live_claim.cluster}: instance {live_claim.tenant}/{live_claim.instance}: its pods still run, and keep"
         f" {live_claim.rendered} unit{'' if live_claim.rendered == 1 else 's'} of {live_claim.gpu_spec},"
-        f" by its status of {observed.get(live_claim.cluster, 'no known time')}"
+        f" by its status of {observed_state.observed_at.get(live_claim.cluster, 'no known time')}"
         for live_claim in live
     ]
     return Allocation(dict(claims), live, fewer, waiting, holding, retained)

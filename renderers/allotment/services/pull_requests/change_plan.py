@@ -26,7 +26,8 @@ from allotment.diff.change_plan import ChangePlan, Destruction, WorkTree
 from allotment.diff.cold_starts import ColdStart, ColdStartTime
 from allotment.observed.deletion_point import compute_point_of_no_return, describe_data_deadline
 from allotment.preparation.runtime_state import all_prepared_state
-from allotment.services.check.repository_check import OpenCache, RepositoryCheck, check_repository
+from allotment.services.check.check_options import CheckOptions, OpenCache
+from allotment.services.check.repository_check import RepositoryCheck, check_repository
 from allotment.services.check.workers import count_cores
 from allotment.services.platform_settings import read_platform, read_reporter_keys
 from allotment.services.pull_requests.brake_forecast import read_cached_items
@@ -59,7 +60,7 @@ def plan_change(
     day: datetime.date,
     *,
     today: datetime.date | None = None,
-    recall: OpenCache | None = None,
+    open_cache: OpenCache | None = None,
     reviewed: ReviewContext | None = None,
     processes: int | None = None,
     first: RepositoryCheck | None = None,
@@ -80,7 +81,7 @@ def plan_change(
             base_name=base_ref.removeprefix(REMOTES_PREFIX),
             day=day,
             current_day=today or day,
-            open_cache=recall,
+            open_cache=open_cache,
             review_context=reviewed,
             processes=processes or count_cores(),
             base_check=first,
@@ -200,12 +201,13 @@ def _read_merge_result(base: CommitSource, tree: str, differing: list[ChangedFil
 
 
 def check_base(
-    base: CommitSource, day: datetime.date, recall: OpenCache | None, processes: int | None
+    base: CommitSource, day: datetime.date, open_cache: OpenCache | None, processes: int | None
 ) -> RepositoryCheck:
     """Return what a plan needs to know of its base alone."""
-    return check_repository(
-        base, day, recall=recall, standings=all_prepared_state, processes=processes or count_cores()
+    options = CheckOptions(
+        open_cache=open_cache, runtime_states=all_prepared_state, processes=processes or count_cores()
     )
+    return check_repository(base, day, options)
 
 
 def is_too_large(plan_result: ChangePlan) -> bool:

@@ -141,13 +141,14 @@ class CommentLoop(Loop):
     def _retract_closed(self, reviews: PlanCommenter, open_heads: dict[str, int]) -> None:
         """Take back what was said of commits that no open pull request is of any more: what can't be now, in the
         next round."""
+        retries: dict[str, int] = {}
         for head, number in self._open_heads.items():
             if head not in open_heads:
                 trouble = capture_failure(partial(reviews.retract, number, head))
                 if trouble is not None:
                     self._log_pull_failure("not taken back", number, trouble)
-                    open_heads |= {} if trouble.is_permanent else {head: number}
-        self._open_heads = open_heads
+                    retries |= {} if trouble.is_permanent else {head: number}
+        self._open_heads = open_heads | retries
 
     def _announce_pending(self, reviews: PlanCommenter, alike: list[PullRequest]) -> None:
         """Say on a commit that it waits. What goes wrong with that the review meets again, and tells."""

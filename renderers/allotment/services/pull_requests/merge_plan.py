@@ -34,7 +34,8 @@ from allotment.lifecycle.brake import BrakeExcess
 from allotment.preparation.runtime_state import all_prepared_state
 from allotment.problems import Problem, escape_unprintable, pluralize
 from allotment.rules.ownership import Review
-from allotment.services.check.repository_check import OpenCache, RepositoryCheck, check_repository, recheck_tenants
+from allotment.services.check.check_options import CheckOptions, Comparison, OpenCache
+from allotment.services.check.repository_check import RepositoryCheck, check_repository, recheck_tenants
 from allotment.services.check.workers import run_batches
 from allotment.services.pull_requests.authorization import find_unauthorized_changes
 from allotment.services.pull_requests.brake_forecast import BrakeForecast, CachedItems, find_stopped_deletions
@@ -102,15 +103,15 @@ class MergePlan:
             is_tenant_file(changed_file) for changed_file in declared
         ):  # nothing but these tenants needs to be read again
             owners = {changed_file.path.split("/")[1] for changed_file in declared}
-            self.result_check = recheck_tenants(self.base_check, after, sorted(owners), base=base)
+            self.result_check = recheck_tenants(
+                self.base_check, after, sorted(owners), comparison=Comparison(base=base)
+            )
         else:
             self.result_check = check_repository(
                 after,
                 options.day,
-                standings=all_prepared_state,
-                processes=options.processes,
-                base=base,
-                today=options.current_day,
+                CheckOptions(runtime_states=all_prepared_state, processes=options.processes),
+                Comparison(base=base, today=options.current_day),
             )
 
         faults = self.base_check.faults, self.result_check.faults

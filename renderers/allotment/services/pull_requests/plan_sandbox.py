@@ -187,9 +187,9 @@ def _handle_request(plan_request: PlanRequest, ready: Any) -> dict[str, Any]:
     from allotment.services.pull_requests.merge_plan import ReviewContext
 
     root, day = Path(plan_request.root), datetime.date.fromisoformat(plan_request.day)
-    recall = partial(FileCache.load, cache_name(root) + "-plan")
+    open_cache = partial(FileCache.load, cache_name(root) + "-plan")
     try:
-        first = change_plan.check_base(CommitSource(root, plan_request.base), day, recall, plan_request.processes)
+        first = change_plan.check_base(CommitSource(root, plan_request.base), day, open_cache, plan_request.processes)
     except OperationRefused as error:
         return {"base": str(error)}
     ready()

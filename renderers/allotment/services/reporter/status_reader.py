@@ -53,7 +53,15 @@ def read_reported_status(
         wanted = [path for path in look.branch.files if path == CLUSTER or _is_tenant_file(path, tenant)]
         for path, data in zip(wanted, look.branch.read_all(wanted), strict=True):
             try:
-                _add_status(reported_status, cluster, path, data)
+                # A branch counts for its own cluster, and a file for the tenant of its path, not for the names in the file.
+                if (owner := tenant_of(path)) is None:
+                    reported_status.clusters.append(
+                        msgspec.structs.replace(parse_cluster_status(data), cluster=cluster)
+                    )
+                else:
+                    reported_status.tenants.append(
+                        msgspec.structs.replace(parse_tenant_status(data), cluster=cluster, tenant=owner)
+                    )
             except ImplausibleStatus as error:
                 reported_status.troubles[cluster] = f"{path} isn't believed: {error}; no reporter writes that"
             except Malformed:
@@ -65,18 +73,6 @@ def read_reported_status(
 def _is_tenant_file(path: str, tenant: str | None) -> bool:
     owner = tenant_of(path)
     return owner is not None and tenant in (None, owner)
-
-
-def _add_status(reported_status: ReportedStatus, cluster: str, path: str, data: bytes) -> None:
-    """Take what a cluster's branch says of itself: whatever name a file there gives, it speaks for no other cluster, and
-    no other tenant."""
-    owner = tenant_of(path)
-    if owner is None:
-        reported_status.clusters.append(msgspec.structs.replace(parse_cluster_status(data), cluster=cluster))
-    else:
-        reported_status.tenants.append(
-            msgspec.structs.replace(parse_tenant_status(data), cluster=cluster, tenant=owner)
-        )
 
 
 def read_history(

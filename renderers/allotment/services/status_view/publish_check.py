@@ -13,7 +13,7 @@ from allotment.observed.publish_state import PublishReason, PublishState
 from allotment.observed.resource_status import ResourceStatus
 from allotment.observed.retention import WAYS_OUT, retained_tenant
 from allotment.problems import AllotmentError
-from allotment.services.check.repository_check import OpenCache
+from allotment.services.check.check_options import OpenCache
 from allotment.services.publish.publisher import BrakeEngaged, Publisher, SourceRewound
 from allotment.services.publish.release_builder import ReleaseBuilder
 from allotment.services.publish.tenant_retention import PlatformInvalid
@@ -21,10 +21,10 @@ from allotment.services.status_view.status_view import StatusView
 
 
 class PublishCheck:
-    """Finds out the state of publishing; `today` returns a source's day, `recall` the memory of rendered tenants."""
+    """Finds out the state of publishing; `today` returns a source's day, `open_cache` the cache of rendered tenants."""
 
-    def __init__(self, today: Callable[[Source], datetime.date], recall: OpenCache | None = None) -> None:
-        self._find_date, self._open_cache = today, recall
+    def __init__(self, today: Callable[[Source], datetime.date], open_cache: OpenCache | None = None) -> None:
+        self._find_date, self._open_cache = today, open_cache
         self._states: dict[tuple[str, ...], PublishState] = {}
 
     def find_state(self, view: StatusView) -> PublishState:
@@ -81,7 +81,7 @@ class PublishCheck:
         return Publisher(
             clone.root,
             clone.remote(places.rendered),
-            ReleaseBuilder(recall=self._open_cache),
+            ReleaseBuilder(open_cache=self._open_cache),
             self._find_date,
             status=clone.remote(places.status),
             tip=lambda: view.declared_commit.source.commit,

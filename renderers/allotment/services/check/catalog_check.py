@@ -1,0 +1,86 @@
+"""Reads and checks the platform and the clusters of a source."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from allotment.adapters.declaration_source import Source
+from allotment.declared.inventory import Catalog, ScopeDeclarations
+from allotment.declared.layout import PLATFORM, Scope
+from allotment.declared.reading import read_folder
+from allotment.problems import Problem
+from allotment.rules import PLATFORM_RULES
+from allotment.services.check.platform_faults import classify_faults
+from allotment.services.check.workers import ScopeContent, locate_findings, read_scope
+
+
+class CatalogCheck(NamedTuple):
+    """The checked platform and clusters of a source, with the names of its tenants.
+
+    `content_keys` has the key of each folder's content. `scope_problems` are those of paths outside any folder of the
+    layout, `catalog_problems` those of the declarations.
+    """
+
+    catalog: Catalog
+    tenants: list[str]
+    content_keys: dict[Scope, str]
+    scope_problems: list[Problem]
+    catalog_problems: list[Problem]
+    file_count: int
+
+    @property
+    def problems(self) -> list[Problem]:
+        """All problems of the platform, the clusters and the layout."""
+        return [*self.scope_problems, *self.catalog_problems]
+
+
+class ValidSubset(NamedTuple):
+    """The valid part of a catalog: `catalog` has the clusters without errors, `invalid_clusters` the first error of each other
+    cluster. Without `can_render`, an error concerns all tenants."""
+
+    catalog: Catalog
+    invalid_clusters: Mapping[str, str]
+    can_render: bool
+
+
+def check_catalog(source: Source, as_of: datetime.date) -> CatalogCheck:
+    """Return the checked platform and clusters of a source."""
+    scopes, scope_problems = source.scopes()
+    contents = [read_scope(source, scope) for scope in scopes if scope.kind != "tenant"]
+    catalog, catalog_problems = _read_catalog(contents, as_of, source)
+    return CatalogCheck(
+        catalog,
+        [scope.name for scope in scopes if scope.kind == "tenant"],
+        {content.scope: content.content_key for content in contents},
+        scope_problems,
+        catalog_problems,
+        sum(len(content.files) for content in contents),
+    )
+
+
+def find_valid_subset(catalog_check: CatalogCheck, *, partial: bool) -> ValidSubset:
+    """Return the part of the catalog that tenants are rendered with; with `partial`, without the clusters that have an error."""
+    catalog = catalog_check.catalog
+    faults = classify_faults(catalog_check.problems, catalog.clusters)
+    rejected = faults.by_cluster if partial else {}
+    clusters = {name: folder for name, folder in catalog.clusters.items() if name not in rejected}
+    is_valid = all(problem.warning for problem in catalog_check.catalog_problems)
+    return ValidSubset(
+        catalog._replace(clusters=clusters),
+        {name: str(problems[0]) for name, problems in rejected.items()},
+        is_valid or (partial and not faults.blocking),
+    )
+
+
+def _read_catalog(contents: list[ScopeContent], as_of: datetime.date, source: Source) -> tuple[Catalog, list[Problem]]:
+    problems: list[Problem] = []
+    folders: dict[Scope, ScopeDeclarations] = {PLATFORM: ScopeDeclarations(PLATFORM)}
+    for content in contents:
+        folders[content.scope], folder_problems = read_folder(content.scope, content.files)
+        problems += content.problems + folder_problems
+    clusters = {scope.name: folder for scope, folder in sorted(folders.items()) if scope.kind == "cluster"}
+    catalog = Catalog(folders[PLATFORM], clusters, as_of)
+    findings = [finding for check in PLATFORM_RULES.values() for finding in check(catalog)]
+    return catalog, problems + locate_findings(findings, source)

@@ -1,0 +1,64 @@
+"""The options of a repository check: how it reads, renders and stores tenants, and what it compares the source with."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from allotment.adapters.declaration_source import Source
+from allotment.adapters.file_cache import FileCache
+from allotment.preparation.runtime_state import RuntimeStates, unknown_state
+from allotment.services.check.workers import RenderBatch
+
+if TYPE_CHECKING:
+    from allotment.rules.tally import ChangedFiles
+
+
+OpenCache = Callable[[str], FileCache]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """How a check treats tenants.
+
+    - `open_cache` returns the cache of a key. Cached tenants are neither read nor rendered. Without it, all are read.
+    - `render` renders the tenants without errors, in the process that read them.
+    - `store_artifacts` receives the name and the rendered artifacts of each tenant, in the order of names. Without it,
+      `RepositoryCheck.artifacts` holds them.
+    - `report_progress` receives the number of checked tenants, and of all tenants to check.
+    - `processes` is the number of processes, by default that of the cores.
+    - `runtime_states` returns the runtime state of a tenant.
+    - `cpu_seconds` is the processor time of each tenant. A tenant that exceeds it has a problem.
+    - `partial` limits the effect of a cluster's error to the tenants of that cluster. Otherwise any error of the platform
+      or of a cluster prevents the rendering of all tenants.
+    """
+
+    open_cache: OpenCache | None = None
+    render: RenderBatch | None = None
+    store_artifacts: Callable[[str, Any], None] | None = None
+    report_progress: Callable[[int, int], None] | None = None
+    processes: int | None = None
+    runtime_states: RuntimeStates = unknown_state
+    cpu_seconds: float | None = None
+    partial: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """What a check compares its source with.
+
+    - `base` is the source before the change: the rules about change apply.
+    - `today` is the day before which no new price may begin, by default the day of the check.
+    - `changed_files` returns the files that differ from the last commit. Without `base`, their declarations count as new.
+      The check calls it only for an oversold stock.
+    """
+
+    base: Source | None = None
+    today: datetime.date | None = None
+    changed_files: ChangedFiles | None = None
+
+
+DEFAULT_OPTIONS = CheckOptions()
+NO_COMPARISON = Comparison()

@@ -1,0 +1,96 @@
+"""Checks across folders and revisions: the rules about shared resources, and the rules about change."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from allotment.adapters.declaration_source import Source
+from allotment.declared.inventory import Catalog, ScopeDeclarations
+from allotment.declared.layout import Scope
+from allotment.declared.reading import read_folder
+from allotment.problems import Finding, Problem
+from allotment.rules import CHANGE_RULES, SHARED_RULES, references, stock
+from allotment.rules.folder_change import FolderChange
+from allotment.rules.tally import Tally, TallyBase, TallyEntry, build_tally_entry
+from allotment.services.check.workers import locate_findings, read_scope
+
+
+class Revision(NamedTuple):
+    """The contents of a source: its catalog, the tally entries of its tenants, and the content keys of its folders."""
+
+    source: Source
+    catalog: Catalog
+    tally_entries: Mapping[str, TallyEntry]
+    content_keys: Mapping[Scope, str]
+
+
+class ChangeCheck(NamedTuple):
+    """The problems of a change, and the tenants and clusters before it; None without a base."""
+
+    problems: list[Problem]
+    base: TallyBase | None
+
+
+NO_CHANGE = ChangeCheck([], None)
+
+
+def check_changes(revision: Revision, base: Source, today: datetime.date) -> ChangeCheck:
+    """Return the problems of all folders that differ between `base` and a revision, and the contents of the base."""
+    old_scopes = set(base.scopes()[0])
+    entries = {name: entry for name, entry in revision.tally_entries.items() if Scope("tenant", name) in old_scopes}
+    clusters = dict(revision.catalog.clusters)
+    findings: list[Finding] = []
+    for scope in sorted(old_scopes | revision.content_keys.keys()):
+        if scope in old_scopes and base.files(scope).content_hash == revision.content_keys.get(scope):
+            continue
+        before = _read_declarations(base, scope, old_scopes)
+        after = _read_declarations(revision.source, scope, revision.content_keys)
+        findings += _check_change(FolderChange(revision.catalog, before, after, today))
+        if scope.kind == "tenant" and scope in old_scopes:
+            entries[scope.name] = build_tally_entry(revision.catalog, before)
+        elif scope.kind == "cluster":
+            clusters[scope.name] = before
+    return ChangeCheck(locate_findings(findings, revision.source), TallyBase(entries, clusters))
+
+
+def check_tenant_changes(
+    base_revision: Revision, source: Source, scopes: Collection[Scope], tenants: Iterable[str]
+) -> ChangeCheck:
+    """Return the problems of a change of nothing but the folders of `tenants`. `scopes` are the folders of `source`."""
+    catalog = base_revision.catalog
+    old_scopes = {Scope("tenant", name) for name in base_revision.tally_entries}
+    findings: list[Finding] = []
+    for name in tenants:
+        scope = Scope("tenant", name)
+        before = _read_declarations(base_revision.source, scope, old_scopes)
+        after = _read_declarations(source, scope, scopes)
+        findings += _check_change(FolderChange(catalog, before, after, catalog.as_of))
+    return ChangeCheck(locate_findings(findings, source), TallyBase(base_revision.tally_entries, catalog.clusters))
+
+
+def check_shared_rules(source: Source, catalog: Catalog, tally: Tally) -> list[Problem]:
+    """Return the problems that several owners cause together."""
+    findings = [finding for check in SHARED_RULES.values() for finding in check(catalog, tally)]
+    return locate_findings(findings, source)
+
+
+def merge_problems(*problem_groups: Iterable[Problem]) -> list[Problem]:
+    """Return all problems in order, once each, without the shortage of a stock at a name that does not exist."""
+    unique_problems = {problem for problems in problem_groups for problem in problems}
+    missing = {candidate[:4] for candidate in unique_problems if candidate.rule == references.RULE}
+    return sorted(
+        candidate for candidate in unique_problems if candidate.rule != stock.RULE or candidate[:4] not in missing
+    )
+
+
+def _read_declarations(source: Source, scope: Scope, scopes: Collection[Scope]) -> ScopeDeclarations:
+    """Return the declarations of a folder; none where it is not among the `scopes` of the source."""
+    if scope not in scopes:
+        return ScopeDeclarations(scope)
+    return read_folder(scope, read_scope(source, scope).files)[0]
+
+
+def _check_change(change: FolderChange) -> list[Finding]:
+    return [finding for check in CHANGE_RULES.values() for finding in check(change)]

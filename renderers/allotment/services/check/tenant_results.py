@@ -1,0 +1,117 @@
+"""Checks tenants in batches, and takes the results of unchanged tenants from a cache.
+
+A tenant without problems stays valid while its files, the catalog and the program are the same. The other tenants need
+its tally entry alone. A tenant with problems or warnings is read in every check.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from allotment.adapters.declaration_source import Source
+from allotment.adapters.file_cache import FileCache, program_key
+from allotment.declared.layout import Scope
+from allotment.problems import Problem
+from allotment.services.check.check_options import CheckOptions
+from allotment.services.check.workers import TenantCheck, TenantResult, count_cores, run_batches
+
+if TYPE_CHECKING:
+    from allotment.rules.tally import TallyEntry
+
+
+class CachedTenants(NamedTuple):
+    """The tenants that an earlier check accepted and that have not changed since."""
+
+    tally_entries: dict[str, TallyEntry]
+    content_keys: dict[Scope, str]
+    file_count: int
+
+
+class TenantResults(NamedTuple):
+    """The results of checked tenants, by tenant; `problems` and `traces` have only the tenants with any."""
+
+    tally_entries: dict[str, TallyEntry]
+    content_keys: dict[Scope, str]
+    file_count: int
+    problems: dict[str, list[Problem]]
+    traces: dict[str, str]
+    artifacts: dict[str, Any]
+
+
+def format_cache_key(as_of: datetime.date, content_keys: Mapping[Scope, str]) -> str:
+    """Return the key of a cache: an accepted tenant counts only for the same program, day and catalog."""
+    return f"{program_key()} {as_of} " + json.dumps(
+        sorted((*scope, content) for scope, content in content_keys.items())
+    )
+
+
+def read_cached_tenants(source: Source, cache: FileCache, tenants: Iterable[str]) -> CachedTenants:
+    """Return the tenants of a source that the cache has and whose files are unchanged."""
+    names = set(tenants)
+    cached = CachedTenants({}, {}, 0)
+    file_count = 0
+    for name, (stamp, content, count, entry) in cache.values.items():
+        scope = Scope("tenant", name)
+        if name in names and source.is_unchanged(scope, stamp):
+            cached.content_keys[scope] = content
+            cached.tally_entries[name] = to_tally_entry(entry)
+            file_count += count
+    return cached._replace(file_count=file_count)
+
+
+def check_tenants(
+    task: TenantCheck, tenants: Sequence[str], options: CheckOptions, cache: FileCache | None = None
+) -> TenantResults:
+    """Return the results of `tenants`, in their order. Adds tenants without problems to the cache, and removes the others."""
+    artifacts: dict[str, Any] = {}
+    store_artifacts = options.store_artifacts or artifacts.__setitem__
+    results: list[TenantResult] = []
+    for count, raw_result in enumerate(run_batches(task, list(tenants), options.processes or count_cores()), 1):
+        store_artifacts(raw_result.name, raw_result.artifacts)
+        result = raw_result._replace(tally_entry=to_tally_entry(raw_result.tally_entry), artifacts=None)
+        if cache is not None:
+            _update_cache(cache, result)
+        if options.report_progress is not None:
+            options.report_progress(count, len(tenants))
+        results.append(result)
+    return TenantResults(
+        tally_entries={result.name: to_tally_entry(result.tally_entry) for result in results},
+        content_keys={Scope("tenant", result.name): result.content_key for result in results},
+        file_count=sum(result.file_count for result in results),
+        problems={result.name: result.problems for result in results if result.problems},
+        traces={result.name: result.trace for result in results if result.trace},
+        artifacts=artifacts,
+    )
+
+
+def to_tally_entry(plain: Iterable[Any]) -> TallyEntry:
+    """Return a tally entry from its tuples or from JSON's lists; a tally entry as it is."""
+    from allotment.capacity.units import UnitClaim
+    from allotment.rules.tally import SharedStorage, StorageCopy, StorageUsage, TallyEntry, UnknownStorage
+
+    if type(plain) is TallyEntry:
+        return plain
+    claims, storages, clusters, shares, reads, invalid, unknown = plain
+    return TallyEntry(
+        claims=tuple([UnitClaim(*fields) for fields in claims]),
+        storages=tuple([StorageUsage(*fields) for fields in storages]),
+        clusters=tuple(clusters),
+        shares=tuple(
+            [SharedStorage(cluster, tenant, storage, tuple(readers)) for cluster, tenant, storage, readers in shares]
+        ),
+        copies=tuple([StorageCopy(*fields) for fields in reads]),
+        invalid_storages=tuple(invalid),
+        unknown_storages=tuple(
+            [UnknownStorage(path, tuple(field), tenant, name) for path, field, tenant, name in unknown]
+        ),
+    )
+
+
+def _update_cache(cache: FileCache, result: TenantResult) -> None:
+    if result.problems or result.stamp is None:
+        cache.remove(result.name)
+    else:
+        cache.put(result.name, [result.stamp, result.content_key, result.file_count, result.tally_entry])

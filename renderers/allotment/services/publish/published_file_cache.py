@@ -1,0 +1,62 @@
+"""Caches the contents of published files that every publish needs, so that a process reads each version of a file once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from allotment.branches.branch import Branch
+from allotment.capacity.units import UnitClaim
+from allotment.lifecycle.published_manifests import (
+    find_prunable_job,
+    read_predecessor,
+    read_prepared_by,
+    read_unit_claim,
+)
+from allotment.manifests import paths
+
+MAX_ENTRIES = 100_000  # of each kind, some 200 bytes each
+
+
+class PublishedFileCache:
+    """The claims of instances, and the predecessors and preparation Jobs of storages, by blob."""
+
+    def __init__(self, max_entries: int = MAX_ENTRIES) -> None:
+        self._max_entries = max_entries
+        self._claims: dict[tuple[str, str], UnitClaim | None] = {}  # by path and blob: the path names the instance
+        self._predecessors: dict[str, str] = {}
+        self._jobs: dict[str, tuple[str, str]] = {}
+
+    def read_claim(self, branch: Branch, cluster: str, tenant: str, instance: str) -> UnitClaim | None:
+        """Return the published claim of an instance; None where it is not published, or claims no units."""
+        path = paths.resource_file(tenant, "compute", instance)
+        blob = branch.files.get(path)
+        if blob is None:
+            return None
+        key = f"{cluster}/{path}", blob
+        if key not in self._claims:
+            if len(self._claims) >= self._max_entries:
+                self._claims.clear()
+            self._claims[key] = read_unit_claim(cluster, tenant, branch.read(path))
+        return self._claims[key]
+
+    def read_predecessor(self, branch: Branch, path: str) -> str:
+        """Return the uid of the Job that prepared the predecessor of a published storage; empty where it has none."""
+        blob = branch.files[path]
+        if blob not in self._predecessors:
+            if len(self._predecessors) >= self._max_entries:
+                self._predecessors.clear()
+            self._predecessors[blob] = read_predecessor(branch.read(path))
+        return self._predecessors[blob]
+
+    def read_prepared_jobs(self, branch: Branch, storage_paths: Iterable[str]) -> Mapping[str, tuple[str, str]]:
+        """Return, by path, the Job that a storage is published as prepared by, and the Job of a storage that an older version
+        published without that record. Either is empty."""
+        wanted = list(storage_paths)
+        unread = [path for path in wanted if branch.files[path] not in self._jobs]
+        if len(self._jobs) + len(unread) > self._max_entries:
+            self._jobs.clear()
+            unread = wanted
+        for path, data in zip(unread, branch.read_all(unread), strict=True):
+            job = read_prepared_by(data)
+            self._jobs[branch.files[path]] = job, "" if job else find_prunable_job(data)
+        return {path: self._jobs[branch.files[path]] for path in wanted}
