@@ -12,6 +12,7 @@ import psutil
 import pytest
 import yaml
 
+from allotment.adapters.backoff import Backoff
 from allotment.adapters.cluster.api import ApiServer
 from allotment.adapters.cluster.observed_objects import ObservedObjects
 from allotment.adapters.cluster.watching import Watch, WatchTiming
@@ -27,7 +28,7 @@ from tests.controlplane.processes import eventually
 pytestmark = pytest.mark.e2e
 
 CROWD = 5_000
-PACE = WatchTiming(first_wait=0.2, max_wait=2)
+PACE = WatchTiming(Backoff(0.2, 2))
 
 
 @pytest.fixture

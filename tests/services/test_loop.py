@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.services.pull_requests.test_comment_loop import Said
 
+from allotment.adapters.backoff import Backoff
 from allotment.problems import OperationRefused
 from allotment.services import loop
 from allotment.services.loop import Failure, Loop, LoopTiming
@@ -112,9 +113,7 @@ def test_a_failure_that_no_restart_mends_leaves_it_ready() -> None:
 
 
 def test_after_each_error_it_rests_twice_as_long_up_to_a_limit() -> None:
-    counted_loop = Counted(
-        raising(OperationRefused("away")), pace=LoopTiming(30, 60, first_backoff=1.0, max_backoff=4.0)
-    )
+    counted_loop = Counted(raising(OperationRefused("away")), pace=LoopTiming(30, 60, backoff=Backoff(1.0, 4.0)))
     rests = []
     for _ in range(5):
         counted_loop.tick()
@@ -126,7 +125,7 @@ def test_after_each_error_it_rests_twice_as_long_up_to_a_limit() -> None:
 def test_it_rests_as_long_as_it_is_told() -> None:
     counted_loop = Counted(
         lambda: Failure("rate-limited", "later", retry_after=100.0),
-        pace=LoopTiming(30, 60, first_backoff=1.0, max_backoff=4.0),
+        pace=LoopTiming(30, 60, backoff=Backoff(1.0, 4.0)),
     )
     counted_loop.tick()
     assert 99 < counted_loop._retry_at - time.monotonic() <= 100
@@ -134,7 +133,7 @@ def test_it_rests_as_long_as_it_is_told() -> None:
 
 def test_it_takes_no_turn_while_it_rests_however_often_it_is_woken() -> None:
     counted_loop = Counted(
-        raising(OperationRefused("away")), well, pace=LoopTiming(0.01, 60, first_backoff=0.4, max_backoff=0.4)
+        raising(OperationRefused("away")), well, pace=LoopTiming(0.01, 60, backoff=Backoff(0.4, 0.4))
     )
     with running(counted_loop):
         until(lambda: counted_loop.began)

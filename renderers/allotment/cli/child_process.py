@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from allotment.adapters.backoff import Backoff
+
 if TYPE_CHECKING:
     from allotment.services.log import Log
 
-FIRST_WAIT, MAX_WAIT = 1.0, 300.0  # seconds until it is begun again, doubled each time
+BACKOFF = Backoff(1.0, 300.0)  # until it is begun again
 STABLE_SECONDS = 600.0  # seconds after which a process that ends is begun again as if it were the first time
 POLL_SECONDS = 0.5
 GRACE_SECONDS = 15.0
@@ -51,14 +53,15 @@ class ChildProcess:
 
     def run(self) -> None:
         """Go on until `stop` is called."""
-        wait = FIRST_WAIT
+        failures = 0
         while not self._stop_event.is_set():
             if self._is_leader():
                 begun = time.monotonic()
                 status = self._run_process()
                 if self._stop_event.is_set() or not self._is_leader():
                     continue
-                wait = FIRST_WAIT if time.monotonic() - begun > STABLE_SECONDS else min(2 * wait, MAX_WAIT)
+                failures = 1 if time.monotonic() - begun > STABLE_SECONDS else failures + 1
+                wait = round(BACKOFF.delay(failures), 1)
                 self._log.error("a process ended", words=self._arguments[:2], status=status, again=wait)
                 self._wake_event.clear()
                 self._wake_event.wait(wait)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 import traceback
@@ -10,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from allotment.adapters.backoff import NO_BACKOFF, Backoff
 from allotment.adapters.git.clone import Clone, CloneDamage
 from allotment.adapters.git.repository import Repository
 from allotment.problems import AllotmentError
@@ -21,14 +21,12 @@ STALLED_INTERVALS = 20  # a turn that takes as long as so many pauses has stalle
 
 
 class LoopTiming(NamedTuple):
-    """Seconds: between two turns, at most (`interval`); until a turn has stalled, at least; after an error, `first_backoff`
-    and then twice as long each time up to `max_backoff`, none at all where `first_backoff` is 0; from being woken to the turn
-    (`wake_delay`)."""
+    """Seconds: the longest time between two turns (`interval`), the shortest time until a turn counts as stalled, and the time
+    from a wake-up to the turn (`wake_delay`). `backoff` says how long to wait after an error."""
 
     interval: float
     stall_timeout: float
-    first_backoff: float = 0.0
-    max_backoff: float = 0.0
+    backoff: Backoff = NO_BACKOFF
     wake_delay: float = 0.0
 
 
@@ -152,7 +150,7 @@ class Loop(ABC):
 
     def _is_retrying(self) -> bool:
         """Return whether the last turn failed, and is tried again sooner than after a whole interval."""
-        return self._failure_count > 0 and self.timing.first_backoff > 0
+        return self._failure_count > 0 and self.timing.backoff.first > 0
 
     def log_once(self, words: str, **about: str) -> None:
         """Log what keeps it from its work, once while that stays the same, and now and then."""
@@ -165,9 +163,8 @@ class Loop(ABC):
         self._is_ready = failure.connected
         self._count_failure(failure.reason)
         self.log_once(failure.message, reason=failure.reason)
-        backoff = min(self.timing.max_backoff, self.timing.first_backoff * 2**self._failure_count)
-        wait = backoff * random.uniform(0.75, 1.25)  # noqa: S311  # no secret
-        self._failure_count = min(self._failure_count + 1, 16)
+        self._failure_count += 1
+        wait = self.timing.backoff.delay(self._failure_count)
         self._retry_at = time.monotonic() + (wait if failure.retry_after is None else failure.retry_after)
 
     def wake(self) -> None:

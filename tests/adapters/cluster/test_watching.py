@@ -29,12 +29,13 @@ from tests.faults import (
     watched,
 )
 
+from allotment.adapters.backoff import Backoff
 from allotment.adapters.cluster.observed_objects import ObservedObjects
 from allotment.adapters.cluster.watching import Watch, WatchTiming
 from allotment.observed.decoding import PODS, REPLICA_SETS, WatchedKind
 from allotment.observed.objects import Pod
 
-QUICK = WatchTiming(first_wait=0.02, max_wait=0.2, max_silence=0.4, settled_after=5, max_retry_after=600)
+QUICK = WatchTiming(backoff=Backoff(0.02, 0.2), max_silence=0.4, stable_after=5, max_retry_after=600)
 A, B, C = (live.pod(name, node="n1") for name in ("a", "b", "c"))
 ALL = listed(A, B, version="10")
 
@@ -98,7 +99,7 @@ def test_what_can_not_go_on_is_listed_anew_and_nothing_is_lost(answer: Answer) -
 
 @pytest.mark.parametrize("answer", [fails(410), watched(error(410)), watched(), fails(500), fails(429)])
 def test_it_waits_longer_each_time(answer: Answer) -> None:
-    pace = QUICK._replace(first_wait=0.04, max_wait=30)
+    pace = QUICK._replace(backoff=Backoff(0.04, 30))
     with watching(*[ALL, answer] * 20, pace=pace) as (server, _, store):
         until(store, "a", "b")
         time.sleep(0.6)

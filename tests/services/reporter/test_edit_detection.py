@@ -12,6 +12,7 @@ from tests import live
 from tests.observed.test_drift import live as applied
 from tests.reported import CLUSTER, Bed
 
+from allotment.adapters.backoff import NO_BACKOFF
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.metrics import metrics_text
 from allotment.manifests.paths import namespace_file, resource_file
@@ -95,7 +96,7 @@ def bed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Edited:
     """Return a reporter that looks at the branch at every turn; a Deployment and a NetworkPolicy are as published."""
     monkeypatch.setattr(published_objects, "POLL_SECONDS", 0.0)
     monkeypatch.setattr(published_objects, "FETCH_SECONDS", 0.0)
-    monkeypatch.setattr(reporter, "FIRST_WAIT", 0.0)
+    monkeypatch.setattr(reporter, "BACKOFF", NO_BACKOFF)
     Repository.open_or_create(tmp_path / "remote.git")
     made = Edited(tmp_path / "data", tmp_path / "remote.git")
     with (made.remote / "config").open("a", encoding="utf-8") as settings:

@@ -13,6 +13,7 @@ from tests.observed.test_instances import RUNS
 from tests.published import git
 from tests.reported import BRANCH, CLUSTER, Bed
 
+from allotment.adapters.backoff import NO_BACKOFF
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.metrics import metrics_text
@@ -37,7 +38,7 @@ STAYS = "removed, still running: not published since 2026-11-21T10:00:{:02d}Z"
 def bed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bed:
     """Return a reporter that looks at the branch at every turn, and has seen what is published."""
     monkeypatch.setattr(published_objects, "POLL_SECONDS", 0.0)
-    monkeypatch.setattr(reporter, "FIRST_WAIT", 0.0)
+    monkeypatch.setattr(reporter, "BACKOFF", NO_BACKOFF)
     Repository.open_or_create(tmp_path / "remote.git")
     made = Bed(tmp_path / "data", tmp_path / "remote.git")
     with (made.remote / "config").open("a", encoding="utf-8") as settings:

@@ -20,6 +20,7 @@ from tests.observed.test_instances import CRASHED, RUNS, STOPPED
 from tests.published import git
 from tests.reported import BRANCH, OURS, PATH, Bed
 
+from allotment.adapters.backoff import NO_BACKOFF, Backoff
 from allotment.adapters.git.commits import CommitMessage, write_commit
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
@@ -35,7 +36,7 @@ from allotment.services.reporter import published_objects, reporter
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reporter, "FIRST_WAIT", 0.0)
+    monkeypatch.setattr(reporter, "BACKOFF", NO_BACKOFF)
 
 
 @pytest.fixture
@@ -183,7 +184,7 @@ def test_two_reporters_tell_every_change_once(bed: Bed, tmp_path: Path) -> None:
 
 
 def test_what_happens_between_two_tries_is_told_too(bed: Bed, tmp_path: Path) -> None:
-    bed.reporter.timing = bed.reporter.timing._replace(first_backoff=0.3)
+    bed.reporter.timing = bed.reporter.timing._replace(backoff=Backoff(0.3, 30.0))
     bed.report(*RUNS)
     bed.remote.rename(tmp_path / "away.git")
     for objects in (CRASHED, STOPPED, CRASHED):

@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 
 import urllib3
 
+from allotment.adapters.backoff import Backoff
 from allotment.adapters.cluster.api import ApiError, ApiServer, ApiUnavailable
 from allotment.observed.decoding import ListPage, UnreadableResponse, WatchedKind, WatchEvent
 from allotment.observed.objects import ObservedObject
@@ -28,19 +29,15 @@ ABSENT_SECONDS = 10.0  # a kind that is missing for so long isn't installed
 IMMEDIATE_RETRY_SECONDS = 1.0  # no watch ends so soon by itself
 MAX_LINE_BYTES = 32 << 20  # bytes of one event
 _CHUNK_BYTES = 1 << 16
-_RANDOM = random.Random()  # noqa: S311  # no secret; watches run in threads, and nobody else's numbers depend on them
 
 
 class WatchTiming(NamedTuple):
-    """How patient a watch is, in seconds: waits between tries, and the longest silence.
+    """How patient a watch is: the waits between attempts, which are those of client-go, and the longest silence in seconds. The
+    API server sends a bookmark every minute."""
 
-    The API server sends a bookmark every minute. Waits grow twofold from `first_wait` to `max_wait`, as client-go's do.
-    """
-
-    first_wait: float = 0.8
-    max_wait: float = 30.0
+    backoff: Backoff = Backoff(0.8, 30.0)
     max_silence: float = 70.0
-    settled_after: float = 60.0  # a watch that lived so long was well: waits begin anew
+    stable_after: float = 60.0  # after a watch of so many seconds, the waits begin with the first one again
     max_retry_after: float = 600.0  # of what a Retry-After may ask for
 
 
@@ -141,10 +138,10 @@ class Watch:
 
     def _wait_before_retry(self, lived: float, retry_after: float) -> None:
         """Wait before the next try: longer each time, as long as the API server asked, and hardly after a good while."""
-        if lived >= self._timing.settled_after:
+        if lived >= self._timing.stable_after:
             self._failures = 0
-        wait = min(self._timing.max_wait, self._timing.first_wait * 2**self._failures) * _RANDOM.uniform(0.75, 1.25)
-        self._failures = min(self._failures + 1, 16)
+        self._failures += 1
+        wait = self._timing.backoff.delay(self._failures)
         self._stopped.wait(max(wait, min(retry_after, self._timing.max_retry_after)))
 
     def _accept_header(self, suffix: str) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from allotment.adapters.backoff import Backoff
 from allotment.adapters.git.commands import GitCommands
 from allotment.adapters.git.repository import Repository
 from allotment.problems import OperationRefused, escape_unprintable
@@ -25,7 +26,7 @@ GIT_ENTRIES = (
     "HEAD FETCH_HEAD ORIG_HEAD branches config description gc.log gc.pid hooks index info logs objects packed-refs"
     " refs shallow"
 ).split()
-FIRST_WAIT, LONGEST_WAIT = 600.0, 7200.0  # seconds from one replacement to the next, doubled each time
+REPLACEMENT_BACKOFF = Backoff(600.0, 7200.0, jitter=(1, 1))  # from one replacement to the next
 SAME_ERROR_SECONDS = 600.0  # how often the clone is checked for an error that stays
 _LOCKABLE_FILES = ("HEAD", "config", "index", "packed-refs", "shallow")
 _MAX_OUTPUT = 500  # characters of the output of git fsck
@@ -53,7 +54,7 @@ class Clone(Repository):
         self.lock = lock
         self._signing_key: Path | None = None
         self._errors: dict[str, float] = {}  # when the clone was last checked for an error
-        self._wait = FIRST_WAIT
+        self._replacements = 0
         self._next_check = self._next_replacement = float("-inf")
 
     @classmethod
@@ -100,7 +101,8 @@ class Clone(Repository):
             return None
         if now < self._next_replacement:
             return CloneDamage(words, is_replaced=False, retry_seconds=self._next_replacement - now)
-        self._next_replacement, self._wait = now + self._wait, min(2 * self._wait, LONGEST_WAIT)
+        self._replacements += 1
+        self._next_replacement = now + REPLACEMENT_BACKOFF.delay(self._replacements)
         self._recreate()
         self._errors.clear()
         return CloneDamage(words, is_replaced=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import random
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache as cached
@@ -13,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from allotment.adapters.backoff import Backoff
 from allotment.adapters.declaration_source import Source
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.commits import CommitMessage
@@ -51,8 +51,7 @@ from allotment.services.reporter.declared_resources import is_declared
 from allotment.services.reporter.retention_reader import LastRecord, last_record
 
 MAX_TRIES = 10
-FIRST_WAIT = 0.2  # seconds, at most; doubled at each further try up to LONGEST_WAIT
-MAX_WAIT = 10.0
+BACKOFF = Backoff(0.2, 10.0, jitter=(0, 1))  # after another publish was faster
 
 
 class BrakeEngaged(AllotmentError):
@@ -187,7 +186,7 @@ class Publisher:
                 return PublishResult(
                     source.commit, changed, assembly, tips, record_trouble=pushed.trouble or record.trouble
                 )
-            time.sleep(random.uniform(0, min(MAX_WAIT, FIRST_WAIT * 2**attempt)))  # noqa: S311  # no secret
+            time.sleep(BACKOFF.delay(attempt + 1))
         raise OperationRefused(f"others were quicker {MAX_TRIES} times: try again")
 
     def _find_publisher_key(self, source: CommitSource) -> str | None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from allotment.adapters.backoff import Backoff
 from allotment.adapters.forge.forge import ForgeError, PullRequest, RateLimited
 from allotment.adapters.git.clone import CloneDamage
 from allotment.adapters.metrics import CommentMetrics
@@ -22,7 +23,7 @@ from allotment.services.pull_requests.plan_comment import PlanCommenter, PullReq
 from allotment.services.pull_requests.pull_failures import PullFailure, capture_failure
 from allotment.services.pull_requests.rollout_comment import RolloutCommenter
 
-FIRST_WAIT, MAX_WAIT = 1.0, 300.0  # seconds after an error, doubled each time
+BACKOFF = Backoff(1.0, 300.0)  # after an error
 RETRY_SECONDS = 3600.0  # after what the forge declined, or a bug of ours, if nothing changes before
 COMMENT_REASONS = ("forge", "rate-limited", *FAILURE_REASONS)
 STALLED_SECONDS = 3000  # as long as ten plans of one commit and the base may take
@@ -51,7 +52,7 @@ class CommentLoop(Loop):
         *,
         leading: Callable[[], bool] = lambda: True,
     ) -> None:
-        pace = LoopTiming(interval, STALLED_SECONDS, FIRST_WAIT, MAX_WAIT)
+        pace = LoopTiming(interval, STALLED_SECONDS, BACKOFF)
         super().__init__(pace, log, "no comments", metrics.record_error, leading)
         self._create_services = work
         self._services: PullServices | None = None

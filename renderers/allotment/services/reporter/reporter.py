@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from allotment.adapters.backoff import Backoff
 from allotment.adapters.git.clone import CloneDamage
 from allotment.adapters.git.commits import CommitMessage
 from allotment.adapters.git.remote import Remote
@@ -49,7 +50,7 @@ DELETION_MARK_SECONDS = 10  # and so soon after something was marked for deletio
 POLL_SECONDS = 60  # how often the branch is looked at for commits of others
 WAKE_DELAY_SECONDS = 0.2  # what belongs together comes close together
 MAX_SHOWN_CHANGES = 50  # lines of a commit's message
-FIRST_WAIT, MAX_WAIT = 0.8, 30.0  # seconds after an error, doubled each time
+BACKOFF = Backoff(0.8, 30.0)  # after an error
 OBSERVE_INTERVAL = 1.0  # between two looks at what changed, at most
 STALLED_SECONDS = 300
 SYNC_SECONDS = 90
@@ -79,7 +80,7 @@ class Reporter(Loop):
         leading: Callable[[], bool] = lambda: True,
         written: Callable[[], None] = lambda: None,
     ) -> None:
-        pace = LoopTiming(OBSERVE_INTERVAL, STALLED_SECONDS, FIRST_WAIT, MAX_WAIT, WAKE_DELAY_SECONDS)
+        pace = LoopTiming(OBSERVE_INTERVAL, STALLED_SECONDS, BACKOFF, WAKE_DELAY_SECONDS)
         super().__init__(pace, log, "nothing reported", metrics.record_error, leading, seeing.store.changed)
         self._session = seeing
         self._target = place
