@@ -11,9 +11,9 @@ import pytest
 from tests.conftest import copy, edit
 
 from allotment.adapters.folder_source import FolderSource
-from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.layout import Scope
 from allotment.diff.cost_diff import CostChange, CostDay, OverBudget, compare_cost, total_costs
+from allotment.diff.tenant_side import TenantSide
 from allotment.services.check.check_options import CheckOptions
 from allotment.services.check.repository_check import check_repository
 from allotment.services.check.workers import read_scope
@@ -23,13 +23,12 @@ QUARTER, STARTER = "platform/specs/l4-quarter.yaml", "platform/plans/starter.yam
 DECEMBER, JANUARY = datetime.date(2026, 12, 1), datetime.date(2027, 1, 1)
 
 
-def end(root: Path) -> tuple[Catalog, ScopeDeclarations]:
+def end(root: Path) -> TenantSide:
     from allotment.declared.reading import read_folder
 
     source, scope = FolderSource(root), Scope("tenant", "solo-ada")
-    return check_repository(source, TODAY, CheckOptions(processes=1)).catalog, read_folder(
-        scope, read_scope(source, scope).files
-    )[0]
+    catalog = check_repository(source, TODAY, CheckOptions(processes=1)).catalog
+    return TenantSide(catalog, read_folder(scope, read_scope(source, scope).files)[0])
 
 
 def costs(root: Path, change: Callable[[Path], object]) -> CostChange:

@@ -13,8 +13,8 @@ from allotment.adapters.folder_source import FolderSource
 from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.layout import PLATFORM, Scope
 from allotment.declared.reading import read_folder
-from allotment.diff.causes import DeclaredSide
 from allotment.diff.exposure_changes import ExposureDiff, compare_exposure
+from allotment.diff.tenant_side import TenantSide
 from allotment.services.check.workers import read_scope
 
 APP = "platform/apps/stable-diffusion-webui.yaml"
@@ -37,12 +37,12 @@ PAGE = """      - name: http
 Change = Callable[[Path], object]
 
 
-def end_of(root: Path, tenant: str) -> DeclaredSide:
+def end_of(root: Path, tenant: str) -> TenantSide:
     source = FolderSource(root)
     folders = {scope: read_folder(scope, read_scope(source, scope).files)[0] for scope in source.scopes()[0]}
     clusters = {scope.name: folder for scope, folder in folders.items() if scope.kind == "cluster"}
     scope = Scope("tenant", tenant)
-    return DeclaredSide(
+    return TenantSide(
         Catalog(folders[PLATFORM], clusters, datetime.date.fromisoformat(DAY)),
         folders.get(scope, ScopeDeclarations(scope)),
     )
@@ -280,6 +280,6 @@ def test_what_moves_with_its_clusters_domain_is_counted_there(sample: Path) -> N
 def test_a_tenant_that_goes_takes_its_addresses_along(sample: Path) -> None:
     before = end_of(sample, "solo-ada")
     assert (
-        compare_exposure(before, DeclaredSide(before.offers, ScopeDeclarations(Scope("tenant", "solo-ada")))).changes
+        compare_exposure(before, TenantSide(before.offers, ScopeDeclarations(Scope("tenant", "solo-ada")))).changes
         == []
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
-from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
+from allotment.declared.inventory import DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds.app import App
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.declaration import Declaration
@@ -20,6 +20,7 @@ from allotment.declared.kinds.stock import Stock
 from allotment.declared.kinds.storage_spec import StorageSpec
 from allotment.declared.kinds.tenant import Tenant
 from allotment.diff.field_diff import DiffCache
+from allotment.diff.tenant_side import TenantSide
 
 MAX_SHOWN_CAUSES = 6
 # Fields from which nothing of a tenant's is rendered.
@@ -45,15 +46,8 @@ class _DeclarationPair(NamedTuple):
 _FolderPair = tuple[ScopeDeclarations | None, ScopeDeclarations | None]
 
 
-class DeclaredSide(NamedTuple):
-    """What is on offer, and a tenant's folder, at one end of a change."""
-
-    offers: Catalog
-    folder: ScopeDeclarations
-
-
 def find_causes(
-    before: DeclaredSide, after: DeclaredSide, model: type[Declaration], name: str, cluster: str, noted: DiffCache
+    before: TenantSide, after: TenantSide, model: type[Declaration], name: str, cluster: str, noted: DiffCache
 ) -> list[str]:
     """Return why a thing that is there at both ends changes, each reason with its file."""
     old, new = before.folder.of_kind(model).get(name), after.folder.of_kind(model).get(name)
@@ -104,7 +98,7 @@ def _dependency_causes(
 
 
 def _dependency_pairs(
-    before: DeclaredSide, after: DeclaredSide, resource: DeclarationFile[Any] | None, cluster: str
+    before: TenantSide, after: TenantSide, resource: DeclarationFile[Any] | None, cluster: str
 ) -> Iterator[_DeclarationPair]:
     """Yield both ends of each declaration that a thing depends on, the nearest first."""
 

@@ -11,12 +11,11 @@ from decimal import Decimal
 import msgspec
 
 from allotment.capacity.pricing import monthly_costs, price_days
-from allotment.declared.inventory import Catalog, ScopeDeclarations
+from allotment.diff.tenant_side import TenantSide
 from allotment.output_part import Part
 from allotment.rules.limits import plan_of
 
 MAX_DAYS = 24  # later days on which a price changes what a tenant costs
-_DeclaredSide = tuple[Catalog, ScopeDeclarations]
 
 
 class CostPart(Part, frozen=True):
@@ -100,10 +99,12 @@ def _amount_above(cost: Decimal, budget: Decimal | None) -> Decimal:
     return Decimal(0) if budget is None else max(cost - budget, Decimal(0))
 
 
-def compare_cost(before: _DeclaredSide, after: _DeclaredSide) -> CostChange:
-    """Return what a change means to what a tenant pays; an end is what is on offer, and the tenant's folder."""
-    name = (after[1] if after[1].paths() else before[1]).name
-    was, is_now = ({cost.label: cost.per_month for cost in monthly_costs(*end)} for end in (before, after))
+def compare_cost(before: TenantSide, after: TenantSide) -> CostChange:
+    """Return the change of the amount that a tenant pays."""
+    name = (after.folder if after.folder.paths() else before.folder).name
+    was, is_now = (
+        {cost.label: cost.per_month for cost in monthly_costs(end.offers, end.folder)} for end in (before, after)
+    )
     nothing = Decimal(0)
     parts = [
         CostPart(cost_name, was.get(cost_name, nothing), is_now.get(cost_name, nothing))
@@ -111,11 +112,11 @@ def compare_cost(before: _DeclaredSide, after: _DeclaredSide) -> CostChange:
         if was.get(cost_name, nothing) != is_now.get(cost_name, nothing)
     ]
     parts.sort(key=lambda part: (-abs(part.after - part.before), part.label))
-    budgets = [plan.model.spec.budget if (plan := plan_of(*end)) else None for end in (before, after)]
+    budgets = [plan.model.spec.budget if (plan := plan_of(end.offers, end.folder)) else None for end in (before, after)]
     limits = [budget.per_month if budget else None for budget in budgets]
     denies = budgets[1] is None or budgets[1].enforcement == "Deny"
-    today = after[0].as_of
-    later = sorted({day for end in (before, after) for day in price_days(*end) if day > today})
+    today = after.offers.as_of
+    later = sorted({day for end in (before, after) for day in price_days(end.offers, end.folder) if day > today})
     days = tuple(_cost_days(before, after, [today, *later[:MAX_DAYS]]))
     more = max(len(later) - MAX_DAYS, 0)
     return CostChange(
@@ -129,13 +130,13 @@ def compare_cost(before: _DeclaredSide, after: _DeclaredSide) -> CostChange:
     )
 
 
-def _cost_days(before: _DeclaredSide, after: _DeclaredSide, days: Iterable[datetime.date]) -> Iterator[CostDay]:
+def _cost_days(before: TenantSide, after: TenantSide, days: Iterable[datetime.date]) -> Iterator[CostDay]:
     """Yield what a tenant costs on the first of some days, and on each other one that changes it."""
     last: tuple[Decimal, Decimal] | None = None
     for day in days:
         costs = [
-            sum((cost.per_month for cost in monthly_costs(offers._replace(as_of=day), folder)), Decimal(0))
-            for offers, folder in (before, after)
+            sum((cost.per_month for cost in monthly_costs(end.offers._replace(as_of=day), end.folder)), Decimal(0))
+            for end in (before, after)
         ]
         if last != (costs[0], costs[1]):
             last = costs[0], costs[1]

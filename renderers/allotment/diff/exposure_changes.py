@@ -15,8 +15,8 @@ from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.tenant_resources import INSTANCE, STORAGE
-from allotment.diff.causes import DeclaredSide
 from allotment.diff.declaration_diff import PUBLIC, DeclaredChange
+from allotment.diff.tenant_side import TenantSide
 from allotment.manifests import names
 from allotment.manifests.tenant.exposure import FILES_ROLES, INSTANCE_ROLES
 from allotment.preparation.start_gates import app_version
@@ -64,7 +64,7 @@ _AddressKey = tuple[str, str, str]  # a thing's kind and name, and its port
 _AddressPair = tuple[Address | None, Address | None]
 
 
-def compare_exposure(before: DeclaredSide, after: DeclaredSide) -> ExposureDiff:
+def compare_exposure(before: TenantSide, after: TenantSide) -> ExposureDiff:
     """Return what becomes of the addresses of a tenant. Those of what is removed go with it, and aren't told."""
     changes: list[DeclaredChange] = []
     with_domain: Counter[str] = Counter()
@@ -85,7 +85,7 @@ def compare_exposure(before: DeclaredSide, after: DeclaredSide) -> ExposureDiff:
 
 
 def _lost_all_addresses(
-    before: DeclaredSide, after: DeclaredSide, closed: Collection[_AddressKey], opened: Collection[_AddressKey]
+    before: TenantSide, after: TenantSide, closed: Collection[_AddressKey], opened: Collection[_AddressKey]
 ) -> Iterator[DeclaredChange]:
     """Yield a line for each instance without an address that is new, or whose last address closes."""
     had, has = ({name for kind, name, _ in keys if kind == INSTANCE.word} for keys in (closed, opened))
@@ -95,7 +95,7 @@ def _lost_all_addresses(
             yield DeclaredChange("addresses", file, "address", None, None, NO_ADDRESS)
 
 
-def _find_addresses(end: DeclaredSide) -> dict[_AddressKey, Address]:
+def _find_addresses(end: TenantSide) -> dict[_AddressKey, Address]:
     """Return the addresses of a tenant's things, as far as its clusters and versions are known."""
     addresses: dict[_AddressKey, Address] = {}
     for instance in end.folder.of_kind(GPUInstance).values():
@@ -110,7 +110,7 @@ def _find_addresses(end: DeclaredSide) -> dict[_AddressKey, Address]:
     return addresses
 
 
-def _instance_addresses(end: DeclaredSide, file: str, instance: GPUInstance) -> Iterator[tuple[str, Address]]:
+def _instance_addresses(end: TenantSide, file: str, instance: GPUInstance) -> Iterator[tuple[str, Address]]:
     version, domain = app_version(end.offers, instance), _cluster_domain(end.offers, instance.spec.cluster)
     container = version.container if version is not None else instance.spec.container
     for port in container.ports if container is not None and domain is not None else ():
@@ -180,7 +180,7 @@ def _address_closed(old: Address | None, file: str) -> list[DeclaredChange]:
     return [DeclaredChange("addresses", file, old.url, old.exposure, None, "nothing answers there any more")]
 
 
-def _declaring_file(end: DeclaredSide, key: _AddressKey) -> str:
+def _declaring_file(end: TenantSide, key: _AddressKey) -> str:
     """Return the file that declares the thing of an address; empty where none does, or names what isn't on offer: then
     it stays as it is, and a problem says why."""
     kind, name, _ = key

@@ -10,11 +10,11 @@ from allotment.declared.kinds.ownership import Ownership, PathRule
 from allotment.declared.layout import path_of
 from allotment.declared.people import Account
 from allotment.declared.tenant_resources import RESOURCE_KINDS
-from allotment.diff.causes import DeclaredSide
 from allotment.diff.declaration_diff import DeclaredChange
+from allotment.diff.tenant_side import TenantSide
 
 
-def files_without_tenant_approver(before: DeclaredSide, after: DeclaredSide) -> Iterator[DeclaredChange]:
+def files_without_tenant_approver(before: TenantSide, after: TenantSide) -> Iterator[DeclaredChange]:
     """Yield of which files of a tenant nobody of it can approve changes any more, and who could before. Those are the team
     platform's then."""
     tenant, members = after.folder.name, path_of("Members", after.folder.scope, "")
@@ -31,7 +31,7 @@ def files_without_tenant_approver(before: DeclaredSide, after: DeclaredSide) -> 
         yield DeclaredChange("approvals", members, f"approvers by {rule.path}", who, None, note)
 
 
-def _sample_paths(end: DeclaredSide) -> list[str]:
+def _sample_paths(end: TenantSide) -> list[str]:
     """Return a file of each sort that a tenant may have."""
     scope = end.folder.scope
     return [
@@ -40,7 +40,7 @@ def _sample_paths(end: DeclaredSide) -> list[str]:
     ]
 
 
-def _approvers(end: DeclaredSide, path: str) -> tuple[PathRule | None, frozenset[Account]]:
+def _approvers(end: TenantSide, path: str) -> tuple[PathRule | None, frozenset[Account]]:
     """Return the rule of a path, and who of the tenant approves by it."""
     declared, members = end.offers.platform.get_singleton(Ownership), end.folder.get_singleton(Members)
     rule = find_path_rule(declared.model.spec, path) if declared is not None else None

@@ -7,19 +7,17 @@ from collections.abc import Iterator
 import msgspec
 
 from allotment.declared.kinds.plan import Allow
-from allotment.diff.causes import DeclaredSide
 from allotment.diff.declaration_diff import DeclaredChange
+from allotment.diff.tenant_side import TenantSide
 from allotment.rules.limits import plan_of
 
 _PLAN_FIELD = "spec.plan"
 
 
-def with_plan_permissions(
-    changes: list[DeclaredChange], before: DeclaredSide, after: DeclaredSide
-) -> list[DeclaredChange]:
+def with_plan_permissions(changes: list[DeclaredChange], before: TenantSide, after: TenantSide) -> list[DeclaredChange]:
     """Return what a tenant declares otherwise; a change of its plan says what the new one newly allows, and belongs to
     access where that opens something to more people or programs."""
-    old, new = plan_of(*before), plan_of(*after)
+    old, new = plan_of(before.offers, before.folder), plan_of(after.offers, after.folder)
     if old is None or new is None or old.model.name == new.model.name:
         return changes
     was, is_now = old.model.spec.allow, new.model.spec.allow

@@ -7,7 +7,7 @@ changes is read from the declarations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -15,30 +15,23 @@ from typing import Any, NamedTuple
 import msgspec
 
 from allotment.capacity.units import UnitClaim, UnitUsage, compute_unit_usage
-from allotment.declared.inventory import Catalog, ScopeDeclarations
+from allotment.declared.inventory import Catalog
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.tenant_resources import INSTANCE, RESOURCE_KINDS, SNAPSHOT, STORAGE
 from allotment.declared.values import format_size
-from allotment.diff.causes import DeclaredSide, find_causes
+from allotment.diff.causes import find_causes
 from allotment.diff.change_plan import Action, Destruction, Effect, QuotaChange, ResourceChange, UnitChange
 from allotment.diff.cluster_moves import Reachable, find_moved_clusters, reachable_resources
 from allotment.diff.cost_diff import CostChange, compare_cost
 from allotment.diff.field_diff import DiffCache
 from allotment.diff.pod_effects import RESTART_PREFIX, PodSet, predict_effect
+from allotment.diff.tenant_side import TenantSide
 from allotment.lifecycle.published_manifests import read_job_names, read_volume
 from allotment.manifests import paths
 from allotment.manifests.yaml_text import Object, load_one, split
 from allotment.rules.quota import compute_quota_usage, limits_of
-
-
-class RenderedSide(NamedTuple):
-    """A tenant at one end of a change: its folder, what is on offer, and its rendered files by `<cluster>/<path>`."""
-
-    offers: Catalog
-    folder: ScopeDeclarations
-    files: Mapping[str, bytes]
 
 
 class TenantDiff(NamedTuple):
@@ -51,7 +44,7 @@ class TenantDiff(NamedTuple):
     moved_resources: list[Reachable]
 
 
-def compare_tenant(before: RenderedSide, after: RenderedSide, noted: DiffCache) -> TenantDiff:
+def compare_tenant(before: TenantSide, after: TenantSide, noted: DiffCache) -> TenantDiff:
     """Return what becomes of a tenant."""
     changes: list[ResourceChange] = []
     losses: list[Destruction] = []
@@ -83,20 +76,19 @@ def compare_tenant(before: RenderedSide, after: RenderedSide, noted: DiffCache) 
                 effect=effect,
             )
         )
-    ends = (before.offers, before.folder), (after.offers, after.folder)
     moved = list(reachable_resources(find_moved_clusters(before.offers, after.offers), before.files, after.files))
     return TenantDiff(
         _mark_replacements(before, after, changes),
         losses,
         list(_quota_changes(before, after)),
-        compare_cost(*ends),
+        compare_cost(before, after),
         moved,
     )
 
 
 def _resource_action(
-    before: RenderedSide,
-    after: RenderedSide,
+    before: TenantSide,
+    after: TenantSide,
     kind: str,
     *,
     name: str,
@@ -108,8 +100,7 @@ def _resource_action(
     if old is None or new is None:
         return ("added" if old is None else "removed"), ()
     model = RESOURCE_KINDS[kind].kind.model
-    ends = DeclaredSide(before.offers, before.folder), DeclaredSide(after.offers, after.folder)
-    why = tuple(find_causes(*ends, model, name, cluster, noted))
+    why = tuple(find_causes(before, after, model, name, cluster, noted))
     if kind != "instance":
         return ("replaced" if read_job_names(old) != read_job_names(new) and read_job_names(old) else "changed"), why
     was, is_now = _load_deployment(old), _load_deployment(new)
@@ -117,7 +108,7 @@ def _resource_action(
     return ("replaced" if both_run and _pod_template(was) != _pod_template(is_now) else "changed"), why
 
 
-def _pod_effect(after: RenderedSide, name: str, *ends: bytes | None) -> Effect:
+def _pod_effect(after: TenantSide, name: str, *ends: bytes | None) -> Effect:
     declared = after.folder.of_kind(GPUInstance).get(name)
     deployments = [None if data is None else _load_deployment(data) for data in ends]
     was, is_now = (
@@ -143,7 +134,7 @@ def _pod_template(deployment: Object) -> Any:
 
 
 def _instance_losses(
-    subject: str, before: RenderedSide, after: RenderedSide, name: str, old: bytes | None, new: bytes | None
+    subject: str, before: TenantSide, after: TenantSide, name: str, old: bytes | None, new: bytes | None
 ) -> Iterator[Destruction]:
     """Yield what is lost of an instance: whatever lies on the unit's own disk goes at every stop."""
     copies = _replica_count(_load_deployment(old)) if old is not None else 0
@@ -162,14 +153,14 @@ def _instance_losses(
         yield Destruction(subject, f"{copies - remaining} of {copies} copies end: what lies on their own disks is lost")
 
 
-def _disk_size_text(side: RenderedSide, name: str) -> str:
+def _disk_size_text(side: TenantSide, name: str) -> str:
     instance = side.folder.of_kind(GPUInstance).get(name)
     spec = side.offers.platform.of_kind(GPUSpec).get(instance.model.spec.gpu_spec) if instance else None
     return f"{format_size(spec.model.spec.disk)} " if spec else ""
 
 
 def _storage_losses(
-    subject: str, before: RenderedSide, after: RenderedSide, name: str, old: bytes | None, new: bytes | None
+    subject: str, before: TenantSide, after: TenantSide, name: str, old: bytes | None, new: bytes | None
 ) -> Iterator[Destruction]:
     """Yield what is lost, or is about to be, of a storage's data."""
     was = read_volume(old) if old is not None else None
@@ -187,7 +178,7 @@ def _storage_losses(
 
 
 def _snapshot_losses(
-    subject: str, before: RenderedSide, after: RenderedSide, name: str, old: bytes | None, new: bytes | None
+    subject: str, before: TenantSide, after: TenantSide, name: str, old: bytes | None, new: bytes | None
 ) -> Iterator[Destruction]:
     """Yield what is lost, or is about to be, of a snapshot."""
     was = read_volume(old) if old is not None else None
@@ -203,9 +194,7 @@ def _snapshot_losses(
 _LOSSES_BY_KIND = {INSTANCE.word: _instance_losses, STORAGE.word: _storage_losses, SNAPSHOT.word: _snapshot_losses}
 
 
-def _mark_replacements(
-    before: RenderedSide, after: RenderedSide, changes: list[ResourceChange]
-) -> list[ResourceChange]:
+def _mark_replacements(before: TenantSide, after: TenantSide, changes: list[ResourceChange]) -> list[ResourceChange]:
     """Return the changes; one that is added with the spec of one that is removed says that it replaces it."""
     removed = [change for change in changes if change.action == "removed"]
     new_changes = []
@@ -229,7 +218,7 @@ def _mark_replacements(
     return new_changes
 
 
-def _quota_changes(before: RenderedSide, after: RenderedSide) -> Iterator[QuotaChange]:
+def _quota_changes(before: TenantSide, after: TenantSide) -> Iterator[QuotaChange]:
     """Yield how much of its quota a tenant uses, where that or the quota differs."""
     name = (after.folder if after.folder.paths() else before.folder).name
     was, is_now = compute_quota_usage(before.offers, before.folder), compute_quota_usage(after.offers, after.folder)

@@ -12,7 +12,6 @@ from allotment.declared.inventory import Catalog, ScopeDeclarations, compute_blo
 from allotment.declared.layout import Scope
 from allotment.declared.reading import read_folder
 from allotment.declared.tenant_resources import RESOURCE_KINDS
-from allotment.diff.causes import DeclaredSide
 from allotment.diff.cost_diff import CostChange, compare_cost
 from allotment.diff.declaration_diff import DeclaredChange, declared_changes, unrendered_changes
 from allotment.diff.exposure_changes import ExposureDiff, compare_exposure
@@ -20,7 +19,8 @@ from allotment.diff.field_diff import DiffCache
 from allotment.diff.file_diff import FileStep, RenderedFileDiff
 from allotment.diff.lost_approvers import files_without_tenant_approver
 from allotment.diff.plan_permissions import with_plan_permissions
-from allotment.diff.tenant_diff import RenderedSide, TenantDiff, compare_tenant
+from allotment.diff.tenant_diff import TenantDiff, compare_tenant
+from allotment.diff.tenant_side import TenantSide
 from allotment.lifecycle.brake import BrakeItem, brake_items
 from allotment.manifests import paths
 from allotment.manifests.argo_folders import folder_of, platform_folders
@@ -71,13 +71,13 @@ class CompareTask(NamedTuple):
             for source, tenant_names in zip(self.sources, self.present_tenants, strict=True)
         ]
         before, after = folders
-        ends = [DeclaredSide(*fields) for fields in zip(self.catalogs, folders, strict=True)]
+        ends = [TenantSide(*fields) for fields in zip(self.catalogs, folders, strict=True)]
         declared, files = declared_changes(before, after, self.currency, noted), RenderedFileDiff(MAX_TEXTS)
         declared = [*with_plan_permissions(declared, *ends), *files_without_tenant_approver(*ends)]
         reached = compare_exposure(*ends)
         if name in self.invalid_tenants:
             declared += unrendered_changes(before, after, (), noted)
-            cost = compare_cost(*ends) if all(has_known_cost(*end) for end in ends) else None
+            cost = compare_cost(*ends) if all(has_known_cost(end.offers, end.folder) for end in ends) else None
             cost = replace(cost, is_valid=False) if cost is not None else None
             return TenantComparison(
                 name=name,
@@ -94,12 +94,12 @@ class CompareTask(NamedTuple):
             if storage.model.spec.prepare is not None
         )
         standing = RuntimeState(done)
-        claims = tuple(tuple(build_tally_entry(*end, standing).claims) for end in ends)
-        rendered = [dict(render_tenant(*end, standing)) for end in ends]
+        claims = tuple(tuple(build_tally_entry(end.offers, end.folder, standing).claims) for end in ends)
+        rendered = [dict(render_tenant(end.offers, end.folder, standing)) for end in ends]
         add_changed_files(files, *rendered)
         new = [(path, data) for path, data in rendered[1].items() if rendered[0].get(path) != data]
-        check_tenant_files(gate, *ends[1], new)
-        sides = [RenderedSide(*fields) for fields in zip(self.catalogs, folders, rendered, strict=True)]
+        check_tenant_files(gate, ends[1].offers, after, new)
+        sides = [end._replace(files=tenant_files) for end, tenant_files in zip(ends, rendered, strict=True)]
         compared = compare_tenant(sides[0], sides[1], noted)
         reported_paths = {
             RESOURCE_KINDS[resource_change.kind].kind.path.format(tenant=name, name=resource_change.name)

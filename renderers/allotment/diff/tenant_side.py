@@ -1,0 +1,17 @@
+"""A tenant on one side of a change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from allotment.declared.inventory import Catalog, ScopeDeclarations
+
+
+class TenantSide(NamedTuple):
+    """The catalog and the tenant's declarations, and its rendered files by `<cluster>/<path>` where they are known."""
+
+    offers: Catalog
+    folder: ScopeDeclarations
+    files: Mapping[str, bytes] = MappingProxyType({})
