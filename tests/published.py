@@ -302,7 +302,7 @@ def _prepared(job: dict[str, Any]) -> Preparation:
     noted = job["annotations"]
     kept = "Prune=false" in noted.get("argocd.argoproj.io/sync-options", "")
     attempt, digest = int(noted["allotment.dev/attempt"]), noted["allotment.dev/input-hash"]
-    return Preparation(f"uid-of-{job['name']}", attempt, digest, "Succeeded", kept=kept)
+    return Preparation(f"uid-of-{job['name']}", attempt, digest, "Succeeded", is_prune_protected=kept)
 
 
 class Running:

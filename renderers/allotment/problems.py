@@ -14,8 +14,10 @@ _UNPRINTABLE = re.compile("[^\x20-\x7e]")
 def escape_unprintable(text: str, limit: int = 120) -> str:
     """Return `text` safe for a terminal and a log: one line, escapes for all but ASCII (look-alikes show), cut at
     `limit`."""
-    shown = _UNPRINTABLE.sub(lambda match: match.group().encode("unicode_escape").decode("ascii"), text[: limit + 1])
-    return shown if len(text) <= limit else f"{shown[:limit]}… ({len(text)} characters)"
+    escaped_text = _UNPRINTABLE.sub(
+        lambda match: match.group().encode("unicode_escape").decode("ascii"), text[: limit + 1]
+    )
+    return escaped_text if len(text) <= limit else f"{escaped_text[:limit]}… ({len(text)} characters)"
 
 
 def quote_value(value: object) -> str:

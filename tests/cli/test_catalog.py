@@ -242,7 +242,7 @@ def test_units_that_are_ready_are_the_reporters_words(place: Place, allot: Allot
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     stocks = (
         Stock("l4-whole", "l4-whole", 5, 1, 4, 3),
-        Stock(name="kite", gpu_spec="l4-whole", count=2, held=0, free=2, ready=2, tenant="studio-kite"),
+        Stock(name="kite", gpu_spec="l4-whole", count=2, held_units=0, free=2, ready=2, tenant="studio-kite"),
     )
     place.report("eu-1", also={"stocks.yaml": b""})
     place.report("eu-1", observed=now)

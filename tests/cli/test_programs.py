@@ -44,7 +44,7 @@ def seen(place: Place, state: str) -> None:
     noted = job["metadata"]["annotations"]
     kept = "argocd.argoproj.io/sync-options" in noted
     prepare = Preparation(
-        "j1", int(noted["allotment.dev/attempt"]), noted["allotment.dev/input-hash"], state, kept=kept
+        "j1", int(noted["allotment.dev/attempt"]), noted["allotment.dev/input-hash"], state, is_prune_protected=kept
     )
     storage = Storage(STORAGE, "b", "Ready", "", claim="c1", prepare=prepare)
     place.report("eu-1", TenantStatus(TENANT, "eu-1", storages=(storage,)))

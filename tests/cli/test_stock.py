@@ -19,7 +19,7 @@ COLD = tuple(
     ColdStart("h100-one", "ml-orbit/train", f"2026-11-2{day}T10:00:00Z", seconds)
     for day, seconds in enumerate((350, 540, 371))
 )
-H100 = Stock(name="h100-one", gpu_spec="h100-one", count=8, held=2, free=6, ready=1, tenant="", node_pool="h100")
+H100 = Stock(name="h100-one", gpu_spec="h100-one", count=8, held_units=2, free=6, ready=1, tenant="", node_pool="h100")
 
 
 @pytest.fixture

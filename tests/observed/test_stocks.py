@@ -59,7 +59,7 @@ def test_held_free_and_ready() -> None:
         {(SPEC, "kite"): 5, (SPEC, "ada"): 3},
     )
     assert [
-        (stock.name, stock.count, stock.held, stock.free, stock.ready, stock.tenant) for stock in observed_stocks
+        (stock.name, stock.count, stock.held_units, stock.free, stock.ready, stock.tenant) for stock in observed_stocks
     ] == [
         ("a-shared", 4, 4, 0, 1, ""),
         ("b-shared", 4, 1, 3, 0, ""),

@@ -104,9 +104,20 @@ def test_trouble_is_told_too() -> None:
 def test_a_stock_whose_nodes_come_says_how_long_they_take() -> None:
     stocks = (
         Stock("l4-whole", "l4-whole", 5, 1, 4, 4),
-        Stock(name="h100-eight", gpu_spec="h100-eight", count=1, held=0, free=1, ready=0, tenant="", node_pool="h100"),
-        Stock(name="h100-one", gpu_spec="h100-one", count=8, held=2, free=6, ready=2, tenant="", node_pool="h100"),
-        Stock(name="l40s", gpu_spec="l40s", count=12, held=0, free=12, ready=1, tenant="", node_pool="l40s"),
+        Stock(
+            name="h100-eight",
+            gpu_spec="h100-eight",
+            count=1,
+            held_units=0,
+            free=1,
+            ready=0,
+            tenant="",
+            node_pool="h100",
+        ),
+        Stock(
+            name="h100-one", gpu_spec="h100-one", count=8, held_units=2, free=6, ready=2, tenant="", node_pool="h100"
+        ),
+        Stock(name="l40s", gpu_spec="l40s", count=12, held_units=0, free=12, ready=1, tenant="", node_pool="l40s"),
     )
     at = "2026-11-21T10:0{}:00Z"
     cold = [

@@ -53,5 +53,5 @@ def content_key(files: Iterable[tuple[str, str]]) -> str:
 
 def path_problem(path: str, message: str, rule: str) -> Problem:
     """Return a problem of a path itself, which ends with a slash where it is a folder."""
-    shown = path.encode("utf-8", "backslashreplace").decode()
-    return Problem(shown, 1, 1, "(folder)" if path.endswith("/") else "(file)", message, rule)
+    displayed_path = path.encode("utf-8", "backslashreplace").decode()
+    return Problem(displayed_path, 1, 1, "(folder)" if path.endswith("/") else "(file)", message, rule)

@@ -245,7 +245,9 @@ class _ProbeHandler(_RequestHandler):
         signatures = [(self.headers.get(name), prefix + digest.hexdigest()) for name, prefix in _SIGNATURE_HEADERS]
         signatures.append((self.headers.get(_GITLAB_HEADER), secret.decode("utf-8")))
         pairs = [
-            (value.encode("utf-8", "replace"), wanted.encode()) for value, wanted in signatures if value is not None
+            (value.encode("utf-8", "replace"), signature.encode())
+            for value, signature in signatures
+            if value is not None
         ]
         if not pairs:
             return "unsigned"

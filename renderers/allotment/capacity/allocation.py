@@ -43,16 +43,16 @@ def allocate_units(
     offers: Catalog,
     claims: Iterable[UnitClaim],
     published: PublishedClaim,
-    held: PublishedClaim,
+    held_claim: PublishedClaim,
     live: Callable[[list[UnitClaim]], list[UnitClaim]],
 ) -> AllocationResult:
-    """Allocate units. `published` returns the claim that an instance was published with in the same cluster, `held` the
-    same or what its pods hold; `live` returns what pods hold beyond some claims.
+    """Allocate units. `published` returns the claim that an instance was published with in the same cluster. `held_claim`
+    returns the same claim or the units of its pods. `live` returns the units of pods beyond some claims.
 
-    Each round retains the first instance that would lose units, in the order in which units are given. What it was given of
-    the new GPUSpec is then free for the next.
+    Each round retains the first instance that would lose units, in the order of allocation. Its units of the new GPUSpec
+    are then free for the next instance.
     """
-    rounds = _AllocationRounds(offers, claims, published, held, live)
+    rounds = _AllocationRounds(offers, claims, published, held_claim, live)
     while (lost := rounds.first_loser()) is not None:
         rounds.retain_instance(*lost)
     return rounds.allocation_result()
@@ -66,13 +66,13 @@ class _AllocationRounds:
         offers: Catalog,
         claims: Iterable[UnitClaim],
         published: PublishedClaim,
-        held: PublishedClaim,
+        held_claim: PublishedClaim,
         live: Callable[[list[UnitClaim]], list[UnitClaim]],
     ) -> None:
         self._offers, self._published_claim, self._held_claim, self._live_usage = (
             offers,
             cache(published),
-            cache(held),
+            cache(held_claim),
             live,
         )
         self._claims = {instance_key(claim): claim for claim in sorted(claims, key=instance_key)}

@@ -68,10 +68,10 @@ def reduced_allocations(
 
 def _sum_by_tenant(units: Iterable[tuple[str, int]]) -> dict[str, int]:
     """Return the sum of units by tenant."""
-    held: dict[str, int] = {}
+    units_by_tenant: dict[str, int] = {}
     for tenant, more in units:
-        held[tenant] = held.get(tenant, 0) + more
-    return held
+        units_by_tenant[tenant] = units_by_tenant.get(tenant, 0) + more
+    return units_by_tenant
 
 
 def _distribute_units(
@@ -81,14 +81,14 @@ def _distribute_units(
     published = {claim: published_claim(claim) for claim in claims}
     units = {claim: retained_units(claim, old) for claim, old in published.items()}
     tenant_units = ((claim.tenant, more) for claim, more in units.items())
-    held = _sum_by_tenant((*tenant_units, *((claim.tenant, claim.units) for claim in live)))
-    shared = max(0, nobody.stocks.shared_units - nobody._replace(held_by_tenant=held).total_shared_use)
+    units_by_tenant = _sum_by_tenant((*tenant_units, *((claim.tenant, claim.units) for claim in live)))
+    shared = max(0, nobody.stocks.shared_units - nobody._replace(held_by_tenant=units_by_tenant).total_shared_use)
     short = [claim for claim in claims if units[claim] < claim.units]
     for claim in sorted(short, key=lambda claim: (published[claim] is None, claim.tenant, claim.instance)):
-        own = max(0, nobody.stocks.reserved_units(claim.tenant) - held[claim.tenant])
+        own = max(0, nobody.stocks.reserved_units(claim.tenant) - units_by_tenant[claim.tenant])
         more = min(claim.units - units[claim], own + shared)
         units[claim] += more
-        held[claim.tenant] += more
+        units_by_tenant[claim.tenant] += more
         shared -= max(0, more - own)
     return units
 

@@ -104,9 +104,9 @@ def node_resources(pool: NodePoolSpec) -> dict[str, int]:
 
 def units_per_node(spec: GPUSpecSpec, pool: NodePoolSpec) -> int:
     """Return how many units of `spec` an empty node of `pool` takes, by GPUs (or slices), CPU and memory."""
-    wanted = unit_of_spec(spec)
-    slots = node_resources(pool).get(wanted.resource, 0) // wanted.amount
-    return min(slots, pool.node.cpu // wanted.cpu, pool.node.memory // wanted.memory)
+    unit = unit_of_spec(spec)
+    slots = node_resources(pool).get(unit.resource, 0) // unit.amount
+    return min(slots, pool.node.cpu // unit.cpu, pool.node.memory // unit.memory)
 
 
 def placeholder_cpu(pool: NodePoolSpec, spec: GPUSpecSpec, stocked: Iterable[GPUSpecSpec]) -> int:
@@ -120,8 +120,8 @@ def placeholder_cpu(pool: NodePoolSpec, spec: GPUSpecSpec, stocked: Iterable[GPU
         return spec.cpu
     each: dict[str, int] = {}  # by resource, the most CPU that a stocked unit asks for one device
     for gpu_spec in [spec, *stocked]:
-        wanted = unit_of_spec(gpu_spec)
-        each[wanted.resource] = max(each.get(wanted.resource, 0), -(-wanted.cpu // wanted.amount))
+        unit = unit_of_spec(gpu_spec)
+        each[unit.resource] = max(each.get(unit.resource, 0), -(-unit.cpu // unit.amount))
     total_cpu = sum(amount * each.get(resource, 0) for resource, amount in node_resources(pool).items())
     return max(spec.cpu, spec.cpu * pool.node.cpu // total_cpu) if total_cpu else spec.cpu
 
@@ -142,16 +142,16 @@ class _NodeGroup(NamedTuple):
     memory: int
     used: bool
 
-    def free_units(self, wanted: Unit) -> int:
+    def free_units(self, unit: Unit) -> int:
         """Return how many units each still takes."""
-        slots = self.resources.get(wanted.resource, 0) // wanted.amount
-        return min(slots, self.cpu // wanted.cpu, self.memory // wanted.memory)
+        slots = self.resources.get(unit.resource, 0) // unit.amount
+        return min(slots, self.cpu // unit.cpu, self.memory // unit.memory)
 
-    def with_units(self, wanted: Unit, units: int, number: int) -> _NodeGroup:
+    def with_units(self, unit: Unit, units: int, number: int) -> _NodeGroup:
         """Return `number` of these nodes with that many units more on each."""
-        remaining = self.resources[wanted.resource] - units * wanted.amount
-        resources = {**self.resources, wanted.resource: remaining}
-        return _NodeGroup(number, resources, self.cpu - units * wanted.cpu, self.memory - units * wanted.memory, True)
+        remaining = self.resources[unit.resource] - units * unit.amount
+        resources = {**self.resources, unit.resource: remaining}
+        return _NodeGroup(number, resources, self.cpu - units * unit.cpu, self.memory - units * unit.memory, True)
 
 
 def pack_stocks(pool: NodePoolSpec, stocks: Iterable[tuple[str, GPUSpecSpec, int]]) -> Packing:
@@ -162,8 +162,8 @@ def pack_stocks(pool: NodePoolSpec, stocks: Iterable[tuple[str, GPUSpecSpec, int
     """
 
     def size(stock: tuple[str, GPUSpecSpec, int]) -> tuple[int, int, int, str]:
-        wanted = unit_of_spec(stock[1])
-        return -wanted.amount, -wanted.memory, -wanted.cpu, stock[0]
+        unit = unit_of_spec(stock[1])
+        return -unit.amount, -unit.memory, -unit.cpu, stock[0]
 
     nodes = [_NodeGroup(pool.node_limit, node_resources(pool), pool.node.cpu, pool.node.memory, False)]
     missing: dict[str, int] = {}
@@ -174,18 +174,18 @@ def pack_stocks(pool: NodePoolSpec, stocks: Iterable[tuple[str, GPUSpecSpec, int
     return Packing(sum(some.number for some in nodes if some.used), missing)
 
 
-def _place_units(nodes: list[_NodeGroup], wanted: Unit, remaining: int) -> tuple[list[_NodeGroup], int]:
+def _place_units(nodes: list[_NodeGroup], unit: Unit, remaining: int) -> tuple[list[_NodeGroup], int]:
     """Return the nodes with `remaining` units on the first that take them, and how many found no place."""
     after: list[_NodeGroup] = []
     for some in nodes:
-        each, free_nodes = some.free_units(wanted), some.number
+        each, free_nodes = some.free_units(unit), some.number
         if each and remaining:
             filled = min(free_nodes, remaining // each)
             if filled:
-                after.append(some.with_units(wanted, each, filled))
+                after.append(some.with_units(unit, each, filled))
                 free_nodes, remaining = free_nodes - filled, remaining - filled * each
             if free_nodes and remaining:
-                after.append(some.with_units(wanted, remaining, 1))
+                after.append(some.with_units(unit, remaining, 1))
                 free_nodes, remaining = free_nodes - 1, 0
         if free_nodes:
             after.append(some._replace(number=free_nodes))
@@ -276,16 +276,16 @@ class UnitUsage(NamedTuple):
 
 def compute_unit_usage(offers: Catalog, claims: Iterable[UnitClaim]) -> list[UnitUsage]:
     """Return who holds what, for every cluster and spec that is claimed or stocked, sorted."""
-    held: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    usage_by_spec: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     for claim in claims:
-        units = held[(claim.cluster, claim.gpu_spec)]
+        units = usage_by_spec[(claim.cluster, claim.gpu_spec)]
         units[claim.tenant] = units.get(claim.tenant, 0) + claim.units
     for cluster in offers.clusters.values():
         for stock in cluster.of_kind(Stock).values():
-            held.setdefault((cluster.name, stock.model.spec.gpu_spec), {})
+            usage_by_spec.setdefault((cluster.name, stock.model.spec.gpu_spec), {})
     return [
         UnitUsage(cluster, spec, stocks_of_spec(offers.clusters[cluster], spec), tenants)
-        for (cluster, spec), tenants in sorted(held.items())
+        for (cluster, spec), tenants in sorted(usage_by_spec.items())
         if cluster in offers.clusters
     ]
 

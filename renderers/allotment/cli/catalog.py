@@ -120,20 +120,20 @@ def command(
         return
     parts = [repository_check.tally_entries[name] for name in sorted(repository_check.tally_entries)]
     claims = [claim for part in parts for claim in part.claims]
-    held = [storage for part in parts for storage in part.storages]
-    offered = list_offers(repository_check.catalog, claims, held, folder, cluster)
+    storages = [storage for part in parts for storage in part.storages]
+    offered = list_offers(repository_check.catalog, claims, storages, folder, cluster)
     who = TenantAllowance(repository_check.catalog, folder) if folder is not None else None
-    shown = CatalogView(_count_ready_units(repo, url), day, platform.model.spec.billing.currency, who)
+    view = CatalogView(_count_ready_units(repo, url), day, platform.model.spec.billing.currency, who)
     if style == "json":
         from allotment.reports.outputs import as_json
         from allotment.reports.outputs.catalog import spending_output
 
         costs = spending_output(spent, day, _find_commit(root, commit)) if spent is not None else None
-        click.echo(as_json(_build_output(offered, shown, costs)), nl=False)
+        click.echo(as_json(_build_output(offered, view, costs)), nl=False)
     else:
         from allotment.reports.catalog_tables import render_catalog
 
-        print_output(render_catalog(offered, shown))
+        print_output(render_catalog(offered, view))
 
 
 def _find_tenant(source: Source, repository_check: RepositoryCheck, tenant: str) -> ScopeDeclarations:
@@ -188,7 +188,7 @@ def _count_ready_units(repo: Path | None, url: str | None) -> dict[tuple[str, st
     return ready_units
 
 
-def _build_output(catalog: AvailableOffers, shown: CatalogView, costs: SpendingOutput | None) -> CatalogOutput:
+def _build_output(catalog: AvailableOffers, view: CatalogView, costs: SpendingOutput | None) -> CatalogOutput:
     from allotment.reports.outputs.catalog import (
         CatalogOutput,
         app_output,
@@ -198,13 +198,13 @@ def _build_output(catalog: AvailableOffers, shown: CatalogView, costs: SpendingO
     )
 
     return CatalogOutput(
-        as_of=shown.day.isoformat(),
-        currency=shown.currency,
-        tenant=asking_output(shown.allowance) if shown.allowance is not None else None,
+        as_of=view.day.isoformat(),
+        currency=view.currency,
+        tenant=asking_output(view.allowance) if view.allowance is not None else None,
         gpu_specs=tuple(
-            gpu_output(offer, shown.ready_units, shown.day, shown.tenant_name) for offer in catalog.gpu_offers
+            gpu_output(offer, view.ready_units, view.day, view.tenant_name) for offer in catalog.gpu_offers
         ),
-        storage_specs=tuple(storage_output(offer, shown.day) for offer in catalog.storage_offers),
+        storage_specs=tuple(storage_output(offer, view.day) for offer in catalog.storage_offers),
         apps=tuple(app_output(offer) for offer in catalog.app_offers),
         spending=costs,
     )

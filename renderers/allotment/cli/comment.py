@@ -123,7 +123,9 @@ class _ResultPrinter:
 
         if not self._in_text:
             requests, going = self._counts
-            click.echo(outputs.as_json(CommentOutput(said=tuple(self._results), open=requests, going=going)), nl=False)
+            click.echo(
+                outputs.as_json(CommentOutput(results=tuple(self._results), open=requests, going=going)), nl=False
+            )
         if self._failure_count:
             raise click.exceptions.Exit(3 if self._bug_count else 2)
 

@@ -157,7 +157,9 @@ def _print_diagnoses(cluster: str | None, diagnoses: list[Diagnosis], style: str
     from allotment.reports.diagnoses import diagnosis_sheet, diagnosis_summary
     from allotment.reports.sheets import print_output
 
-    shown = [diagnosis for diagnosis in diagnoses if diagnosis.severity in ("error", "warning") or not is_quiet()]
-    if shown:
-        print_output(diagnosis_sheet(shown))
+    displayed_diagnoses = [
+        diagnosis for diagnosis in diagnoses if diagnosis.severity in ("error", "warning") or not is_quiet()
+    ]
+    if displayed_diagnoses:
+        print_output(diagnosis_sheet(displayed_diagnoses))
     print_note(f"{cluster or 'the repository'}: {diagnosis_summary(diagnoses)}")

@@ -36,15 +36,17 @@ def command(paths: tuple[Path, ...], repo: Path | None, check: bool, fix: bool, 
       allot fmt --check
     """
     root = find_repository(repo)
-    wanted = [to_repository_path(root, path) for path in paths]
-    for given_path, name in zip(paths, wanted, strict=True):
+    selected_paths = [to_repository_path(root, path) for path in paths]
+    for given_path, name in zip(paths, selected_paths, strict=True):
         if not os.path.lexists(root / name):
             raise click.UsageError(f"{given_path} doesn't exist")
     source = FolderSource(root)
     changed, problems = [], []
     for scope in source.scopes()[0]:
         for path in source.files(scope).paths:
-            if wanted and not any(prefix in ("", path) or path.startswith(f"{prefix}/") for prefix in wanted):
+            if selected_paths and not any(
+                prefix in ("", path) or path.startswith(f"{prefix}/") for prefix in selected_paths
+            ):
                 continue
             data = source.read(path)
             new, wrong = _format_file(path, data, fix)

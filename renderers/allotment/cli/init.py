@@ -74,7 +74,7 @@ def command(
     docs_url: str | None,
     upgrade: bool,
     dry_run: bool,
-    **given: str | None,
+    **options: str | None,
 ) -> None:
     """Write a repository of declarations to begin with: one cluster, one GPU spec, one plan, no tenant, and CI.
 
@@ -95,16 +95,16 @@ def command(
     if upgrade:
         from allotment.cli.init_upgrade import upgrade_repository
 
-        upgrade_repository(folder, given, sample=sample, dry_run=dry_run, style=style)
+        upgrade_repository(folder, options, sample=sample, dry_run=dry_run, style=style)
         return
     if dry_run:
         raise click.UsageError("--dry-run: only with --upgrade")
-    if sample and (extra := [name for name in (*_CLOUD_OPTIONS, "currency", "time_zone") if given[name]]):
+    if sample and (extra := [name for name in (*_CLOUD_OPTIONS, "currency", "time_zone") if options[name]]):
         raise click.UsageError(f"{_format_option(extra[0])}: the sample has its own")
     existing_names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
     if conflicts := [name for name in existing_names if name not in ALLOWED_ENTRIES]:
         raise OperationRefused(f"{quote_value(str(folder))} holds {quote_value(conflicts[0])}: name an empty folder")
-    program, cloud = _ask_missing_values(branch, given, sample)
+    program, cloud = _ask_missing_values(branch, options, sample)
     files = _build_files(program, cloud, sample, docs_url)
     _write_files(folder, files)
     _print_result(folder, cloud, files, sample, style)
@@ -119,8 +119,8 @@ def _ask_missing_values(branch: str, options: dict[str, str | None], sample: boo
     a script is told at once what is missing and what is wrong. Raises UsageError."""
     from allotment.starter.program import parse_program
 
-    wanted = _QUESTIONS.keys() - (_CLOUD_OPTIONS if sample else ())
-    missing = [name for name in _QUESTIONS if name in wanted and not options[name]]
+    required_names = _QUESTIONS.keys() - (_CLOUD_OPTIONS if sample else ())
+    missing = [name for name in _QUESTIONS if name in required_names and not options[name]]
     wrong = [
         f"{_format_option(name)}: {words}"
         for name, words in _find_wrong_values(branch, options, sample)
@@ -149,8 +149,8 @@ def _ask_value(name: str, branch: str, options: dict[str, str | None], sample: b
                 raise click.UsageError(words)
         return text
 
-    shown = f" ({', '.join(FORGES)})" if name == "forge" else ""
-    click.prompt(f"{_QUESTIONS[name]}{shown}", value_proc=right, default=find_default_answer(name))
+    hint = f" ({', '.join(FORGES)})" if name == "forge" else ""
+    click.prompt(f"{_QUESTIONS[name]}{hint}", value_proc=right, default=find_default_answer(name))
 
 
 def find_default_answer(name: str) -> str | None:

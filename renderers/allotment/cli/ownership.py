@@ -58,5 +58,5 @@ def write_codeowners(forge: str | None, style: str, repo: Path | None) -> None:
         click.echo(outputs.as_json(OwnershipOutput(paths=tuple(owned))), nl=False)
         return
     platform = read_platform(source)
-    wanted = forge or (platform.spec.git.forge if platform else "GitHub")
-    click.echo(codeowners.render_codeowners(owned_patterns, wanted), nl=False)
+    target_forge = forge or (platform.spec.git.forge if platform else "GitHub")
+    click.echo(codeowners.render_codeowners(owned_patterns, target_forge), nl=False)

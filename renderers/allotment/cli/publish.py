@@ -201,7 +201,7 @@ def _as_json(outcome: PublishResult, dry_run: bool) -> str:
         dry_run=dry_run,
         committed=committed,
         unchanged=() if release is None else tuple(sorted(release.files.keys() - moved)),
-        kept=tuple(
+        retained_tenants=tuple(
             KeptOutput(tenant, tuple(map(problem_output, problems)), reason)
             for tenant, (reason, problems) in retained_tenants
         ),

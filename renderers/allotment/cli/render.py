@@ -174,10 +174,10 @@ def _check_and_render(
     return check
 
 
-def _check_names(kind: str, wanted: frozenset[str], candidates: Iterable[str]) -> None:
+def _check_names(kind: str, names: frozenset[str], candidates: Iterable[str]) -> None:
     from allotment.declared.reading import suggest_name
 
-    for name in sorted(wanted - set(candidates)):
+    for name in sorted(names - set(candidates)):
         raise OperationRefused(f"no {kind} is named {quote_value(name)}{suggest_name(name, candidates)}")
 
 

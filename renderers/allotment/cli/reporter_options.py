@@ -99,9 +99,11 @@ def create_reporter(
 
     key = repository.sign_with(sight.signing_key) if sight.signing_key else None
     here = ApiServer.from_kubeconfig(sight.kubeconfig, sight.context)
-    apart = sight.argocd_kubeconfig is not None or sight.argocd_context is not None
+    is_hub_separate = sight.argocd_kubeconfig is not None or sight.argocd_context is not None
     hub = (
-        ApiServer.from_kubeconfig(sight.argocd_kubeconfig or sight.kubeconfig, sight.argocd_context) if apart else here
+        ApiServer.from_kubeconfig(sight.argocd_kubeconfig or sight.kubeconfig, sight.argocd_context)
+        if is_hub_separate
+        else here
     )
     store = ObservedObjects(cluster)
     of_cluster = f"{names.MANAGED_BY_SELECTOR},{names.CLUSTER}={cluster}"

@@ -130,12 +130,12 @@ def create_logger() -> Any:
     """Return the log: a JSON object a line on standard output, or lines for people on a terminal."""
     import structlog
 
-    shown: Any = structlog.dev.ConsoleRenderer() if sys.stdout.isatty() else structlog.processors.JSONRenderer()
+    renderer: Any = structlog.dev.ConsoleRenderer() if sys.stdout.isatty() else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            shown,
+            renderer,
         ],
         logger_factory=structlog.PrintLoggerFactory(),
     )

@@ -135,13 +135,13 @@ def command(
             click.clear()
         uses = _list_unreported_stocks(view, cluster) if stocks else []
         amiss = _select_deviating(view, rows) if by_exit_code else []
-        shown = amiss if by_exit_code and is_quiet() else rows
-        if shown or not rows or style == "json":
+        displayed_rows = amiss if by_exit_code and is_quiet() else rows
+        if displayed_rows or not rows or style == "json":
             state = check.find_state(view)
             _print_status(
                 view,
                 state,
-                rows if style == "json" else shown,
+                rows if style == "json" else displayed_rows,
                 cluster,
                 style,
                 uses,

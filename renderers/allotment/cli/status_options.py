@@ -134,8 +134,8 @@ def print_declared_commit(
     if not is_quiet():
         commit_time = datetime.datetime.fromtimestamp(source.repository.committed_at(source.commit), datetime.UTC)
         differing = view.clone.count_differing_files(declared)
-        beside = f"; the folder's changes ({pluralize(differing, 'file')}) don't count" if differing else ""
-        words = f"{declared.label} at {source.commit[:12]}, {format_age(commit_time.isoformat(), now)} old{beside}"
+        note = f"; the folder's changes ({pluralize(differing, 'file')}) don't count" if differing else ""
+        words = f"{declared.label} at {source.commit[:12]}, {format_age(commit_time.isoformat(), now)} old{note}"
         click.echo(f"declared: {escape_unprintable(words, 400)}", err=True)
     if state is not None and (lag := format_headline(state, declared.branch or "HEAD", tenant)):
         click.echo(escape_unprintable(lag, 1000), err=True)

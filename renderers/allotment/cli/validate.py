@@ -62,8 +62,8 @@ def command(
       allot validate --output sarif > allot.sarif
     """
     root = find_repository(repo)
-    wanted = [to_repository_path(root, path) for path in paths]
-    for path, name in zip(paths, wanted, strict=True):
+    selected_paths = [to_repository_path(root, path) for path in paths]
+    for path, name in zip(paths, selected_paths, strict=True):
         if base is None and commit is None and not os.path.lexists(root / name):
             raise click.UsageError(f"{path} doesn't exist; what a deletion means is checked with --base REF")
 
@@ -71,7 +71,7 @@ def command(
         base = None  # pre-commit's first commit: nothing was there before
 
     def changed() -> list[str]:
-        return _list_uncommitted_files(root, wanted) if commit is None else []
+        return _list_uncommitted_files(root, selected_paths) if commit is None else []
 
     def whole() -> RepositoryCheck:
         source = open_source(root, commit)
@@ -90,27 +90,31 @@ def command(
         )
 
     if not watch:
-        raise click.exceptions.Exit(_print_problems(whole(), style, wanted, open_source(root, commit), root))
+        raise click.exceptions.Exit(_print_problems(whole(), style, selected_paths, open_source(root, commit), root))
     if commit is not None:
         raise click.UsageError("A commit doesn't change: --watch is for a folder.")
     _watch_files(
         root,
         whole,
         base is not None,
-        lambda check: _print_problems(check, style, wanted, open_source(root, None), root),
+        lambda check: _print_problems(check, style, selected_paths, open_source(root, None), root),
         changed,
     )
 
 
-def _list_uncommitted_files(root: Path, wanted: list[str]) -> list[str]:
-    """Return the declared files that the branch `spec.git.branch` of origin lacks, of tenants only those in `wanted` if it has
-    any. Without that branch they differ from the last commit."""
+def _list_uncommitted_files(root: Path, selected_paths: list[str]) -> list[str]:
+    """Return the declared files that the branch `spec.git.branch` of origin lacks, of tenants only those in `selected_paths`
+    if it has any. Without that branch they differ from the last commit."""
     from allotment.adapters.folder_source import FolderSource
     from allotment.adapters.git.uncommitted import unmerged_files
     from allotment.services.platform_settings import read_branch
 
     names = unmerged_files(root, read_branch(FolderSource(root)))
-    return [name for name in names if not wanted or not name.startswith("tenants/") or _is_in_folders(name, wanted)]
+    return [
+        name
+        for name in names
+        if not selected_paths or not name.startswith("tenants/") or _is_in_folders(name, selected_paths)
+    ]
 
 
 def _is_in_folders(path: str, folders: Iterable[str]) -> bool:
@@ -124,12 +128,16 @@ def _has_commits(root: Path) -> bool:
     return Repository(root).has_commits()
 
 
-def _print_problems(check: RepositoryCheck, style: str, wanted: list[str], source: Source, root: Path) -> int:
+def _print_problems(check: RepositoryCheck, style: str, selected_paths: list[str], source: Source, root: Path) -> int:
     problems, judged = check.problems, CheckedScope(check.file_count, len(check.tally_entries))
-    if wanted and "" not in wanted:
-        problems = [*_warn_about_other_paths(wanted), *(problem for problem in problems if problem.touches(wanted))]
+    if selected_paths and "" not in selected_paths:
+        problems = [
+            *_warn_about_other_paths(selected_paths),
+            *(problem for problem in problems if problem.touches(selected_paths)),
+        ]
         judged = CheckedScope(
-            _count_files(check, source, wanted), elsewhere=_count_errors(check.problems) - _count_errors(problems)
+            _count_files(check, source, selected_paths),
+            elsewhere=_count_errors(check.problems) - _count_errors(problems),
         )
     if style == "text":
         click.echo(as_text(problems, judged, _create_problem_context(source, root)), nl=False)
@@ -162,13 +170,13 @@ def _create_problem_context(source: Source, root: Path) -> ProblemContext:
     return ProblemContext(path, line if sys.stdout.isatty() else None)
 
 
-def _warn_about_other_paths(wanted: list[str]) -> Iterator[Problem]:
+def _warn_about_other_paths(selected_paths: list[str]) -> Iterator[Problem]:
     """Yield a warning for each path that no declaration can have."""
     from allotment.adapters.declaration_source import path_problem
     from allotment.declared.layout import ROOTS
 
     words = f"nothing reads it: declarations lie in {', '.join(sorted(ROOTS))}"
-    for path in sorted(set(wanted)):
+    for path in sorted(set(selected_paths)):
         if path.split("/")[0] not in ROOTS:
             yield path_problem(path, words, "layout")._replace(warning=True)
 
@@ -177,18 +185,18 @@ def _count_errors(problems: list[Problem]) -> int:
     return sum(not problem.warning for problem in problems)
 
 
-def _count_files(check: RepositoryCheck, source: Source, wanted: list[str]) -> int:
+def _count_files(check: RepositoryCheck, source: Source, selected_paths: list[str]) -> int:
     """Return how many declared files are wanted, or lie in what is. What no survey reads, as a folder behind a link,
     isn't looked into."""
     from allotment.declared.layout import PLATFORM, ROOTS, Scope, scope_of
 
     clusters = {Scope("cluster", name) for name in check.catalog.clusters}
     scopes = {PLATFORM, *clusters, *(Scope("tenant", name) for name in check.tally_entries)}
-    direct = {scope_of(f"{folder}/") for folder in wanted if folder.split("/")[0] in ROOTS}
+    direct = {scope_of(f"{folder}/") for folder in selected_paths if folder.split("/")[0] in ROOTS}
     count = 0
-    for scope in scopes if {"clusters", "tenants"} & set(wanted) else scopes & direct:
+    for scope in scopes if {"clusters", "tenants"} & set(selected_paths) else scopes & direct:
         with contextlib.suppress(FileNotFoundError):  # nothing of the platform is there yet
-            count += sum(_is_in_folders(path, wanted) for path in source.files(scope).paths)
+            count += sum(_is_in_folders(path, selected_paths) for path in source.files(scope).paths)
     return count
 
 

@@ -237,7 +237,14 @@ class _Wait:
             tenant, name, _, goal = self._target
             elapsed = round(time.monotonic() - self._started_at, 1)
             resources = tuple(awaited_output(row) for row in self._rows)
-            result = WaitOutput(tenant=tenant, name=name, goal=goal, outcome=outcome, seconds=elapsed, things=resources)  # type: ignore[arg-type]  # one of _OUTCOMES
+            result = WaitOutput(
+                tenant=tenant,
+                name=name,
+                goal=goal,
+                outcome=outcome,  # type: ignore[arg-type]  # one of _OUTCOMES
+                seconds=elapsed,
+                resources=resources,
+            )
             click.echo(as_json(result), nl=False)
         if outcome == "Reached":
             return

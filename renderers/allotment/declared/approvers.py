@@ -22,13 +22,15 @@ Segments = list[str]
 
 def matches(pattern: str, path: str) -> bool:
     """Return whether a pattern matches a path: segment by segment, `*` within one, a last `**` one or more."""
-    wanted, segments = pattern.split("/"), path.split("/")
-    if wanted[-1] == ANY_DEPTH:
-        wanted = wanted[:-1]
-        if len(segments) <= len(wanted):
+    pattern_segments, segments = pattern.split("/"), path.split("/")
+    if pattern_segments[-1] == ANY_DEPTH:
+        pattern_segments = pattern_segments[:-1]
+        if len(segments) <= len(pattern_segments):
             return False
-        segments = segments[: len(wanted)]
-    return len(wanted) == len(segments) and all(fnmatchcase(*pair) for pair in zip(segments, wanted, strict=True))
+        segments = segments[: len(pattern_segments)]
+    return len(pattern_segments) == len(segments) and all(
+        fnmatchcase(*pair) for pair in zip(segments, pattern_segments, strict=True)
+    )
 
 
 def is_wider(wide: str, narrow: str) -> bool:
@@ -79,14 +81,14 @@ def _segment_texts_overlap(text: str, other: str) -> bool:
 
 def ambiguous_pairs(rules: Iterable[PathRule]) -> Iterator[tuple[PathRule, PathRule]]:
     """Yield the pairs of which both match some path and neither is the more specific, the later one first."""
-    seen: list[PathRule] = []
+    earlier_rules: list[PathRule] = []
     for rule in rules:
-        for other in seen:
+        for other in earlier_rules:
             if patterns_overlap(rule.path, other.path) and is_wider(rule.path, other.path) == is_wider(
                 other.path, rule.path
             ):
                 yield rule, other
-        seen.append(rule)
+        earlier_rules.append(rule)
 
 
 def find_path_rule(spec: OwnershipSpec, path: str) -> PathRule | None:

@@ -105,8 +105,8 @@ class _CommentedTree:
             if mapping:
                 key = self.events[self.at].value
                 self.at += 1
-            beside = self._take_comment_beside(self._find_last_line(self.events[self.at], line))
-            entries.append(_Entry(key, self._read_node(), _Comments(above, beside)))
+            inline_comment = self._take_comment_beside(self._find_last_line(self.events[self.at], line))
+            entries.append(_Entry(key, self._read_node(), _Comments(above, inline_comment)))
         self.at += 1
         return _Group(mapping, entries)
 
@@ -168,31 +168,32 @@ def _write(group: _Group, annotation: Any, pad: str, lines: list[str], first: st
         lead = first or pad
         first = ""
         start = f"{lead}{_quote_text(str(entry.key))}:" if group.mapping else f"{lead}-"
-        beside = f"  {entry.comments.inline}" if entry.comments.inline else ""
+        inline_comment = f"  {entry.comments.inline}" if entry.comments.inline else ""
         below = fields.get(str(entry.key)) if group.mapping and inner is not Any else inner
-        _write_value(entry, below, pad, start, beside, lines)
+        _write_value(entry, below, pad, start, inline_comment, lines)
 
 
-def _write_value(entry: _Entry, annotation: Any, pad: str, start: str, beside: str, lines: list[str]) -> None:
+def _write_value(entry: _Entry, annotation: Any, pad: str, start: str, inline_comment: str, lines: list[str]) -> None:
     value = entry.value
     if not isinstance(value, _Group):
-        lines.append(f"{start} {_write_scalar(value, pad)[0]}{beside}")
+        lines.append(f"{start} {_write_scalar(value, pad)[0]}{inline_comment}")
         lines.extend(_write_scalar(value, pad)[1])
     elif not value.entries:
-        lines.append(f"{start} {'{}' if value.mapping else '[]'}{beside}")
+        lines.append(f"{start} {'{}' if value.mapping else '[]'}{inline_comment}")
     elif value.mapping and entry.key is None:
         inner = _order_fields(value, annotation)
-        if beside or inner.entries[0].comments.above:
+        if inline_comment or inner.entries[0].comments.above:
             lines += [
-                f"{pad}{comment}" for comment in ([beside.strip()] if beside else []) + inner.entries[0].comments.above
+                f"{pad}{comment}"
+                for comment in ([inline_comment.strip()] if inline_comment else []) + inner.entries[0].comments.above
             ]
             inner.entries[0] = inner.entries[0]._replace(comments=inner.entries[0].comments._replace(above=[]))
         _write(inner, annotation, pad + "  ", lines, f"{pad}- ")
     elif value.mapping:
-        lines.append(f"{start}{beside}")
+        lines.append(f"{start}{inline_comment}")
         _write(value, annotation, pad + "  ", lines, "")
     else:
-        lines.append(f"{start}{beside}")
+        lines.append(f"{start}{inline_comment}")
         is_free = annotation is Any
         items = value if is_free else _sort_list(value, entry.key)
         _write(items, Any if is_free else _item_annotation(annotation), pad + "  ", lines, "")

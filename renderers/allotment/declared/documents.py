@@ -163,13 +163,13 @@ class _DocumentBuilder:
         parser = parser_type(self.text)
         next_event = self._limit_events(parser.get_event)
         value: Any = None
-        seen = 0
+        document_count = 0
         try:
             while type(event := next_event()) is not yaml.StreamEndEvent:
                 if type(event) is not yaml.DocumentStartEvent:
                     continue
-                seen += 1
-                if seen > 1:
+                document_count += 1
+                if document_count > 1:
                     raise self._build_stop(event, "a second document starts here: write one a file", "document")
                 if event.version or event.tags:
                     raise self._build_stop(event, "a directive (%) is not allowed: remove it", "directive")
@@ -237,18 +237,18 @@ class _DocumentBuilder:
             key_mark = None
             if in_mapping:
                 key_mark = event.start_mark
-                seen: dict[str, int] = keys[-1]
+                key_lines: dict[str, int] = keys[-1]
                 key = event.value if kind is scalar_event else ""
                 if (
                     key in good_keys
-                    and key not in seen
+                    and key not in key_lines
                     and not event.style
                     and event.anchor is None
                     and event.tag is None
                 ):
-                    seen[key] = key_mark.line + 1
+                    key_lines[key] = key_mark.line + 1
                 else:
-                    key = self._read_key(event, seen)
+                    key = self._read_key(event, key_lines)
                 path.append(key)
                 event = next_event()
                 kind = type(event)
@@ -287,7 +287,7 @@ class _DocumentBuilder:
             in_mapping = kind is yaml.MappingStartEvent
             keys.append({} if in_mapping else None)
 
-    def _read_key(self, event: Any, seen: dict[str, int]) -> str:
+    def _read_key(self, event: Any, key_lines: dict[str, int]) -> str:
         if type(event) is not yaml.ScalarEvent:
             self._check_plain_node(event)
             raise self._build_stop(event, "a key must be plain text: write `key: value`", "key")
@@ -310,16 +310,16 @@ class _DocumentBuilder:
                 )
         else:
             self._check_text(event, key)
-        if key in seen:
+        if key in key_lines:
             self.path.append(key)
             self._note_finding(
                 event,
-                f"key '{escape_unprintable(key, 40)}' is written twice, first in line {seen[key]}: remove one",
+                f"key '{escape_unprintable(key, 40)}' is written twice, first in line {key_lines[key]}: remove one",
                 "duplicate-key",
             )
             self.path.pop()
         else:
-            seen[key] = line
+            key_lines[key] = line
         return key
 
     def _read_plain_scalar(self, event: Any, text: str) -> Any:

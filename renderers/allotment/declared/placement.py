@@ -43,7 +43,7 @@ def clusters_of(tenant: ScopeDeclarations) -> list[str]:
     return sorted(
         {
             cluster_in(tenant, declared.model)
-            for thing in RESOURCE_KINDS.values()
-            for declared in tenant.of_kind(thing.kind.model).values()
+            for resource_kind in RESOURCE_KINDS.values()
+            for declared in tenant.of_kind(resource_kind.kind.model).values()
         }
     )

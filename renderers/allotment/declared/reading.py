@@ -120,8 +120,8 @@ def suggest_name(word: object, candidates: Iterable[str]) -> str:
         return ""
     if close := _closest_name(word, names):
         return f"; did you mean '{close}'?"
-    shown = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
-    return f"; known: {shown}"
+    listed_names = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
+    return f"; known: {listed_names}"
 
 
 def suggest_declared_name(

@@ -54,8 +54,8 @@ def parse_scalar(text: str) -> Any:
             )
         return int(text)
     if _LOOKS_LIKE_NUMBER.fullmatch(text) or text == "=":
-        shown = escape_unprintable(text, 40)
-        message = f'{shown} is a number, date or time to some YAML readers and text to others: quote it, "{shown}"'
+        displayed_text = escape_unprintable(text, 40)
+        message = f'{displayed_text} is a number, date or time to some YAML readers and text to others: quote it, "{displayed_text}"'
         return AmbiguousScalar(message, "scalar", text)
     return text
 

@@ -36,13 +36,15 @@ def check_add_ons(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclar
         yield skipped("add-ons", f"the Application {parent}, which brings them, isn't there")
         return
     for declaration in declared:
-        _, wanted = add_on.render(offers, cluster, declaration, {})
-        name = wanted["metadata"]["name"]
-        yield _diagnose_add_on(f"AddOn {declaration.model.name}", wanted, applications.get(name), cluster.name)
+        _, expected_application = add_on.render(offers, cluster, declaration, {})
+        name = expected_application["metadata"]["name"]
+        yield _diagnose_add_on(
+            f"AddOn {declaration.model.name}", expected_application, applications.get(name), cluster.name
+        )
 
 
-def _diagnose_add_on(subject: str, wanted: Object, application: Object | None, cluster: str) -> Diagnosis:
-    name = wanted["metadata"]["name"]
+def _diagnose_add_on(subject: str, expected_application: Object, application: Object | None, cluster: str) -> Diagnosis:
+    name = expected_application["metadata"]["name"]
     if application is None:
         advice = f"see what the Application {names.platform_application('add-ons', cluster)} says: those of lower waves come first"
         return error(subject, f"has no Application {name}: it isn't installed", advice)
@@ -50,7 +52,8 @@ def _diagnose_add_on(subject: str, wanted: Object, application: Object | None, c
     if words := failure_message(application):
         return error(subject, words, advice)
     version, has = (
-        manifest.get("spec", {}).get("source", {}).get("targetRevision") for manifest in (wanted, application)
+        manifest.get("spec", {}).get("source", {}).get("targetRevision")
+        for manifest in (expected_application, application)
     )
     if has != version:
         return warning(subject, f"is of {has} there, and {version} is declared", f"allot publish, then {advice}")

@@ -55,7 +55,7 @@ def check_settings(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDecla
     if offers.platform.get_singleton(Platform) is None:
         yield skipped("argocd-cm", "platform/platform.yaml can't be read, so what it should say isn't known")
         return
-    wanted = {
+    expected_settings = {
         manifest["metadata"]["name"]: manifest["data"]
         for manifest in bootstrap.render(offers)
         if manifest["kind"] == "ConfigMap"
@@ -64,7 +64,9 @@ def check_settings(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDecla
         subject, config_map = f"ConfigMap {kind.namespace}/{kind.name}", looked.get_object(kind)
         data = (config_map or {}).get("data", {})
         differing = sorted(
-            key for key, value in wanted[kind.name].items() if data.get(key, _DEFAULT_VALUES.get(key)) != value
+            key
+            for key, value in expected_settings[kind.name].items()
+            if data.get(key, _DEFAULT_VALUES.get(key)) != value
         )
         advice = BOOTSTRAP_ADVICE + (_RESTART_ADVICE if kind.name == "argocd-cmd-params-cm" else "")
         if data.get(_DEFAULT_POLICY_KEY) and _DEFAULT_POLICY_KEY in differing:
@@ -78,7 +80,7 @@ def check_settings(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDecla
             yield (warning if _are_link_keys(differing) else error)(
                 subject, _describe_differing_keys(differing, config_map), advice
             )
-        elif data.get(_DEFAULT_POLICY_KEY, "") == wanted[kind.name].get(_DEFAULT_POLICY_KEY, ""):
+        elif data.get(_DEFAULT_POLICY_KEY, "") == expected_settings[kind.name].get(_DEFAULT_POLICY_KEY, ""):
             yield ok(subject, "has what allot bootstrap writes")
 
 

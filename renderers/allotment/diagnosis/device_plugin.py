@@ -26,7 +26,7 @@ MIG_STATE_LABEL = "nvidia.com/mig.config.state"
 def check_config(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield whether the ConfigMap has the configurations that pools choose."""
     subject = f"ConfigMap {PLUGIN_CONFIG.namespace}/{PLUGIN_CONFIG.name}"
-    (wanted,) = device_plugin.render(cluster)
+    (expected_config,) = device_plugin.render(cluster)
     config_map, advice = (
         looked.get_object(PLUGIN_CONFIG),
         f"let Argo CD sync the Application {names.platform_application('platform', cluster.name)}",
@@ -35,8 +35,10 @@ def check_config(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclara
         yield error(subject, "isn't there: the device plugin has nothing to read", advice)
         return
     data = config_map.get("data", {})
-    lacking = sorted(wanted["data"].keys() - data.keys())
-    other = sorted(key for key in wanted["data"].keys() & data.keys() if wanted["data"][key] != data[key])
+    lacking = sorted(expected_config["data"].keys() - data.keys())
+    other = sorted(
+        key for key in expected_config["data"].keys() & data.keys() if expected_config["data"][key] != data[key]
+    )
     if lacking:
         yield error(
             subject, f"lacks {', '.join(lacking)}: nodes with such a label share nothing, and say nothing of it", advice
@@ -44,7 +46,7 @@ def check_config(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclara
     if other:
         yield error(subject, f"has another {', '.join(other)} than what is rendered", advice)
     if not lacking and not other:
-        yield ok(subject, f"has {', '.join(sorted(wanted['data']))}")
+        yield ok(subject, f"has {', '.join(sorted(expected_config['data']))}")
 
 
 def check_devices(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
@@ -105,24 +107,26 @@ def _check_resources(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
     if _is_dra(pool):
         return
     status, name = node.get("status", {}), name_of(node)
-    for resource, wanted in {GPU: 0, **node_resources(pool.spec)}.items():
+    for resource, declared_count in {GPU: 0, **node_resources(pool.spec)}.items():
         has = int(parse_quantity(status.get("allocatable", {}).get(resource, 0)))
         most = int(parse_quantity(status.get("capacity", {}).get(resource, 0)))
-        if has < wanted <= most:
+        if has < declared_count <= most:
             yield error(
                 f"Node {name}",
                 f"has {resource}: {has} of {most}: the device plugin calls the rest unhealthy",
                 "look at the log of the device plugin's pod there, and for Xid errors in the kernel's",
             )
-        elif has != wanted:
+        elif has != declared_count:
             tell, consequence = (
-                (error, "units are sold that it hasn't") if has < wanted else (warning, "the rest is never sold")
+                (error, "units are sold that it hasn't")
+                if has < declared_count
+                else (warning, "the rest is never sold")
             )
-            if wanted == 0:
+            if declared_count == 0:
                 tell, consequence = error, "they aren't shared"
             yield tell(
                 f"Node {name}",
-                f"has {resource}: {has}, and pool {pool.name} declares {wanted}: {consequence}",
+                f"has {resource}: {has}, and pool {pool.name} declares {declared_count}: {consequence}",
                 "look at the log of the device plugin's pod there, or declare what the node has",
             )
 
@@ -141,16 +145,16 @@ def check_slices(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclara
 
 
 def _check_published_devices(pool: PoolNodes, counts: Counter[str]) -> Iterator[Diagnosis]:
-    wanted = sum(node_resources(pool.spec).values())
-    short = [name_of(node) for node in pool.nodes if counts[name_of(node)] < wanted]
+    declared_count = sum(node_resources(pool.spec).values())
+    short = [name_of(node) for node in pool.nodes if counts[name_of(node)] < declared_count]
     for name in short:
         yield error(
             f"Node {name}",
-            f"has {counts[name]} devices of {DRA_DRIVER} in ResourceSlices, and pool {pool.name} declares {wanted}",
+            f"has {counts[name]} devices of {DRA_DRIVER} in ResourceSlices, and pool {pool.name} declares {declared_count}",
             "look at the log of the DRA driver's pod there",
         )
     if pool.nodes and not short:
-        yield ok(f"NodePool {pool.name}", f"{wanted} devices of {DRA_DRIVER} on each node")
+        yield ok(f"NodePool {pool.name}", f"{declared_count} devices of {DRA_DRIVER} on each node")
 
 
 def _is_dra(pool: PoolNodes) -> bool:

@@ -255,9 +255,11 @@ def check_proxies(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclar
     """Yield whether the Gateway's proxies run where tenants' network policies let them in from."""
     spec = _cluster_spec(cluster)
     gateway, subject = spec.gateway, f"{_format_gateway_name(spec)} proxies"
-    wanted = {OWNING_NAME_LABEL: gateway.name, OWNING_NAMESPACE_LABEL: gateway.namespace}
+    expected_labels = {OWNING_NAME_LABEL: gateway.name, OWNING_NAMESPACE_LABEL: gateway.namespace}
     pods = [
-        pod for pod in looked.list_objects(OTHER_PODS) if wanted.items() <= pod["metadata"].get("labels", {}).items()
+        pod
+        for pod in looked.list_objects(OTHER_PODS)
+        if expected_labels.items() <= pod["metadata"].get("labels", {}).items()
     ]
     elsewhere = sorted({pod["metadata"]["namespace"] for pod in pods} - {gateway.namespace})
     if not pods:
@@ -306,12 +308,12 @@ def _refusal_message(policy: Object) -> str:
 
 
 def _find_gateway(looked: ClusterSnapshot, spec: ClusterSpec) -> Object | None:
-    wanted = spec.gateway.namespace, spec.gateway.name
+    gateway_key = spec.gateway.namespace, spec.gateway.name
     return next(
         (
             candidate
             for candidate in looked.list_objects(GATEWAYS)
-            if (candidate["metadata"]["namespace"], name_of(candidate)) == wanted
+            if (candidate["metadata"]["namespace"], name_of(candidate)) == gateway_key
         ),
         None,
     )

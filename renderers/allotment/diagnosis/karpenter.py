@@ -29,11 +29,11 @@ _CHART_SETTING = "settings.featureGates.nodeOverlay in the values of Karpenter's
 
 def check_pools(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield whether Karpenter has each pool, and can buy nodes for it."""
-    wanted = _karpenter_pools(cluster)
-    if not wanted:
+    karpenter_pools = _karpenter_pools(cluster)
+    if not karpenter_pools:
         return
     node_pools = index_by_name(looked.list_objects(KARPENTER_NODE_POOLS))
-    for name in wanted:
+    for name in karpenter_pools:
         subject = f"karpenter.sh NodePool {name}"
         if name not in node_pools:
             advice = f"let Argo CD sync the Application {names.platform_application('node-pools', cluster.name)}"

@@ -148,12 +148,14 @@ def _check_class(storage: ClusterStorage, classes: dict[str, Object], *, volumes
 def check_snapshots(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield whether each snapshot class is there, retains, and is of its storage class's driver."""
     place = cluster.get_singleton(Cluster)
-    wanted = [storage for storage in place.model.spec.storages if storage.volume_snapshot_class_name] if place else []
-    if not wanted:
+    snapshot_storages = (
+        [storage for storage in place.model.spec.storages if storage.volume_snapshot_class_name] if place else []
+    )
+    if not snapshot_storages:
         return
     snapshot_classes = index_by_name(looked.list_objects(SNAPSHOT_CLASSES))
     classes = index_by_name(looked.list_objects(STORAGE_CLASSES))
-    for storage in wanted:
+    for storage in snapshot_storages:
         name = storage.volume_snapshot_class_name or ""
         subject, snapshot_class = f"VolumeSnapshotClass {name}", snapshot_classes.get(name)
         if snapshot_class is None:

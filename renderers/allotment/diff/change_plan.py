@@ -47,12 +47,12 @@ class UnitChange:
     stock_before: int
     stock: int
     held_before: int
-    held: int
+    held_units: int
 
     @property
     def free(self) -> int:
         """The units that are left after the change; below zero where it oversells."""
-        return self.stock - self.held
+        return self.stock - self.held_units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

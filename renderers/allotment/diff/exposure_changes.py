@@ -102,11 +102,11 @@ def _find_addresses(end: TenantSide) -> dict[_AddressKey, Address]:
         for port, address in _instance_addresses(end, instance.path, instance.model):
             addresses[INSTANCE.word, instance.model.name, port] = address
     for storage in end.folder.of_kind(GPUStorage).values():
-        shown, domain = storage.model.spec.accessor, _cluster_domain(end.offers, storage.model.spec.cluster)
-        if shown is not None and shown.exposure != _NAMESPACE_ONLY and domain is not None:
+        accessor, domain = storage.model.spec.accessor, _cluster_domain(end.offers, storage.model.spec.cluster)
+        if accessor is not None and accessor.exposure != _NAMESPACE_ONLY and domain is not None:
             host = names.files_host(storage.model.name, end.folder.name, domain)
             place = storage.path, storage.model.spec.cluster, domain, host, "/", names.FILES_PORT
-            addresses[STORAGE.word, storage.model.name, ""] = Address(*place, shown.exposure, FILES_ROLES)
+            addresses[STORAGE.word, storage.model.name, ""] = Address(*place, accessor.exposure, FILES_ROLES)
     return addresses
 
 

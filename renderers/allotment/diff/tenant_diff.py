@@ -292,12 +292,12 @@ def compare_units(
         for side in (before, after)
     )
     for key in sorted(was.keys() | is_now.keys()):
-        (stock_before, held_before), (stock, held) = (
+        (stock_before, held_before), (stock, held_units) = (
             _stock_and_held_units(was.get(key)),
             _stock_and_held_units(is_now.get(key)),
         )
-        if (stock_before, held_before) != (stock, held):
-            yield UnitChange(*key, stock_before, stock, held_before, held)
+        if (stock_before, held_before) != (stock, held_units):
+            yield UnitChange(*key, stock_before, stock, held_before, held_units)
 
 
 def _stock_and_held_units(unit_usage: UnitUsage | None) -> tuple[int, int]:

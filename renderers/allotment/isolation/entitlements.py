@@ -125,10 +125,10 @@ def _list_entitled_objects(
                 name = instance.model.name if port.name == "http" else f"{instance.model.name}--{port.name}"
                 yield "SecurityPolicy", name, _build_authorization(tenant, port.exposure, exposure.INSTANCE_ROLES)
     for storage in tenant.of_kind(GPUStorage).values():
-        shown = storage.model.spec.accessor
-        if storage.model.spec.cluster == cluster.name and shown is not None and shown.exposure != "Namespace":
+        accessor = storage.model.spec.accessor
+        if storage.model.spec.cluster == cluster.name and accessor is not None and accessor.exposure != "Namespace":
             name = names.files_service(storage.model.name)
-            yield "SecurityPolicy", name, _build_authorization(tenant, shown.exposure, exposure.FILES_ROLES)
+            yield "SecurityPolicy", name, _build_authorization(tenant, accessor.exposure, exposure.FILES_ROLES)
 
 
 def _build_authorization(tenant: ScopeDeclarations, exposed: str, roles: tuple[str, ...]) -> dict[str, Any]:

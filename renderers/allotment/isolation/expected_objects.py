@@ -83,21 +83,21 @@ def _judge_declared_object(boundary: Boundary, inner: str, manifest: Object) -> 
     """Yield that an object of pools or stocks isn't what the cluster declares: all but how many placeholders there
     are now."""
     name, offers, cluster = paths.file_stem(inner), boundary.offers, boundary.cluster_declarations
-    wanted: list[Any] = []
+    expected_manifests: list[Any] = []
     if inner == _DEVICE_PLUGIN:
-        wanted = device_plugin.render(cluster)
+        expected_manifests = device_plugin.render(cluster)
     elif inner == _DEVICE_CLASSES:
-        wanted = device_classes.render(cluster)
+        expected_manifests = device_classes.render(cluster)
     elif inner.startswith("platform/node-pools/") and name in cluster.of_kind(NodePool):
-        wanted = node_pool.render(offers, cluster, cluster.of_kind(NodePool)[name], {})
+        expected_manifests = node_pool.render(offers, cluster, cluster.of_kind(NodePool)[name], {})
     elif name in cluster.of_kind(Stock):
         declared = cluster.of_kind(Stock)[name]
         replicas = manifest.get("spec", {}).get("replicas")
         if type(replicas) is not int or not 0 <= replicas <= declared.model.spec.count:
             yield f"replicas is {escape_unprintable(str(replicas))}, must be a number up to {declared.model.spec.count}"
             return
-        wanted = stock.render(offers, cluster, declared, {(cluster.name, name): replicas})
-    if manifest not in wanted:
+        expected_manifests = stock.render(offers, cluster, declared, {(cluster.name, name): replicas})
+    if manifest not in expected_manifests:
         yield f"{escape_unprintable(str(manifest.get('kind')))} {name} isn't what the cluster declares"
 
 
@@ -154,8 +154,8 @@ def _unit_values(boundary: Boundary, tenant: str, gpu_spec: Any) -> dict[str, An
     if declared is None:
         return {"unit": _MATCHES_NOTHING, "disk": _MATCHES_NOTHING, "placement": _MATCHES_NOTHING}
     spec = declared.model.spec
-    wanted = unit_of_spec(spec)
-    amounts = {"cpu": format_cpu(wanted.cpu), "memory": format_size(wanted.memory), wanted.resource: str(wanted.amount)}
+    unit = unit_of_spec(spec)
+    amounts = {"cpu": format_cpu(unit.cpu), "memory": format_size(unit.memory), unit.resource: str(unit.amount)}
     owner = tenant if tenant in stocks_of_spec(boundary.cluster_declarations, declared.model.name).reserved else ""
     pools = [pool.model for pool in pools_for(boundary.cluster_declarations, declared.model.name, owner)]
     placement: dict[str, Any] = {"nodeAffinity": pods.require_pools(pools)}

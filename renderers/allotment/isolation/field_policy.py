@@ -17,10 +17,10 @@ def check_allowed_keys(where: str, value: Any, allowed: frozenset[str]) -> Itera
             yield f"{where}.{escape_unprintable(str(key))} is not allowed"
 
 
-def check_equal(where: str, value: Any, wanted: Any) -> Iterator[str]:
+def check_equal(where: str, value: Any, expected_value: Any) -> Iterator[str]:
     """Yield a value that isn't what it must be."""
-    if value != wanted:
-        yield f"{where} is {escape_unprintable(str(value))}, must be {escape_unprintable(str(wanted))}"
+    if value != expected_value:
+        yield f"{where} is {escape_unprintable(str(value))}, must be {escape_unprintable(str(expected_value))}"
 
 
 def check_identity(manifest: Object, kinds: dict[str, str]) -> Iterator[str]:

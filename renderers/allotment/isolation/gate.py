@@ -249,8 +249,8 @@ def _find_misread_folders(cluster: str, inner: str, texts: list[str]) -> Iterato
     """Yield what is wrong with the folders that a file's Applications let Argo CD read."""
     if argo_folders.folder_of(inner) == argo_folders.ADD_ONS_FOLDER:
         return  # they read what others publish, and nothing of our branches; `expected_objects` compares what
-    wanted = argo_folders.folders_of_application_file(inner)
-    if not wanted and not any("kind: Application" in text for text in texts):
+    expected_folders = argo_folders.folders_of_application_file(inner)
+    if not expected_folders and not any("kind: Application" in text for text in texts):
         return
     try:
         objects = [load_one(text) for text in texts]
@@ -260,8 +260,8 @@ def _find_misread_folders(cluster: str, inner: str, texts: list[str]) -> Iterato
         manifest.get("spec", {}).get("source", {}) for manifest in objects if manifest.get("kind") == "Application"
     ]
     read = sorted(str(source.get("path")) for source in sources)
-    if read != sorted(wanted):
-        yield f"its Applications read {escape_unprintable(str(read))}, must read {sorted(wanted)}"
+    if read != sorted(expected_folders):
+        yield f"its Applications read {escape_unprintable(str(read))}, must read {sorted(expected_folders)}"
     for source in sources:
         yield from check_allowed_keys("source", source, frozenset(("repoURL", "targetRevision", "path", "directory")))
         yield from check_equal("directory", source.get("directory"), {"include": f"*{paths.FILE_SUFFIX}"})

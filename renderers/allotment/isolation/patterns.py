@@ -153,18 +153,18 @@ def _report_differences(
     return report
 
 
-def _note_difference(report: DifferenceReport | None, value: Any, wanted: Any, field: str = "") -> bool:
+def _note_difference(report: DifferenceReport | None, value: Any, expected_value: Any, field: str = "") -> bool:
     """Note a difference of the value that is read now, or of one of its fields; return False."""
     if report is not None:
-        report.append(PatternDifference("".join((*report.at, field)).lstrip("."), value, wanted))
+        report.append(PatternDifference("".join((*report.at, field)).lstrip("."), value, expected_value))
     return False
 
 
-def _compile_value(wanted: Any) -> PatternReader:
-    kind = type(wanted)
+def _compile_value(expected_value: Any) -> PatternReader:
+    kind = type(expected_value)
 
     def read(value: Any, boundary: Mapping[str, Any], report: DifferenceReport | None) -> bool:
-        return (type(value) is kind and value == wanted) or _note_difference(report, value, wanted)
+        return (type(value) is kind and value == expected_value) or _note_difference(report, value, expected_value)
 
     return read
 
@@ -181,15 +181,15 @@ def _compile_mapping(pattern: dict[str, Any]) -> PatternReader:
     )
 
     def is_so(value: dict[str, Any], boundary: Mapping[str, Any]) -> bool:
-        seen = 0
+        named_count = 0
         for key, (inner, _, optional) in named.items():
             if key in value:
                 if not inner(value[key], boundary, None):
                     return False
-                seen += 1
+                named_count += 1
             elif not optional:
                 return False
-        return seen == len(value) or read_others(value, boundary, None)
+        return named_count == len(value) or read_others(value, boundary, None)
 
     def read(value: Any, boundary: Mapping[str, Any], report: DifferenceReport | None) -> bool:
         if type(value) is not dict:
@@ -197,11 +197,11 @@ def _compile_mapping(pattern: dict[str, Any]) -> PatternReader:
         if report is None:
             return is_so(value, boundary)
         same = True
-        for key, (inner, wanted, optional) in named.items():
+        for key, (inner, expected_value, optional) in named.items():
             if key in value:
                 same = _read_field(inner, value[key], boundary, report, f".{key}") and same
             elif not optional:
-                same = _note_difference(report, ABSENT, wanted, f".{key}")
+                same = _note_difference(report, ABSENT, expected_value, f".{key}")
         return read_others(value, boundary, report) and same
 
     return read
@@ -246,11 +246,11 @@ def _compile_list(pattern: list[Any]) -> PatternReader:
             return _note_difference(report, value, "a list")
         if report is None and every is not None:
             return all(every(entry, boundary, None) for entry in value)
-        wanted = readers if every is None else [every] * len(value)
-        if len(wanted) != len(value):
-            return _note_difference(report, f"{len(value)} entries", f"{len(wanted)}")
+        entry_readers = readers if every is None else [every] * len(value)
+        if len(entry_readers) != len(value):
+            return _note_difference(report, f"{len(value)} entries", f"{len(entry_readers)}")
         same = True
-        for number, (inner, entry) in enumerate(zip(wanted, value, strict=True)):
+        for number, (inner, entry) in enumerate(zip(entry_readers, value, strict=True)):
             same = _read_field(inner, entry, boundary, report, f"[{number}]") and same
         return same
 
@@ -275,11 +275,14 @@ def _compile_whole_slot(name: str) -> Callable[[Any, Mapping[str, Any]], bool]:
     form = re.compile(_TEXT_SLOTS[name]) if name in _TEXT_SLOTS else None
 
     def is_so(value: Any, boundary: Mapping[str, Any]) -> bool:
-        wanted = boundary.get(name, _MISSING)
-        if type(wanted) is str:
-            return bool(value == wanted)
-        if wanted is not _MISSING:
-            return any(_is_same(choice, value) for choice in (wanted if type(wanted) is AnyOf else (wanted,)))
+        expected_value = boundary.get(name, _MISSING)
+        if type(expected_value) is str:
+            return bool(value == expected_value)
+        if expected_value is not _MISSING:
+            return any(
+                _is_same(choice, value)
+                for choice in (expected_value if type(expected_value) is AnyOf else (expected_value,))
+            )
         if form is None:
             return bool(most) and type(value) is int and least <= value <= most
         return type(value) is str and form.fullmatch(value) is not None

@@ -153,8 +153,8 @@ def judge_tenant(
     brake: Brake, tenant: str, published: BrakeItems, now: BrakeItems, window: BrakeWindow
 ) -> BrakeVerdict:
     """Return whether a tenant's items `now` may follow its `published` items."""
-    before = window.published_day_ago.get(tenant, frozenset()) | published
-    return _decide_verdict(brake, tenant, published - now, _excessive_deletions(brake, before, now), window)
+    previous = window.published_day_ago.get(tenant, frozenset()) | published
+    return _decide_verdict(brake, tenant, published - now, _excessive_deletions(brake, previous, now), window)
 
 
 def judge_release(brake: Brake, published: BrakeItems, now: BrakeItems, window: BrakeWindow) -> BrakeVerdict:
@@ -174,21 +174,21 @@ _KindDeletion = tuple[str, BrakeItems, BrakeItems]
 def _decide_verdict(
     brake: Brake, tenant: str, deleted: BrakeItems, excesses: Iterable[_KindDeletion], window: BrakeWindow
 ) -> BrakeVerdict:
-    for kind, before, lost in excesses:
+    for kind, previous, lost in excesses:
         if not any(item.kind == kind for item in deleted):
             continue
         checksum = _deletion_checksum(deleted, window.used_approvals)
         if checksum in window.approved_checksums and all(map(window.is_declared, deleted)):
             return BrakeVerdict(None, frozenset(item.cluster for item in deleted if item.cluster))
-        shown = ", ".join(str(item) for item in sorted(lost)[:MAX_NAMED_ITEMS])
-        named = f"{shown} and {len(lost) - MAX_NAMED_ITEMS} more" if len(lost) > MAX_NAMED_ITEMS else shown
+        item_list = ", ".join(str(item) for item in sorted(lost)[:MAX_NAMED_ITEMS])
+        named = f"{item_list} and {len(lost) - MAX_NAMED_ITEMS} more" if len(lost) > MAX_NAMED_ITEMS else item_list
         percent = brake.max_deleted_percent
         return BrakeVerdict(
             BrakeExcess(
                 tenant=tenant,
                 kind_plural=_PLURALS[kind],
                 deleted_count=len(lost),
-                total=len(before),
+                total=len(previous),
                 percent=percent,
                 sample_names=named,
                 checksum=checksum,
@@ -197,18 +197,18 @@ def _decide_verdict(
     return BrakeVerdict(None)
 
 
-def _excessive_deletions(brake: Brake, before: BrakeItems, now: BrakeItems) -> Iterator[_KindDeletion]:
+def _excessive_deletions(brake: Brake, previous: BrakeItems, now: BrakeItems) -> Iterator[_KindDeletion]:
     """Yield each kind of which too many items are gone, with the items before and the items that are gone."""
     for kind in sorted(_PLURALS):
-        items = frozenset(item for item in before if item.kind == kind)
+        items = frozenset(item for item in previous if item.kind == kind)
         if _exceeds_limit(brake, len(items - now), len(items)):
             yield kind, items, items - now
 
 
-def _excessive_deletions_across_tenants(brake: Brake, before: BrakeItems, now: BrakeItems) -> Iterator[_KindDeletion]:
+def _excessive_deletions_across_tenants(brake: Brake, previous: BrakeItems, now: BrakeItems) -> Iterator[_KindDeletion]:
     """Yield each kind of which too many items are gone whichever tenant is left out, as `_excessive_deletions` does."""
     for kind in sorted(_PLURALS):
-        items = frozenset(item for item in before if item.kind == kind)
+        items = frozenset(item for item in previous if item.kind == kind)
         lost = items - now
         owned, lost_by_tenant = group_items_by_tenant(items), group_items_by_tenant(lost)
         if lost and all(

@@ -299,16 +299,16 @@ def _without_protection(manifest: Object) -> Object:
     return {**manifest, "metadata": {**metadata, "annotations": {**annotations, **UNPROTECTED_ANNOTATIONS}}}
 
 
-def with_jobs_of(data: bytes, previous: bytes, *, held: bool = False) -> bytes:
-    """Return a file with the Jobs of its predecessor and what they run, byte for byte, where their names stand;
-    `held`, with all.
+def with_jobs_of(data: bytes, previous: bytes, *, is_pending: bool = False) -> bytes:
+    """Return a file with the Jobs of its predecessor and their programs, byte for byte, in place of the Jobs of the same names;
+    with `is_pending`, with all of the predecessor's Jobs.
 
-    A Job's template can't change, and a Job that ran must not run again because we write it differently today. But
-    that Argo CD doesn't prune it is written of each that isn't `held`. What it runs lay beside it once, and does so
-    as long as it stands.
+    A Job's template can't change, and a Job that ran must not run again because we write it differently today. Unless
+    `is_pending`, each Job gets the annotation that stops Argo CD from pruning it. Old Jobs have a ConfigMap with their programs,
+    which stays as long as the Job.
     """
     old = {ran: text for text in split(previous) if (ran := _read_job_identity(text)) is not None}
-    if held:
+    if is_pending:
         texts = [text for text in split(data) if _read_job_identity(text) is None]
         texts[1:1] = old.values()
     else:

@@ -55,11 +55,11 @@ def next_file(path: str, before: bytes, after: bytes, ask: Callable[[], StorageU
     if awaited is not None and waits_for_job(before) is None and (awaited in was or (old is not None and not awaited)):
         return VolumeTransition(before, [], "")
     findings = list(_immutable_changes(path, old, new)) if old is not None and new is not None else []
-    wanted = read_job_names(after) | ({awaited} if awaited else frozenset())
+    required_jobs = read_job_names(after) | ({awaited} if awaited else frozenset())
     pending, let_go = "", False
-    if was and was - wanted:
+    if was and was - required_jobs:
         users = ask()
-        if wanted - was:
+        if required_jobs - was:
             if users.running_instances:
                 findings.append(preparation.preparation_change_finding(path, users.running_instances))
             elif users.stopping_instances:
@@ -68,7 +68,7 @@ def next_file(path: str, before: bytes, after: bytes, ask: Callable[[], StorageU
                 pending = "its new preparation waits until the last one was seen to have ended"
         if not findings and not pending and (has_kept_jobs(before) or was & frozenset(users.protected_jobs)):
             pending, let_go = "its last preparation is let go first", True
-    data = with_jobs_of(with_data_source_of(after, before), before, held=bool(pending))
+    data = with_jobs_of(with_data_source_of(after, before), before, is_pending=bool(pending))
     data = with_prunable_jobs(data) if let_go else data
     if noted := read_predecessor(before):
         data = with_predecessor(data, noted)

@@ -136,17 +136,17 @@ def render_markers(
 ) -> Iterator[tuple[str, bytes]]:
     """Yield path and bytes of the marker of each of some folders; `files` has the blobs of a cluster's whole tree
     by path, `over` by folder the foreign commit that is replaced."""
-    beside: dict[str, list[tuple[str, str]]] = {folder: [] for folder in folders}
+    files_by_folder: dict[str, list[tuple[str, str]]] = {folder: [] for folder in folders}
     stems = dict.fromkeys(folders, paths.FOLDER_MARKER)
     for path, blob in files.items():
         folder = folder_of(path)
-        if folder not in beside:
+        if folder not in files_by_folder:
             continue
         if (stem := paths.file_stem(path)) in paths.FOLDER_MARKERS:
             stems[folder] = stem
         else:
-            beside[folder].append((path, blob))
-    for folder, blobs in beside.items():
+            files_by_folder[folder].append((path, blob))
+    for folder, blobs in files_by_folder.items():
         yield (
             f"{folder}/{stems[folder]}{paths.FILE_SUFFIX}",
             render_marker(cluster, folder, blobs, (over or {}).get(folder, "")),

@@ -81,8 +81,8 @@ def storage_pools(cluster: ScopeDeclarations) -> list[NodePool]:
 
 def unit_resources(spec: GPUSpecSpec) -> Frozen:
     """Return a container's resources for exactly one unit; requests equal limits."""
-    wanted = unit_of_spec(spec)
-    amounts = {"cpu": format_cpu(wanted.cpu), "memory": format_size(wanted.memory), wanted.resource: str(wanted.amount)}
+    unit = unit_of_spec(spec)
+    amounts = {"cpu": format_cpu(unit.cpu), "memory": format_size(unit.memory), unit.resource: str(unit.amount)}
     return Frozen(requests=amounts, limits=dict(amounts))
 
 

@@ -41,15 +41,15 @@ def is_plain(text: str) -> bool:
 
 
 class _ScalarCache(dict[str, str]):
-    """Texts as they are written, between `before` and `after`; each is worked out once."""
+    """Texts as they are written, between `prefix` and `suffix`; each is worked out once."""
 
-    def __init__(self, before: str, after: str) -> None:
+    def __init__(self, prefix: str, suffix: str) -> None:
         super().__init__()
-        self.before = before
-        self.after = after
+        self.prefix = prefix
+        self.suffix = suffix
 
     def __missing__(self, text: str) -> str:
-        written = f"{self.before}{dump_scalar(text)}{self.after}"
+        written = f"{self.prefix}{dump_scalar(text)}{self.suffix}"
         if len(self) >= _MAX_REMEMBERED:
             self.clear()  # frequent texts are back at once, those of one tenant don't come again
         self[text] = written

@@ -106,9 +106,9 @@ class _Comparison:
                     published_metadata.get(name) or {}, live_metadata.get(name) or {}, path
                 )
         head = {"apiVersion", "kind", "metadata", "status"}
-        wanted = {key: value for key, value in published.items() if key not in head}
+        published_fields = {key: value for key, value in published.items() if key not in head}
         live_fields = {key: value for key, value in live.items() if key not in head}
-        yield from self._compare_mappings(wanted, live_fields, _FieldPath())
+        yield from self._compare_mappings(published_fields, live_fields, _FieldPath())
 
     def _compare_finalizers(
         self, published: Sequence[str], live: Sequence[str], path: _FieldPath

@@ -100,12 +100,16 @@ def _count_kept_steps(previous: Instance | None, now: Instance) -> int:
     """
     if previous is None or previous.reason in (word.EVICTED, word.ADMISSION_FAILED) or previous.nodes != now.nodes:
         return 0
-    held = {
+    previous_conditions = {
         (condition.type, condition.last_transition_time)
         for condition in previous.conditions
         if condition.status == "True"
     }
-    holds = {condition.type for condition in now.conditions if (condition.type, condition.last_transition_time) in held}
+    holds = {
+        condition.type
+        for condition in now.conditions
+        if (condition.type, condition.last_transition_time) in previous_conditions
+    }
     if word.SCHEDULED not in holds:
         return 0
     return 2 if word.STARTED in holds and previous.start_time == now.start_time else 1
@@ -234,11 +238,11 @@ def _describe_unprepared_storages(view: InstanceView) -> list[str]:
 def _build_conditions(
     view: InstanceView, pods: Sequence[Pod], copies: Sequence[PodState], conditions: ConditionBuilder
 ) -> tuple[Condition, ...]:
-    wanted = view.deployment.replicas
+    replicas = view.deployment.replicas
     conditions.add(word.ADMITTED, *_admitted_condition(view.deployment, view.cluster))
     conditions.add(word.STORAGES_PREPARED, *_prepared_condition(view))
     conditions.add(word.SYNCED, *view.synced_condition)
-    if wanted == 0:
+    if replicas == 0:
         return conditions.build()
     looking = min([pod.created for pod in pods if not pod.node], default="")  # for a node, since then
     up = [(pod, copy) for pod, copy in zip(pods, copies, strict=True) if copy.state != word.FAILED]
@@ -247,11 +251,11 @@ def _build_conditions(
         (word.STARTED, word.CONTAINERS_STARTED, [pod.started_at for pod, copy in up if pod.started_at]),
         (word.AVAILABLE, word.PROBES_ANSWERED, [pod.ready_at for pod, copy in up if copy.state == word.RUNNING]),
     ):
-        if len(times) >= wanted:
+        if len(times) >= replicas:
             conditions.add(kind, "True", reason, "", max(times))
         else:
             why = _least_advanced(copies).reason if copies else word.ROLLOUT_PENDING
-            message = f"{len(times)} of {wanted} copies" if wanted > 1 else ""
+            message = f"{len(times)} of {replicas} copies" if replicas > 1 else ""
             conditions.add(kind, "False", why, message, looking if kind == word.SCHEDULED else "")
     if view.routes:
         conditions.add(word.EXPOSED, *_exposed_condition(view.routes))

@@ -63,9 +63,11 @@ class ResourceStatus(NamedTuple):
     @property
     def ready_replicas(self) -> tuple[int, int] | None:
         """How many replicas of an instance are ready, and of how many; None where none is to run."""
-        seen = self.observed if isinstance(self.observed, Instance) else None
-        wanted = (seen.replicas if seen is not None else 0) or (0 if self.state == word.STOPPED else self.replicas)
-        return (seen.ready_replicas if seen is not None else 0, wanted) if wanted else None
+        instance = self.observed if isinstance(self.observed, Instance) else None
+        replicas = (instance.replicas if instance is not None else 0) or (
+            0 if self.state == word.STOPPED else self.replicas
+        )
+        return (instance.ready_replicas if instance is not None else 0, replicas) if replicas else None
 
     @property
     def reason(self) -> str:

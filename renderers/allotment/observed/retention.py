@@ -112,8 +112,8 @@ def retained_tenant(tenant: str, retention: Retention, since: str = "") -> Retai
     """Return a tenant as the record has it. A problem that lies in the folder of another tenant is left out: the record of
     a tenant is shown to its people."""
     lines = [str(problem) for problem in retention.problems if _concerns(problem, tenant)]
-    shown = tuple(_line(line) for line in lines[:MAX_PROBLEMS])
-    return RetainedTenant(record_name(tenant), retention.reason, since, shown, len(lines[MAX_PROBLEMS:]))
+    displayed_lines = tuple(_line(line) for line in lines[:MAX_PROBLEMS])
+    return RetainedTenant(record_name(tenant), retention.reason, since, displayed_lines, len(lines[MAX_PROBLEMS:]))
 
 
 def record_name(tenant: str) -> str:
@@ -127,8 +127,8 @@ def _concerns(problem: Problem, tenant: str) -> bool:
 
 
 def _line(text: str) -> str:
-    shown = text if text.isprintable() and len(text) <= MAX_LINE else escape_unprintable(text, MAX_LINE)
-    return shown[: MAX_LINE + _SUFFIX]  # an escape is up to ten times as long as its character
+    displayed_text = text if text.isprintable() and len(text) <= MAX_LINE else escape_unprintable(text, MAX_LINE)
+    return displayed_text[: MAX_LINE + _SUFFIX]  # an escape is up to ten times as long as its character
 
 
 def decode_record(data: bytes) -> RetentionRecord:

@@ -110,42 +110,44 @@ def derive_stage(
             )
         words = f"{description}: its tenant is retained: {retained.words}"
         return RolloutStage("failed", "kept", words, remedy=WAYS_OUT[retained.reason])
-    seen = _find_observed(resource, statuses)
+    observation = _find_observed(resource, statuses)
     if not resource.blob and published.deleting_volume is not None:
-        mark = find_marked_since(seen.conditions) if seen is not None else ""
+        mark = find_marked_since(observation.conditions) if observation is not None else ""
         words = (
             describe_data_deadline(mark, published.deleting_volume.deletion_delay)
             if published.deleting_volume.protected
             else DATA_LOST_TEXT
         )
-        return (_orphan_stage(resource, seen, statuses) if seen is not None else None) or RolloutStage(
+        return (_orphan_stage(resource, observation, statuses) if observation is not None else None) or RolloutStage(
             "going", "removing", words
         )
     if not resource.blob:
-        if seen is None:
+        if observation is None:
             return RolloutStage("done", "gone")
-        return _orphan_stage(resource, seen, statuses) or RolloutStage("going", "published", "being removed")
-    if seen is None or seen.observed_blob != resource.blob:
+        return _orphan_stage(resource, observation, statuses) or RolloutStage("going", "published", "being removed")
+    if observation is None or observation.observed_blob != resource.blob:
         return _not_applied_stage(resource, statuses, silent)
-    if any(condition.type == word.DECLARED for condition in seen.conditions):
+    if any(condition.type == word.DECLARED for condition in observation.conditions):
         return RolloutStage("going", "published", "its cluster's status is of the time when it was removed")
-    runtime_stage = _instance_stage(seen) if isinstance(seen, Instance) else _data_stage(seen)
-    going = orphans.removal_conditions(seen)
+    runtime_stage = _instance_stage(observation) if isinstance(observation, Instance) else _data_stage(observation)
+    going = orphans.removal_conditions(observation)
     if going and runtime_stage.progress == "done":
         runtime_stage = RolloutStage("going", runtime_stage.state, _join_messages(going), runtime_stage.url)
     if runtime_stage.progress == "failed":
         return runtime_stage  # its message says what stays, too
-    return _orphan_stage(resource, seen, statuses) or runtime_stage
+    return _orphan_stage(resource, observation, statuses) or runtime_stage
 
 
-def _orphan_stage(resource: ResourceRef, seen: Resource, statuses: Sequence[TenantStatus]) -> RolloutStage | None:
+def _orphan_stage(
+    resource: ResourceRef, observation: Resource, statuses: Sequence[TenantStatus]
+) -> RolloutStage | None:
     """Return that something is removed and stays; None where nothing is."""
-    stays = orphans.stuck_conditions(seen)
+    stays = orphans.stuck_conditions(observation)
     if not stays:
         return None
     status = _find_tenant_status(resource, statuses)
     parts = [application.name for application in status.applications] if status is not None else []
-    way_out = orphans.describe_remedy(seen, resource.tenant, resource.cluster, parts)
+    way_out = orphans.describe_remedy(observation, resource.tenant, resource.cluster, parts)
     return RolloutStage("failed", orphans.ORPHAN_STATES[stays[0].reason], _join_messages(stays), remedy=way_out)
 
 
@@ -185,31 +187,35 @@ def _not_applied_stage(
     return RolloutStage("going", "published", "Argo CD hasn't applied it yet")
 
 
-def _instance_stage(seen: Instance) -> RolloutStage:
-    if seen.state == word.RUNNING:
-        return RolloutStage("done", "running", seen.message, seen.url)
-    if seen.state == word.FAILED:
-        return _failed_stage(seen)
-    if seen.state == word.STOPPED:
-        finished = seen.reason != word.TERMINATING
-        return RolloutStage("done" if finished else "going", "stopped", seen.message)
-    if seen.state == word.WAITING:
-        return RolloutStage("going", "waiting", seen.message or seen.reason, remedy=_REMEDIES.get(seen.reason, ""))
-    words = "its units are held" if seen.state == word.INIT else "its container has started"
-    state = "synced" if seen.state == word.INIT else word.display_state(seen.state, of_instance=True).lower()
-    return RolloutStage("going", state, seen.message or words)
+def _instance_stage(instance: Instance) -> RolloutStage:
+    if instance.state == word.RUNNING:
+        return RolloutStage("done", "running", instance.message, instance.url)
+    if instance.state == word.FAILED:
+        return _failed_stage(instance)
+    if instance.state == word.STOPPED:
+        finished = instance.reason != word.TERMINATING
+        return RolloutStage("done" if finished else "going", "stopped", instance.message)
+    if instance.state == word.WAITING:
+        return RolloutStage(
+            "going", "waiting", instance.message or instance.reason, remedy=_REMEDIES.get(instance.reason, "")
+        )
+    words = "its units are held" if instance.state == word.INIT else "its container has started"
+    state = "synced" if instance.state == word.INIT else word.display_state(instance.state, of_instance=True).lower()
+    return RolloutStage("going", state, instance.message or words)
 
 
-def _data_stage(seen: Storage | Snapshot) -> RolloutStage:
-    if seen.state == word.STORAGE_READY:
-        return RolloutStage("done", "ready", seen.message, seen.url if isinstance(seen, Storage) else "")
-    if seen.state in (word.FAILED, word.LOST):
-        return _failed_stage(seen)
-    words = {word.PENDING: "waits for its volume", word.PREPARING: "is being prepared"}.get(seen.state, seen.state)
-    return RolloutStage("going", "synced", seen.message or words)
+def _data_stage(resource: Storage | Snapshot) -> RolloutStage:
+    if resource.state == word.STORAGE_READY:
+        return RolloutStage("done", "ready", resource.message, resource.url if isinstance(resource, Storage) else "")
+    if resource.state in (word.FAILED, word.LOST):
+        return _failed_stage(resource)
+    words = {word.PENDING: "waits for its volume", word.PREPARING: "is being prepared"}.get(
+        resource.state, resource.state
+    )
+    return RolloutStage("going", "synced", resource.message or words)
 
 
-def _failed_stage(seen: Resource) -> RolloutStage:
+def _failed_stage(resource: Resource) -> RolloutStage:
     return RolloutStage(
-        "failed", "failed", seen.message or seen.reason, remedy=_REMEDIES.get(seen.reason, _DEFAULT_REMEDY)
+        "failed", "failed", resource.message or resource.reason, remedy=_REMEDIES.get(resource.reason, _DEFAULT_REMEDY)
     )

@@ -75,9 +75,8 @@ class Instance(_StatusPart, frozen=True):
 
 
 class Preparation(_StatusPart, frozen=True):
-    """One attempt to prepare a storage. `uid` is its Job's: what says which attempt it was, whatever it is called.
-    `log` is where its log can be read: nothing of it is ever copied. `kept` says that Argo CD doesn't prune its
-    Job."""
+    """One attempt to prepare a storage. `uid` is its Job's and identifies the attempt. `log` is the location of its log,
+    which is never copied. `is_prune_protected` says that Argo CD doesn't prune its Job."""
 
     uid: str
     attempt: int
@@ -88,7 +87,7 @@ class Preparation(_StatusPart, frozen=True):
     exit_code: int | None = None
     reason: str = ""
     log: str = ""
-    kept: bool = False
+    is_prune_protected: bool = msgspec.field(name="kept", default=False)
 
 
 class Storage(_StatusPart, frozen=True):
@@ -180,7 +179,7 @@ class Stock(_StatusPart, frozen=True):
     name: str
     gpu_spec: str
     count: int
-    held: int
+    held_units: int = msgspec.field(name="held")
     free: int
     ready: int
     tenant: str = ""

@@ -10,16 +10,16 @@ from allotment.observed.status import Stock
 
 
 def derive_stocks(
-    placeholders: Iterable[Deployment], pods: Iterable[Pod], held: Mapping[tuple[str, str], int]
+    placeholders: Iterable[Deployment], pods: Iterable[Pod], held_units: Mapping[tuple[str, str], int]
 ) -> tuple[Stock, ...]:
-    """Return every stock, sorted; `held` has the units of each (GPUSpec, tenant).
+    """Return every stock, sorted; `held_units` has the units of each (GPUSpec, tenant).
 
     A tenant's units lie on its own stocks first, then on shared ones, each in the order of names
     (`capacity.units.count_placeholders`). Ready are placeholders that run, so that an instance takes their place at once:
     none whose device went bad, since the node offers that one to nobody any more.
     """
     ready = Counter(pod.stock for pod in pods if pod.ready and not pod.terminating and not pod.has_unhealthy_device)
-    remaining = Counter({key: units for key, units in held.items() if units})
+    remaining = Counter({key: units for key, units in held_units.items() if units})
     sorted_placeholders = sorted(
         placeholders, key=lambda placeholder: (not placeholder.reserved_for, placeholder.stock)
     )
@@ -41,7 +41,7 @@ def derive_stocks(
             name=placeholder.stock,
             gpu_spec=placeholder.gpu_spec,
             count=placeholder.units,
-            held=used[placeholder.stock],
+            held_units=used[placeholder.stock],
             free=placeholder.units - used[placeholder.stock],
             ready=min(ready[placeholder.stock], placeholder.units),
             tenant=placeholder.reserved_for,

@@ -178,7 +178,7 @@ def _derive_preparation(view: StorageView) -> Preparation | None:
         exit_code=_exit_code(view, job),
         reason=reason,
         log=job.log,
-        kept=job.prune_protected,
+        is_prune_protected=job.prune_protected,
     )
 
 
@@ -196,7 +196,7 @@ def _find_completed_attempt(
     if prepare is None or prepare.state in (word.SUCCEEDED, word.FAILED):
         return None
     same = (earlier.input_hash, earlier.attempt) == (prepare.input_hash, prepare.attempt)
-    return msgspec.structs.replace(earlier, kept=prepare.kept) if same else None
+    return msgspec.structs.replace(earlier, is_prune_protected=prepare.is_prune_protected) if same else None
 
 
 def _exit_code(view: StorageView, job: Job) -> int | None:

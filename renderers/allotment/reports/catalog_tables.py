@@ -40,12 +40,12 @@ class CatalogView(NamedTuple):
         return self.allowance.name if self.allowance is not None else ""
 
 
-def render_catalog(offered_catalog: AvailableOffers, shown: CatalogView) -> RenderableType:
+def render_catalog(offered_catalog: AvailableOffers, view: CatalogView) -> RenderableType:
     """Return all of a catalog."""
-    parts: list[RenderableType] = [] if shown.allowance is None else [_tenant_facts(shown.allowance, shown.currency)]
-    parts += _catalog_sheets(offered_catalog, shown, barred=False)
-    if barred := _catalog_sheets(offered_catalog, shown, barred=True):
-        parts += [sanitize_value(f"Not for {shown.tenant_name} now"), *barred]
+    parts: list[RenderableType] = [] if view.allowance is None else [_tenant_facts(view.allowance, view.currency)]
+    parts += _catalog_sheets(offered_catalog, view, barred=False)
+    if barred := _catalog_sheets(offered_catalog, view, barred=True):
+        parts += [sanitize_value(f"Not for {view.tenant_name} now"), *barred]
     if not parts:
         return Text("nothing is on offer")
     return Group(*[renderable for part in parts for renderable in (Text(), part)][1:])
@@ -66,10 +66,8 @@ class DeclarationSource(NamedTuple):
         if not self.is_work_tree:
             return commit
         number = self.uncommitted
-        beside = (
-            f" and {pluralize(number, 'file')} that {'is' if number == 1 else 'are'} not committed" if number else ""
-        )
-        return f"the work tree at {commit}{beside}" if commit else "the work tree"
+        note = f" and {pluralize(number, 'file')} that {'is' if number == 1 else 'are'} not committed" if number else ""
+        return f"the work tree at {commit}{note}" if commit else "the work tree"
 
 
 def render_spending(
@@ -121,10 +119,10 @@ def _unpriced_notes(without_price: int) -> list[str]:
     return [f"{pluralize(without_price, 'resource')} without a price left out"] if without_price else []
 
 
-def _catalog_sheets(offered_catalog: AvailableOffers, shown: CatalogView, *, barred: bool) -> list[Sheet]:
+def _catalog_sheets(offered_catalog: AvailableOffers, view: CatalogView, *, barred: bool) -> list[Sheet]:
     sheets = (
-        _gpu_sheet([offer for offer in offered_catalog.gpu_offers if bool(offer.barriers) is barred], shown),
-        _storage_sheet([offer for offer in offered_catalog.storage_offers if bool(offer.barriers) is barred], shown),
+        _gpu_sheet([offer for offer in offered_catalog.gpu_offers if bool(offer.barriers) is barred], view),
+        _storage_sheet([offer for offer in offered_catalog.storage_offers if bool(offer.barriers) is barred], view),
         _app_sheet([offer for offer in offered_catalog.app_offers if bool(offer.barriers) is barred]),
     )
     return [sheet for sheet in sheets if sheet]
@@ -166,25 +164,25 @@ def _remaining_text(used: Fraction | int, limit: int) -> str:
     return f"{format_decimal(Fraction(max(limit - used, 0)))} of {limit}"
 
 
-def _gpu_sheet(offers: Sequence[GPUOffer], shown: CatalogView) -> Sheet:
-    price = f"{shown.currency}/H"
+def _gpu_sheet(offers: Sequence[GPUOffer], view: CatalogView) -> Sheet:
+    price = f"{view.currency}/H"
     sheet = Sheet("GPU SPEC", "CLUSTER", "GPU", "SHARING", price, "FREE", "READY", "NOTE", long=("NOTE",))
     for offer in offers:
-        spec, own = offer.spec.model.spec, offer.reserved_for(shown.tenant_name)
-        ready = ready_units(offer, shown.ready_units, shown.tenant_name)
+        spec, own = offer.spec.model.spec, offer.reserved_for(view.tenant_name)
+        ready = ready_units(offer, view.ready_units, view.tenant_name)
         sheet.add_row(
             sanitize_value(offer.spec.model.name),
             sanitize_value(offer.cluster),
             sanitize_value(f"{spec.gpu.count} {spec.gpu.model}"),
             sanitize_value(_sharing_text(spec)),
-            sanitize_value(price_on(spec.prices, shown.day).per_hour if is_sold(spec.prices, shown.day) else "-"),
+            sanitize_value(price_on(spec.prices, view.day).per_hour if is_sold(spec.prices, view.day) else "-"),
             sanitize_value(f"{offer.free_units + own.free_units}/{offer.units + own.unit_count}"),
             sanitize_value("-" if ready is None else ready),
             sanitize_sentence(
                 "; ".join(
                     [
-                        *_not_sold_notes(spec.prices, shown.day),
-                        *(_barrier_texts(offer.barriers) or _gpu_notes(offer, shown)),
+                        *_not_sold_notes(spec.prices, view.day),
+                        *(_barrier_texts(offer.barriers) or _gpu_notes(offer, view)),
                     ]
                 )
             ),
@@ -204,7 +202,7 @@ def _sharing_text(spec: GPUSpecSpec) -> str:
     return f"{way} {physical_gpus(spec)}" if replicas_of(spec.sharing) is not None else way
 
 
-def _gpu_notes(offer: GPUOffer, shown: CatalogView) -> Iterator[str]:
+def _gpu_notes(offer: GPUOffer, view: CatalogView) -> Iterator[str]:
     spec = offer.spec.model.spec
     if spec.lifecycle != "Active":
         yield f"it is {spec.lifecycle}"
@@ -213,14 +211,14 @@ def _gpu_notes(offer: GPUOffer, shown: CatalogView) -> Iterator[str]:
         yield f"{format_size(limit)} of GPU memory a process"
     if spec.capacity_type == "Spot":
         yield "Spot: the cloud may take it back"
-    if (later := next_price(spec.prices, shown.day)) is not None:
-        yield f"{later.per_hour} {shown.currency}/h from {later.start}"
+    if (later := next_price(spec.prices, view.day)) is not None:
+        yield f"{later.per_hour} {view.currency}/h from {later.start}"
     for each in offer.reserved:
         yield f"{each.unit_count} held for {each.tenant}, {each.free_units} free"
 
 
-def _storage_sheet(offers: Sequence[StorageOffer], shown: CatalogView) -> Sheet:
-    price = f"{shown.currency}/GIB/MONTH"
+def _storage_sheet(offers: Sequence[StorageOffer], view: CatalogView) -> Sheet:
+    price = f"{view.currency}/GIB/MONTH"
     sheet = Sheet("STORAGE SPEC", "CLUSTER", "ACCESS", "SIZE", price, "FREE", "NOTE", long=("NOTE",))
     for offer in offers:
         spec = offer.spec.model.spec
@@ -229,13 +227,13 @@ def _storage_sheet(offers: Sequence[StorageOffer], shown: CatalogView) -> Sheet:
             sanitize_value(offer.cluster),
             sanitize_value(spec.volume.access_mode if spec.volume is not None else "Bucket"),
             sanitize_value(f"{format_size(spec.size.min)} to {format_size(spec.size.max)}"),
-            sanitize_value(price_on(spec.prices, shown.day).per_gib_month if is_sold(spec.prices, shown.day) else "-"),
+            sanitize_value(price_on(spec.prices, view.day).per_gib_month if is_sold(spec.prices, view.day) else "-"),
             sanitize_value(_approximate_size(offer.free_bytes)),
             sanitize_sentence(
                 "; ".join(
                     [
-                        *_not_sold_notes(spec.prices, shown.day),
-                        *(_barrier_texts(offer.barriers) or _storage_notes(offer, shown)),
+                        *_not_sold_notes(spec.prices, view.day),
+                        *(_barrier_texts(offer.barriers) or _storage_notes(offer, view)),
                     ]
                 )
             ),
@@ -243,13 +241,13 @@ def _storage_sheet(offers: Sequence[StorageOffer], shown: CatalogView) -> Sheet:
     return sheet
 
 
-def _storage_notes(offer: StorageOffer, shown: CatalogView) -> Iterator[str]:
+def _storage_notes(offer: StorageOffer, view: CatalogView) -> Iterator[str]:
     spec = offer.spec.model.spec
     if spec.lifecycle != "Active":
         yield f"it is {spec.lifecycle}"
-    if (price := snapshot_price(offer, shown.day)) is not None:
+    if (price := snapshot_price(offer, view.day)) is not None:
         yield f"snapshots {price}"
-    if (later := next_price(spec.prices, shown.day)) is not None:
+    if (later := next_price(spec.prices, view.day)) is not None:
         yield f"{later.per_gib_month} from {later.start}"
 
 

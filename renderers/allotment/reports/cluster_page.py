@@ -128,7 +128,7 @@ def _tenant_resources(tenant: TenantStatus) -> list[Instance | Storage | Snapsho
 
 
 def _stock_cells(stock: Stock, cold: ColdStartTime | None) -> tuple[str, ...]:
-    numbers = (str(number) for number in (stock.count, stock.held, stock.free, stock.ready))
+    numbers = (str(number) for number in (stock.count, stock.held_units, stock.free, stock.ready))
     return (
         escape_markdown(stock.name),
         escape_markdown(stock.gpu_spec),

@@ -42,12 +42,12 @@ def code_span(text: str, limit: int = _MAX_LENGTH) -> str:
 def code_span_outside_tables(text: str, limit: int = _MAX_LENGTH) -> str:
     """Return a text as a code span, on one line. In a table its `|` would end the cell."""
     cut = text if len(text) <= limit else f"{text[:limit]}…"
-    shown = escape_invisible(" ".join(cut.split()))
-    if not shown:
+    escaped_text = escape_invisible(" ".join(cut.split()))
+    if not escaped_text:
         return ""
-    ticks = "`" * (max((len(run) for run in _TICKS.findall(shown)), default=0) + 1)
-    space = " " if "`" in (shown[0], shown[-1]) else ""
-    return f"{ticks}{space}{shown}{space}{ticks}"
+    ticks = "`" * (max((len(run) for run in _TICKS.findall(escaped_text)), default=0) + 1)
+    space = " " if "`" in (escaped_text[0], escaped_text[-1]) else ""
+    return f"{ticks}{space}{escaped_text}{space}{ticks}"
 
 
 def code_block(lines: Sequence[str], language: str = "") -> str:

@@ -59,11 +59,11 @@ class Sheet:
             yield from (_align_cells(row, widths, _GAP) for row in rows)
             return
         gap = _GAP if width >= NARROW_WIDTH else _NARROW_GAP
-        beside = self._count_fitting_columns(widths, gap, width)
-        yield _align_cells(self._heads[:beside], widths, gap)
+        fitting_columns = self._count_fitting_columns(widths, gap, width)
+        yield _align_cells(self._heads[:fitting_columns], widths, gap)
         for row in self._rows:
-            yield _align_cells(row[:beside], widths, gap)
-            named = zip(self._heads[beside : self._short], row[beside : self._short], strict=True)
+            yield _align_cells(row[:fitting_columns], widths, gap)
+            named = zip(self._heads[fitting_columns : self._short], row[fitting_columns : self._short], strict=True)
             yield from _long_cell_lines(
                 Text("  ".join(f"{head.plain}: {cell.plain}" for head, cell in named if cell.plain)), width
             )

@@ -67,8 +67,8 @@ def is_stale(cluster: ClusterStatus, now: datetime.datetime) -> bool:
     """Return whether a cluster's reporter, or the cluster itself, has been silent for too long."""
     if cluster.silent_since:
         return True
-    seen = parse_time(cluster.observed_at)
-    return seen is None or (now - seen).total_seconds() > STALE_SECONDS
+    observed_time = parse_time(cluster.observed_at)
+    return observed_time is None or (now - observed_time).total_seconds() > STALE_SECONDS
 
 
 def render_overview(
@@ -93,14 +93,14 @@ def render_overview(
 def stale_notices(clusters: Iterable[ClusterStatus], now: datetime.datetime) -> Iterator[Text]:
     """Yield which clusters' words may be old."""
     for status in clusters:
-        seen = format_age(status.observed_at, now)
+        age = format_age(status.observed_at, now)
         name = escape_unprintable(status.cluster)
         if status.silent_since:
             yield Text(
                 f"{name}: STALE: it has not answered for {format_age(status.silent_since, now)}", style="bold red"
             )
         elif is_stale(status, now):
-            yield Text(f"{name}: STALE: its reporter has said nothing for {seen}", style="bold red")
+            yield Text(f"{name}: STALE: its reporter has said nothing for {age}", style="bold red")
 
 
 def _edit_notices(rows: Iterable[ResourceStatus]) -> Iterator[Text]:
@@ -188,7 +188,7 @@ def render_stocks(
     sheet = Sheet("STOCK", "CLUSTER", "GPU SPEC", "UNITS", "HELD", "FREE", "READY", "TENANT")
     for cluster in clusters:
         for stock in cluster.stocks:
-            numbers = (sanitize_value(number) for number in (stock.count, stock.held, stock.free, stock.ready))
+            numbers = (sanitize_value(number) for number in (stock.count, stock.held_units, stock.free, stock.ready))
             sheet.add_row(
                 sanitize_value(stock.name),
                 sanitize_value(cluster.cluster),

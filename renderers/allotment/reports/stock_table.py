@@ -45,12 +45,18 @@ class StockRow(NamedTuple):
 def stock_rows(offers: Catalog, claims: Iterable[UnitClaim], clusters: Iterable[ClusterStatus]) -> list[StockRow]:
     """Return all declared stocks, by cluster and name; `clusters` are those that are reported."""
     claims, reported = list(claims), list(clusters)
-    wanted = count_placeholders(offers, claims)
+    placeholders = count_placeholders(offers, claims)
     ready = {(status.cluster, each.name): each.ready for status in reported for each in status.stocks}
     cold = {status.cluster: summarize_cold_starts(status.cold_starts) for status in reported}
     return [
         _stock_row(
-            offers, key, use.stock.model.spec, held=use.held_units, wanted=wanted[key], ready=ready.get(key), cold=cold
+            offers,
+            key,
+            use.stock.model.spec,
+            held_units=use.held_units,
+            placeholders=placeholders[key],
+            ready=ready.get(key),
+            cold=cold,
         )
         for use in compute_stock_usage(offers, claims)
         for key in [(use.cluster, use.stock.model.name)]
@@ -62,8 +68,8 @@ def _stock_row(
     key: tuple[str, str],
     spec: StockSpec,
     *,
-    held: int,
-    wanted: int,
+    held_units: int,
+    placeholders: int,
     ready: int | None,
     cold: Mapping[str, Mapping[str, ColdStartTime]],
 ) -> StockRow:
@@ -74,8 +80,8 @@ def _stock_row(
         *key,
         spec=spec,
         pool=pool.model.spec if pool else None,
-        held_units=held,
-        placeholders=wanted,
+        held_units=held_units,
+        placeholders=placeholders,
         ready_units=ready,
         cold_start_time=time,
     )

@@ -185,10 +185,10 @@ class TenantAllowance:
         is_own = own is not None and (model in own.gpus if model else getattr(own, field) is not None)
         return self.path if is_own or self.plan is None else self.plan.path
 
-    def gpu_barriers(self, offer: GPUOffer, held: UnitUsage) -> Iterator[Barrier]:
+    def gpu_barriers(self, offer: GPUOffer, usage: UnitUsage) -> Iterator[Barrier]:
         """Yield why it can't have one more unit."""
         yield from self._lifecycle_barriers(offer.cluster, offer.spec, offer.spec.model.spec.lifecycle)
-        yield from self._stock_barriers(offer, held)
+        yield from self._stock_barriers(offer, usage)
         if self.plan is None or self.limits is None:
             return
         spec, allowed = offer.spec.model.spec, self.plan.model.spec.allow.sharing
@@ -208,12 +208,12 @@ class TenantAllowance:
         price = price_on(spec.prices, self._offers.as_of).per_hour
         yield from self._budget_barriers(price * HOURS_A_MONTH)
 
-    def _stock_barriers(self, offer: GPUOffer, held: UnitUsage) -> Iterator[Barrier]:
+    def _stock_barriers(self, offer: GPUOffer, usage: UnitUsage) -> Iterator[Barrier]:
         own = offer.reserved_for(self.name)
-        paths = [stock.path for stock in held.stocks.all_stocks if stock.model.spec.tenant in (None, self.name)]
+        paths = [stock.path for stock in usage.stocks.all_stocks if stock.model.spec.tenant in (None, self.name)]
         if not paths:
             owners = ", ".join(each.tenant for each in offer.reserved)
-            yield Barrier(f"held for {owners}", held.stocks.all_stocks[0].path)
+            yield Barrier(f"held for {owners}", usage.stocks.all_stocks[0].path)
         elif not offer.free_units + own.free_units:
             units = offer.units + own.unit_count
             yield Barrier(f"none of {units} is free" if units else "its stock is 0", paths[0])

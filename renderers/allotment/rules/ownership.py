@@ -101,8 +101,8 @@ def _unknown_field(model: Any, field: str) -> str:
     for depth, part in enumerate(field.split(".")):
         fields = {field_info.alias: field_info for field_info in getattr(at, "model_fields", {}).values()}
         if part not in fields:
-            shown = ".".join(field.split(".")[: depth + 1])
-            return f"has no field {quote_value(shown)}{suggest_name(part, fields)}"
+            field_path = ".".join(field.split(".")[: depth + 1])
+            return f"has no field {quote_value(field_path)}{suggest_name(part, fields)}"
         at = _model_of(fields[part].annotation)
     return ""
 
@@ -159,20 +159,20 @@ def _shared_folder(path: str) -> str:
 
 
 def _approval_message(review: Review, subject: str, holders: ApproverSet) -> str:
-    def shown(account: Account) -> str:  # the id where it is what tells people apart
+    def format_account(account: Account) -> str:  # the id distinguishes accounts of the same name
         if not any(each.id for each in holders.accounts):
             return quote_value(account.login)
         return quote_value(str(account)) if account.id else f"{quote_value(account.login)}, whose id isn't said,"
 
     takes = "an approval"
     if not holders.includes(review.author):
-        wrong, takes = f"{shown(review.author)} may not change {subject}", "the author or an approval"
+        wrong, takes = f"{format_account(review.author)} may not change {subject}", "the author or an approval"
     elif review.pushers is None:
         wrong = (
             f"who pushed to it, or into what it was to be merged when they did, isn't known, and it changes {subject}"
         )
     else:
-        other_pushers = sorted(shown(pusher) for pusher in review.pushers if not holders.includes(pusher))
+        other_pushers = sorted(format_account(pusher) for pusher in review.pushers if not holders.includes(pusher))
         wrong = f"{', '.join(other_pushers)}, who pushed to it, may not change {subject}"
     approved = (
         f", approved by {', '.join(sorted(approver.login for approver in review.approvers))}"

@@ -21,10 +21,10 @@ def check(offers: Catalog) -> Iterator[Finding]:
     for cluster in offers.clusters.values():
         stocks = cluster.of_kind(Stock)
         for pool in cluster.of_kind(NodePool).values():
-            wanted = pool_stocks(offers, cluster, pool.model.name)
-            packing = pack_stocks(pool.model.spec, wanted)
-            everyone = ", ".join(f"{name} {count}" for name, _, count in wanted)
-            units = {name: (unit_of_spec(spec), count) for name, spec, count in wanted}
+            stock_counts = pool_stocks(offers, cluster, pool.model.name)
+            packing = pack_stocks(pool.model.spec, stock_counts)
+            everyone = ", ".join(f"{name} {count}" for name, _, count in stock_counts)
+            units = {name: (unit_of_spec(spec), count) for name, spec, count in stock_counts}
             short = _shortages(pool.model.spec, units.values())
             for name, missing in packing.missing.items():
                 nodes = pool.model.spec.node_limit
@@ -33,7 +33,7 @@ def check(offers: Catalog) -> Iterator[Finding]:
                     f"{missing} of {pluralize(stocks[name].model.spec.count, 'unit')} do not fit on the {pluralize(nodes, 'node')} of pool {pool.model.name}"
                     f" (its stocks: {everyone}): {why}: write fewer, or more nodes"
                 )
-                related = (pool.path, *(stocks[other].path for other, _, _ in wanted))
+                related = (pool.path, *(stocks[other].path for other, _, _ in stock_counts))
                 yield stocks[name].make_finding("spec.count", message, RULE, related=related)
 
 
@@ -51,9 +51,9 @@ def _shortages(pool: NodePoolSpec, units: Collection[tuple[Unit, int]]) -> str:
     return f"they need {', '.join(short)}" if short else ""
 
 
-def _rounding_cause(pool: NodePoolSpec, wanted: Unit, *, alone: bool) -> str:
+def _rounding_cause(pool: NodePoolSpec, unit: Unit, *, alone: bool) -> str:
     """Return why a unit fits no node although the nodes together have enough; `alone` says that the pool has no other stock."""
-    node, amounts = _node_resources(pool), _unit_amounts(wanted)
+    node, amounts = _node_resources(pool), _unit_amounts(unit)
     if not alone:
         each = ", ".join(f"{_amount_text(resource, amount)} {resource}" for resource, amount in amounts.items())
         return f"a unit needs {each} of the same node, and no node has all of it left"
@@ -70,8 +70,8 @@ def _node_resources(pool: NodePoolSpec) -> dict[str, int]:
     return {**node_resources(pool), CPU: pool.node.cpu, MEMORY: pool.node.memory}
 
 
-def _unit_amounts(wanted: Unit) -> dict[str, int]:
-    return {wanted.resource: wanted.amount, CPU: wanted.cpu, MEMORY: wanted.memory}
+def _unit_amounts(unit: Unit) -> dict[str, int]:
+    return {unit.resource: unit.amount, CPU: unit.cpu, MEMORY: unit.memory}
 
 
 def _amount_text(resource: str, amount: int) -> str:

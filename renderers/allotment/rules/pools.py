@@ -77,36 +77,38 @@ def _sharing_text(sharing: SpecSharing | PoolSharing | None) -> str:
 
 
 def _shares_alike(spec: GPUSpecSpec, pool: NodePoolSpec) -> bool:
-    wanted, pool_sharing = spec.sharing, pool.sharing
-    if wanted is None or pool_sharing is None:
-        return wanted is None and pool_sharing is None
-    if wanted.chosen_member != pool_sharing.chosen_member or replicas_of(wanted) != replicas_of(pool_sharing):
+    spec_sharing, pool_sharing = spec.sharing, pool.sharing
+    if spec_sharing is None or pool_sharing is None:
+        return spec_sharing is None and pool_sharing is None
+    if spec_sharing.chosen_member != pool_sharing.chosen_member or replicas_of(spec_sharing) != replicas_of(
+        pool_sharing
+    ):
         return False
-    if wanted.mig is not None and pool_sharing.mig is not None:
-        return wanted.mig.profile in pool_sharing.mig.devices
-    if wanted.dra is not None and pool_sharing.dra is not None:
+    if spec_sharing.mig is not None and pool_sharing.mig is not None:
+        return spec_sharing.mig.profile in pool_sharing.mig.devices
+    if spec_sharing.dra is not None and pool_sharing.dra is not None:
         # whole GPUs have no profile, and pools of them no devices
-        return wanted.dra.profile in (pool_sharing.dra.devices or (None,))
+        return spec_sharing.dra.profile in (pool_sharing.dra.devices or (None,))
     return True
 
 
 def _check_agreement(
     stock: DeclarationFile[Stock], spec: DeclarationFile[GPUSpec], pool: DeclarationFile[NodePool]
 ) -> Iterator[Finding]:
-    wanted, pool_spec = spec.model.spec, pool.model.spec
+    gpu_spec, pool_spec = spec.model.spec, pool.model.spec
     related = (spec.path, pool.path)
     differences = []
-    if wanted.gpu.model != pool_spec.node.gpu.model:
-        differences.append(f"GPU model {wanted.gpu.model} and {pool_spec.node.gpu.model}")
-    if wanted.capacity_type != pool_spec.capacity_type:
-        differences.append(f"capacityType {wanted.capacity_type} and {pool_spec.capacity_type}")
-    if not _shares_alike(wanted, pool_spec):
-        differences.append(f"sharing {_sharing_text(wanted.sharing)} and {_sharing_text(pool_spec.sharing)}")
+    if gpu_spec.gpu.model != pool_spec.node.gpu.model:
+        differences.append(f"GPU model {gpu_spec.gpu.model} and {pool_spec.node.gpu.model}")
+    if gpu_spec.capacity_type != pool_spec.capacity_type:
+        differences.append(f"capacityType {gpu_spec.capacity_type} and {pool_spec.capacity_type}")
+    if not _shares_alike(gpu_spec, pool_spec):
+        differences.append(f"sharing {_sharing_text(gpu_spec.sharing)} and {_sharing_text(pool_spec.sharing)}")
     for difference in differences:
         message = f"spec {spec.model.name} and pool {pool.model.name} differ: {difference}; name a pool that agrees"
         yield stock.make_finding("spec.nodePool", message, RULE, related=related)
-    if not differences and units_per_node(wanted, pool_spec) == 0:
-        size = unit_of_spec(wanted)
+    if not differences and units_per_node(gpu_spec, pool_spec) == 0:
+        size = unit_of_spec(gpu_spec)
         message = f"one unit of {spec.model.name} ({size.amount} {size.resource}, {size.cpu / 1000:g} CPU) is larger than a node of {pool.model.name}"
         yield stock.make_finding("spec.nodePool", message, RULE, related=related)
 

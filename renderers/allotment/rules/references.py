@@ -56,8 +56,8 @@ def _check_references(
             yield Finding(declared.path, field, f"no {to.kind} is named {quote_value(name)}{near}{to.advice}", RULE)
 
 
-def _unknown(name: str, known: Collection[str]) -> str | None:
-    return None if name in known else suggest_name(name, known)
+def _unknown(name: str, candidates: Collection[str]) -> str | None:
+    return None if name in candidates else suggest_name(name, candidates)
 
 
 def _absent(offers: Catalog, folder: ScopeDeclarations, to: ReferenceTo, name: str) -> str | None:
@@ -135,8 +135,8 @@ def _check_storages_of_others(tally: Tally) -> Iterator[Finding]:
     if not tally.unknown_storages:
         return
     owners: dict[str, list[str]] = defaultdict(list)
-    for held in tally.storages:
-        owners[held.storage].append(held.tenant)
+    for storage in tally.storages:
+        owners[storage.storage].append(storage.tenant)
     for unknown in tally.unknown_storages:
         other_owners = [owner for owner in owners.get(unknown.name, ()) if owner != unknown.tenant]
         if other_owners:
@@ -218,20 +218,20 @@ def _check_stocked(
     cluster: ScopeDeclarations, tenant: ScopeDeclarations, instance: DeclarationFile[GPUInstance]
 ) -> Iterator[Finding]:
     """Check that the cluster stocks the instance's spec, and not for others alone: else no node is for it."""
-    wanted = instance.model.spec.gpu_spec
+    gpu_spec = instance.model.spec.gpu_spec
     owners: dict[str, set[str | None]] = defaultdict(set)
     for stock in cluster.of_kind(Stock).values():
         owners[stock.model.spec.gpu_spec].add(stock.model.spec.tenant)
-    if any(kind == "Stock" for kind, _ in cluster.invalid) or owners.get(wanted, set()) & {None, tenant.name}:
+    if any(kind == "Stock" for kind, _ in cluster.invalid) or owners.get(gpu_spec, set()) & {None, tenant.name}:
         return
-    available_specs = [name for name, held in owners.items() if held & {None, tenant.name}]
+    available_specs = [name for name, tenants in owners.items() if tenants & {None, tenant.name}]
     where = f" in the stocks of cluster {cluster.name}"
-    if wanted in owners:
-        held = ", ".join(sorted(str(owner) for owner in owners[wanted]))
-        message = f"the stocks of {wanted} in cluster {cluster.name} are held for {held}{suggest_name(wanted, available_specs)}"
+    if gpu_spec in owners:
+        owner_names = ", ".join(sorted(str(owner) for owner in owners[gpu_spec]))
+        message = f"the stocks of {gpu_spec} in cluster {cluster.name} are held for {owner_names}{suggest_name(gpu_spec, available_specs)}"
         yield instance.make_finding("spec.gpuSpec", message, RULE)
     else:
-        yield _missing_reference(instance, "spec.gpuSpec", "GPUSpec", wanted, available_specs, where)
+        yield _missing_reference(instance, "spec.gpuSpec", "GPUSpec", gpu_spec, available_specs, where)
 
 
 def _check_instance(

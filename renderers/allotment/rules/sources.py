@@ -94,18 +94,18 @@ def _find_cycles(tenant: ScopeDeclarations) -> dict[str, tuple[list[str], int]]:
     """
     storages = tenant.of_kind(GPUStorage)
     circles: dict[str, tuple[list[str], int]] = {}
-    seen: set[str] = set()
+    visited_names: set[str] = set()
     for name in storages:
         way: dict[str, int] = {}
         storage_name: str | None = name
-        while storage_name is not None and storage_name not in seen and storage_name not in way:
+        while storage_name is not None and storage_name not in visited_names and storage_name not in way:
             way[storage_name] = len(way)
             source = own_source(tenant, storages[storage_name].model)
             storage_name = source.model.name if source is not None else None
         if storage_name in way:
             circle = list(way)[way[storage_name] :]
             circles |= {each: (circle, place) for place, each in enumerate(circle)}
-        seen |= way.keys()
+        visited_names |= way.keys()
     return circles
 
 

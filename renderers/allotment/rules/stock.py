@@ -156,18 +156,18 @@ def _build_finding(unit_usage: UnitUsage, claims: list[UnitClaim], place: FileFi
 
 
 def _sum_by_tenant(claims: Iterable[UnitClaim], units: UnitCounter) -> dict[str, int]:
-    held: dict[str, int] = {}
+    units_by_tenant: dict[str, int] = {}
     for claim in claims:
-        held[claim.tenant] = held.get(claim.tenant, 0) + units(claim)
-    return held
+        units_by_tenant[claim.tenant] = units_by_tenant.get(claim.tenant, 0) + units(claim)
+    return units_by_tenant
 
 
 def _first_excess_claim(kept_usage: UnitUsage, claims: Iterable[UnitClaim], already: UnitCounter) -> UnitClaim | None:
     """Return the first claim that oversells more than what is kept does; `already` says how many units of it are kept."""
-    held = dict(kept_usage.held_by_tenant)
+    units_by_tenant = dict(kept_usage.held_by_tenant)
     for claim in claims:
         if more := claim.units - already(claim):
-            held[claim.tenant] = held.get(claim.tenant, 0) + more
-            if kept_usage._replace(held_by_tenant=held).excess > kept_usage.excess:
+            units_by_tenant[claim.tenant] = units_by_tenant.get(claim.tenant, 0) + more
+            if kept_usage._replace(held_by_tenant=units_by_tenant).excess > kept_usage.excess:
                 return claim
     return None

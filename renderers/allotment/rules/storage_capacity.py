@@ -18,8 +18,8 @@ RULE = "storage-capacity"
 def check(offers: Catalog, tally: Tally) -> Iterator[Finding]:
     """Check every cluster's capacity of every StorageSpec."""
     held_storages: dict[tuple[str, str], list[StorageUsage]] = defaultdict(list)
-    for held in tally.storages:
-        held_storages[(held.cluster, held.storage_spec)].append(held)
+    for storage in tally.storages:
+        held_storages[(storage.cluster, storage.storage_spec)].append(storage)
     for cluster in offers.clusters.values():
         declared = cluster.get_singleton(Cluster)
         if declared is None:
@@ -27,14 +27,18 @@ def check(offers: Catalog, tally: Tally) -> Iterator[Finding]:
         for index, entry in enumerate(declared.model.spec.storages):
             parts = sorted(
                 held_storages[(cluster.name, entry.storage_spec)],
-                key=lambda held: (-held.size, held.tenant, held.storage),
+                key=lambda storage: (-storage.size, storage.tenant, storage.storage),
             )
-            total = sum(held.size for held in parts)
+            total = sum(storage.size for storage in parts)
             if total > entry.capacity:
-                largest = ", ".join(f"{held.tenant}/{held.storage} {format_size(held.size)}" for held in parts[:3])
+                largest = ", ".join(
+                    f"{storage.tenant}/{storage.storage} {format_size(storage.size)}" for storage in parts[:3]
+                )
                 message = (
                     f"storages of {entry.storage_spec} take {format_size(total)} in {cluster.name}, its capacity is"
                     f" {format_size(entry.capacity)}; the largest: {largest}"
                 )
-                related = tuple(path_of("GPUStorage", Scope("tenant", held.tenant), held.storage) for held in parts)
+                related = tuple(
+                    path_of("GPUStorage", Scope("tenant", storage.tenant), storage.storage) for storage in parts
+                )
                 yield declared.make_finding(f"spec.storages.{index}.capacity", message, RULE, related=related)

@@ -103,7 +103,7 @@ class Tally:
     ) -> None:
         self.tenants = frozenset(parts)
         self.claims = [claim for name in sorted(parts) for claim in parts[name].claims]
-        self.storages = [held for name in sorted(parts) for held in parts[name].storages]
+        self.storages = [storage for name in sorted(parts) for storage in parts[name].storages]
         self.shares = [share for name in sorted(parts) for share in parts[name].shares]
         self.copies = [read for name in sorted(parts) for read in parts[name].copies]
         self.invalid_storages = frozenset(
@@ -168,9 +168,9 @@ def build_tally_entry(offers: Catalog, tenant: ScopeDeclarations, standing: Runt
         if source := foreign_source(instance.model, tenant.name):
             reads.append(StorageCopy(spec.cluster, tenant.name, instance.model.name, str(source.tenant), source.name))
     invalid = tuple(sorted(name for kind, name in tenant.invalid if kind == GPUStorage.__name__))
-    held = tuple(claim_units(offers, tenant, standing))
+    claims = tuple(claim_units(offers, tenant, standing))
     return TallyEntry(
-        claims=held,
+        claims=claims,
         storages=storages,
         clusters=tuple(filter(None, clusters_of(tenant))),
         shares=tuple(shares),

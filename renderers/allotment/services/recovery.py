@@ -47,8 +47,10 @@ def create_recovery_commit(
     declared = _read_storage(source, tenant, name)
     spec = declared.model.spec
     assert spec.prepare is not None
-    seen = _find_reported_storage(reported_status, spec.cluster, tenant, name)
-    because = _explain_last_attempt(f"{tenant}/{name}", spec.cluster, spec.prepare, seen, reported_status, force)
+    observed_storage = _find_reported_storage(reported_status, spec.cluster, tenant, name)
+    because = _explain_last_attempt(
+        f"{tenant}/{name}", spec.cluster, spec.prepare, observed_storage, reported_status, force
+    )
     attempt = spec.prepare.attempt + 1
     if attempt > MAX_ATTEMPTS:
         raise OperationRefused(
@@ -60,7 +62,7 @@ def create_recovery_commit(
     text = f"Recover {tenant}/{name}: attempt {attempt}\n\n{reason.strip()}\n\n{because}.\n"
     message = CommitMessage(text, repository.committer())
     commit = write_commit(repository, [source.commit], {path: with_attempt(declared.data, attempt)}, message)
-    last = seen.prepare if seen is not None else None
+    last = observed_storage.prepare if observed_storage is not None else None
     failed = last is not None and last.state == word.FAILED and last.reason != word.SUPERSEDED
     overwrites = "" if failed else f"what lies on its volume of {format_size(spec.size)} may be overwritten"
     return Recovery(commit, f"refs/heads/recover/{tenant}/{name}-{attempt}", attempt, because, overwrites)
@@ -103,13 +105,13 @@ def _explain_last_attempt(
     storage_path: str,
     cluster: str,
     declared: Prepare,
-    seen: Storage | None,
+    observed_storage: Storage | None,
     reported_status: ReportedStatus,
     force: bool,
 ) -> str:
     """Return in words what the last attempt came to. Raises OperationRefused where that is no reason for another, and nobody
     forces it."""
-    last = seen.prepare if seen is not None else None
+    last = observed_storage.prepare if observed_storage is not None else None
     doubt = reported_status.troubles.get(cluster)
     if last is None or doubt:
         why = doubt or f"{cluster} reports no preparation of it"

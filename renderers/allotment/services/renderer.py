@@ -93,10 +93,10 @@ class Renderer(Generic[M]):
         from allotment.manifests.layout import render_tenant
 
         try:
-            wanted = not self._tenants or tenant.name in self._tenants
-            wanted = wanted and all(name in offers.clusters for name in clusters_of(tenant))
+            is_selected = not self._tenants or tenant.name in self._tenants
+            is_selected = is_selected and all(name in offers.clusters for name in clusters_of(tenant))
             with share.measure():
-                files = render_tenant(offers, tenant, standing, self._clusters or None) if wanted else ()
+                files = render_tenant(offers, tenant, standing, self._clusters or None) if is_selected else ()
                 return list(share.meter(files))
         except BudgetExceeded:
             return BUDGET_REJECTION
@@ -141,8 +141,8 @@ def render_markers(
 
     gate = build_gate(offers)
     for cluster, files in trees.items():
-        wanted = argo_folders.platform_folders(files) | set((touched or {}).get(cluster, ()))
-        markers = dict(argo_folders.render_markers(cluster, wanted, files, (over or {}).get(cluster)))
+        folders = argo_folders.platform_folders(files) | set((touched or {}).get(cluster, ()))
+        markers = dict(argo_folders.render_markers(cluster, folders, files, (over or {}).get(cluster)))
         for path, data in markers.items():
             gate.check(f"{cluster}/{path}", data)
             yield f"{cluster}/{path}", data

@@ -106,7 +106,7 @@ def list_blanks(cloud: Cloud, files: dict[str, bytes]) -> list[Blank]:
     """Return what is still to be looked at in those files, and where, in the order in which it is needed."""
     folder = f"clusters/{cloud.cluster}"
     cluster, pool, stock = (f"{folder}/{name}.yaml" for name in ("cluster", f"node-pools/{POOL}", f"stocks/{GPU}"))
-    wanted = [
+    blank_fields = [
         (cluster, "spec.destination.name", "the cluster's name in Argo CD, as `argocd cluster list` says it"),
         (cluster, "spec.gateway.name", f"your Gateway, with its namespace and the HTTPS listener of *.{cloud.domain}"),
         (cluster, "spec.oidc.clientID", "the client that your identity provider knows"),
@@ -131,7 +131,7 @@ def list_blanks(cloud: Cloud, files: dict[str, bytes]) -> list[Blank]:
         ),
         ("platform/platform.yaml", "spec.billing", "currency and time zone: neither can change once there are prices"),
     ]
-    return [Blank(path, _line_of_field(files[path], field), field, words) for path, field, words in wanted]
+    return [Blank(path, _line_of_field(files[path], field), field, words) for path, field, words in blank_fields]
 
 
 def invalid_values(cloud: Cloud, *, sample: bool = False) -> list[tuple[str, str]]:

@@ -36,12 +36,12 @@ def take_snapshot(
     near = _DeadlineApi(here, end)
     far = near if hub is here else _DeadlineApi(hub, end)
     version = _server_version(near)
-    wanted = sorted(set(served))
-    apis = _served_resources(near, wanted)
+    api_versions = sorted(set(served))
+    apis = _served_resources(near, api_versions)
     return ClusterSnapshot(
         version,
         apis,
-        apis if far is near else _served_resources(far, wanted),
+        apis if far is near else _served_resources(far, api_versions),
         {kind: _list_kind(far if kind.hub else near, kind) for kind in kinds},
         _server_time(here),
     )
@@ -82,14 +82,14 @@ def _server_version(api: _DeadlineApi) -> Mapping[str, str]:
     return {key: value for key, value in version_info.items() if isinstance(value, str)}
 
 
-def _served_resources(api: _DeadlineApi, wanted: Iterable[str]) -> dict[str, frozenset[str]]:
+def _served_resources(api: _DeadlineApi, api_versions: Iterable[str]) -> dict[str, frozenset[str]]:
     """Return the API versions that a server has, with the resources of those that are wanted; nothing where it doesn't say."""
     try:
         groups = api.mapping("/apis").get("groups") or ()
         resources = {
             str(version["groupVersion"]): frozenset[str]() for group in groups for version in group["versions"]
         }
-        for api_version in wanted:
+        for api_version in api_versions:
             if api_version in resources:
                 listed = api.mapping(f"/apis/{api_version}").get("resources") or ()
                 resources[api_version] = frozenset(str(each["name"]) for each in listed)

@@ -159,8 +159,8 @@ class Gitea:
         page = 1
         while True:
             with translate_request_errors():
-                wanted: dict[str, str | int] = {**query, "page": page, "limit": PAGE}
-                answer = self._session.get(f"{self._api}/{path}", params=wanted, timeout=TIMEOUT)
+                parameters: dict[str, str | int] = {**query, "page": page, "limit": PAGE}
+                answer = self._session.get(f"{self._api}/{path}", params=parameters, timeout=TIMEOUT)
                 entries = answer.json() or []
             yield from entries
             if not entries or (is_linked and "next" not in answer.links):

@@ -58,17 +58,19 @@ class GitResult(NamedTuple):
 class GitCommands:
     """Runs Git in the repository around a folder. Raises OperationRefused, when it is first used, where there is none.
 
-    With `apart` that is Git's folder instead (`sandbox_repository.py`), and objects of the repository are read besides its own.
+    With `sandbox` that is Git's folder instead (`sandbox_repository.py`), and objects of the repository are read besides its own.
     `offline` asks no other repository: what a partial clone lacks Git would fetch as it is asked for, by a program that
     the repository names. `alone` says that the folder itself is the repository: where it is damaged, Git must not take
     a repository around the folder instead.
     """
 
-    def __init__(self, folder: Path, apart: Path | None = None, *, offline: bool = False, alone: bool = False) -> None:
+    def __init__(
+        self, folder: Path, sandbox: Path | None = None, *, offline: bool = False, alone: bool = False
+    ) -> None:
         self._start_folder = folder
-        self._sandbox = apart
+        self._sandbox = sandbox
         self._is_repository = alone
-        self._environment = {"GIT_ALLOW_PROTOCOL": "none"} if offline or apart is not None else {}
+        self._environment = {"GIT_ALLOW_PROTOCOL": "none"} if offline or sandbox is not None else {}
         if alone:
             self._environment["GIT_DIR"] = str(folder)
         self._open_repository: tuple[int, git.Repo] | None = None

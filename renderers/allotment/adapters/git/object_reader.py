@@ -75,16 +75,16 @@ class ObjectReader:
 
     def _read_batches(self, infos: dict[str, ObjectInfo], most: int) -> Iterator[tuple[str, bytes | None]]:
         batch: dict[str, ObjectInfo] = {}
-        held = 0
+        batch_bytes = 0
         for object_id, info in infos.items():
-            if batch and (info.size > most or held + info.size > MAX_BATCH_BYTES):
+            if batch and (info.size > most or batch_bytes + info.size > MAX_BATCH_BYTES):
                 yield from self._contents(batch)
-                batch, held = {}, 0
+                batch, batch_bytes = {}, 0
             if info.size > most:
                 yield object_id, None
             else:
                 batch[object_id] = info
-                held += info.size
+                batch_bytes += info.size
         yield from self._contents(batch)
 
     def _contents(self, infos: dict[str, ObjectInfo]) -> list[tuple[str, bytes]]:

@@ -89,23 +89,23 @@ def _is_sorted(tree_entries: list[tuple[bytes, bytes, bytes]], names: list[bytes
 
 def _entry_fault(name: bytes, raw: bytes) -> str:
     """Return what is wrong with an entry by itself; empty where nothing is."""
-    shown = _display_name(name)
+    displayed_name = _display_name(name)
     if not name:
         return "an entry has no name"
     if b"/" in name:
-        return f"the name {shown} has a slash"
+        return f"the name {displayed_name} has a slash"
     if name in (b".", b".."):
-        return f"an entry is named {shown}"
+        return f"an entry is named {displayed_name}"
     if _GIT_FOLDER.search(_IGNORED_CHARACTERS.sub("", name.decode("utf-8", "surrogateescape"))):
-        return f"the name {shown} is Git's own folder, as some file systems read it"
+        return f"the name {displayed_name} is Git's own folder, as some file systems read it"
     if len(name) > MAX_NAME_BYTES:
-        return f"the name {shown} has more than {MAX_NAME_BYTES:,} bytes"
-    return "" if any(raw) else f"{shown} has no object: its id is all zeros"
+        return f"the name {displayed_name} has more than {MAX_NAME_BYTES:,} bytes"
+    return "" if any(raw) else f"{displayed_name} has no object: its id is all zeros"
 
 
 def _tree_fault(data: bytes, digest: int) -> str:
     """Return what is wrong with a tree, by its first entry that is."""
-    seen: set[bytes] = set()
+    visited_names: set[bytes] = set()
     at, last = 0, b""
     while at < len(data):
         match = _ANY_ENTRY[digest].match(data, at)
@@ -116,12 +116,12 @@ def _tree_fault(data: bytes, digest: int) -> str:
             return wrong
         if mode.decode("ascii") not in (TREE, *REGULAR, LINK, SUBMODULE):
             return f"{_display_name(name)} has the mode {escape_unprintable(mode.decode('ascii'), 20)}"
-        if name in seen:
+        if name in visited_names:
             return f"the name {_display_name(name)} stands there twice"
         key = name + b"/" if mode == b"40000" else name
         if key < last:
             return f"the name {_display_name(name)} isn't in its place: names are sorted"
-        seen.add(name)
+        visited_names.add(name)
         at, last = match.end(), key
     raise AssertionError("a tree without a fault was refused")
 
@@ -196,13 +196,13 @@ class TreeReader:
         Raises LimitExceeded at more than `most` files or folders, and MalformedTree."""
         limit = _WalkLimit(most)
         level: dict[str, list[str]] = {tree: [""]}
-        wanted = None if roots is None else {root.encode() for root in roots}
+        root_names = None if roots is None else {root.encode() for root in roots}
         for deep in range(depth + 1):
             below: dict[str, list[str]] = {}
             for tree_id, tree_entries in self.read(level):
                 here = level[tree_id]
-                if wanted is not None:
-                    tree_entries = [entry for entry in tree_entries if entry[1] in wanted]  # noqa: PLW2901  # the root has no others for us
+                if root_names is not None:
+                    tree_entries = [entry for entry in tree_entries if entry[1] in root_names]  # noqa: PLW2901  # the root has no others for us
                 limit.count_entries(here, tree_entries)
                 for path in here:
                     for mode, name, raw in tree_entries:
@@ -213,7 +213,7 @@ class TreeReader:
                             yield File(text, _MODES[mode], raw.hex())
             if not below:
                 return
-            level, wanted = below, None
+            level, root_names = below, None
 
 
 class _WalkLimit:

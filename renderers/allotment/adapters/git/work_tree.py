@@ -48,19 +48,19 @@ def checked_out_commit(here: Repository) -> str:
     return here.resolve("HEAD", NO_COMMIT_TEXT)
 
 
-def commit_of_folder(here: Repository, apart: Repository, root: Path, commit: str, most: int) -> str:
+def commit_of_folder(here: Repository, sandbox: Repository, root: Path, commit: str, most: int) -> str:
     """Return a commit after `commit` with the declarations that lie in the folder `root` now, also those that Git ignores;
     whatever lies beside them is as committed.
 
-    It is written to `apart`. Raises LimitExceeded, before they are read, where files that differ have more than `most` bytes, and
+    It is written to `sandbox`. Raises LimitExceeded, before they are read, where files that differ have more than `most` bytes, and
     OperationRefused.
     """
-    prefix = apart.folder_prefix(root)
-    tree = apart.tree_of(commit, prefix)
+    prefix = sandbox.folder_prefix(root)
+    tree = sandbox.tree_of(commit, prefix)
     committed_entries = (
-        {file.path: Entry(file.mode, file.id) for file in apart.trees.walk(tree, MAX_FILES, ROOTS)} if tree else {}
+        {file.path: Entry(file.mode, file.id) for file in sandbox.trees.walk(tree, MAX_FILES, ROOTS)} if tree else {}
     )
-    reading = _FolderReader(here, apart, root, f"{prefix}/" if prefix else "", committed_entries, len(commit))
+    reading = _FolderReader(here, sandbox, root, f"{prefix}/" if prefix else "", committed_entries, len(commit))
     try:
         entries = reading.entries(most)
     except OSError as error:
@@ -75,9 +75,9 @@ def commit_of_folder(here: Repository, apart: Repository, root: Path, commit: st
         for path, entry in entries.items()
         if committed_entries.get(path) != entry
     ]
-    _run_git(apart, "read_tree", commit)
-    _run_git(apart, "update_index", "-z", "--index-info", data="\0".join([*sorted(lines), ""]))
-    return _run_git(apart, "commit_tree", "-p", commit, "-m", "Work tree", _run_git(apart, "write_tree"))
+    _run_git(sandbox, "read_tree", commit)
+    _run_git(sandbox, "update_index", "-z", "--index-info", data="\0".join([*sorted(lines), ""]))
+    return _run_git(sandbox, "commit_tree", "-p", commit, "-m", "Work tree", _run_git(sandbox, "write_tree"))
 
 
 class _FolderReader:
@@ -87,13 +87,13 @@ class _FolderReader:
     def __init__(
         self,
         here: Repository,
-        apart: Repository,
+        sandbox: Repository,
         root: Path,
         inside: str,
         committed_entries: Mapping[str, Entry],
         digits: int,
     ) -> None:
-        self._repository, self._sandbox = here, apart
+        self._repository, self._sandbox = here, sandbox
         self._root, self.inside = root, inside
         self._committed_entries, self._digits = committed_entries, digits
         self._settings = dict(_read_settings(here))
@@ -216,7 +216,7 @@ def _read_settings(here: Repository) -> Iterator[tuple[str, str]]:
 
 
 def _run_git(
-    apart: Repository,
+    sandbox: Repository,
     command: str,
     *arguments: str,
     data: str = "",
@@ -224,7 +224,7 @@ def _run_git(
     environment: Mapping[str, str] | None = None,
 ) -> str:
     """Return what Git says to a command. Raises OperationRefused with its words where it fails."""
-    ended = apart.git.run(
+    ended = sandbox.git.run(
         command,
         *arguments,
         data=os.fsencode(data),

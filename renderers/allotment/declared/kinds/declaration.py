@@ -94,17 +94,17 @@ def unique_by(field: str) -> Any:
     """Return an annotation for a list whose entries differ in `field`."""
 
     def check(items: list[Any]) -> list[Any]:
-        seen: dict[Any, int] = {}
+        first_indexes: dict[Any, int] = {}
         for index, item in enumerate(items):
             key = getattr(item, field)
-            if key in seen:
+            if key in first_indexes:
                 alias = type(item).model_fields[field].alias
                 raise PydanticCustomError(
                     "duplicate",
                     "entries {first} and {second} have the same {alias}, '{key}'",
-                    {"first": seen[key], "second": index, "alias": alias, "key": str(key)},
+                    {"first": first_indexes[key], "second": index, "alias": alias, "key": str(key)},
                 )
-            seen[key] = index
+            first_indexes[key] = index
         return items
 
     return AfterValidator(check)

@@ -83,8 +83,8 @@ def rank_unit_size(offers: Catalog, cluster: ScopeDeclarations, stock: Declarati
     specs = offers.platform.of_kind(GPUSpec)
 
     def size(candidate: DeclarationFile[Stock]) -> tuple[int, int, int]:
-        wanted = unit_of_spec(specs[candidate.model.spec.gpu_spec].model.spec)
-        return wanted.amount, wanted.memory, wanted.cpu
+        unit = unit_of_spec(specs[candidate.model.spec.gpu_spec].model.spec)
+        return unit.amount, unit.memory, unit.cpu
 
     pool = stock.model.spec.node_pool
     sizes = {

@@ -49,13 +49,13 @@ def render(
         _build_deployment(offers, cluster, tenant, standing=standing, storage=storage, metadata=own, selector=selector),
         exposure.build_service(own, selector, [("files", names.FILES_PORT)]),
     ]
-    shown = storage.spec.accessor.exposure if storage.spec.accessor is not None else "Namespace"
-    if shown != "Namespace":
+    file_exposure = storage.spec.accessor.exposure if storage.spec.accessor is not None else "Namespace"
+    if file_exposure != "Namespace":
         host = names.files_host(storage.name, tenant.name, place.model.spec.domain)
         route = {**own, "annotations": {names.EXTERNAL_LINK: f"https://{host}/"}}
         objects.append(exposure.build_http_route(route, place.model.spec, host, name, names.FILES_PORT))
         roles = exposure.FILES_ROLES
-        objects.append(exposure.build_security_policy(own, place.model.spec, host, shown, tenant, roles))
+        objects.append(exposure.build_security_policy(own, place.model.spec, host, file_exposure, tenant, roles))
     return objects
 
 

@@ -169,9 +169,9 @@ def _compute_gpu_density(cluster: ScopeDeclarations, platform: ScopeDeclarations
         if stock.model.spec.gpu_spec in specs
     ]
     for spec in stocked:
-        wanted = unit_of_spec(spec)
-        key = (wanted.resource, spec.gpu.model)
-        slices[key] = max(slices.get(key, 0), ceil(wanted.amount / physical_gpus(spec)))
+        unit = unit_of_spec(spec)
+        key = (unit.resource, spec.gpu.model)
+        slices[key] = max(slices.get(key, 0), ceil(unit.amount / physical_gpus(spec)))
     return _GpuDensity(slices, max((spec.disk for spec in stocked), default=GIBI))
 
 

@@ -114,5 +114,5 @@ def summarize_deployment(raw: RawDeployment) -> Deployment:
 def _karpenter_pool(pod: _TemplateSpec) -> str:
     """Return the Karpenter NodePool whose nodes a placeholder takes, by the label that we give them."""
     terms = pod.affinity.node_affinity.required.node_selector_terms
-    wanted = (each for term in terms for each in term.match_expressions if each.key == names.POOL)
-    return next((value for each in wanted for value in each.values), "")
+    pool_expressions = (each for term in terms for each in term.match_expressions if each.key == names.POOL)
+    return next((value for each in pool_expressions for value in each.values), "")

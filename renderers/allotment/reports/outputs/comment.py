@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from allotment.output_part import Part
 from allotment.reports.outputs.output import Output
 
@@ -21,6 +23,6 @@ class SaidOutput(Part, frozen=True):
 class CommentOutput(Output, frozen=True, kw_only=True, tag="CommentOutput"):
     """What was said. With `--all`, how many pull requests are open and how many merges don't run yet; else null."""
 
-    said: tuple[SaidOutput, ...]
+    results: tuple[SaidOutput, ...] = msgspec.field(name="said")
     open: int | None
     going: int | None

@@ -37,7 +37,7 @@ class UnitsOutput(Part, frozen=True):
     stock_before: int
     stock: int
     held_before: int
-    held: int
+    held_units: int = msgspec.field(name="held")
     free: int
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from allotment.observed.retention import RetentionReason
 from allotment.output_part import Part
 from allotment.reports.outputs.output import Output
@@ -48,7 +50,7 @@ class PublishOutput(Output, frozen=True, kw_only=True, tag="PublishOutput"):
     dry_run: bool
     committed: tuple[CommittedOutput, ...]
     unchanged: tuple[str, ...]
-    kept: tuple[KeptOutput, ...]
+    retained_tenants: tuple[KeptOutput, ...] = msgspec.field(name="kept")
     waiting: tuple[str, ...]
     holding: tuple[str, ...]
     leaving: tuple[str, ...]

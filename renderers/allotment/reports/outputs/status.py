@@ -87,7 +87,7 @@ class PreparationOutput(Part, frozen=True):
     exit_code: int | None
     reason: str
     log: str
-    kept: bool
+    is_prune_protected: bool = msgspec.field(name="kept")
 
 
 class StorageOutput(ThingOutput, frozen=True):
@@ -142,7 +142,7 @@ class StockOutput(Part, frozen=True):
     name: str
     gpu_spec: str
     count: int
-    held: int
+    held_units: int = msgspec.field(name="held")
     free: int
     ready: int | None
     tenant: str | None
@@ -224,7 +224,7 @@ def cluster_output(
     """Return a cluster as it is printed; `uses` are its stocks where it reports none."""
     reported = (output_of(StockOutput, stock) for stock in status.stocks)
     declared = (
-        output_of(StockOutput, stock.spec, name=stock.name, held=use.held_units, free=use.free_units, ready=None)
+        output_of(StockOutput, stock.spec, name=stock.name, held_units=use.held_units, free=use.free_units, ready=None)
         for use in uses
         if (stock := use.stock.model)
     )

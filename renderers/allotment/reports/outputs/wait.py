@@ -31,7 +31,7 @@ class WaitOutput(Output, frozen=True, kw_only=True, tag="WaitOutput"):
     goal: str = msgspec.field(name="for")
     outcome: Literal["Reached", "Failed", "TimedOut"]
     seconds: float
-    things: tuple[AwaitedOutput, ...]
+    resources: tuple[AwaitedOutput, ...] = msgspec.field(name="things")
 
 
 def awaited_output(row: ResourceStatus) -> AwaitedOutput:

@@ -46,12 +46,12 @@ class PlanComment(NamedTuple):
 
 
 class _Section(NamedTuple):
-    """A part of the comment: what stands before and after its items, and what they are called."""
+    """A part of the comment: its items, the text before and after them, and their noun."""
 
     title: str
-    before: str
+    header: str
     items: list[str]
-    after: str
+    footer: str
     noun: str
     separator: str = "\n"
     hidden_count: int = 0  # items besides these
@@ -203,9 +203,9 @@ def _comment_sections(plan: ChangePlan) -> Iterator[_Section]:
             header = f"<details><summary>{title}: {count:,} file{'' if count == 1 else 's'}</summary>"
             yield _Section(
                 title=title,
-                before=header,
+                header=header,
                 items=items,
-                after="\n</details>",
+                footer="\n</details>",
                 noun="file",
                 separator="\n\n",
                 hidden_count=count - len(items),
@@ -224,7 +224,7 @@ def _fit_section(section: _Section, room: int) -> str:
     """Return a section with as many of its items as there is room for, and how many there are besides."""
     if not section.items:
         return ""
-    size = _byte_length(section.before) + _byte_length(section.after) + _NOTE_LENGTH
+    size = _byte_length(section.header) + _byte_length(section.footer) + _NOTE_LENGTH
     shown_items: list[str] = []
     for item in section.items:
         size += _byte_length(item) + len(section.separator)
@@ -233,8 +233,10 @@ def _fit_section(section: _Section, room: int) -> str:
         shown_items.append(item)
     more = len(section.items) - len(shown_items) + section.hidden_count
     if not more:
-        return section.separator.join([section.before, *shown_items]) + f"\n{section.after}".rstrip("\n")
+        return section.separator.join([section.header, *shown_items]) + f"\n{section.footer}".rstrip("\n")
     words = f"{section.title}: {more:,} {section.noun}{'' if more == 1 else 's'} left out for their size"
     if not shown_items:
         return f"*{words}*" if room > _NOTE_LENGTH else ""
-    return section.separator.join([section.before, *shown_items]) + f"\n{section.after}".rstrip("\n") + f"\n\n*{words}*"
+    return (
+        section.separator.join([section.header, *shown_items]) + f"\n{section.footer}".rstrip("\n") + f"\n\n*{words}*"
+    )

@@ -44,20 +44,20 @@ def table_lines(table: Table, width: int | None) -> Iterator[Line]:
     below their row."""
     rows = list(table.rows[:MAX_ROWS])
     widths = _column_widths(table, rows)
-    beside = (
+    fitting_columns = (
         len(widths)
         if width is None or _total_width(widths) <= width
         else _count_fitting_columns(widths[: table.short_columns], width)
     )
     yield Line(table.title, "title")
-    yield Line(_align_cells(table, table.heads[:beside], widths), "dim")
+    yield Line(_align_cells(table, table.heads[:fitting_columns], widths), "dim")
     for at, row in enumerate(rows):
         style = table.styles[at] if at < len(table.styles) else ""
-        yield from (Line(text, style) for text in _row_lines(table, row, widths, beside, width))
+        yield from (Line(text, style) for text in _row_lines(table, row, widths, fitting_columns, width))
     if hidden := len(table.rows) - len(rows) + table.hidden_rows:
         yield Line(f"  and {hidden:,} more")
     for row in table.total_rows:
-        yield from (Line(text, "title") for text in _row_lines(table, row, widths, beside, width))
+        yield from (Line(text, "title") for text in _row_lines(table, row, widths, fitting_columns, width))
     for words in table.note.splitlines():
         yield from (Line(text, "warn" if words.startswith("⚠") else "dim") for text in wrap_text(f"  {words}", width))
 
@@ -83,13 +83,15 @@ def _align_cells(table: Table, cells: Sequence[str], widths: Sequence[int]) -> s
 
 
 def _row_lines(
-    table: Table, row: tuple[str, ...], widths: Sequence[int], beside: int, width: int | None
+    table: Table, row: tuple[str, ...], widths: Sequence[int], fitting_columns: int, width: int | None
 ) -> Iterator[str]:
     """Yield a row, and below it what doesn't stand beside: figures with their heads, then each long cell by itself."""
-    yield _align_cells(table, row[:beside], widths)
-    below = zip(table.heads[beside : table.short_columns], row[beside : table.short_columns], strict=True)
+    yield _align_cells(table, row[:fitting_columns], widths)
+    below = zip(
+        table.heads[fitting_columns : table.short_columns], row[fitting_columns : table.short_columns], strict=True
+    )
     if named := ", ".join(f"{head} {cell}" for head, cell in below if cell):
         yield from wrap_text(f"{_CONTINUATION_INDENT}{named}", width)
-    for cell in row[max(beside, table.short_columns) :]:
+    for cell in row[max(fitting_columns, table.short_columns) :]:
         if cell:
             yield from wrap_text(f"{_CONTINUATION_INDENT}{cell}", width)

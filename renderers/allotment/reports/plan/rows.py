@@ -73,12 +73,14 @@ def decisive_changes(plan: ChangePlan) -> Iterator[tuple[str, tuple[DeclaredChan
             yield topic.capitalize(), declared_changes
 
 
-def other_file_lines(plan: ChangePlan, shown: Callable[[str], str], most: int = MAX_SHOWN_PER_TOPIC) -> Iterator[str]:
-    """Yield a line for each file outside the declarations that decides something, the first `most` of what they decide, its
-    name as it may be `shown`."""
+def other_file_lines(
+    plan: ChangePlan, format_path: Callable[[str], str], most: int = MAX_SHOWN_PER_TOPIC
+) -> Iterator[str]:
+    """Yield a line for each file outside the declarations that decides something, the first `most` of each topic.
+    `format_path` formats its name."""
     for decides, named, more in plan.other_files.decisive_topics:
         does = f"changes {TOPIC_TEXT[decides]}"
-        yield from (f"{does}: {shown(file.path)} {file.action}" for file in named[:most])
+        yield from (f"{does}: {format_path(file.path)} {file.action}" for file in named[:most])
         if remaining := more + len(named[most:]):
             yield f"{does}: and {remaining:,} more"
 
@@ -109,8 +111,8 @@ def _other_files_table(plan: ChangePlan) -> Table:
 
 
 def _declared_table(plan: ChangePlan) -> Table:
-    shown = plan.changes_of_topics(*(topic for topic in TOPICS if topic not in NEVER_TRUNCATED))
-    rows = [(change.path, change.text) for change in shown]
+    changes = plan.changes_of_topics(*(topic for topic in TOPICS if topic not in NEVER_TRUNCATED))
+    rows = [(change.path, change.text) for change in changes]
     return Table(
         "Declared",
         ("File", "Change"),
@@ -127,7 +129,7 @@ def _units_table(plan: ChangePlan) -> Table:
             units.cluster,
             units.gpu_spec,
             _change_text(units.stock_before, units.stock),
-            _change_text(units.held_before, units.held),
+            _change_text(units.held_before, units.held_units),
             str(units.free),
         )
         for units in plan.unit_changes
@@ -307,8 +309,8 @@ def files_text(plan: ChangePlan) -> str:
     kinds = ((files.added, "added"), (files.changed, "changed"), (files.removed, "removed"))
     how = ", ".join(f"{count:,} {word}" for count, word in kinds if count)
     markers = f", {files.markers:,} of them markers that say so of their folder" if files.markers else ""
-    beside = f", {pluralize(plan.other_files.total, 'other file')}" if plan.other_files.total else ""
-    declared = f"{pluralize(plan.declared_files, 'declared file')}{beside} and {pluralize(files.total, 'rendered file')} change"
+    other_files = f", {pluralize(plan.other_files.total, 'other file')}" if plan.other_files.total else ""
+    declared = f"{pluralize(plan.declared_files, 'declared file')}{other_files} and {pluralize(files.total, 'rendered file')} change"
     return f"{declared}{f' ({how}{markers})' if how else ''}."
 
 

@@ -193,7 +193,7 @@ def _read_observed_tenant(cluster: str, data: bytes) -> ObservedTenant:
                 prepare.uid,
                 prepare.state == word.SUCCEEDED,
                 prepare.state in (word.SUCCEEDED, word.FAILED) or prepare.reason in _NEVER_STARTING_REASONS,
-                prepare.kept,
+                prepare.is_prune_protected,
                 prepare.reason == word.OF_ANOTHER_VOLUME,
             )
     quiet = (word.STOPPED, word.WAITING)

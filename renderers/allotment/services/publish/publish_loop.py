@@ -92,18 +92,18 @@ class PublishLoop(Loop):
 
     def run_once(self) -> None:
         """Publish the newest commit, unless all is as it was when that was done."""
-        seen, self._last_snapshot = self._last_snapshot, None  # nothing counts as seen until all is well
+        previous_snapshot, self._last_snapshot = self._last_snapshot, None  # nothing counts as seen until all is well
         tip = self._source.fetch(self._branch).get(self._branch)
         if tip is None:
             raise OperationRefused(f"the source has no branch {self._branch}")
         now = time.monotonic()
-        if seen is not None and now < self._due_at and self._take_snapshot(tip) == seen:
-            self._last_snapshot = seen
+        if previous_snapshot is not None and now < self._due_at and self._take_snapshot(tip) == previous_snapshot:
+            self._last_snapshot = previous_snapshot
             return
         self._metrics.initialize_clusters(list_cluster_names(self._publisher.switch_to(tip)))
         begun = time.monotonic()
         outcome = self._publisher.publish(tip)
-        self._log_result(outcome, time.monotonic() - begun, seen)
+        self._log_result(outcome, time.monotonic() - begun, previous_snapshot)
         # What was published, not what is there by now: somebody may have been quick.
         refs = tuple((name, commit, commit) for name, commit in sorted(outcome.tips.items()))
         observed_state = self._publisher.status_reader.state
@@ -133,7 +133,7 @@ class PublishLoop(Loop):
         """Where the source is, as it may be shown."""
         return str(self._source)
 
-    def _log_result(self, outcome: PublishResult, seconds: float, seen: _Snapshot | None) -> None:
+    def _log_result(self, outcome: PublishResult, seconds: float, previous_snapshot: _Snapshot | None) -> None:
         self._log_untrusted_status()
         assembly = outcome.release
         if assembly is None:
@@ -188,7 +188,7 @@ class PublishLoop(Loop):
                 for problem in assembly.problems
             ),
         ]
-        if outcome.commits or seen is None or seen.source_commit != outcome.source:
+        if outcome.commits or previous_snapshot is None or previous_snapshot.source_commit != outcome.source:
             for say, event, about in log_calls:
                 say(event, **about)
         self._metrics.record_publish(

@@ -51,12 +51,12 @@ class PublishedFileCache:
     def read_prepared_jobs(self, branch: Branch, storage_paths: Iterable[str]) -> Mapping[str, tuple[str, str]]:
         """Return, by path, the Job that a storage is published as prepared by, and the Job of a storage that an older version
         published without that record. Either is empty."""
-        wanted = list(storage_paths)
-        unread = [path for path in wanted if branch.files[path] not in self._jobs]
+        paths = list(storage_paths)
+        unread = [path for path in paths if branch.files[path] not in self._jobs]
         if len(self._jobs) + len(unread) > self._max_entries:
             self._jobs.clear()
-            unread = wanted
+            unread = paths
         for path, data in zip(unread, branch.read_all(unread), strict=True):
             job = read_prepared_by(data)
             self._jobs[branch.files[path]] = job, "" if job else find_prunable_job(data)
-        return {path: self._jobs[branch.files[path]] for path in wanted}
+        return {path: self._jobs[branch.files[path]] for path in paths}

@@ -80,8 +80,10 @@ class PodUnits:
         covered = {PodKey(*claim[:4]): min(claim.units, claim.rendered) for claim in claims}
         uncovered = [key for key, units in self._reported_units.items() if units > covered.get(key, 0)]
         self._bound_units(key for key in uncovered if key not in self._bounded_units)
-        held = [UnitClaim(*key, units, units) for key in sorted(uncovered) if (units := self._bounded_units[key])]
-        return usage_beyond_claims(claims, held)
+        bounded_claims = [
+            UnitClaim(*key, units, units) for key in sorted(uncovered) if (units := self._bounded_units[key])
+        ]
+        return usage_beyond_claims(claims, bounded_claims)
 
     def _bound_units(self, keys: Iterable[PodKey]) -> None:
         """Bound the units of some instances, for each cluster with one walk over its history."""
@@ -100,13 +102,13 @@ class PodUnits:
 def _find_last_units(branch: Branch, keys: Iterable[PodKey]) -> dict[PodKey, int]:
     """Return the units of the newest published version of each instance that held any, if our newest commits
     have it."""
-    wanted: dict[str, set[PodKey]] = defaultdict(set)
+    keys_by_folder: dict[str, set[PodKey]] = defaultdict(set)
     for key in keys:
-        wanted[folder_of(key.file)].add(key)
+        keys_by_folder[folder_of(key.file)].add(key)
     last: dict[str, str | None] = {}
     units_by_key: dict[PodKey, int] = {}
     for commit in branch.history(MAX_COMMITS):
-        for folder, missing in wanted.items():
+        for folder, missing in keys_by_folder.items():
             tree = branch.tree_of(commit, folder) if missing else None
             if tree is None or tree == last.get(folder):
                 continue
@@ -115,7 +117,7 @@ def _find_last_units(branch: Branch, keys: Iterable[PodKey]) -> dict[PodKey, int
                 if (units := _read_units(branch, key, files[key.file])) is not None:
                     units_by_key[key] = units
                     missing.discard(key)
-        if not any(wanted.values()):
+        if not any(keys_by_folder.values()):
             break
     return units_by_key
 

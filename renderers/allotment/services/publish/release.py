@@ -111,15 +111,15 @@ class ClusterTrees:
         """Add the clusters' own files, and the pools that `guard` holds. Return a message about each held pool."""
         messages: list[str] = []
         for path, data in render_cluster_files(self._catalog, claims, letters):
-            held = guard.hold_template(path, data) if guard is not None else None
-            self._put_file(path, data if held is None else self._check_changed_file(path, data, held.data))
-            messages += [] if held is None else [held.message]
+            held_file = guard.hold_template(path, data) if guard is not None else None
+            self._put_file(path, data if held_file is None else self._check_changed_file(path, data, held_file.data))
+            messages += [] if held_file is None else [held_file.message]
         if guard is None:
             return messages
         for cluster, files in self.files.items():
-            for held in list(guard.retain_removed_pools(cluster, files)):
-                self._put_file(held.path, self._check_changed_file(held.path, b"", held.data))
-                messages.append(held.message)
+            for held_file in list(guard.retain_removed_pools(cluster, files)):
+                self._put_file(held_file.path, self._check_changed_file(held_file.path, b"", held_file.data))
+                messages.append(held_file.message)
         return messages
 
     def _check_changed_file(self, path: str, now: bytes, data: bytes) -> bytes:

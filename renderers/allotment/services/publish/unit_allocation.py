@@ -61,10 +61,10 @@ def build_allocation(
     that an instance was published with, None where it was not."""
     everything = [claim for name in sorted(claims) for claim in claims[name]]
 
-    def held(claim: UnitClaim) -> UnitClaim | None:
+    def find_held_claim(claim: UnitClaim) -> UnitClaim | None:
         return _find_previous_claim(claim, pods.count_units(claim), published(claim))
 
-    old, fewer, live, limited = allocate_units(offers, everything, published, held, pods.find_leaked_claims)
+    old, fewer, live, limited = allocate_units(offers, everything, published, find_held_claim, pods.find_leaked_claims)
     retained = {
         key: RetainedInstance(old[key], _format_waiting_message(claim, old[key]))
         for claim in everything

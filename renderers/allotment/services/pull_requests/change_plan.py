@@ -163,7 +163,7 @@ def _plan_commits(root: Path, base: CommitSource, head: str, options: PlanOption
             return _refused_plan(base, head, options, f"after the merge there is no folder {prefix}", "layout")
         if not is_same_by_rebase(base.repository, base.commit, head, tree):
             return _refused_plan(base, head, options, _REBASE_DIFFERS, "rebase")
-        differing, beside = _split_by_folder(list_changed_files(base.repository, base.commit, tree), prefix)
+        differing, outside_files = _split_by_folder(list_changed_files(base.repository, base.commit, tree), prefix)
         source = _read_merge_result(base, after, differing)
     except LimitExceeded as error:
         return _refused_plan(base, head, options, str(error), _SIZE)
@@ -174,20 +174,22 @@ def _plan_commits(root: Path, base: CommitSource, head: str, options: PlanOption
             base, head, options, f"it writes more than {MAX_BYTES >> 20} MiB of files: split it", _SIZE
         )
     first = options.base_check or check_base(base, options.day, options.open_cache, options.processes)
-    return MergePlan(base, head, source, differing=differing, beside=beside, options=options, first=first).build_plan()
+    return MergePlan(
+        base, head, source, differing=differing, outside_files=outside_files, options=options, first=first
+    ).build_plan()
 
 
 def _split_by_folder(everything: Iterable[ChangedFile], folder: str) -> tuple[list[ChangedFile], list[ChangedFile]]:
     """Return what changes in the declarations' folder, and what changes beside it, both by the path from that folder."""
     inside = f"{folder}/" if folder else ""
     differing: list[ChangedFile] = []
-    beside: list[ChangedFile] = []
+    outside_files: list[ChangedFile] = []
     for changed_file in everything:
         if changed_file.path.startswith(inside):
             differing.append(changed_file._replace(path=changed_file.path[len(inside) :]))
         else:
-            beside.append(changed_file._replace(path="../" * inside.count("/") + changed_file.path))
-    return differing, beside
+            outside_files.append(changed_file._replace(path="../" * inside.count("/") + changed_file.path))
+    return differing, outside_files
 
 
 def _read_merge_result(base: CommitSource, tree: str, differing: list[ChangedFile]) -> TreeSource:

@@ -126,8 +126,8 @@ class CommentLoop(Loop):
 
     def _is_reviewed(self, request: PullRequest) -> bool:
         """Return whether a pull request is as it was when it was last reviewed: news go before those whose base moved."""
-        seen = self._reviewed_states.get(request.number)
-        return seen is not None and (seen[0], seen[2]) == (request.head, request.updated_at)
+        review_state = self._reviewed_states.get(request.number)
+        return review_state is not None and (review_state[0], review_state[2]) == (request.head, request.updated_at)
 
     def _follow_merges(self, rollouts: RolloutCommenter, requests: int) -> PullFailure | None:
         """Follow what was merged; return why that can't be seen now, which keeps no open pull request from its verdict."""
@@ -159,12 +159,12 @@ class CommentLoop(Loop):
         """Review all of one commit, unless all are as they were when they were last reviewed: an approval shows in
         when it was updated."""
         numbers = tuple(sorted(pull_request.number for pull_request in alike))
-        seen = {
+        review_states = {
             pull_request.number: (pull_request.head, base, pull_request.updated_at, numbers) for pull_request in alike
         }
         is_due = any(time.monotonic() >= self._review_retry_at.get(number, math.inf) for number in numbers)
         if not is_due and all(
-            self._reviewed_states.get(number) == review_state for number, review_state in seen.items()
+            self._reviewed_states.get(number) == review_state for number, review_state in review_states.items()
         ):
             return
         request = alike[0]
@@ -175,11 +175,11 @@ class CommentLoop(Loop):
             self._log_pull_failure("no verdict", request.number, verdict)
             if verdict.is_permanent:
                 self._review_retry_at[request.number] = time.monotonic() + RETRY_SECONDS
-                self._reviewed_states |= seen
+                self._reviewed_states |= review_states
         elif verdict.state:
             self._metrics.record_review(verdict.state)
             self.log.info("reviewed", number=request.number, head=request.head, base=base, verdict=verdict.message)
-            self._reviewed_states |= seen
+            self._reviewed_states |= review_states
 
     def _log_pull_failure(self, event: str, number: int, trouble: PullFailure) -> None:
         self._metrics.record_error(trouble.reason)

@@ -90,12 +90,12 @@ class MergePlan:
         after: TreeSource,
         *,
         differing: list[ChangedFile],
-        beside: list[ChangedFile],
+        outside_files: list[ChangedFile],
         options: PlanOptions,
         first: RepositoryCheck,
     ) -> None:
         self.base, self.head, self.options = base, head, options
-        self.changed_files, self.outside_files = differing, beside
+        self.changed_files, self.outside_files = differing, outside_files
         self.base_check = first
         self.merge_result = after
         declared = filter_declarations(differing)

@@ -95,8 +95,8 @@ def _format_shared_prefix(alike: Collection[PullRequest]) -> str:
     """Return how the status of a commit of several pull requests begins, which says of which; empty for one."""
     if len(alike) == 1:
         return ""
-    shown = ", ".join(f"#{pull_request.number}" for pull_request in sorted(alike)[:MAX_SAME_HEAD])
-    return f"{shown}{' and more' if len(alike) > MAX_SAME_HEAD else ''} are of this commit; "
+    references = ", ".join(f"#{pull_request.number}" for pull_request in sorted(alike)[:MAX_SAME_HEAD])
+    return f"{references}{' and more' if len(alike) > MAX_SAME_HEAD else ''} are of this commit; "
 
 
 class PlanCommenter:
@@ -350,9 +350,9 @@ def set_commit_status(
     )
     if context == STATUS_CONTEXT and len(statuses) >= MAX_STATUSES:
         state, words, url = "failure", STATUS_LIMIT_REACHED, statuses[0].url
-    wanted = CommitStatus(context, state, words[:MAX_STATUS_LENGTH], forge.identity(), url)
-    if not statuses or statuses[0] != wanted:
-        forge.set_status(commit, wanted)
+    new_status = CommitStatus(context, state, words[:MAX_STATUS_LENGTH], forge.identity(), url)
+    if not statuses or statuses[0] != new_status:
+        forge.set_status(commit, new_status)
     return state, words
 
 

@@ -87,15 +87,15 @@ class RolloutCommenter:
         """Look once, and say what is new. What goes wrong with one merge, a bug of ours too, keeps no other from being
         followed. Raises ForgeError, OperationRefused."""
         forge, going, troubles = self._pull_source.forge, 0, dict[int, PullFailure]()
-        seen: _Snapshot | None = None
+        snapshot: _Snapshot | None = None
         for request in forge.merged_since(self._pull_source.branch, now - FOLLOW_PERIOD):
             if request.number in self._finished or not request.merge_commit:
                 continue
             if request.is_locked:
                 self._finished.add(request.number)
                 continue
-            seen = seen or self._take_snapshot()
-            outcome = capture_failure(partial(self._advance, request, seen, now))
+            snapshot = snapshot or self._take_snapshot()
+            outcome = capture_failure(partial(self._advance, request, snapshot, now))
             if not isinstance(outcome, PullFailure):
                 going += outcome
             elif outcome.reason == "forge" and outcome.is_permanent:
@@ -105,9 +105,9 @@ class RolloutCommenter:
                 going += 1
         return RolloutSummary(going, troubles)
 
-    def _advance(self, request: PullRequest, seen: _Snapshot, now: datetime.datetime) -> bool:
+    def _advance(self, request: PullRequest, snapshot: _Snapshot, now: datetime.datetime) -> bool:
         """Say where one stands, unless it is old; return whether it is followed on."""
-        return not self._is_old(request, now) and self._update_comment(request, seen)
+        return not self._is_old(request, now) and self._update_comment(request, snapshot)
 
     def _is_old(self, request: PullRequest, now: datetime.datetime) -> bool:
         """Return whether a merge is long over, whatever happened to its pull request since."""

@@ -106,7 +106,7 @@ class CompareTask(NamedTuple):
             for resource_change in compared.resource_changes
         }
         declared += unrendered_changes(before, after, reported_paths, noted)
-        held = self._list_brake_items(rendered[0]), self._list_brake_items(rendered[1])
+        brake_items = self._list_brake_items(rendered[0]), self._list_brake_items(rendered[1])
         return TenantComparison(
             name=name,
             diff=compared,
@@ -115,7 +115,7 @@ class CompareTask(NamedTuple):
             exposure=reached,
             files=files,
             claims=(claims[0], claims[1]),
-            brake_items=held,
+            brake_items=brake_items,
         )
 
     def _list_brake_items(self, files: Iterable[str]) -> frozenset[BrakeItem]:

@@ -160,10 +160,10 @@ class EditDetector:
         return {**differing, **dict.fromkeys(foreign, ())}
 
     def _read_manifests(self, blobs: Iterable[str]) -> dict[tuple[str, Identity], Object]:
-        wanted = sorted(blobs)
+        sorted_blobs = sorted(blobs)
         return {
             (blob, (manifest["kind"], manifest["metadata"]["name"])): manifest
-            for blob, objects in zip(wanted, self._branch.read_manifests(wanted), strict=True)
+            for blob, objects in zip(sorted_blobs, self._branch.read_manifests(sorted_blobs), strict=True)
             for manifest in objects
         }
 

@@ -183,13 +183,13 @@ class Observer:
     def build_cluster_status(self, previous: ClusterStatus) -> ClusterStatus:
         """Return what the cluster holds ready now; `previous` says since when it is silent."""
         name, objects = self._session.cluster, self._session.store.objects(self._session.stock_owner)
-        held: dict[tuple[str, str], int] = defaultdict(int)
+        held_units: dict[tuple[str, str], int] = defaultdict(int)
         for tenant, status in self.statuses.items():
             for instance in status.instances:
-                held[instance.gpu_spec, tenant] += instance.units
+                held_units[instance.gpu_spec, tenant] += instance.units
         placeholders = [live_object for live_object in objects if isinstance(live_object, Deployment)]
         reported_stocks = derive_stocks(
-            placeholders, [live_object for live_object in objects if isinstance(live_object, Pod)], held
+            placeholders, [live_object for live_object in objects if isinstance(live_object, Pod)], held_units
         )
         now, silence = self._session.read_clock(), self.measure_silence()
         if silence <= SILENT_SECONDS:

@@ -405,5 +405,5 @@ def _format_commit_message(cluster: str, changes: dict[str, list[Transition]], f
         headline = f"{len(changes)} tenants in detail" if changes else "seen"
         return f"{cluster}: {headline}\n{note}"
     more = [f"and {len(lines) - MAX_SHOWN_CHANGES} more"] if len(lines) > MAX_SHOWN_CHANGES else []
-    shown = "\n".join([*lines[:MAX_SHOWN_CHANGES], *more])
-    return f"{cluster}: {len(lines)} changes\n\n{shown}\n{note}"
+    displayed_lines = "\n".join([*lines[:MAX_SHOWN_CHANGES], *more])
+    return f"{cluster}: {len(lines)} changes\n\n{displayed_lines}\n{note}"

@@ -50,8 +50,8 @@ def read_reported_status(
             reported_status.troubles[cluster] = look.distrust_reason or NEVER_REPORTED
         if look.trusted_commit is None:
             continue
-        wanted = [path for path in look.branch.files if path == CLUSTER or _is_tenant_file(path, tenant)]
-        for path, data in zip(wanted, look.branch.read_all(wanted), strict=True):
+        paths = [path for path in look.branch.files if path == CLUSTER or _is_tenant_file(path, tenant)]
+        for path, data in zip(paths, look.branch.read_all(paths), strict=True):
             try:
                 # A branch counts for its own cluster, and a file for the tenant of its path, not for the names in the file.
                 if (owner := tenant_of(path)) is None:

@@ -100,14 +100,16 @@ class StatusView:
     def read_refs(self) -> dict[str, str]:
         """Return what the refs point at by which a view changes. Nothing is fetched. Raises OperationRefused."""
         clusters = sorted(self.reporter_keys)
-        wanted = defaultdict[str, list[str]](list)
+        refs_by_url = defaultdict[str, list[str]](list)
         if self.declared_commit.branch:
-            wanted[ORIGIN].append(f"refs/heads/{self.declared_commit.branch}")
-        wanted[self.branch_urls.status] += [ref(name) for name in clusters for ref in (status_branch, reported_ref)]
+            refs_by_url[ORIGIN].append(f"refs/heads/{self.declared_commit.branch}")
+        refs_by_url[self.branch_urls.status] += [
+            ref(name) for name in clusters for ref in (status_branch, reported_ref)
+        ]
         published = [ref(name) for name in clusters for ref in (rendered_branch, published_ref)]
-        wanted[self.branch_urls.rendered] += [SOURCE_REF, RETAINED, *published]
+        refs_by_url[self.branch_urls.rendered] += [SOURCE_REF, RETAINED, *published]
         tips = dict[str, str]()
-        for url, names in wanted.items():
+        for url, names in refs_by_url.items():
             if self.clone.has_remote(url):
                 tips |= self.clone.remote(url).look(*names)
         return tips
@@ -147,10 +149,10 @@ class StatusView:
             rows.append(row)
             row_keys.add((*row.resource[:3], row.resource.cluster))
         for (kind, tenant, name), observations in self._reported_resources.items():
-            for status, seen in observations:
+            for status, live_status in observations:
                 if (kind, tenant, name, status.cluster) not in row_keys:
                     rows.append(
-                        self._build_orphan_row(ResourceRef(kind, tenant, name, status.cluster, ""), status, seen)
+                        self._build_orphan_row(ResourceRef(kind, tenant, name, status.cluster, ""), status, live_status)
                     )
                     row_keys.add((kind, tenant, name, status.cluster))
         rows += [
@@ -183,23 +185,25 @@ class StatusView:
         if not cluster and len(observations) == 1:
             cluster = observations[0][0].cluster  # it can't be read: it is where it was
         resource = ResourceRef(spot.kind, spot.tenant, spot.name, cluster, blob)
-        seen: Resource | None = next(
+        live_status: Resource | None = next(
             (candidate for status, candidate in observations if status.cluster == cluster), None
         )
         spec = declared.model.spec.gpu_spec if declared and isinstance(declared.model, GPUInstance) else ""
         return ResourceStatus(
             resource=resource,
             stage=self._find_stage(resource),
-            observed=seen,
+            observed=live_status,
             status=self._find_status(resource),
             path=spot.path,
-            gpu_spec=spec or getattr(seen, "gpu_spec", ""),
+            gpu_spec=spec or getattr(live_status, "gpu_spec", ""),
             replicas=_count_declared_replicas(declared),
         )
 
-    def _build_orphan_row(self, resource: ResourceRef, status: TenantStatus, seen: Resource) -> ResourceStatus:
+    def _build_orphan_row(self, resource: ResourceRef, status: TenantStatus, live_status: Resource) -> ResourceStatus:
         path = RESOURCE_KINDS[resource.kind].declaration_path(resource.tenant, resource.name)
-        return ResourceStatus(resource, self._find_stage(resource), seen, status, path, getattr(seen, "gpu_spec", ""))
+        return ResourceStatus(
+            resource, self._find_stage(resource), live_status, status, path, getattr(live_status, "gpu_spec", "")
+        )
 
     def _list_published(self) -> Iterator[ResourceRef]:
         """Yield the resources that are published, also while they leave, as if nothing declared them."""
