@@ -45,7 +45,7 @@ def test_a_command_below_another_can_too(words: tuple[str, ...], place: Place, a
     assert said.out
 
 
-@pytest.mark.parametrize("words", [("-C", "{there}", *DECLARED), (*DECLARED, "-C", "{there}")])
+@pytest.mark.parametrize("words", [("-C", "{folder}", *DECLARED), (*DECLARED, "-C", "{folder}")])
 def test_it_looks_in_the_folder_that_it_is_told(
     words: tuple[str, ...],
     sample: Path,
@@ -56,7 +56,7 @@ def test_it_looks_in_the_folder_that_it_is_told(
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     monkeypatch.chdir(elsewhere)
     folder = sample / "tenants/solo-ada"
-    result = allot(*(word.format(there=folder) for word in words), "tenant.yaml")
+    result = allot(*(word.format(folder=folder) for word in words), "tenant.yaml")
     assert (result.code, result.err, result.out) == (0, "", "1 file: fine\n")
     assert Path.cwd() == elsewhere
 

@@ -37,7 +37,7 @@ class Seen(NamedTuple):
     def __call__(self, *words: object) -> Result:
         return self.allot("status", "--repo", self.place.root, *words)
 
-    def one(self, what: str = "solo-ada/webui", kind: str = "instances") -> dict[str, Any]:
+    def resource_json(self, what: str = "solo-ada/webui", kind: str = "instances") -> dict[str, Any]:
         """Return the only thing of a name, as JSON has it."""
         output = checked("status", self(what, "-o", "json").out)
         ((resource,),) = [tenant[kind] for tenant in output["tenants"]]
@@ -45,7 +45,7 @@ class Seen(NamedTuple):
 
     def row(self, what: str = "solo-ada/webui", kind: str = "instances") -> Row:
         """Return what JSON and table say of it alike."""
-        resource = self.one(what, kind)
+        resource = self.resource_json(what, kind)
         printed = self(what.partition("/")[0]).out.splitlines()
         lines = [line for line in printed if line.startswith(f"{what} ") and resource["state"] in line.split()]
         marks = {line.partition(":")[0]: line for line in printed if line.startswith("(")}
@@ -86,7 +86,7 @@ def test_before_anything_is_published_or_reported(seen: Seen) -> None:
     why = "not published yet: nothing was ever published: `allot publish` or `allot run` does it"
     assert seen.row() == Row("Merged", why)
     assert seen.row("studio-kite/before-upgrade", "snapshots") == Row("Merged", why)
-    instance = seen.one()
+    instance = seen.resource_json()
     assert (instance["reason"], instance["progress"], instance["asDeclared"], instance["observedBlob"]) == (
         "NotPublished",
         "going",
@@ -130,7 +130,7 @@ def test_a_change_of_what_runs_is_followed(out: Seen) -> None:
     made = datetime.datetime.fromtimestamp(int(git(out.place.root, "log", "-1", "--format=%ct", before)), datetime.UTC)
     of = f"not published yet: what is published is of {before[:12]}, of {made:%Y-%m-%dT%H:%M:%SZ}"
     assert out.row() == Row("Running", f"changed since: merged, {of}")
-    assert (out.one()["progress"], out.one()["asDeclared"]) == ("going", False)
+    assert (out.resource_json()["progress"], out.resource_json()["asDeclared"]) == ("going", False)
     out.place.publish()
     assert out.row() == Row("Running", "changed since: published, Argo CD hasn't applied it yet")
 
@@ -152,7 +152,7 @@ def test_an_instance_that_waits_has_none_of_its_replicas(
     row = next(line for line in out("solo-ada").out.splitlines() if line.startswith("solo-ada/webui"))
     assert row.split()[2:4] == cells
     assert f"Copies ready:   {cells[1].replace('/', ' of ')}\n" in out("solo-ada/webui").out
-    assert out.one()["state"] == state, "programs read it as before"
+    assert out.resource_json()["state"] == state, "programs read it as before"
     assert "solo-ada/webui" in out("--state", cells[0].lower()).out
     assert "solo-ada/webui" in out("--state", state).out
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -167,7 +167,7 @@ def test_a_removal_is_followed(out: Seen) -> None:
     assert (state, why.partition(": what")[0]) == ("Removing", "removed: merged, not published yet")
     out.place.publish()
     assert out.row() == Row("Running", "removed: published, being removed")
-    assert out.one()["declaredBlob"] is None
+    assert out.resource_json()["declaredBlob"] is None
     assert "Declared by:      nothing any more\n" in out("solo-ada/webui").out
 
 
@@ -188,7 +188,7 @@ def test_what_a_resize_keeps_and_waits_for(out: Seen) -> None:
     keeps = "keeps 1 unit of l4-quarter on eu-1, as published, until 1 unit of l4-whole is free"
     assert out.place.merged().err == f"waits: solo-ada/webui: {keeps}\n"
     assert out.row() == Row("Running", f"changed since: waiting, {keeps}")
-    assert (out.one()["progress"], out.one()["asDeclared"]) == ("going", False)
+    assert (out.resource_json()["progress"], out.resource_json()["asDeclared"]) == ("going", False)
     assert "What to do:       stop another instance, or choose another GPUSpec\n" in out("solo-ada/webui").out
     edit(out.place.root, WEBUI, "l4-whole", "l4-while")
     out.place.merged()
@@ -204,7 +204,7 @@ def test_why_its_tenant_is_kept(out: Seen) -> None:
     assert out.place.publish().code == 4
     assert git(out.place.remote, "rev-parse", "refs/allotment/source") == commit
     assert out.row() == Row("Kept", f"still published as it was before: {wrong}")
-    assert (out.one()["reason"], out.one()["progress"]) == ("TenantKept", "failed")
+    assert (out.resource_json()["reason"], out.resource_json()["progress"]) == ("TenantKept", "failed")
     out.place.report("eu-1", running(out.place, "tenants/solo-ada/storages/models.yaml"), observed=now())
     assert out.row("solo-ada/models", "storages") == Row("Ready", "")
 

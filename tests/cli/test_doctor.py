@@ -91,7 +91,7 @@ def server(answers: Answers) -> Iterator[Server]:
 
 
 @pytest.fixture
-def there(server: Server, tmp_path: Path) -> list[object]:
+def connection_options(server: Server, tmp_path: Path) -> list[object]:
     """Return the options that lead to the server."""
     kubeconfig = tmp_path / "kubeconfig"
     text = {
@@ -104,23 +104,27 @@ def there(server: Server, tmp_path: Path) -> list[object]:
     return ["--kubeconfig", kubeconfig]
 
 
-def test_a_cluster_that_is_as_declared(sample: Path, allot: Allot, there: list[object], server: Server) -> None:
-    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
+def test_a_cluster_that_is_as_declared(
+    sample: Path, allot: Allot, connection_options: list[object], server: Server
+) -> None:
+    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *connection_options)
     assert (result.code, result.err) == (0, "")
     assert result.out.splitlines()[0].split() == "RESULT TOPIC OBJECT WHAT WHAT TO DO".split()
     assert result.out.splitlines()[-1] == f"eu-1: 1 skipped, {len(Bed().diagnosed())} ok"
     words = "tenants' objects: this folder is in no Git repository, so the published manifests aren't here"
-    assert words in lines_of(allot("doctor", "--repo", sample, "--cluster", "eu-1", *there, "-o", "json"))
+    assert words in lines_of(allot("doctor", "--repo", sample, "--cluster", "eu-1", *connection_options, "-o", "json"))
     assert {request.command for request in server.requests} == {"GET"}
     assert not any("secrets" in request.asked for request in server.requests)
-    assert allot("doctor", "--repo", sample, "--cluster", "eu-1", *there, "-q").out == ""
+    assert allot("doctor", "--repo", sample, "--cluster", "eu-1", *connection_options, "-q").out == ""
 
 
-def test_problems_come_first_with_what_to_do(sample: Path, allot: Allot, there: list[object], answers: Answers) -> None:
+def test_problems_come_first_with_what_to_do(
+    sample: Path, allot: Allot, connection_options: list[object], answers: Answers
+) -> None:
     answers.bed.node("l4-ts4-2")["spec"]["taints"] = []
     answers.bed.node("l4-ts4-2")["spec"]["unschedulable"] = True
     answers.status[cluster_snapshot.APPLICATIONS.path] = 403
-    words = "doctor", "--repo", sample, "--cluster", "eu-1", *there
+    words = "doctor", "--repo", sample, "--cluster", "eu-1", *connection_options
     result = allot(*words)
     assert result.code == 1
     assert [line.split()[:2] for line in result.out.splitlines()[1:5]] == [
@@ -144,40 +148,40 @@ def test_problems_come_first_with_what_to_do(sample: Path, allot: Allot, there: 
 
 
 def test_what_a_cluster_says_does_nothing_to_a_terminal(
-    sample: Path, allot: Allot, there: list[object], answers: Answers
+    sample: Path, allot: Allot, connection_options: list[object], answers: Answers
 ) -> None:
-    application = answers.bed.one(cluster_snapshot.APPLICATIONS, "allotment--root--eu-1")
+    application = answers.bed.find_object(cluster_snapshot.APPLICATIONS, "allotment--root--eu-1")
     application["status"]["conditions"] = [{"type": "SyncError", "message": "\x1b[2J\nok"}]
-    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
+    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *connection_options)
     assert "SyncError: \\x1b[2J\\nok" in result.out
 
 
 def test_a_server_without_words_is_no_cluster_without_faults(
-    sample: Path, allot: Allot, there: list[object], answers: Answers, server: Server
+    sample: Path, allot: Allot, connection_options: list[object], answers: Answers, server: Server
 ) -> None:
     answers.status["/version"] = 401
-    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
+    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *connection_options)
     assert (result.code, result.out) == (2, "")
     assert result.err == f"allot: {server.url} doesn't know these credentials: it answers 401\n"
     answers.status["/version"] = 403
     answers.status["/apis"] = 403
-    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
+    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *connection_options)
     assert result.code == 1
     assert result.out.splitlines()[-1].startswith("eu-1: 1 error, 2 skipped, ")
     assert "can't be checked: that needs get of /apis" in result.out
 
 
-def test_a_cluster_that_is_away(sample: Path, allot: Allot, tmp_path: Path, there: list[object]) -> None:
-    kubeconfig = Path(str(there[1]))
+def test_a_cluster_that_is_away(sample: Path, allot: Allot, tmp_path: Path, connection_options: list[object]) -> None:
+    kubeconfig = Path(str(connection_options[1]))
     kubeconfig.write_text(kubeconfig.read_text().replace("http://127.0.0.1:", "http://127.0.0.1:1"), encoding="utf-8")
-    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
+    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *connection_options)
     assert (result.code, result.out) == (2, "")
     assert "doesn't answer" in result.err
 
 
-def test_a_commits_declarations(allot: Allot, there: list[object], small: Place) -> None:
+def test_a_commits_declarations(allot: Allot, connection_options: list[object], small: Place) -> None:
     edit(small.root, "clusters/eu-1/cluster.yaml", "storageClassName: rook-cephfs", "storageClassName: other")
-    words = "doctor", "--repo", small.root, "--cluster", "eu-1", *there
+    words = "doctor", "--repo", small.root, "--cluster", "eu-1", *connection_options
     assert "StorageClass other" in allot(*words).out
     assert "StorageClass other" not in allot(*words, "--commit", "HEAD").out
 
@@ -383,8 +387,10 @@ def exact(published: Place, answers: Answers) -> Answers:
     return answers
 
 
-def test_live_objects_are_as_published(published: Place, allot: Allot, there: list[object], exact: Answers) -> None:
-    words = "doctor", "--repo", published.root, "--cluster", "eu-1", *there
+def test_live_objects_are_as_published(
+    published: Place, allot: Allot, connection_options: list[object], exact: Answers
+) -> None:
+    words = "doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options
     count = sum(len(objects) for objects in exact.whole.values())
     assert lines_of(allot(*words, "-o", "json")) == [f"tenants' objects: {count} objects are as published"]
     git(published.root, "remote", "remove", "origin")
@@ -393,7 +399,7 @@ def test_live_objects_are_as_published(published: Place, allot: Allot, there: li
 
 
 def test_edits_and_foreign_objects_are_named(
-    published: Place, allot: Allot, there: list[object], exact: Answers
+    published: Place, allot: Allot, connection_options: list[object], exact: Answers
 ) -> None:
     deployment, policy = exact.whole["deployments"][0], exact.whole["networkpolicies"][0]
     name, space = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
@@ -406,7 +412,7 @@ def test_edits_and_foreign_objects_are_named(
         exact.whole.setdefault(resource, []).append({"metadata": {**foreign, "uid": resource}, "spec": {}})
     stray = {**foreign, "namespace": "kube-system", "uid": "y"}
     exact.whole["networkpolicies"].append({"metadata": stray, "spec": {}})
-    result = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json")
+    result = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options, "-o", "json")
     assert result.code == 1
     assert "s3cret" not in result.out
     edits = [finding for finding in checked("doctor", result.out)["findings"] if finding["topic"] == "edits"]
@@ -434,12 +440,12 @@ def test_edits_and_foreign_objects_are_named(
 
 
 def test_an_edit_of_what_isolates_a_tenant_is_an_error(
-    published: Place, allot: Allot, there: list[object], exact: Answers, monkeypatch: pytest.MonkeyPatch
+    published: Place, allot: Allot, connection_options: list[object], exact: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(edit_detection, "UNSYNCED_SECONDS", 0)
     for policy in exact.whole["networkpolicies"]:
         policy["spec"]["ingress"] = [{}]
-    result = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json")
+    result = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options, "-o", "json")
     edits = [finding for finding in checked("doctor", result.out)["findings"] if finding["topic"] == "edits"]
     changed = len(exact.whole["networkpolicies"])
     assert {finding["severity"] for finding in edits[:changed]} == {"error"}
@@ -447,19 +453,21 @@ def test_an_edit_of_what_isolates_a_tenant_is_an_error(
 
 
 def test_nothing_is_compared_with_a_publish_that_argo_cd_has_not_applied(
-    published: Place, allot: Allot, there: list[object], exact: Answers
+    published: Place, allot: Allot, connection_options: list[object], exact: Answers
 ) -> None:
     for live_object in exact.whole["deployments"]:
         live_object["spec"]["replicas"] = 7
     for live_object in exact.bed.objects[cluster_snapshot.APPLICATIONS]:
         live_object["status"]["sync"]["status"] = "OutOfSync"
-    (line,) = lines_of(allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json"))
+    (line,) = lines_of(
+        allot("doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options, "-o", "json")
+    )
     assert "aren't compared in full: Argo CD hasn't applied the last publish, or its Applications can't be read" in line
 
 
 @pytest.mark.parametrize("status", [403, 404, 500])
 def test_a_kind_that_can_not_be_read_hides_no_other(
-    status: int, published: Place, allot: Allot, there: list[object], exact: Answers
+    status: int, published: Place, allot: Allot, connection_options: list[object], exact: Answers
 ) -> None:
     kind = next(
         resource_kind
@@ -468,16 +476,18 @@ def test_a_kind_that_can_not_be_read_hides_no_other(
     )
     exact.status[kind.path] = status
     exact.whole["deployments"][0]["spec"]["replicas"] = 7
-    lines = lines_of(allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json"))
+    lines = lines_of(allot("doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options, "-o", "json"))
     assert lines[-1 if status == 404 else 1].endswith("was edited by hand: spec.replicas isn't as published")
     right = "securitypolicies.gateway.envoyproxy.io: can't be checked: that needs list of securitypolicies.gateway.envoyproxy.io"
     assert (right in lines) == (status == 403), "a cluster without the CRD has nothing of it"
     assert len(lines) == (1 if status == 404 else 2)
 
 
-def test_a_remote_that_is_away_is_an_error(published: Place, allot: Allot, there: list[object], exact: Answers) -> None:
+def test_a_remote_that_is_away_is_an_error(
+    published: Place, allot: Allot, connection_options: list[object], exact: Answers
+) -> None:
     published.remote.rename(published.remote.with_name("away.git"))
-    result = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json")
+    result = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options, "-o", "json")
     (line,) = lines_of(result)
     assert line.startswith("tenants' objects: can't be compared: ")
     assert result.code == 1
@@ -487,8 +497,8 @@ def test_a_remote_that_is_away_is_an_error(published: Place, allot: Allot, there
     "wrong", [5, "x", [], {"metadata": 5}, {"metadata": {"name": 5}}, {"metadata": {}, "spec": []}]
 )
 def test_a_wrong_shape_is_an_error(
-    wrong: Any, published: Place, allot: Allot, there: list[object], exact: Answers
+    wrong: Any, published: Place, allot: Allot, connection_options: list[object], exact: Answers
 ) -> None:
     exact.whole["services"].append(wrong)
-    lines = lines_of(allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json"))
+    lines = lines_of(allot("doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options, "-o", "json"))
     assert lines == ["services: can't be checked: its answer can't be read: 1 object of another shape"]

@@ -151,7 +151,7 @@ def begin(folder: Path, mounted: Sequence[tuple[Path, str]] = ()) -> World:
     return world
 
 
-def found(folder: Path) -> World | None:
+def find_world(folder: Path) -> World | None:
     """Return the world of a folder while its first process lives."""
     try:
         first, number, _ = json.loads((folder / NOTE).read_text(encoding="ascii"))

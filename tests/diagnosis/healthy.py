@@ -136,13 +136,13 @@ class Bed:
                         else cluster_snapshot.NODE_OVERLAYS
                     ].append(manifest)
 
-    def one(self, kind: ResourceQuery, name: str) -> Object:
+    def find_object(self, kind: ResourceQuery, name: str) -> Object:
         """Return an object by its name."""
         return next(live_object for live_object in self.objects[kind] if live_object["metadata"]["name"] == name)
 
     def node(self, name: str) -> Object:
         """Return a node by its name."""
-        return self.one(cluster_snapshot.NODES, name)
+        return self.find_object(cluster_snapshot.NODES, name)
 
     def answers(self) -> ClusterSnapshot:
         """Return what it answers."""

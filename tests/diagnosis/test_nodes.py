@@ -265,7 +265,7 @@ def test_how_gpus_are_shared(change: Change, lines: list[str]) -> None:
 def test_nodes_without_a_zone_where_a_plan_spreads_over_zones() -> None:
     bed = Bed()
     for name in ("l4-ts4-1", "l4-ts4-3"):
-        del bed.one(cluster_snapshot.NODES, name)["metadata"]["labels"]["topology.kubernetes.io/zone"]
+        del bed.find_object(cluster_snapshot.NODES, name)["metadata"]["labels"]["topology.kubernetes.io/zone"]
     assert bed.said() == [
         "warning [nodes] NodePool l4-ts4: l4-ts4-1, l4-ts4-3 lack the label topology.kubernetes.io/zone, so no copy of an instance"
         " with spread: [Zones] is scheduled there -> kubectl label node l4-ts4-1 topology.kubernetes.io/zone=ZONE, or take Zones"

@@ -247,7 +247,7 @@ class Cloud:
         wanted, since = self.declared_applications(), datetime.datetime.now(datetime.UTC)
         asked: dict[str, datetime.datetime] = {}
 
-        def found() -> dict[str, Object]:
+        def find_synced() -> dict[str, Object]:
             live_applications, now = self.applications(), datetime.datetime.now(datetime.UTC)
             for name in wanted & live_applications.keys():
                 again = asked_already(live_applications[name]) and now - asked.setdefault(name, now) > FORGOTTEN
@@ -260,7 +260,7 @@ class Cloud:
                 raise AssertionError(len(wrong), dict(sorted(wrong.items())[:8]))
             return live_applications
 
-        applications = eventually(found, "every Application to be Synced", seconds, pause=1)
+        applications = eventually(find_synced, "every Application to be Synced", seconds, pause=1)
         oracle.same(self, seconds)
         return applications
 

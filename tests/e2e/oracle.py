@@ -99,7 +99,7 @@ def _objects_of(text: str) -> list[Object]:
     return list(yaml.load_all(text, yaml.CSafeLoader))
 
 
-def there(cloud: Cloud, *, every_kind: bool = False) -> dict[Identity, Object]:
+def list_live_objects(cloud: Cloud, *, every_kind: bool = False) -> dict[Identity, Object]:
     """Return every object of ours that the clusters have: of the kinds that the branches declare, or of every kind there is."""
     live_objects: dict[Identity, Object] = {}
     for name, cluster in cloud.clusters.items():
@@ -133,7 +133,7 @@ def _listed(client: Client, api_version: str, kind: str) -> list[Object]:
 
 def differences(cloud: Cloud, *, every_kind: bool = False) -> list[str]:
     """Return in words what a branch declares and its cluster hasn't got, and the other way round."""
-    wanted, live = said(cloud), there(cloud, every_kind=every_kind)
+    wanted, live = said(cloud), list_live_objects(cloud, every_kind=every_kind)
     return [
         *(f"missing: {object_identity}" for object_identity in sorted(wanted.keys() - live.keys())),
         *(f"not declared: {object_identity}" for object_identity in sorted(live.keys() - wanted.keys())),

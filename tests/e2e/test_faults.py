@@ -92,12 +92,12 @@ def test_node_pools_are_in_their_cluster_and_buy_nodes_for_the_stock(cloud: Clou
     }
     assert len(declared) >= 2
 
-    def there() -> bool:
+    def pools_exist() -> bool:
         pool_uids = uids(client, "karpenter.sh/v1", "NodePool", labels=rendered.OURS)
         assert {name.removeprefix("/") for name in pool_uids} == declared, pool_uids
         return True
 
-    eventually(there, "every declared node pool", 120)
+    eventually(pools_exist, "every declared node pool", 120)
 
     def placed() -> bool:
         stocks = {
@@ -167,7 +167,7 @@ def test_a_file_that_moves_between_any_folders_leaves_nothing_behind(cloud: Clou
         lines = "".join(f"  line-{line}: what is alike in {folder}\n" for line in range(20))
         return f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: moved-{number}-{step}\n  namespace: {space}\ndata:\n{lines}"
 
-    def there() -> set[tuple[str, str]]:
+    def list_moved() -> set[tuple[str, str]]:
         config_maps = client.list("v1", "ConfigMap")
         return {
             (config_map["metadata"]["namespace"], config_map["metadata"]["name"])
@@ -179,7 +179,7 @@ def test_a_file_that_moves_between_any_folders_leaves_nothing_behind(cloud: Clou
         wanted = {
             (spaces[places[(number + step) % len(places)]], f"moved-{number}-{step}") for number in range(len(places))
         }
-        assert there() == wanted, sorted(there() ^ wanted)[:6]
+        assert list_moved() == wanted, sorted(list_moved() ^ wanted)[:6]
         return True
 
     with cloud.publisher_stopped():
@@ -189,7 +189,7 @@ def test_a_file_that_moves_between_any_folders_leaves_nothing_behind(cloud: Clou
             cloud.smuggle(cluster, changes, marks=places)
             last = moved(step)
             eventually(partial(lies_as, step), f"step {step} to be in the cluster", 120, pause=1)
-    eventually(lambda: not there(), "all of it to be gone once the publisher is back", 120, pause=1)
+    eventually(lambda: not list_moved(), "all of it to be gone once the publisher is back", 120, pause=1)
     cloud.all_synced()
 
 

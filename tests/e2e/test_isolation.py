@@ -56,7 +56,7 @@ def test_an_ordinary_pod_is_accepted(sample_cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "why"),
+    ("insecure_pod", "why"),
     [
         (pod(hostNetwork=True, hostUsers=True), "host namespaces"),
         (pod(hostPID=True, hostUsers=True), "host namespaces"),
@@ -69,8 +69,8 @@ def test_an_ordinary_pod_is_accepted(sample_cluster: Cluster) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_pod_security_is_enforced(one: Object, why: str, sample_cluster: Cluster) -> None:
-    said = words(sample_cluster, one)
+def test_pod_security_is_enforced(insecure_pod: Object, why: str, sample_cluster: Cluster) -> None:
+    said = words(sample_cluster, insecure_pod)
     assert said is not None
     assert 'violates PodSecurity "restricted' in said
     assert why in said

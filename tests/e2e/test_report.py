@@ -50,12 +50,12 @@ def storage(cloud: Cloud, name: str, tenant: str = TENANT) -> Storage:
 def until(cloud: Cloud, name: str, state: str, tenant: str = TENANT, seconds: float = 120) -> Instance:
     """Return an instance's status once it is in a state."""
 
-    def found() -> Instance | None:
+    def find_instance() -> Instance | None:
         instance_status = instance(cloud, name, tenant)
         assert instance_status.state == state, (instance_status.state, instance_status.reason, instance_status.message)
         return instance_status
 
-    return eventually(found, f"{tenant}/{name} to be {state}", seconds, pause=0.5)
+    return eventually(find_instance, f"{tenant}/{name} to be {state}", seconds, pause=0.5)
 
 
 def steps(cloud: Cloud, name: str, tenant: str = TENANT) -> list[Transition]:

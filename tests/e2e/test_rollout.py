@@ -57,12 +57,12 @@ def admin(cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pe
 def said(person: Person, number: int, marker: str, *texts: str, seconds: float = 120) -> str:
     """Return the bot's comment with a marker, once all these texts are in it."""
 
-    def found() -> str:
+    def find_comment() -> str:
         text = person.comment(number, marker)
         assert all(expected_text in text for expected_text in texts), text
         return text
 
-    return eventually(found, f"{texts} on #{number}", seconds, pause=0.5)
+    return eventually(find_comment, f"{texts} on #{number}", seconds, pause=0.5)
 
 
 def merged(cloud: Cloud, admin: Person, number: int, style: str = "merge") -> None:

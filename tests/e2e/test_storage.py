@@ -42,12 +42,12 @@ spec:
 def ready(cloud: Cloud, name: str, tenant: str = TENANT) -> Storage:
     """Return a storage's status once it is ready."""
 
-    def found() -> Storage:
+    def find_storage() -> Storage:
         storage_status = storage(cloud, name, tenant)
         assert storage_status.state == "Ready", (storage_status.state, storage_status.reason, storage_status.message)
         return storage_status
 
-    return eventually(found, f"{tenant}/{name} to be ready", 180, pause=1)
+    return eventually(find_storage, f"{tenant}/{name} to be ready", 180, pause=1)
 
 
 def snapshot(cloud: Cloud, name: str) -> Snapshot:

@@ -49,8 +49,8 @@ def test_a_change_of_a_retained_tenant_names_the_reason() -> None:
     words = "its tenant is retained: Brake: the brake stops this (and 4 more)"
     way_out = "restore the declarations, or have the deletion approved"
     for old, what in (("b0", "still published as it was before"), ("", "not published")):
-        found = derive_stage(CHANGED, BlobVersions("b1", old), [], retained=tenant)
-        assert found == RolloutStage("failed", "kept", f"{what}: {words}", remedy=way_out)
+        stage = derive_stage(CHANGED, BlobVersions("b1", old), [], retained=tenant)
+        assert stage == RolloutStage("failed", "kept", f"{what}: {words}", remedy=way_out)
     assert derive_stage(CHANGED, BlobVersions("b1", "b1"), [look(*RUNS)], retained=tenant).state != "kept"
 
 

@@ -34,20 +34,20 @@ class Asked:
 
     def __init__(self, root: Path) -> None:
         self.source = FolderSource(root)
-        self.found: RepositoryCheck = check_repository(
+        self.repository_check: RepositoryCheck = check_repository(
             self.source, datetime.date.fromisoformat(DAY), CheckOptions(processes=1)
         )
-        assert not self.found.errors, self.found.errors[:3]
+        assert not self.repository_check.errors, self.repository_check.errors[:3]
 
     def folder(self, tenant: str) -> ScopeDeclarations:
         scope = Scope("tenant", tenant)
         return read_folder(scope, read_scope(self.source, scope).files)[0]
 
     def catalog(self, tenant: str | None = None) -> AvailableOffers:
-        parts = [self.found.tally_entries[name] for name in sorted(self.found.tally_entries)]
+        parts = [self.repository_check.tally_entries[name] for name in sorted(self.repository_check.tally_entries)]
         claims = [claim for part in parts for claim in part.claims]
         held = [storage for part in parts for storage in part.storages]
-        return list_offers(self.found.catalog, claims, held, self.folder(tenant) if tenant else None)
+        return list_offers(self.repository_check.catalog, claims, held, self.folder(tenant) if tenant else None)
 
     def refuses(self, tenant: str, folder: str, text: str) -> bool:
         """Return whether one more of something is an error."""
@@ -61,10 +61,10 @@ class Asked:
         return bool([finding for finding in new if not finding.warning])
 
     def _errors(self, tenant: str, folder: ScopeDeclarations) -> Iterator[Finding]:
-        offers = self.found.catalog
+        offers = self.repository_check.catalog
         for check in TENANT_RULES.values():
             yield from check(offers, folder)
-        tally = Tally({**self.found.tally_entries, tenant: build_tally_entry(offers, folder)})
+        tally = Tally({**self.repository_check.tally_entries, tenant: build_tally_entry(offers, folder)})
         for shared in SHARED_RULES.values():
             yield from shared(offers, tally)
 
@@ -98,7 +98,7 @@ def test_a_catalog_and_validation_agree(change: Any, sample: Path) -> None:
     change(sample)
     asked = Asked(sample)
     barred, fine = 0, 0
-    for tenant in asked.found.tally_entries:
+    for tenant in asked.repository_check.tally_entries:
         tenant_catalog = asked.catalog(tenant)
         assert len(tenant_catalog.gpu_offers) == 8
         assert len(tenant_catalog.storage_offers) == 5
@@ -226,9 +226,9 @@ def test_a_stock_of_its_own_is_its_own(sample: Path) -> None:
 def test_a_plan_that_cannot_be_read_bars_all(sample: Path) -> None:
     asked = Asked(sample)
     none: list[DeclarationFile[Declaration]] = []
-    parts = asked.found.tally_entries
+    parts = asked.repository_check.tally_entries
     tenant_catalog = list_offers(
-        asked.found.catalog,
+        asked.repository_check.catalog,
         [claim for part in parts.values() for claim in part.claims],
         [],
         ScopeDeclarations(Scope("tenant", "solo-ada"), none),

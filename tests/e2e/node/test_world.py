@@ -156,7 +156,7 @@ def test_a_world_leaves_nothing_behind(killed: bool, tmp_path: Path) -> None:
                 with contextlib.suppress(ProcessLookupError):  # it ended with the first
                     os.kill(process.pid, signal.SIGKILL)
             processes.eventually(lambda: not processes.running(folder), "its processes to end")
-            assert world.found(folder) is None
+            assert world.find_world(folder) is None
     finally:
         world.end(folder)
     assert not processes.running(folder)

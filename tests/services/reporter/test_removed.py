@@ -284,8 +284,8 @@ def test_the_remote_is_asked_every_half_minute_at_most(
     branch.poll()
     assert branch.find_published(live.TENANT) == first
     assert branch.has_commit(git(bed.remote, "rev-parse", RENDERED)), "Argo CD names a commit that isn't here"
-    found = branch.find_published(live.TENANT)
-    assert found is not None and found.objects == {("PersistentVolumeClaim", "models")}
+    published = branch.find_published(live.TENANT)
+    assert published is not None and published.objects == {("PersistentVolumeClaim", "models")}
     assert not branch.has_commit("1" * 40)
     assert counting.asked == 6
 

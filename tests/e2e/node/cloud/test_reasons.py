@@ -108,7 +108,7 @@ def cloud(real_cloud: Cloud, real_node: Node) -> Iterator[Cloud]:
 def told(cloud: Cloud, name: str, *reasons: str, seconds: float = 90) -> Instance:
     """Return an instance's status once it has one of these reasons."""
 
-    def found() -> Instance | None:
+    def find_instance() -> Instance | None:
         instance_status = instance(cloud, name, TENANT)
         assert instance_status.reason in reasons, (
             instance_status.state,
@@ -117,13 +117,13 @@ def told(cloud: Cloud, name: str, *reasons: str, seconds: float = 90) -> Instanc
         )
         return instance_status
 
-    return processes.eventually(found, f"{name} to be {reasons}", seconds, pause=0.5)
+    return processes.eventually(find_instance, f"{name} to be {reasons}", seconds, pause=0.5)
 
 
 def filled(cloud: Cloud, name: str, *words: str) -> Storage:
     """Return a storage's status once its state or reason is one of these."""
 
-    def found() -> Storage | None:
+    def find_storage() -> Storage | None:
         storage_status = storage(cloud, name, TENANT)
         assert {storage_status.state, storage_status.reason} & {*words}, (
             storage_status.state,
@@ -132,7 +132,7 @@ def filled(cloud: Cloud, name: str, *words: str) -> Storage:
         )
         return storage_status
 
-    return processes.eventually(found, f"{name} to be {words}", 90, pause=0.5)
+    return processes.eventually(find_storage, f"{name} to be {words}", 90, pause=0.5)
 
 
 def reasons(cloud: Cloud, name: str) -> list[tuple[str, str]]:
@@ -178,11 +178,11 @@ def test_what_never_starts_says_why_and_goes_on_saying_so(cloud: Cloud, name: st
 def restarted(cloud: Cloud, name: str, *reasons: str) -> Instance:
     """Return the status of what was restarted twice, and so waits for its next try."""
 
-    def found() -> Instance | None:
+    def find_restarted() -> Instance | None:
         instance_status = told(cloud, name, *reasons)
         return instance_status if instance_status.restarts >= 2 else None
 
-    return processes.eventually(found, f"{name} to be restarted", 60, pause=0.5)
+    return processes.eventually(find_restarted, f"{name} to be restarted", 60, pause=0.5)
 
 
 def test_what_ends_at_once_is_a_crash_loop_and_not_running_between(cloud: Cloud) -> None:
