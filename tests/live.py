@@ -178,8 +178,8 @@ def job(
     reason: str = "",
     message: str = "",
 ) -> dict[str, Any]:
-    said = {"reason": reason, "message": message, "lastTransitionTime": AT.format(9)}
-    conditions = [{"type": condition, "status": "True", **said}]
+    details = {"reason": reason, "message": message, "lastTransitionTime": AT.format(9)}
+    conditions = [{"type": condition, "status": "True", **details}]
     done = {"completionTime": AT.format(9)} if condition == "Complete" else {}
     return {
         "kind": "Job",
@@ -247,7 +247,7 @@ def application(
     resources: tuple[tuple[str, str, str], ...] = (),
     **status: Any,
 ) -> dict[str, Any]:
-    resource_statuses = [{"kind": kind, "name": name, "status": said} for kind, name, said in resources]
+    resource_statuses = [{"kind": kind, "name": name, "status": sync_status} for kind, name, sync_status in resources]
     return {
         "kind": "Application",
         "metadata": metadata(f"{TENANT}--eu-1--{part}", f"a-{part}", {"cluster": "eu-1"}, namespace="argocd"),

@@ -109,14 +109,14 @@ def files_of(folder: Path, commit: str, *paths: str) -> dict[str, str]:
     blobs = {path: about.split()[2] for about, _, path in (line.partition("\t") for line in listed if line)}
     asked = "".join(f"{blob}\n" for blob in blobs.values()).encode()
     command = ["git", "-C", str(folder), "cat-file", "--batch"]
-    said = subprocess.run(command, input=asked, capture_output=True, check=True).stdout
+    output = subprocess.run(command, input=asked, capture_output=True, check=True).stdout
     texts, at = {}, 0
     for path, blob in blobs.items():
-        begin = said.index(b"\n", at) + 1
-        id_, kind, size = said[at : begin - 1].decode().split()
+        begin = output.index(b"\n", at) + 1
+        id_, kind, size = output[at : begin - 1].decode().split()
         assert (id_, kind) == (blob, "blob"), path
         at = begin + int(size) + 1
-        texts[path] = said[begin : at - 1].decode()
+        texts[path] = output[begin : at - 1].decode()
     return texts
 
 

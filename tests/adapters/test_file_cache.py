@@ -18,8 +18,8 @@ def test_it_is_written_when_enough_of_it_is_new(stored: int, new: int, written: 
     for number in range(new):
         memory.put(f"tenant-{number}", ["fine", "again"])
     memory.save()
-    said = FileCache.load("here", "key").values
-    assert [said.get(f"tenant-{number}") == ["fine", "again"] for number in range(new)] == [written] * new
+    values = FileCache.load("here", "key").values
+    assert [values.get(f"tenant-{number}") == ["fine", "again"] for number in range(new)] == [written] * new
 
 
 def test_what_is_gone_counts_as_new() -> None:

@@ -104,9 +104,9 @@ def test_ready_made_ones_are_added_as_the_sample_has_them(sample: Path, allot: A
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     for name in ("cert-manager", "karpenter"):
         (folder / f"{name}.yaml").unlink()
-    said = allot("add-on", "add", "cert-manager", "karpenter", "--repo", sample)
-    assert (said.code, said.err) == (0, "")
-    assert said.out.splitlines() == [
+    result = allot("add-on", "add", "cert-manager", "karpenter", "--repo", sample)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.splitlines() == [
         "platform/add-ons/cert-manager.yaml: v1.21.2",
         "platform/add-ons/karpenter.yaml: 1.14.1; it is for us-1: write your clusters",
     ]
@@ -115,11 +115,11 @@ def test_ready_made_ones_are_added_as_the_sample_has_them(sample: Path, allot: A
 
 def test_none_is_overwritten_and_a_wrong_name_is_told(sample: Path, allot: Allot) -> None:
     (sample / "platform/add-ons/karpenter.yaml").unlink()
-    said = allot("add-on", "add", "karpenter", "cert-manager", "--repo", sample)
-    assert (said.code, said.out) == (2, "")
-    assert said.err == (
+    result = allot("add-on", "add", "karpenter", "cert-manager", "--repo", sample)
+    assert (result.code, result.out) == (2, "")
+    assert result.err == (
         "allot: platform/add-ons/cert-manager.yaml exists: `allot add-on upgrade` writes another version into it\n"
     )
     assert not (sample / "platform/add-ons/karpenter.yaml").exists(), "all or none"
-    said = allot("add-on", "add", "cert-manger", "--repo", sample)
-    assert said.err == "allot: no ready-made add-on is named 'cert-manger'; did you mean 'cert-manager'?\n"
+    result = allot("add-on", "add", "cert-manger", "--repo", sample)
+    assert result.err == "allot: no ready-made add-on is named 'cert-manger'; did you mean 'cert-manager'?\n"

@@ -40,9 +40,9 @@ def test_every_command_goes_to_a_folder_and_can_be_quiet(name: str) -> None:
 
 @pytest.mark.parametrize("words", [("ownership", "codeowners"), ("stock", "list")])
 def test_a_command_below_another_can_too(words: tuple[str, ...], place: Place, allot: Allot) -> None:
-    said = allot(*words, "-C", place.root, "-q")
-    assert (said.code, said.out) == (0, allot(*words, "--repo", place.root).out)
-    assert said.out
+    result = allot(*words, "-C", place.root, "-q")
+    assert (result.code, result.out) == (0, allot(*words, "--repo", place.root).out)
+    assert result.out
 
 
 @pytest.mark.parametrize("words", [("-C", "{folder}", *DECLARED), (*DECLARED, "-C", "{folder}")])
@@ -122,9 +122,9 @@ def test_quiet_leaves_what_is_wrong(sample: Path, allot: Allot) -> None:
 
 
 def test_choices_take_any_case(sample: Path, allot: Allot) -> None:
-    said = allot(*DECLARED, "--repo", sample, "-o", "JSON")
-    assert checked("validate", said.out)["tenants"] == 7
-    assert allot(*DECLARED, "--repo", sample, "--format", "json").out == said.out, "as it was once called"
+    result = allot(*DECLARED, "--repo", sample, "-o", "JSON")
+    assert checked("validate", result.out)["tenants"] == 7
+    assert allot(*DECLARED, "--repo", sample, "--format", "json").out == result.out, "as it was once called"
     assert "--format" not in allot("validate", "--help").out
 
 
@@ -202,11 +202,11 @@ def test_where_there_is_no_repository_there_are_no_names(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_a_script(shell: str, allot: Allot) -> None:
-    said = allot("completion", shell.upper())
-    assert (said.code, said.err) == (0, "")
-    assert f"_ALLOT_COMPLETE={shell}_complete" in said.out
+    result = allot("completion", shell.upper())
+    assert (result.code, result.err) == (0, "")
+    assert f"_ALLOT_COMPLETE={shell}_complete" in result.out
     if shell == "bash":
-        subprocess.run(["bash", "-n"], input=said.out, text=True, check=True)
+        subprocess.run(["bash", "-n"], input=result.out, text=True, check=True)
 
 
 def test_who_owns_what_can_be_read_by_programs(sample: Path, allot: Allot) -> None:

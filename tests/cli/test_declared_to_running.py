@@ -108,12 +108,12 @@ def test_before_anything_is_published_or_reported(seen: Seen) -> None:
 
 def test_published_before_any_reporter_was_there(out: Seen) -> None:
     assert out.row() == Row("Published", NEVER)
-    said = out("solo-ada/webui")
+    result = out("solo-ada/webui")
     assert (
         "What to do:    to have it reported, run `allot run --report eu-1`, or `allot report --cluster eu-1` in it\n"
-        in said.out
+        in result.out
     )
-    assert f"Declared by:   {WEBUI}\n" in said.out
+    assert f"Declared by:   {WEBUI}\n" in result.out
 
 
 def test_published_and_not_applied(out: Seen) -> None:
@@ -240,9 +240,9 @@ def test_what_was_merged_elsewhere_counts_before_it_is_fetched(out: Seen, tmp_pa
     git(other.root, "push", "-q", "origin", "HEAD:main")
     assert out.row("solo-ada/second").state == "Merged"
     tip = git(other.root, "rev-parse", "HEAD")
-    said = out("solo-ada/second")
-    assert said.err.startswith(f"declared: main of origin at {tip[:12]}, ")
-    assert "; the folder's changes (1 file) don't count\n" in said.err
+    result = out("solo-ada/second")
+    assert result.err.startswith(f"declared: main of origin at {tip[:12]}, ")
+    assert "; the folder's changes (1 file) don't count\n" in result.err
     assert git(out.place.root, "rev-parse", "HEAD", "refs/remotes/origin/main").split().count(tip) == 0
 
 
@@ -259,9 +259,9 @@ def test_a_clone_of_nothing_shows_what_is_committed(out: Seen) -> None:
     git(out.place.root, "remote", "remove", "origin")
     none = "this repository has no remote named origin"
     assert out.row() == Row("Merged", f"not published yet: {none} to publish to")
-    said = out("solo-ada")
-    assert said.err.splitlines()[1] == f"eu-1: {none}, which the status branches would lie in"
-    assert said.err.startswith("declared: HEAD at ")
+    result = out("solo-ada")
+    assert result.err.splitlines()[1] == f"eu-1: {none}, which the status branches would lie in"
+    assert result.err.startswith("declared: HEAD at ")
     assert out("solo-ada/webui", "--from", out.place.remote).out.count(NEVER) == 1
 
 
@@ -301,7 +301,7 @@ def test_rows_are_chosen(out: Seen) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected_error"),
     [
         (("--cluster", "eu1"), "allot: no cluster is named 'eu1'; did you mean 'eu-1'?"),
         (("--spec", "l4-quater"), "allot: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'?"),
@@ -309,14 +309,14 @@ def test_rows_are_chosen(out: Seen) -> None:
         (("--stocks", "--state", "Running"), "Error: --stocks shows those of all clusters: it takes --cluster alone"),
     ],
 )  # fmt: skip
-def test_what_is_not_there_is_told_with_the_nearest(words: tuple[str, ...], said: str, out: Seen) -> None:
+def test_what_is_not_there_is_told_with_the_nearest(words: tuple[str, ...], expected_error: str, out: Seen) -> None:
     result = out(*words)
-    assert (result.code, result.out, result.err.splitlines()[-1]) == (2, "", said)
+    assert (result.code, result.out, result.err.splitlines()[-1]) == (2, "", expected_error)
 
 
 def test_stocks_that_nothing_reports_are_as_declared(out: Seen) -> None:
-    said = out("--stocks")
-    lines = [" ".join(line.split()) for line in said.out.splitlines()]
+    result = out("--stocks")
+    lines = [" ".join(line.split()) for line in result.out.splitlines()]
     assert lines[0] == "STOCK CLUSTER GPU SPEC UNITS HELD FREE READY TENANT"
     assert "l4-quarter eu-1 l4-quarter 40 17 23 -" in lines
     assert "l4-half-film eu-1 l4-half 6 2 4 - film-house" in lines
@@ -362,8 +362,8 @@ def test_why_is_whole_on_a_terminal(columns: int, out: Seen) -> None:
     lines = seen.lines
     first = next(number for number, line in enumerate(lines) if line.startswith("solo-ada/webui "))
     assert lines[first].split() == ["solo-ada/webui", "eu-1", "Kept", "0/1", "-", "-", "-"]
-    said = list(itertools.takewhile(lambda line: line.startswith("    "), lines[first + 1 :]))
-    assert " ".join(line.strip() for line in said) == why
+    indented_lines = list(itertools.takewhile(lambda line: line.startswith("    "), lines[first + 1 :]))
+    assert " ".join(line.strip() for line in indented_lines) == why
     assert max(len(line) for line in lines) <= columns
 
 
@@ -378,11 +378,11 @@ def removed(out: Seen, count: int) -> list[str]:
 
 def test_what_the_brake_stops_is_removing_and_the_first_line_says_so(out: Seen) -> None:
     names = removed(out, 9)
-    said = out()
+    result = out()
     commit = git(out.place.remote, "rev-parse", "refs/allotment/source")
     line = f"published is {commit[:12]}, main is 1 commit ahead: the brake stopped it (9 of 17 instances)"
-    assert said.err.splitlines()[1] == line
-    rows = {words[0]: words[2] for text in said.out.splitlines() if len(words := text.split()) > 2}
+    assert result.err.splitlines()[1] == line
+    rows = {words[0]: words[2] for text in result.out.splitlines() if len(words := text.split()) > 2}
     assert [rows[name] for name in names] == ["Removing"] * 9
     assert [row.split()[0] for row in out("--state", "removing").out.splitlines()[1:] if "Removing" in row] == names
     details = out(names[0]).out
@@ -395,8 +395,8 @@ def test_what_the_brake_stops_is_removing_and_the_first_line_says_so(out: Seen) 
 def test_a_retained_tenant_is_named_with_its_reason(out: Seen) -> None:
     edit(out.place.root, WEBUI, "l4-quarter", "l4-quater")
     out.place.merged()
-    said = out()
-    assert f"published is {git(out.place.root, 'rev-parse', 'HEAD')[:12]}, 1 tenant retained: solo-ada" in said.err
+    result = out()
+    assert f"published is {git(out.place.root, 'rev-parse', 'HEAD')[:12]}, 1 tenant retained: solo-ada" in result.err
 
 
 def test_a_rewound_branch_is_said_and_every_state_can_be_asked_for(out: Seen) -> None:
@@ -405,12 +405,12 @@ def test_a_rewound_branch_is_said_and_every_state_can_be_asked_for(out: Seen) ->
     out.place.merged()
     git(out.place.root, "reset", "-q", "--hard", first)
     git(out.place.root, "push", "-q", "--force", "origin", "main")
-    said = out()
-    assert "main does not contain it: the source was rewound" in said.err
+    result = out()
+    assert "main does not contain it: the source was rewound" in result.err
     state, why = out.row()
     assert (state, "the source was rewound" in why) == ("Merged", True)
     git(out.place.root, "remote", "set-url", "origin", str(out.place.remote))
-    states = {words[2] for text in said.out.splitlines() if len(words := text.split()) > 2 and "/" in words[0]}
+    states = {words[2] for text in result.out.splitlines() if len(words := text.split()) > 2 and "/" in words[0]}
     for state in states:
         assert out("--state", state.lower()).code == 0
 
@@ -419,18 +419,18 @@ def test_an_invalid_platform_hides_nothing(out: Seen) -> None:
     edit(out.place.root, "platform/platform.yaml", "maxDeletedPercent: 30", "maxDeletedPercent: 300")
     edit(out.place.root, WEBUI, "spec:\n", "spec:\n  state: Stopped\n")
     tip = out.place.merge()
-    said = out()
-    assert f"declared: main of origin at {tip[:12]}" in said.err
-    assert "main is 1 commit ahead: what the platform declares is wrong" in said.err
+    result = out()
+    assert f"declared: main of origin at {tip[:12]}" in result.err
+    assert "main is 1 commit ahead: what the platform declares is wrong" in result.err
     state, why = out.row()
     assert state == "Merged"
     assert "platform/platform.yaml:" in why
 
 
 def test_what_is_said_of_another_cluster_is_left_out(out: Seen) -> None:
-    said = out("--cluster", "eu-1")
-    assert "eu-1: nothing has reported it yet" in said.err
-    assert "us-1" not in said.err
+    result = out("--cluster", "eu-1")
+    assert "eu-1: nothing has reported it yet" in result.err
+    assert "us-1" not in result.err
 
 
 MODELS = "tenants/solo-ada/storages/models.yaml"
@@ -475,8 +475,8 @@ def test_a_mark_of_a_time_beyond_all_reason_stops_no_command(out: Seen, marked: 
     (out.place.root / MODELS).unlink()
     assert out.place._allot("plan", "--repo", out.place.root).code == 0
     assert out.place.merged().code == 0
-    said = out("solo-ada")
-    assert (said.code, "Removing" in said.out) == (0, True)
+    result = out("solo-ada")
+    assert (result.code, "Removing" in result.out) == (0, True)
 
 
 def test_a_removal_that_is_too_late_to_take_back_is_said_by_its_plan(out: Seen) -> None:
@@ -496,6 +496,6 @@ def test_nothing_goes_before_it_was_seen_to_be_marked(out: Seen) -> None:
     out.place.merged()
     (out.place.root / MODELS).unlink()
     out.place.merged()
-    said = " ".join(out("solo-ada").out.split())
-    assert "Removing" in said
-    assert "its data is kept until its cluster was seen to have it marked for deletion for 1h" in said
+    output = " ".join(out("solo-ada").out.split())
+    assert "Removing" in output
+    assert "its data is kept until its cluster was seen to have it marked for deletion for 1h" in output

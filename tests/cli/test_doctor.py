@@ -136,9 +136,9 @@ def test_problems_come_first_with_what_to_do(
     assert result.out.splitlines()[-1].startswith("eu-1: 3 errors, 1 warning, ")
     quiet = allot(*words, "-q")
     assert (quiet.code, len(quiet.out.splitlines())) == (1, 5)
-    said = checked("doctor", allot(*words, "-o", "json").out)
-    assert (said["cluster"], said["errors"], said["warnings"], said["skipped"]) == ("eu-1", 3, 1, 1)
-    assert said["findings"][0] == {
+    document = checked("doctor", allot(*words, "-o", "json").out)
+    assert (document["cluster"], document["errors"], document["warnings"], document["skipped"]) == ("eu-1", 3, 1, 1)
+    assert document["findings"][0] == {
         "severity": "error",
         "topic": "nodes",
         "object": "Node l4-ts4-2",
@@ -187,23 +187,23 @@ def test_a_commits_declarations(allot: Allot, connection_options: list[object], 
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected_error"),
     [
         (("--context", "x"), "Error: without --cluster no cluster is looked at, and the repository as it is\n"),
         (("--cluster", "eu-2"), "allot: no cluster is named 'eu-2'; did you mean 'eu-1'?\n"),
     ],
 )
-def test_a_command_that_is_wrong(words: tuple[str, ...], said: str, sample: Path, allot: Allot) -> None:
+def test_a_command_that_is_wrong(words: tuple[str, ...], expected_error: str, sample: Path, allot: Allot) -> None:
     result = allot("doctor", "--repo", sample, *words)
     assert (result.code, result.out) == (2, "")
-    assert result.err.endswith(said)
+    assert result.err.endswith(expected_error)
 
 
 def lines(allot: Allot, root: Path) -> list[str]:
     """Return the findings about a repository, as lines."""
-    said = checked("doctor", allot("doctor", "--repo", root, "-o", "json").out)
-    assert said["cluster"] is None
-    return [f"{finding['severity']} {finding['object']}: {finding['message']}" for finding in said["findings"]]
+    document = checked("doctor", allot("doctor", "--repo", root, "-o", "json").out)
+    assert document["cluster"] is None
+    return [f"{finding['severity']} {finding['object']}: {finding['message']}" for finding in document["findings"]]
 
 
 NO_PUBLISHER = "warning spec.publisher.publicKey: isn't declared: whoever may push to rendered/* says what is published"
@@ -334,8 +334,8 @@ def test_a_rewound_branch_and_an_invalid_platform_are_errors(published: Place, a
     git(published.root, "reset", "-q", "--hard", git(published.remote, "rev-parse", "refs/allotment/source"))
     edit(published.root, "platform/platform.yaml", "maxDeletedPercent: 30", "maxDeletedPercent: 300")
     published.merge()
-    (said,) = [line for line in lines(allot, published.root) if line.startswith("error publishing")]
-    assert "main is 1 commit ahead: what the platform declares is wrong" in said
+    (error_line,) = [line for line in lines(allot, published.root) if line.startswith("error publishing")]
+    assert "main is 1 commit ahead: what the platform declares is wrong" in error_line
 
 
 def test_a_repository_that_was_never_published(begin: object, allot: Allot) -> None:

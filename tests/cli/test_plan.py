@@ -544,10 +544,10 @@ def test_what_lies_beside_the_declarations_folder_is_the_platform_teams(allot: A
     git(tmp_path, "add", "-A")
     git(tmp_path, *AUTHOR, "commit", "-q", "-m", "Change")
     plan = ("plan", "--repo", tmp_path / "gpus", "--base", "main", "--head", "feature", "--team", TEAM, "--author")
-    said = allot(*plan, "eve")
-    assert said.code == 1
+    result = allot(*plan, "eve")
+    assert result.code == 1
     for path in ("../.github/workflows/allot.yaml", "../gpus.txt"):
-        assert f"{path}:1:1: (file): 'eve' may not change this file" in said.out
+        assert f"{path}:1:1: (file): 'eve' may not change this file" in result.out
     assert allot(*plan, "pat").code == 0
 
 
@@ -683,8 +683,8 @@ def test_alone_it_plans_the_folder_as_it_is_against_the_branch_that_counts(pull:
         f"Plan of the work tree ({head[:12]}, 2 declared files not committed) merged into origin/main ({origin[:12]})",
     ]
     assert git(pull.root, "count-objects", "-v") == objects
-    said = checked("plan", tried(pull, "-o", "json").out)
-    assert (said["head"], said["base"], said["baseName"], said["workTree"]) == (
+    document = checked("plan", tried(pull, "-o", "json").out)
+    assert (document["head"], document["base"], document["baseName"], document["workTree"]) == (
         head,
         origin,
         "origin/main",
@@ -692,7 +692,7 @@ def test_alone_it_plans_the_folder_as_it_is_against_the_branch_that_counts(pull:
     )
     committed = pull.commit()
     later = checked("plan", tried(pull, "-o", "json", "--head", committed).out)
-    assert later["checksum"] == said["checksum"], "what is committed is what was planned"
+    assert later["checksum"] == document["checksum"], "what is committed is what was planned"
     assert later["workTree"] is None
 
 
@@ -1018,9 +1018,9 @@ def test_many_changes_of_one_topic_push_no_other_out(pull: Pull) -> None:
 
 @pytest.mark.parametrize("words", [("--base", "\udcff"), ("--base", "main", "--head", "\udcff")])
 def test_a_name_of_no_text_names_no_commit(words: tuple[str, ...], pull: Pull, allot: Allot) -> None:
-    said = allot("plan", "--repo", pull.root, *words)
-    assert said.code == 2
-    assert "names no commit here" in said.err
+    result = allot("plan", "--repo", pull.root, *words)
+    assert result.code == 2
+    assert "names no commit here" in result.err
 
 
 def test_a_file_outside_the_declarations_is_named_and_what_it_decides_is_said_first(pull: Pull) -> None:
@@ -1042,9 +1042,9 @@ def test_a_file_outside_the_declarations_is_named_and_what_it_decides_is_said_fi
         {"path": ".github/workflows/allot.yaml", "written": "added", "decides": "ci"},
         {"path": "notes.md", "written": "added", "decides": ""},
     ]
-    said = pull.plan("-o", "markdown").out
-    assert "#### ⚠️ Outside the declarations\n\n- changes which program runs: `.allot/program.lock` added\n" in said
-    assert "| `notes.md` | `added` |" in said
+    output = pull.plan("-o", "markdown").out
+    assert "#### ⚠️ Outside the declarations\n\n- changes which program runs: `.allot/program.lock` added\n" in output
+    assert "| `notes.md` | `added` |" in output
     assert pull.plan("--detailed-exitcode").code == 4
 
 
@@ -1224,7 +1224,7 @@ def test_it_is_as_wide_as_the_terminal(pull: Pull, columns: int) -> None:
 @pytest.mark.parametrize("words", [(), ("--base", "main"), ("--base", "HEAD"), ("--head", "HEAD")])
 def test_before_the_first_commit_it_says_to_commit(words: tuple[str, ...], sample: Path, allot: Allot) -> None:
     git(sample, "init", "-q")
-    said = allot("plan", "--repo", sample, "--as-of", DAY, *words)
-    assert (said.code, said.out) == (2, "")
-    assert "nothing is committed here yet: run `git add --all` and `git commit` first" in said.err
-    assert "fetch" not in said.err
+    result = allot("plan", "--repo", sample, "--as-of", DAY, *words)
+    assert (result.code, result.out) == (2, "")
+    assert "nothing is committed here yet: run `git add --all` and `git commit` first" in result.err
+    assert "fetch" not in result.err

@@ -65,13 +65,13 @@ def test_an_unknown_selection_is_refused(sample: Path, allot: Allot, tmp_path: P
 
 
 def test_what_was_rendered_is_said(sample: Path, allot: Allot, tmp_path: Path) -> None:
-    def said(*words: str) -> str:
+    def render_summary(*words: str) -> str:
         out = tmp_path / "-".join(("out", *words))
         return allot("render", "--repo", sample, "--out", out, "--as-of", DAY, *words).out.partition(": ")[2]
 
-    assert said().startswith("2 clusters, 7 tenants, ")
-    assert said("--tenant", "solo-ada").startswith("1 cluster, 1 tenant, 8 files: ")
-    assert said("--cluster", "us-1").startswith("1 cluster, 2 tenants, ")
+    assert render_summary().startswith("2 clusters, 7 tenants, ")
+    assert render_summary("--tenant", "solo-ada").startswith("1 cluster, 1 tenant, 8 files: ")
+    assert render_summary("--cluster", "us-1").startswith("1 cluster, 2 tenants, ")
 
 
 def test_a_stream_holds_the_same_objects(sample: Path, allot: Allot, tmp_path: Path) -> None:

@@ -101,8 +101,8 @@ def state(words: list[str]) -> str:
 
 
 def test_once_writes_what_is_seen_now(words: list[str], allot: Allot) -> None:
-    said = allot(*words, "--once")
-    assert (said.code, said.err) == (0, "")
+    result = allot(*words, "--once")
+    assert (result.code, result.err) == (0, "")
     assert state(words) == "Running"
     assert git(remote(words), "rev-parse", BRANCH) == git(remote(words), "rev-parse", OURS)
 
@@ -184,7 +184,7 @@ def test_a_full_disk_is_told_and_nothing_is_half_written(words: list[str], clust
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "expected_error"),
     [
         (("--cluster", "../x"), "--cluster"),
         (("--listen", "8080"), "'8080' is no HOST:PORT"),
@@ -194,7 +194,7 @@ def test_a_full_disk_is_told_and_nothing_is_half_written(words: list[str], clust
         (("--signing-key", __file__), "is no private SSH key without a passphrase"),
     ],
 )
-def test_a_wrong_option_is_told(wrong: tuple[str, ...], said: str, words: list[str], allot: Allot) -> None:
+def test_a_wrong_option_is_told(wrong: tuple[str, ...], expected_error: str, words: list[str], allot: Allot) -> None:
     result = allot(*words, *wrong)
     assert (result.code, result.out) == (2, "")
-    assert said in result.err
+    assert expected_error in result.err

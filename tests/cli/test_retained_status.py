@@ -41,12 +41,12 @@ def output(place: Place, allot: Allot, *words: str) -> Any:
 
 def test_status_reads_the_record(retained: Place, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
     renders_nothing(monkeypatch)
-    said = allot("status", "--repo", retained.root, "solo-ada")
+    result = allot("status", "--repo", retained.root, "solo-ada")
     commit = git(retained.root, "rev-parse", "HEAD")
     headline = f"published is {commit[:12]}, 2 tenants retained: solo-ada (Invalid), uni-lab (Invalid)"
-    assert said.err.splitlines()[1] == headline
-    assert f"its tenant is retained: Invalid: {WEBUI}:8:12: spec.gpuSpec: no GPUSpec is named 'l4-ada'" in said.out
-    assert "Walking" not in said.out + said.err
+    assert result.err.splitlines()[1] == headline
+    assert f"its tenant is retained: Invalid: {WEBUI}:8:12: spec.gpuSpec: no GPUSpec is named 'l4-ada'" in result.out
+    assert "Walking" not in result.out + result.err
     status = output(retained, allot)
     record = json.loads(git(retained.remote, "show", f"{RETAINED}:retained.json"))
     assert status["retained"] == ["solo-ada", "uni-lab"]

@@ -169,7 +169,7 @@ def test_other_pages_are_not_there(running: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected_error"),
     [
         ((), "Say what to run: --publish, --report CLUSTER, --comment, or several of them."),
         (("--publish", "--listen", "8080"), "'8080' is no HOST:PORT"),
@@ -177,10 +177,10 @@ def test_other_pages_are_not_there(running: Running) -> None:
         (("--publish", "--interval", "0"), "--interval"),
     ],
 )
-def test_a_wrong_option_is_told(words: tuple[str, ...], said: str, allot: Allot, tmp_path: Path) -> None:
+def test_a_wrong_option_is_told(words: tuple[str, ...], expected_error: str, allot: Allot, tmp_path: Path) -> None:
     result = allot("run", "--source", "x", "--data", tmp_path / "data", *words)
     assert (result.code, result.out) == (2, "")
-    assert said in result.err
+    assert expected_error in result.err
 
 
 def _child(running: Running) -> int:
@@ -190,7 +190,7 @@ def _child(running: Running) -> int:
         with contextlib.suppress(FileNotFoundError):  # the thread has ended
             process_ids += [int(process_id) for process_id in (task / "children").read_text().split()]
     words = {process_id: Path(f"/proc/{process_id}/cmdline").read_bytes().split(b"\0") for process_id in process_ids}
-    return next((process_id for process_id, said in words.items() if b"--child" in said), 0)
+    return next((process_id for process_id, command in words.items() if b"--child" in command), 0)
 
 
 def test_who_comments_may_die_and_publishing_goes_on(place: Place, tmp_path: Path) -> None:

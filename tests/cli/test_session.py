@@ -71,8 +71,8 @@ def test_from_an_empty_folder_to_a_published_branch(session: Session, tmp_path: 
     session.asks("The domain that instances are served below:", "gpu.acme.dev")
     session.asks("The issuer that logs people in (OIDC), https://…:", "https://id.acme.dev")
     session.asks("Your login at the forge: who approves changes of the platform:", "alice")
-    said = session.ended()
-    commands = [line.strip() for line in said.split("Next:\n")[1].split("\n\n")[0].splitlines()]
+    output = session.ended()
+    commands = [line.strip() for line in output.split("Next:\n")[1].split("\n\n")[0].splitlines()]
     assert commands[-1].startswith("allot bootstrap | kubectl apply")
     for command in commands[:-1]:
         session.types(command)

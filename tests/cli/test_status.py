@@ -78,19 +78,19 @@ def test_a_row_a_thing_with_its_state_and_why(bed: Recent, shown: Allot, place: 
     (place.root / "tenants/solo-ada/storages/styles.yaml").unlink()
     place.merge()
     bed.report(*as_declared(place, *RUNS, live.route(), *FAILED))
-    said = shown("status", "solo-ada")
-    lines = [line.split() for line in said.out.splitlines() if line.strip()]
+    result = shown("status", "solo-ada")
+    lines = [line.split() for line in result.out.splitlines() if line.strip()]
     assert " ".join(lines[0]) == "1 instance: 1 Running; 1 storage: 1 Failed"
     assert lines[1] == ["INSTANCE", "CLUSTER", "STATE", "READY", "UNITS", "RESTARTS", "AGE", "URL", "WHY"]
     assert lines[2][:7] == ["solo-ada/webui", "eu-1", "Running", "1/1", "1", "l4-quarter", "0"]
     assert lines[2][-1] == "https://webui.example/"
     assert lines[4][:7] == ["solo-ada/models", "eu-1", "Failed", "20Gi", "Failed,", "attempt", "2"]
-    assert "preparation failed in attempt 2: exit 1; `allot recover` tries again" in said.out
+    assert "preparation failed in attempt 2: exit 1; `allot recover` tries again" in result.out
     missing = "us-1: nothing has reported it yet: to have it reported, run `allot run --report us-1`, or `allot report --cluster us-1` in it"
-    assert (said.code, said.err.splitlines()[1:]) == (0, [missing])
-    assert said.err.startswith(f"declared: main of origin at {git(place.root, 'rev-parse', 'HEAD')[:12]}, ")
+    assert (result.code, result.err.splitlines()[1:]) == (0, [missing])
+    assert result.err.startswith(f"declared: main of origin at {git(place.root, 'rev-parse', 'HEAD')[:12]}, ")
     quiet = shown("status", "solo-ada", "-q")
-    assert (quiet.out, quiet.err) == (said.out, f"{missing}\n")
+    assert (quiet.out, quiet.err) == (result.out, f"{missing}\n")
 
 
 def test_one_thing_with_all_that_is_known(bed: Recent, shown: Allot) -> None:
@@ -236,15 +236,15 @@ def test_a_name_that_nobody_knows_is_told_with_the_nearest(
     command: str, what: str, words: str, bed: Recent, shown: Allot
 ) -> None:
     bed.report(*RUNS)
-    said = shown(command, what)
-    assert (said.code, said.out, said.err) == (2, "", f"allot: {words}\n")
+    result = shown(command, what)
+    assert (result.code, result.out, result.err) == (2, "", f"allot: {words}\n")
 
 
 def test_the_history_of_what_has_none_yet_is_empty(bed: Recent, shown: Allot) -> None:
     bed.report(*RUNS)
-    said = shown("history", "solo-ada/styles")
-    assert (said.code, said.out) == (0, "")
-    assert said.err == (
+    result = shown("history", "solo-ada/styles")
+    assert (result.code, result.out) == (0, "")
+    assert result.err == (
         "no cluster has reported a change of solo-ada/styles yet: `allot status solo-ada/styles` says how far it is\n"
     )
     assert checked("history", shown("history", "solo-ada/styles", "-o", "json").out)["changes"] == []
@@ -278,18 +278,18 @@ def test_watching_shows_it_again_and_again(
         bed.report(*CRASHED)
 
     monkeypatch.setattr("allotment.cli.status.time.sleep", wait)
-    said = shown("status", "solo-ada/webui", "--watch")
-    assert said.code == 130
+    result = shown("status", "solo-ada/webui", "--watch")
+    assert result.code == 130
     for more in (("--exit-code",), ("-o", "json")):
         assert shown("status", "--watch", *more).code == 2
-    states = [line.split()[1] for line in said.out.splitlines() if line.startswith("State:")]
+    states = [line.split()[1] for line in result.out.splitlines() if line.startswith("State:")]
     assert states == ["Running", "Failed"]
 
 
 def test_a_remote_that_is_away_is_told(shown: Allot, tmp_path: Path) -> None:
-    said = shown("status", "--from", tmp_path / "nothing.git")
-    assert said.code == 2
-    assert "doesn't answer" in said.err
+    result = shown("status", "--from", tmp_path / "nothing.git")
+    assert result.code == 2
+    assert "doesn't answer" in result.err
 
 
 @pytest.mark.parametrize(
@@ -380,10 +380,10 @@ def test_what_cannot_be_read_puts_that_cluster_alone_in_doubt(
         place.merge()
     commit = strange(place, what)
     git(place.remote, "update-ref", "refs/allotment/status/eu-1", commit)
-    said = shown("status", "-o", "json")
-    assert said.code == 0, said.err
-    assert f"commit {commit} can't be read: " in said.out + said.err
-    assert [cluster_status["observedAt"] is None for cluster_status in json.loads(said.out)["clusters"]] == [
+    result = shown("status", "-o", "json")
+    assert result.code == 0, result.err
+    assert f"commit {commit} can't be read: " in result.out + result.err
+    assert [cluster_status["observedAt"] is None for cluster_status in json.loads(result.out)["clusters"]] == [
         True,
         False,
     ]
@@ -401,8 +401,8 @@ def test_a_status_time_without_a_zone_ends_no_command(command: tuple[str, ...], 
         "solo-ada", "eu-1", (), (Instance("webui", "b", "Running", "", since=nowhere),), transitions=changes
     )
     published.report("eu-1", tenant, observed=nowhere)
-    said = allot(*command, "--repo", published.root)
-    assert said.code in (0, 1)
-    assert "Traceback" not in said.err
+    result = allot(*command, "--repo", published.root)
+    assert result.code in (0, 1)
+    assert "Traceback" not in result.err
     if command != ("history", "solo-ada"):
-        assert "isn't believed: it gives a time as '2026-11-21T10:00:00'" in said.out + said.err
+        assert "isn't believed: it gives a time as '2026-11-21T10:00:00'" in result.out + result.err

@@ -30,8 +30,8 @@ def shown(place: Place, allot: Allot) -> Allot:
     return run
 
 
-def lines(said: Result) -> list[str]:
-    return [" ".join(line.split()) for line in said.out.splitlines()]
+def lines(result: Result) -> list[str]:
+    return [" ".join(line.split()) for line in result.out.splitlines()]
 
 
 def reported(place: Place, *stocks: Stock, at: str = "", cold: tuple[ColdStart, ...] = ()) -> None:
@@ -42,9 +42,9 @@ def reported(place: Place, *stocks: Stock, at: str = "", cold: tuple[ColdStart, 
 
 def test_a_row_a_stock_as_it_is_declared(shown: Allot, place: Place) -> None:
     """One instance waits for its storage: it holds its unit, and the placeholder stays."""
-    said = shown()
-    assert said.code == 0
-    assert lines(said) == [
+    result = shown()
+    assert result.code == 0
+    assert lines(result) == [
         HEADS,
         "a100-1g eu-1 a100-1g a100-mig 2 14 3 11 4 - - -",
         "a100-3g eu-1 a100-3g a100-mig 2 5 2 3 3 - - -",
@@ -57,8 +57,8 @@ def test_a_row_a_stock_as_it_is_declared(shown: Allot, place: Place) -> None:
         "l40s-spot us-1 l40s-spot l40s-spot 0 to 3 12 6 6 1 - - not known yet",
     ]
     commit = git(place.root, "rev-parse", "HEAD")[:12]
-    assert said.err.splitlines()[0].startswith(f"declared: main of origin at {commit}, ")
-    assert shown("-q").out == said.out
+    assert result.err.splitlines()[0].startswith(f"declared: main of origin at {commit}, ")
+    assert shown("-q").out == result.out
 
 
 def test_what_reporters_say_of_placeholders_and_cold_starts(shown: Allot, place: Place) -> None:
@@ -101,22 +101,22 @@ def test_what_is_merged_counts_and_what_is_wrong_there_is_said(shown: Allot, pla
     assert "l4-quarter eu-1 l4-quarter l4-ts4 3 40 17 23 3 - - -" in lines(shown())
     (place.root / "clusters/us-1/node-pools/h100.yaml").unlink()
     place.merge()
-    said = shown("--cluster", "us-1")
-    assert "h100-one us-1 h100-one h100 - 8 4 4 2 - - -" in lines(said)
-    assert "what is wrong counts for nothing here: " in said.err
+    result = shown("--cluster", "us-1")
+    assert "h100-one us-1 h100-one h100 - 8 4 4 2 - - -" in lines(result)
+    assert "what is wrong counts for nothing here: " in result.err
 
 
 def test_a_cluster_that_nobody_knows(shown: Allot) -> None:
-    said = shown("--cluster", "us-2")
-    assert (said.code, said.out, said.err) == (2, "", "allot: no cluster is named 'us-2'; did you mean 'us-1'?\n")
+    result = shown("--cluster", "us-2")
+    assert (result.code, result.out, result.err) == (2, "", "allot: no cluster is named 'us-2'; did you mean 'us-1'?\n")
 
 
 @pytest.mark.parametrize("columns", [60, 80])
 def test_a_terminal_is_never_too_narrow(columns: int, place: Place) -> None:
     words = [*ALLOT, "stock", "list", "--repo", str(place.root), "--cluster", "us-1"]
-    said = terminal(["sh", "-c", f"{shlex.join(words)} 2> /dev/null"], place.root, columns)
-    lines = said.lines
-    assert (said.status, [line for line in lines if len(line) > columns]) == (0, [])
+    screen = terminal(["sh", "-c", f"{shlex.join(words)} 2> /dev/null"], place.root, columns)
+    lines = screen.lines
+    assert (screen.status, [line for line in lines if len(line) > columns]) == (0, [])
     first = next(number for number, line in enumerate(lines) if line.startswith("h100-eight "))
     row, *below = lines[first : first + 3]
     beside, under = {

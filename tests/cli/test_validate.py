@@ -173,8 +173,8 @@ def test_the_folder_where_one_stands_is_a_path(broken: Path, allot: Allot, monke
     files = len(list(folder.rglob("*.yaml")))
     monkeypatch.chdir(folder)
     for path in (".", "../uni-lab", "instances/.."):
-        said = f"{files} files: fine; 3 problems elsewhere (`allot validate` shows them)\n"
-        assert allot(*words, path).out == said, path
+        summary = f"{files} files: fine; 3 problems elsewhere (`allot validate` shows them)\n"
+        assert allot(*words, path).out == summary, path
     monkeypatch.chdir(broken)
     assert allot(*words, ".").out == allot(*words).out
     (broken / "..odd").write_text("x")

@@ -204,10 +204,10 @@ class Client:
             eventually(partial(self._established, name), f"CRD {name} to be served")
 
     def _established(self, name: str) -> bool:
-        said = self.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", name).get("status", {})
+        status = self.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", name).get("status", {})
         return any(
             condition["type"] == "Established" and condition["status"] == "True"
-            for condition in said.get("conditions", ())
+            for condition in status.get("conditions", ())
         )
 
 

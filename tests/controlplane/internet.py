@@ -112,11 +112,11 @@ class Web(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer with the address by which the asker came."""
-        said = f"{self.connection.getsockname()[0]}\n".encode()
+        body = f"{self.connection.getsockname()[0]}\n".encode()
         self.send_response(200)
-        self.send_header("Content-Length", str(len(said)))
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(said)
+        self.wfile.write(body)
 
 
 def answer(query: bytes, names: Mapping[str, str] = NAMES) -> bytes:

@@ -180,13 +180,14 @@ def take_in(node: World, taken: Mapping[str, images.Image]) -> None:
 def is_ready(cluster: Cluster, since: datetime.datetime) -> bool:
     """Return whether the node takes pods, with units and volumes, and has said so since then."""
     status = cluster.client.get("v1", "Node", NAME)["status"]
-    said = [
+    ready_conditions = [
         condition
         for condition in status.get("conditions", ())
         if condition["type"] == "Ready" and condition["status"] == "True"
     ]
     fresh = any(
-        datetime.datetime.fromisoformat(condition["lastHeartbeatTime"]) >= since - _SECOND for condition in said
+        datetime.datetime.fromisoformat(condition["lastHeartbeatTime"]) >= since - _SECOND
+        for condition in ready_conditions
     )
     counted = all(status["allocatable"].get(name) == str(count) for name, count in UNITS.items())
     drivers = cluster.client.get("storage.k8s.io/v1", "CSINode", NAME)["spec"]["drivers"] or ()

@@ -43,9 +43,9 @@ class Volumes:
             type="CSIPlugin", name=self._driver, endpoint=str(self._socket), supported_versions=["1.0.0"]
         )
 
-    def notify_registration_status(self, said: Any, _: object) -> Any:
+    def notify_registration_status(self, registration: Any, _: object) -> Any:
         """Take in whether the kubelet registered it."""
-        print(f"{self._driver} registered: {said.plugin_registered} {said.error}", flush=True)
+        print(f"{self._driver} registered: {registration.plugin_registered} {registration.error}", flush=True)
         return self._registration.RegistrationStatusResponse()
 
     def get_plugin_info(self, _: Any, __: object) -> Any:

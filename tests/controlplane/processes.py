@@ -44,11 +44,11 @@ def start(folder: Path, name: str, command: Sequence[str | Path], more: Mapping[
     """Start a program in a session of its own; what it says goes to `logs/<name>.log` in the folder."""
     log = folder / "logs" / f"{name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as said:
+    with log.open("ab") as log_file:
         process = subprocess.Popen(
             [str(word) for word in command],
             stdin=subprocess.DEVNULL,
-            stdout=said,
+            stdout=log_file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
             cwd=folder,

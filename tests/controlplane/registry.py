@@ -83,8 +83,8 @@ class _Registry(BaseHTTPRequestHandler):
             self._say(404, otherwise)
 
     def _say(self, status: int, code: str, more: Mapping[str, str] | None = None) -> None:
-        said = {"errors": [{"code": code, "message": f"{self.path} isn't given"}]}
-        self._send(status, json.dumps(said).encode(), {"Content-Type": "application/json", **(more or {})})
+        document = {"errors": [{"code": code, "message": f"{self.path} isn't given"}]}
+        self._send(status, json.dumps(document).encode(), {"Content-Type": "application/json", **(more or {})})
 
     def _send(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
         self.send_response(status)

@@ -119,8 +119,10 @@ def declare(client: Client, *objects: Object) -> None:
     client.apply(*objects)
 
     def known() -> bool:
-        said = client.get("karpenter.sh/v1", "NodePool", POOL).get("status", {}).get("conditions", ())
-        return any(pool_condition["type"] == "Ready" and pool_condition["status"] == "True" for pool_condition in said)
+        conditions = client.get("karpenter.sh/v1", "NodePool", POOL).get("status", {}).get("conditions", ())
+        return any(
+            pool_condition["type"] == "Ready" and pool_condition["status"] == "True" for pool_condition in conditions
+        )
 
     eventually(known, "Karpenter to know the pool")
 

@@ -49,12 +49,12 @@ def test_an_image_is_pulled_by_its_tag_and_by_its_digest(url: str, tmp_path: Pat
     assert repository == "registry.example/team/web"
     for reference in ("1", digest):
         address = f"{url}/v2/team/web/manifests/{reference}?ns=registry.example"
-        headers, said = asked(address)
-        assert headers["Docker-Content-Digest"] == digest == f"sha256:{hashlib.sha256(said).hexdigest()}"
-        assert headers["Content-Type"] == json.loads(said)["mediaType"]
+        headers, body = asked(address)
+        assert headers["Docker-Content-Digest"] == digest == f"sha256:{hashlib.sha256(body).hexdigest()}"
+        assert headers["Content-Type"] == json.loads(body)["mediaType"]
         head, nothing = asked(address, "HEAD")
-        assert (head["Content-Length"], nothing) == (str(len(said)), b"")
-    for part in [json.loads(said)["config"], *json.loads(said)["layers"]]:
+        assert (head["Content-Length"], nothing) == (str(len(body)), b"")
+    for part in [json.loads(body)["config"], *json.loads(body)["layers"]]:
         _, blob = asked(f"{url}/v2/team/web/blobs/{part['digest']}?ns=registry.example")
         assert part["digest"] == f"sha256:{hashlib.sha256(blob).hexdigest()}"
 

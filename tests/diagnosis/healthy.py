@@ -154,7 +154,7 @@ class Bed:
         """Return all that is said of it."""
         return diagnose_cluster(self.answers(), self.offers, self.cluster)
 
-    def said(self, *severities: str) -> list[str]:
+    def report_lines(self, *severities: str) -> list[str]:
         """Return what isn't as it should be, or what is of some severities, as lines."""
         wanted = severities or ("error", "warning", "skipped")
         return [line(diagnosis) for diagnosis in self.diagnosed() if diagnosis.severity in wanted]

@@ -508,7 +508,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
 def test_what_is_wrong_is_said_in_one_line(name: str, change: Change, lines: list[str]) -> None:
     bed = Bed(name)
     change(bed)
-    assert bed.said() == lines
+    assert bed.report_lines() == lines
 
 
 def test_another_clusters_applications_count_for_nothing() -> None:
@@ -516,20 +516,20 @@ def test_another_clusters_applications_count_for_nothing() -> None:
     other = bed.find_object(cluster_snapshot.APPLICATIONS, "solo-ada--eu-1--compute")
     other["metadata"]["labels"][names.CLUSTER] = "us-1"
     other["status"]["conditions"] = [{"type": "SyncError", "message": "x"}]
-    assert bed.said() == []
+    assert bed.report_lines() == []
 
 
 def test_without_argo_cd_here_it_is_asked_where_it_is() -> None:
     bed = Bed()
     del bed.apis["argoproj.io/v1alpha1"]
-    assert bed.said() == [
+    assert bed.report_lines() == [
         "skipped [apis] argoproj.io/v1alpha1: isn't served here -> name the cluster of Argo CD: --argocd-kubeconfig or"
         " --argocd-context",
         "skipped [argocd] Argo CD: it doesn't run here: --argocd-kubeconfig or --argocd-context names its cluster",
         "skipped [add-ons] Argo CD: it doesn't run here: --argocd-kubeconfig or --argocd-context names its cluster",
     ]
     bed.hub_apis = {**bed.apis}
-    assert bed.said("error") == [
+    assert bed.report_lines("error") == [
         "error [apis] argoproj.io/v1alpha1: isn't served, and it applies what is published -> install Argo CD 3.2 or later, or its CRDs"
     ]
 
@@ -550,12 +550,12 @@ def karpenter(**container: Any) -> Object:
 def test_a_gate_is_read_from_what_karpenter_is_told(container: Object, word: str) -> None:
     bed = Bed("us-1")
     bed.objects[cluster_snapshot.NODE_OVERLAYS].clear()
-    assert [line.split(":")[0] for line in bed.said()] == ["skipped [karpenter] feature gate NodeOverlay"]
+    assert [line.split(":")[0] for line in bed.report_lines()] == ["skipped [karpenter] feature gate NodeOverlay"]
     bed.objects[cluster_snapshot.KARPENTER_DEPLOYMENTS].append(karpenter(**container))
-    said = bed.said("error", "warning", "skipped", "ok")
+    finding_lines = bed.report_lines("error", "warning", "skipped", "ok")
     assert any(
         line.startswith(("ok" if word == "on" else "error") + f" [karpenter] feature gate NodeOverlay: is {word}")
-        for line in said
+        for line in finding_lines
     )
 
 
@@ -564,7 +564,7 @@ def test_a_gate_that_nobody_declared(sample: Path) -> None:
     bed = Bed("us-1", offers_of(sample))
     overlays = Bed("us-1").objects[cluster_snapshot.NODE_OVERLAYS]
     bed.objects[cluster_snapshot.NODE_OVERLAYS] = overlays
-    assert bed.said() == [
+    assert bed.report_lines() == [
         "warning [karpenter] feature gate NodeOverlay: is on, and spec.karpenter.featureGates doesn't name it: no pool of slices may"
         " grow -> write featureGates: [NodeOverlay]"
     ]

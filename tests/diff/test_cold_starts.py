@@ -37,8 +37,8 @@ def pull(sample: Path, allot: Allot) -> Pull:
     return Pull(sample, allot)
 
 
-def cold(said: Result) -> list[str]:
-    return [line.strip() for line in said.out.splitlines() if "kept warm" in line]
+def cold(result: Result) -> list[str]:
+    return [line.strip() for line in result.out.splitlines() if "kept warm" in line]
 
 
 def declare(root: Path, name: str, spec: str, tenant: str = "ml-orbit") -> None:
@@ -47,11 +47,11 @@ def declare(root: Path, name: str, spec: str, tenant: str = "ml-orbit") -> None:
 
 def test_where_nothing_is_kept_warm_a_node_comes_first(pull: Pull) -> None:
     declare(pull.root, "big", "h100-eight")
-    said = pull.plan()
-    assert cold(said) == [
+    result = pull.plan()
+    assert cold(result) == [
         f"instance ml-orbit/big: no unit of h100-eight is kept warm in us-1: a node comes first; {UNKNOWN}"
     ]
-    assert cold(pull.plan("-o", "markdown")) == cold(said)
+    assert cold(pull.plan("-o", "markdown")) == cold(result)
     assert pull.planned()["cold"] == [
         {
             "cluster": "us-1", "gpuSpec": "h100-eight", "instances": ["ml-orbit/big"], "units": 1, "warm": 0, "alone": True,
@@ -88,9 +88,9 @@ def test_what_takes_the_place_of_what_goes_needs_no_other_node(pull: Pull) -> No
     edit(
         pull.root, "tenants/ml-orbit/instances/other.yaml", "spec:\n", "spec:\n  env:\n    - name: A\n      value: b\n"
     )
-    said = pull.plan()
-    assert "renamed" in said.out
-    assert cold(said) == []
+    result = pull.plan()
+    assert "renamed" in result.out
+    assert cold(result) == []
 
 
 def with_own_stock(pull: Pull) -> None:
@@ -171,5 +171,5 @@ def test_what_only_counts_against_another_stock_starts_nowhere(pull: Pull) -> No
     with_own_stock(pull)
     pull.remove("clusters/us-1/stocks/own.yaml")
     edit(pull.root, "clusters/us-1/stocks/h100-one.yaml", "count: 3", "count: 8")
-    said = pull.plan()
-    assert (said.code, cold(said)) == (0, [])
+    result = pull.plan()
+    assert (result.code, cold(result)) == (0, [])

@@ -133,11 +133,11 @@ def differences(ran: list[Ran]) -> Iterator[str]:
     for number, execution in enumerate(ran):
         asked = number + 1 < len(ran) and ran[number + 1].command.text == STATUS
         if execution.status and not asked:
-            said = "\n".join(execution.lines)
-            yield f"line {execution.command.line}: `{execution.command.text}` ended with {execution.status}, and no `{STATUS}` follows:\n{said}"
+            output = "\n".join(execution.lines)
+            yield f"line {execution.command.line}: `{execution.command.text}` ended with {execution.status}, and no `{STATUS}` follows:\n{output}"
         elif not same(execution.command.shown, execution.lines):
-            shown, said = "\n".join(execution.command.shown), "\n".join(execution.lines)
-            yield f"line {execution.command.line}: `{execution.command.text}`\nthe page shows:\n{shown}\nit said:\n{said}"
+            shown, output = "\n".join(execution.command.shown), "\n".join(execution.lines)
+            yield f"line {execution.command.line}: `{execution.command.text}`\nthe page shows:\n{shown}\nit said:\n{output}"
 
 
 def with_outputs(page: str, ran: list[Ran]) -> str:
@@ -145,17 +145,19 @@ def with_outputs(page: str, ran: list[Ran]) -> str:
     lines = page.splitlines()
     for execution in reversed(ran):
         if not same(execution.command.shown, execution.lines):
-            said = [VARIES.sub("…", line.rstrip()) for line in execution.lines]
-            lines[execution.command.begin - 1 : execution.command.end - 1] = _cut_alike(execution.command.shown, said)
+            output_lines = [VARIES.sub("…", line.rstrip()) for line in execution.lines]
+            lines[execution.command.begin - 1 : execution.command.end - 1] = _cut_alike(
+                execution.command.shown, output_lines
+            )
     return "\n".join(lines) + "\n"
 
 
-def _cut_alike(shown: tuple[str, ...], said: list[str]) -> list[str]:
+def _cut_alike(shown: tuple[str, ...], printed_lines: list[str]) -> list[str]:
     """Return an output without the lines that its page doesn't show either: `…` stands for them, as before."""
     if "…" not in shown:
-        return said
+        return printed_lines
     output_lines: list[str] = []
-    for line in said:
+    for line in printed_lines:
         if difflib.get_close_matches(line, [shown_line for shown_line in shown if shown_line != "…"], n=1, cutoff=0.8):
             output_lines.append(line)
         elif output_lines[-1:] != ["…"]:

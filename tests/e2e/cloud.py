@@ -103,8 +103,8 @@ class Cloud:
             self.argocd.register(cluster, name)
         hub.apply(self._repository_secret())
         command = [sys.executable, "-m", "allotment", "bootstrap", "--repo", str(self.root)]
-        said = subprocess.run(command, capture_output=True, check=True).stdout
-        hub.apply(*yaml.load_all(said, yaml.CSafeLoader))
+        output = subprocess.run(command, capture_output=True, check=True).stdout
+        hub.apply(*yaml.load_all(output, yaml.CSafeLoader))
         self.all_synced(600)
 
     def end(self) -> None:
@@ -287,13 +287,13 @@ def unsynced(application: Object | None, since: datetime.datetime) -> str | None
     if application is None:
         return "missing"
     status: dict[str, Any] = application.get("status", {})
-    said = status.get("sync", {}).get("status")
-    if said != "Synced":
+    sync_status = status.get("sync", {}).get("status")
+    if sync_status != "Synced":
         different = [
             f"{resource['kind']} {resource.get('namespace')}/{resource['name']} {resource.get('status')}"
             for resource in status.get("resources", ())
             if resource.get("status") != "Synced"
         ]
-        return f"{said}: {status.get('operationState', {}).get('message')}; {', '.join(different[:5])}"
+        return f"{sync_status}: {status.get('operationState', {}).get('message')}; {', '.join(different[:5])}"
     looked = datetime.datetime.fromisoformat(status["reconciledAt"])
     return None if looked > since else f"last looked at {looked}"

@@ -56,9 +56,9 @@ def cloud(
     with a_cloud(clusters, argocd, gitea, folder, *options, edits=edits) as made:
         words = ["report", "--cluster", "us-1", "--to", made.url, "--data", str(folder / "us-1"), "--interval", "1"]
         words += ["--kubeconfig", str(growing_cluster.kubeconfig), "--argocd-kubeconfig", str(empty_cluster.kubeconfig)]
-        with (folder / "us-1.log").open("wb") as said:
+        with (folder / "us-1.log").open("wb") as log_file:
             reporter = subprocess.Popen(
-                [sys.executable, "-m", "allotment", *words], stdout=said, stderr=subprocess.STDOUT
+                [sys.executable, "-m", "allotment", *words], stdout=log_file, stderr=subprocess.STDOUT
             )
         try:
             yield made
@@ -88,7 +88,9 @@ def running(client: Client, name: str, space: str = SPACE) -> dict[str, str]:
 def test_node_pools_are_in_their_cluster_and_buy_nodes_for_the_stock(cloud: Cloud) -> None:
     client = cloud.clusters["us-1"].client
     declared = {
-        identity.name for identity in oracle.said(cloud) if (identity.cluster, identity.kind) == ("us-1", "NodePool")
+        identity.name
+        for identity in oracle.list_declared_objects(cloud)
+        if (identity.cluster, identity.kind) == ("us-1", "NodePool")
     }
     assert len(declared) >= 2
 
@@ -297,7 +299,7 @@ def test_another_attempt_replaces_the_last_job_once_that_was_let_go(cloud: Cloud
     brought_back(cloud)
     seen(cloud, f"{ADA}--eu-1--storage")
 
-    def said() -> bool:
+    def second_attempt_counts() -> bool:
         storage_status = storage(cloud, "twice", ADA)
         assert storage_status.prepare is not None
         assert (storage_status.state, storage_status.prepare.attempt, storage_status.prepare.state) == (
@@ -307,7 +309,7 @@ def test_another_attempt_replaces_the_last_job_once_that_was_let_go(cloud: Cloud
         ), storage_status
         return True
 
-    assert eventually(said, "the second attempt to count", 60)
+    assert eventually(second_attempt_counts, "the second attempt to count", 60)
     for api_version, kind in (("batch/v1", "Job"), ("v1", "ConfigMap")):
         client.delete(api_version, kind, first.partition("/")[2], SPACE)
     cloud.all_synced()
@@ -400,7 +402,7 @@ def test_what_is_removed_and_runs_on_is_said(cloud: Cloud) -> None:
         (cloud.root / path).unlink()
         cloud.merged()
 
-        def said() -> bool:
+        def removal_is_reported() -> bool:
             instance_status = instance(cloud, "stays", ADA)
             assert instance_status.reason == "RemovedStillRunning", (
                 instance_status.state,
@@ -409,7 +411,7 @@ def test_what_is_removed_and_runs_on_is_said(cloud: Cloud) -> None:
             )
             return instance_status.state == "Running" and instance_status.message.startswith("removed, still running: ")
 
-        assert eventually(said, "the status to say so", 240, pause=2)
+        assert eventually(removal_is_reported, "the status to say so", 240, pause=2)
         assert cloud.running.metric('allotment_removed_still_running{cluster="eu-1"}') == 1
     finally:
         controller.send_signal(signal.SIGCONT)

@@ -49,8 +49,8 @@ STATUSES: dict[str, dict[str, Any]] = {
 CHECKED = "Container check for pod x/web-7dpl2 failed with exit code 78 matching FailJob rule at index 0"
 
 
-def condition(kind: str, status: str = "True", **said: str) -> dict[str, str]:
-    return {"type": kind, "status": status, **said}
+def condition(kind: str, status: str = "True", **fields: str) -> dict[str, str]:
+    return {"type": kind, "status": status, **fields}
 
 
 # Conditions of a Job, each a branch of Argo CD's own check.
@@ -133,8 +133,8 @@ class Argo:
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        said = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
-        return said.get("STATUS", "").strip(), said.get("MESSAGE", "").strip()
+        fields = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
+        return fields.get("STATUS", "").strip(), fields.get("MESSAGE", "").strip()
 
 
 @pytest.fixture(scope="module")

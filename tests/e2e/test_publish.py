@@ -54,8 +54,8 @@ def test_what_waits_is_suspended_and_says_for_what(cloud: Cloud) -> None:
             tree_node for tree_node in tree if (tree_node["kind"], tree_node["name"]) == ("Deployment", "webui")
         ).get("health")
 
-    said = {"status": "Suspended", "message": "preparation of storage model-cache"}
-    assert eventually(lambda: health() == said, "the waiting instance to be Suspended", 120)
+    suspended = {"status": "Suspended", "message": "preparation of storage model-cache"}
+    assert eventually(lambda: health() == suspended, "the waiting instance to be Suspended", 120)
 
 
 def test_a_tree_has_the_pods_without_which_the_dashboard_has_no_log_and_no_terminal(cloud: Cloud) -> None:
@@ -146,8 +146,8 @@ metadata:
     folder = "tenants/solo-ada/compute"
 
     def refused() -> bool:
-        said = sync_messages(cloud, "solo-ada--eu-1--compute")
-        return "namespace t-uni-lab is not permitted" in said and "not permitted in project" in said
+        messages = sync_messages(cloud, "solo-ada--eu-1--compute")
+        return "namespace t-uni-lab is not permitted" in messages and "not permitted in project" in messages
 
     with cloud.publisher_stopped():
         commit = cloud.smuggle(
@@ -331,8 +331,8 @@ def test_where_nothing_reports_a_cluster_no_marked_storage_goes(cloud: Cloud) ->
     path.unlink()
     cloud.merged()
     words = "kept until the cluster was seen to have it marked for 1h; nothing reports that cluster, so nothing goes"
-    said = f"us-1: storage acme-robotics/old-frames: {words}"
-    cloud.running.event("leaving", message=said)
+    message = f"us-1: storage acme-robotics/old-frames: {words}"
+    cloud.running.event("leaving", message=message)
     cloud.all_synced()
     live = client.get(*claim)["metadata"]
     assert (live["uid"], live["annotations"]["allotment.dev/protected"]) == (before, "true")

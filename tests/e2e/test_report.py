@@ -258,8 +258,8 @@ def test_nodes_are_replaced_once_instances_were_seen_to_be_protected(reported_cl
         return {
             claim["status"]["nodeName"]
             for claim in claims
-            for said in claim["status"].get("conditions", ())
-            if (said["type"], said["status"]) == ("Drifted", "True")
+            for condition in claim["status"].get("conditions", ())
+            if (condition["type"], condition["status"]) == ("Drifted", "True")
         }
 
     cloud.edit("tenants/ml-orbit/instances/chat.yaml", "replicas: 4", "replicas: 1")  # several copies move, one by one

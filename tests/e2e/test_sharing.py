@@ -109,13 +109,13 @@ def test_placeholders_fill_the_nodes_of_their_own_way(ways: Ways) -> None:
 
     def waits() -> bool:
         pods = ways.client.list("v1", "Pod", names.STOCK_NAMESPACE, f"{names.STOCK}=l4-mps")
-        said = [
+        conditions = [
             condition
             for pod in pods
             for condition in pod["status"].get("conditions", ())
             if condition.get("reason") == "Unschedulable"
         ]
-        return len(pods) == 33 and len(said) == 1
+        return len(pods) == 33 and len(conditions) == 1
 
     eventually(waits, "the 33rd unit of MPS to wait")
     ways.client.patch("apps/v1", "Deployment", "l4-mps", {"spec": {"replicas": 32}}, names.STOCK_NAMESPACE)

@@ -122,8 +122,10 @@ class Trial:
         """Wait until exactly so many placeholders hold capacity, and none waits."""
 
         def is_so() -> bool:
-            said = {size: (self.running(f"trial-{size}"), self.pods(f"trial-{size}")) for size in ("one", "four")}
-            counts = {size: (len(running), len(pods)) for size, (running, pods) in said.items()}
+            pods_by_size = {
+                size: (self.running(f"trial-{size}"), self.pods(f"trial-{size}")) for size in ("one", "four")
+            }
+            counts = {size: (len(running), len(pods)) for size, (running, pods) in pods_by_size.items()}
             if counts != {"one": (ones, ones), "four": (fours, fours)}:
                 raise AssertionError(counts)
             return True

@@ -118,8 +118,8 @@ def test_a_clone_and_an_instance_wait_for_a_failed_storage_until_it_is_recovered
     branch = f"recover/{TENANT}/origin-2"
     assert again.stdout.startswith(f"{branch}: ")
     merge_branch(cloud, branch)
-    said = git(cloud.root, "log", "-1", "--format=%an|%B")
-    assert said.startswith(
+    commit_message = git(cloud.root, "log", "-1", "--format=%an|%B")
+    assert commit_message.startswith(
         f"allotment|Recover {TENANT}/origin: attempt 2\n\nThe registry is back.\n\nAttempt 1 failed on eu-1 at "
     )
     assert ready(cloud, "origin").prepare is not None
@@ -247,9 +247,9 @@ def test_nobody_deletes_a_snapshot_or_a_bucket_by_hand_and_no_lost_file_does(rep
         ("objectbucket.io/v1alpha1", "ObjectBucketClaim", "datasets", "t-ml-orbit"),
         ("v1", "PersistentVolumeClaim", "twin", SPACE),
     ):
-        said = refusal(client.delete, api_version, kind, name, space)
-        assert said is not None
-        assert "Allotment protects this" in said
+        message = refusal(client.delete, api_version, kind, name, space)
+        assert message is not None
+        assert "Allotment protects this" in message
     paths = [f"tenants/{TENANT}/snapshots/keep.yaml", f"tenants/{TENANT}/storages/restored.yaml"]
     for path in paths:
         (cloud.root / path).unlink()

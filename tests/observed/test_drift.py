@@ -113,13 +113,13 @@ FILL: dict[str, Callable[[Object], None]] = {
 }
 
 
-def said(published: Object, made: Object) -> list[str]:
+def list_differences(published: Object, made: Object) -> list[str]:
     return [str(difference) for difference in find_differences(published, made)]
 
 
 def test_what_an_api_server_fills_in_is_no_difference() -> None:
     assert {manifest["kind"] for manifest in OBJECTS} == set(DEFAULTS_BY_KIND)
-    assert [manifest for manifest in OBJECTS if said(manifest, live(manifest))] == []
+    assert [manifest for manifest in OBJECTS if list_differences(manifest, live(manifest))] == []
 
 
 def test_what_the_api_server_writes_otherwise_is_no_difference() -> None:
@@ -128,7 +128,7 @@ def test_what_the_api_server_writes_otherwise_is_no_difference() -> None:
     made["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] |= {"cpu": "6000m", "memory": "24576Mi"}
     made["spec"]["template"]["spec"]["containers"][0]["env"].append({"name": "EMPTY"})
     published["spec"]["template"]["spec"]["containers"][0]["env"].append({"name": "EMPTY", "value": ""})
-    assert said(published, made) == []
+    assert list_differences(published, made) == []
 
 
 Edit = Callable[[Object, Object, Object], Any]  # of the object, its pod's spec, and the first container
@@ -202,7 +202,7 @@ def test_an_edit_of_a_deployment_is_named(edit: Edit, words: str) -> None:
     made = live(published)
     pod = made["spec"]["template"]["spec"]
     edit(made, pod, pod["containers"][0])
-    assert said(published, made) == [words]
+    assert list_differences(published, made) == [words]
 
 
 LOOSENED = ["authorization.defaultAction isn't as published", "authorization.rules is missing"]
@@ -236,14 +236,14 @@ def test_an_edit_of_another_kind_is_named(kind: str, name: str, spec: Object, wo
     published = of(kind, name)
     made = live(published)
     made["spec"] |= spec
-    assert said(published, made) == [f"spec.{message}" for message in words]
+    assert list_differences(published, made) == [f"spec.{message}" for message in words]
 
 
 def test_a_label_that_a_pod_security_check_would_obey_is_named() -> None:
     published = of("Namespace", "t-film-house")
     made = live(published)
     made["metadata"]["labels"] |= {"pod-security.kubernetes.io/enforce": "privileged", "mesh.example/inject": "true"}
-    assert said(published, made) == [
+    assert list_differences(published, made) == [
         "metadata.labels[pod-security.kubernetes.io/enforce] isn't as published",
         "metadata.labels[mesh.example/inject] isn't published",
     ]
@@ -253,7 +253,7 @@ def test_only_the_first_differences_are_kept_and_all_of_them_are_printable() -> 
     published = of("Service", "preview")
     made = live(published)
     made["metadata"]["labels"] |= {f"{number}\x1b[2J\n{'x' * 300}": "" for number in range(MAX_DIFFERENCES + 1)}
-    messages = said(published, made)
+    messages = list_differences(published, made)
     assert len(messages) == MAX_DIFFERENCES
     assert all("\x1b" not in message and "\n" not in message and len(message) < 160 for message in messages)
 
@@ -262,7 +262,7 @@ def test_no_value_is_told() -> None:
     published = of("Deployment", "preview")
     made = live(published)
     made["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "HF_HOME", "value": "s3cret"}]
-    assert "s3cret" not in json.dumps(said(published, made))
+    assert "s3cret" not in json.dumps(list_differences(published, made))
 
 
 DEPLOYMENTS = [manifest for manifest in OBJECTS if manifest["kind"] == "Deployment"]

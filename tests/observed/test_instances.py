@@ -80,8 +80,8 @@ UNBEGUN = {
 
 def gone_at(created: str, ended: str) -> dict[str, Any]:
     """Return a pod that its node threw out for want of disk, made and ended at these times."""
-    said = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": ended}
-    status = {"phase": "Failed", "reason": "Evicted", "message": LOW, "conditions": [said]}
+    condition = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": ended}
+    status = {"phase": "Failed", "reason": "Evicted", "message": LOW, "conditions": [condition]}
     return live.pod(node="n1", creationTimestamp=created, status=status)
 
 

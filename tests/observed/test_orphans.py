@@ -331,8 +331,8 @@ def test_an_instance_that_is_published_without_replicas_and_runs_says_so_after_t
     old = after(600, *RUNS, *ARGOCD, published_objects=published_objects)
     (instance_status,) = old.instances
     assert (instance_status.state, instance_status.reason) == ("Running", "StoppedStillRunning")
-    said = f"declared stopped, still running: published without replicas since {SINCE}"
-    assert instance_status.message == f"{said}; {REFRESH.format('compute')}"
+    message = f"declared stopped, still running: published without replicas since {SINCE}"
+    assert instance_status.message == f"{message}; {REFRESH.format('compute')}"
     assert [(orphan.name, orphan.is_stopped) for orphan in find_orphans(old)] == [("webui", True)]
     unknown = look(*RUNS, *ARGOCD, before=old, seconds=700)
     assert stopping(*unknown.instances[0].conditions) == [("StoppedStillRunning", SINCE)], "not known: as it was"

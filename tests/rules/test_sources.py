@@ -59,9 +59,9 @@ def test_who_is_filled_from_a_circle_is_not_in_it() -> None:
 
 def test_a_long_circle_is_cut() -> None:
     names = [f"way-{number}" for number in range(50)]
-    said = find_cycles(filled(dict(zip(names, [*names[1:], names[0]], strict=True))))
-    assert said.keys() == set(names)
-    assert said["way-45"].endswith(" in a circle: " + " ← ".join([*names[45:], *names[:5], "… 40 more", "way-45"]))
+    messages = find_cycles(filled(dict(zip(names, [*names[1:], names[0]], strict=True))))
+    assert messages.keys() == set(names)
+    assert messages["way-45"].endswith(" in a circle: " + " ← ".join([*names[45:], *names[:5], "… 40 more", "way-45"]))
 
 
 @pytest.mark.parametrize("last", [None, "way-0"], ids=["a chain", "a circle"])

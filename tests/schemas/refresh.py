@@ -54,8 +54,8 @@ def main() -> None:
                     "metadata": {"type": "object"},
                 }
                 target = HERE / f"{group}_{version['name']}_{kind}.json"
-                said = {"source": f"{module}@{source.version} {file}", "schema": schema}
-                target.write_text(json.dumps(said, separators=(",", ":")) + "\n", encoding="utf-8")
+                document = {"source": f"{module}@{source.version} {file}", "schema": schema}
+                target.write_text(json.dumps(document, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

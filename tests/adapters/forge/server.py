@@ -476,10 +476,10 @@ class GitLabWorld(World):
 
     def _approvals(self, _: Any, __: Any, number: str) -> Answer:
         last = {login: (moment, good) for login, _, moment, good in self.pulls[int(number)].approvals}
-        said = [
+        approvals = [
             {"user": self._user(login), "approved_at": _time(moment)} for login, (moment, good) in last.items() if good
         ]
-        return _done({"approved_by": said})
+        return _done({"approved_by": approvals})
 
     def _notes(self, query: dict[str, str], _: Any, number: str) -> Answer:
         items = [

@@ -127,9 +127,9 @@ def test_what_is_locked_is_forbidden(world: World, forge: Forge) -> None:
 
 
 def test_what_is_declined_is_about_that_one_thing(world: World, forge: Forge) -> None:
-    said = "This SHA and context has reached the maximum number of statuses."
-    world.fail("POST .*statuses/", Answer(422, {"message": said}))
-    with pytest.raises(RequestDeclined, match=said):
+    message = "This SHA and context has reached the maximum number of statuses."
+    world.fail("POST .*statuses/", Answer(422, {"message": message}))
+    with pytest.raises(RequestDeclined, match=message):
         forge.set_status(world.head(1), CommitStatus("allot/plan", "success", "can be merged", world.bot))
 
 

@@ -57,9 +57,9 @@ def test_it_is_what_git_says(root: Path, seed: int) -> None:
         return commit(root)
 
     before, after = shake(), shake()
-    said = git(root, "diff-tree", "-r", "-z", "--raw", "--no-renames", before, after).split("\0")
+    fields = git(root, "diff-tree", "-r", "-z", "--raw", "--no-renames", before, after).split("\0")
     wanted = []
-    for meta, path in zip(said[::2], said[1::2], strict=False):
+    for meta, path in zip(fields[::2], fields[1::2], strict=False):
         old_mode, mode, old, new, _ = meta.removeprefix(":").split()
         nothing = "0" * 40
         wanted.append(

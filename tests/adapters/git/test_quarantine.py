@@ -128,6 +128,6 @@ def test_what_git_does_not_write_does_not_come(bare: Path, here: Repository) -> 
 
 
 def test_what_is_not_there_is_told_and_no_password_with_it(here: Repository) -> None:
-    with pytest.raises(OperationRefused, match=r"'https://127.0.0.1:1/x.git' doesn't answer") as said:
+    with pytest.raises(OperationRefused, match=r"'https://127.0.0.1:1/x.git' doesn't answer") as caught:
         Remote(here, "https://bot:s3cret@127.0.0.1:1/x.git").fetch_limited(AMPLE, HEAD, "1" * 40)
-    assert "s3cret" not in str(said.value)
+    assert "s3cret" not in str(caught.value)

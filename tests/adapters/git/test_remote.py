@@ -226,9 +226,9 @@ def test_a_password_is_not_shown(repository: Repository) -> None:
     remote = Remote(repository, "https://bot:s3cret@127.0.0.1:1/x.git")
     assert str(remote) == "https://127.0.0.1:1/x.git"
     for call in (lambda: remote.fetch(BRANCH), lambda: remote.push({BRANCH: commit(repository, None, a="1")})):
-        with pytest.raises(OperationRefused, match=r"'https://127.0.0.1:1/x.git'") as said:
+        with pytest.raises(OperationRefused, match=r"'https://127.0.0.1:1/x.git'") as caught:
             call()
-        assert "s3cret" not in str(said.value)
+        assert "s3cret" not in str(caught.value)
 
 
 def test_hooks_of_the_checkout_do_not_run(remote: Remote, repository: Repository, tmp_path: Path) -> None:
@@ -307,8 +307,8 @@ def test_a_remote_that_never_answers_is_left(scheme: str, first: bytes, trickle:
             remote.fetch(BRANCH)
         with pytest.raises(RemoteTimeout, match=r"keeps git push waiting"):
             remote.push({BRANCH: commit(repository, None, a="1")})
-    said = str(caught.value)
-    assert said == (
+    message = str(caught.value)
+    assert message == (
         f"'{url}' keeps git ls-remote waiting: it made no progress for 0.5 seconds. See whether the server and the network"
         " to it work, then try again"
     )

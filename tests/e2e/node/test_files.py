@@ -63,8 +63,8 @@ class Accessor(NamedTuple):
     def check_unharmed(self) -> None:
         """Fail where the container was killed, or restarted."""
         now = self.client.get("v1", "Pod", self.pod["metadata"]["name"], KITE)
-        (said,) = now["status"]["containerStatuses"]
-        assert (said["restartCount"], said["ready"]) == (0, True)
+        (container_status,) = now["status"]["containerStatuses"]
+        assert (container_status["restartCount"], container_status["ready"]) == (0, True)
         assert "oom_kill 0" in self.counted("oom_control").splitlines()
 
 

@@ -77,8 +77,8 @@ def runs(client: Client, name: str) -> bool:
 
 def device_of(real_node: Node, name: str, namespace: str = "default") -> str:
     """Return the unit that a pod's container sees."""
-    said = pods.said(real_node.cluster, {"metadata": {"name": name, "namespace": namespace}}, "env")
-    return dict(line.split("=", 1) for line in said.splitlines())["NVIDIA_VISIBLE_DEVICES"]
+    environment = pods.run_command(real_node.cluster, {"metadata": {"name": name, "namespace": namespace}}, "env")
+    return dict(line.split("=", 1) for line in environment.splitlines())["NVIDIA_VISIBLE_DEVICES"]
 
 
 @pytest.fixture
@@ -99,12 +99,12 @@ def test_one_too_many_waits_until_another_ends(real_node: Node, client: Client, 
     client.apply(pod("gpu-4"))
 
     def refused() -> str | None:
-        said = [
+        conditions = [
             condition
             for condition in status_of(client, "gpu-4").get("conditions", ())
             if condition["reason"] == "Unschedulable"
         ]
-        return str(said[0]["message"]) if said else None
+        return str(conditions[0]["message"]) if conditions else None
 
     assert f"Insufficient {GPU}" in processes.eventually(refused, "the fifth pod to be refused")
     released = device_of(real_node, full[2])

@@ -15,7 +15,7 @@ from tests import damage
 from tests.cli.test_gating import replicas, seen, waiting
 from tests.conftest import DAY, edit
 from tests.published import Place, git
-from tests.services.pull_requests.test_comment_loop import Said
+from tests.services.pull_requests.test_comment_loop import RecordedLog
 
 from allotment.adapters.git.clone import Clone
 from allotment.adapters.git.remote import Remote
@@ -46,7 +46,7 @@ class Bed:
         repository = Clone.open_or_create(data)
         remote = Asked(repository, str(place.remote), keep=True)
         day = datetime.date.fromisoformat(DAY)
-        self.remote, self.registry, self.log = remote, CollectorRegistry(), Said()
+        self.remote, self.registry, self.log = remote, CollectorRegistry(), RecordedLog()
         publisher = Publisher(data, remote, ReleaseBuilder(processes=1), lambda _: day, status=remote, tip=self.tip)
         self.rounds = PublishLoop(remote, "main", publisher, Metrics(self.registry), self.log, 30)
 
@@ -169,9 +169,9 @@ def test_a_branch_that_went_back_is_a_rewind_whose_way_out_is_named(bed: Bed, wa
     bed.rounds.tick()
     git(waiting.root, "push", "-q", "--force", "origin", "HEAD~1:main")
     bed.rounds.tick()
-    (said,) = [about for event, about in bed.log.events if event == "nothing published"]
-    assert said["reason"] == "rewound"
-    assert "--delete refs/allotment/source" in said["message"]
+    (event_fields,) = [about for event, about in bed.log.events if event == "nothing published"]
+    assert event_fields["reason"] == "rewound"
+    assert "--delete refs/allotment/source" in event_fields["message"]
 
 
 @pytest.mark.parametrize("harm", damage.DAMAGES)

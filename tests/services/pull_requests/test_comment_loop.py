@@ -31,7 +31,7 @@ from allotment.services.pull_requests.comment_loop import CommentLoop
 from allotment.services.pull_requests.rollout_comment import RolloutCommenter
 
 
-class Said:
+class RecordedLog:
     """A log that remembers."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Bed:
 
     def __init__(self, desk: Desk, folder: Path) -> None:
         self.desk, self.world = desk, desk.world
-        self.log, self.registry = Said(), CollectorRegistry()
+        self.log, self.registry = RecordedLog(), CollectorRegistry()
         repository = Clone.open_or_create(folder)
         remote = Remote(repository, str(desk.place.remote), keep=True)
         self.commenter = CommentLoop(
@@ -343,8 +343,11 @@ def test_a_crowd_of_one_commit_is_no_way_to_keep_us_busy(bed: Bed, monkeypatch: 
         bed.also(number, head, "ada-k")
     bed.round()
     assert bed.desk.status(head) == "failure"
-    said = bed.world.statuses[head][-1]["description"]
-    assert said == "#1, #2 and more are of this commit; #1: more than 2 pull requests are of this commit: close some"
+    description = bed.world.statuses[head][-1]["description"]
+    assert (
+        description
+        == "#1, #2 and more are of this commit; #1: more than 2 pull requests are of this commit: close some"
+    )
     assert bed.round() == []
 
 
@@ -366,9 +369,9 @@ def test_what_is_new_waits_at_once_before_anything_is_read(bed: Bed, monkeypatch
         real.pull_source.remote, "fetch", lambda *names: (order.append(len(bed.world.writes())), fetch(*names))[1]
     )
     new = bed.desk.propose(1, "spec:\n", "spec:\n  displayName: Mine\n")
-    said = bed.round()
+    calls = bed.round()
     assert order[0] == 2, "the first that is done is to say so"
-    assert [call.rpartition("/")[2] for call in said[:2]] == [new, heads[0]]
+    assert [call.rpartition("/")[2] for call in calls[:2]] == [new, heads[0]]
 
 
 def test_another_one_of_a_commit_that_was_found_good_takes_that_back_at_once(bed: Bed) -> None:

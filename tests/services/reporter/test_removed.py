@@ -79,8 +79,8 @@ def test_pods_that_outlive_their_deployment_are_said(stopped: bool, bed: Bed) ->
     assert (instance(bed).state, instance(bed).pods, bed.warnings()) == ("Stopped", 1, [])
     bed.clock += 600 if stopped else 120
     bed.reporter.tick()
-    said = "declared stopped, still running" if stopped else "removed, still running"
-    assert instance(bed).message.startswith(said)
+    prefix = "declared stopped, still running" if stopped else "removed, still running"
+    assert instance(bed).message.startswith(prefix)
     assert "delete its pods in Namespace" in instance(bed).message
     assert counted(bed, "stopped" if stopped else "removed") == "1.0"
     assert len(bed.warnings()) == 1
