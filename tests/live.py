@@ -197,14 +197,14 @@ def job(
 def job_pod(
     storage: str = "models", attempt: int = 1, *, container: dict[str, Any] | None = None, node: str = "n1"
 ) -> dict[str, Any]:
-    made = pod(storage, attempt, node=node, container=container)
-    made["metadata"] |= {"ownerReferences": [{"uid": f"j-{storage}-{attempt}"}]}
-    made["metadata"]["labels"] = {
+    live_pod = pod(storage, attempt, node=node, container=container)
+    live_pod["metadata"] |= {"ownerReferences": [{"uid": f"j-{storage}-{attempt}"}]}
+    live_pod["metadata"]["labels"] = {
         "allotment.dev/tenant": TENANT,
         "allotment.dev/storage": storage,
         "allotment.dev/role": "prepare",
     }
-    return made
+    return live_pod
 
 
 def snapshot(name: str = "keep", *, of: str = "models", **status: Any) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class Shown(NamedTuple):
         return self.text.splitlines()
 
 
-def shown(
+def run_in_terminal(
     words: Sequence[str], cwd: Path, columns: int = 80, environment: Mapping[str, str] | None = None, wait: float = 60
 ) -> Shown:
     """Return what a command shows on a terminal."""

@@ -52,8 +52,8 @@ def test_an_upgrade_writes_the_version_and_nothing_else(sample: Path, allot: All
     result = allot("add-on", "upgrade", "cert-manager", "v1.22.0", "--repo", sample)
     assert (result.code, result.out) == (0, f"{CERT_MANAGER}: v1.21.2 → v1.22.0\n")
     assert path.read_bytes() == before.replace(b"version: v1.21.2", b"version: v1.22.0")
-    again = allot("add-on", "upgrade", "cert-manager", "v1.22.0", "--repo", sample)
-    assert (again.code, again.out) == (0, f"{CERT_MANAGER}: is v1.22.0 already\n")
+    repeated_upgrade = allot("add-on", "upgrade", "cert-manager", "v1.22.0", "--repo", sample)
+    assert (repeated_upgrade.code, repeated_upgrade.out) == (0, f"{CERT_MANAGER}: is v1.22.0 already\n")
 
 
 def test_going_back_is_refused_unless_it_is_meant(sample: Path, allot: Allot) -> None:

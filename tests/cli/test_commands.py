@@ -16,7 +16,7 @@ import jsonschema
 import pytest
 import yaml
 from tests.conftest import PROJECT, ROOTS, Allot, checked, edit
-from tests.terminal import ALLOT, shown
+from tests.terminal import ALLOT, run_in_terminal
 
 from allotment.cli import main
 from allotment.cli.main import COMMAND_GROUPS
@@ -159,7 +159,7 @@ def test_a_reason_of_a_status_has_a_page(allot: Allot) -> None:
 @pytest.mark.parametrize("columns", [60, 80])
 @pytest.mark.parametrize("words", ["", "rule", "reason", "GPUInstance.spec", "GPUInstance.spec.replicas", "NoFreeUnit"])
 def test_explain_fits_the_terminal(words: str, columns: int) -> None:
-    screen = shown([*ALLOT, "explain", *words.split()], PROJECT, columns)
+    screen = run_in_terminal([*ALLOT, "explain", *words.split()], PROJECT, columns)
     assert (screen.status, [line for line in screen.lines if len(line) > columns]) == (0, [])
     assert len(screen.lines) > 4
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from tests.conftest import DAY, PROJECT, Allot, checked
 from tests.published import Place
-from tests.terminal import ALLOT, shown
+from tests.terminal import ALLOT, run_in_terminal
 
 from allotment.cli.main import COMMANDS
 from allotment.cli.main import allot as program
@@ -34,8 +34,8 @@ def test_every_command_goes_to_a_folder_and_can_be_quiet(name: str) -> None:
     assert command is not None
     options = [option for parameter in command.params for option in parameter.opts]
     assert [options.count(flag) for flag in ("-C", "--quiet")] == [1, 1]
-    again = program.get_command(click.Context(program), name)
-    assert again is command, "and not once more each time that it is asked for"
+    second_lookup = program.get_command(click.Context(program), name)
+    assert second_lookup is command, "and not once more each time that it is asked for"
 
 
 @pytest.mark.parametrize("words", [("ownership", "codeowners"), ("stock", "list")])
@@ -131,17 +131,17 @@ def test_choices_take_any_case(sample: Path, allot: Allot) -> None:
 @pytest.mark.parametrize(("variable", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
 def test_colour_can_be_had_without(variable: str, value: str, sample: Path) -> None:
     words = [*ALLOT, *DECLARED, "--repo", str(sample)]
-    assert "\x1b[" in shown(words, sample, environment={"NO_COLOR": ""}).raw
-    plain = shown(words, sample, environment={"NO_COLOR": "", variable: value})
+    assert "\x1b[" in run_in_terminal(words, sample, environment={"NO_COLOR": ""}).raw
+    plain = run_in_terminal(words, sample, environment={"NO_COLOR": "", variable: value})
     assert "101 files" in plain.raw
     assert "\x1b[" not in plain.raw
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_help_has_examples(name: str, allot: Allot) -> None:
-    shown = allot(name, "--help").out
-    assert "\n  Examples:\n" in shown
-    examples = [line.strip() for line in shown.split("  Examples:\n")[1].split("\n\n")[0].splitlines()]
+    help_text = allot(name, "--help").out
+    assert "\n  Examples:\n" in help_text
+    examples = [line.strip() for line in help_text.split("  Examples:\n")[1].split("\n\n")[0].splitlines()]
     assert examples[0].startswith(f"allot {name}")
 
 

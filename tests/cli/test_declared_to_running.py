@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from tests.conftest import Allot, Result, checked, edit
 from tests.published import INSTANCE, Place, git
-from tests.terminal import ALLOT, shown
+from tests.terminal import ALLOT, run_in_terminal
 
 from allotment.declared.inventory import compute_blob_id
 from allotment.observed.status import Instance, Snapshot, Storage, TenantStatus
@@ -96,11 +96,11 @@ def test_before_anything_is_published_or_reported(seen: Seen) -> None:
     assert (instance["path"], instance["declaredBlob"], instance["gpuSpec"]) == (
         WEBUI, compute_blob_id((seen.place.root / WEBUI).read_bytes()), "l4-quarter"
     )  # fmt: skip
-    things = list((seen.place.root / "tenants").glob("*/*/*.yaml"))
+    declaration_files = list((seen.place.root / "tenants").glob("*/*/*.yaml"))
     lines = seen().out.splitlines()
     assert [line for line in lines if why in line] == [lines[-1]], "it is said once"
     assert (
-        len(things)
+        len(declaration_files)
         == len(lines[-1].partition("; concerns ")[2].split(", "))
         == sum(map(int, re.findall("[0-9]+(?= Merged)", lines[0])))
     )
@@ -127,8 +127,10 @@ def test_a_change_of_what_runs_is_followed(out: Seen) -> None:
     before = git(out.place.root, "rev-parse", "HEAD")
     edit(out.place.root, WEBUI, "spec:\n", "spec:\n  description: Mine.\n")
     out.place.merge()
-    made = datetime.datetime.fromtimestamp(int(git(out.place.root, "log", "-1", "--format=%ct", before)), datetime.UTC)
-    of = f"not published yet: what is published is of {before[:12]}, of {made:%Y-%m-%dT%H:%M:%SZ}"
+    commit_time = datetime.datetime.fromtimestamp(
+        int(git(out.place.root, "log", "-1", "--format=%ct", before)), datetime.UTC
+    )
+    of = f"not published yet: what is published is of {before[:12]}, of {commit_time:%Y-%m-%dT%H:%M:%SZ}"
     assert out.row() == Row("Running", f"changed since: merged, {of}")
     assert (out.resource_json()["progress"], out.resource_json()["asDeclared"]) == ("going", False)
     out.place.publish()
@@ -357,7 +359,7 @@ def test_why_is_whole_on_a_terminal(columns: int, out: Seen) -> None:
     why = out.row().why
     assert len(why) > columns
     words = [*ALLOT, "status", "solo-ada", "-q", "--repo", str(out.place.root)]
-    seen = shown(["sh", "-c", f"{shlex.join(words)} 2> /dev/null"], out.place.root, columns)
+    seen = run_in_terminal(["sh", "-c", f"{shlex.join(words)} 2> /dev/null"], out.place.root, columns)
     assert seen.status == 0
     lines = seen.lines
     first = next(number for number, line in enumerate(lines) if line.startswith("solo-ada/webui "))

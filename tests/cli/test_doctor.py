@@ -43,28 +43,28 @@ class Answers:
             request.whole(json.dumps(response).encode())
 
     def body(self, request: Request) -> object:
-        asked = request.asked
-        if asked == "/version":
+        path = request.asked
+        if path == "/version":
             return self.bed.version
-        if asked == "/apis":
+        if path == "/apis":
             versions = [{"groupVersion": group_version} for group_version in self.bed.apis]
             return {"groups": [{"versions": [version]} for version in versions]}
-        if (api := asked.removeprefix("/apis/")) in self.bed.apis:
+        if (api := path.removeprefix("/apis/")) in self.bed.apis:
             return {"resources": [{"name": resource} for resource in self.bed.apis[api]]}
         labels = request.query.get("labelSelector", "")
-        if asked in (resource_kind.path for resource_kind in cluster_snapshot.WHOLE_OBJECT_QUERIES) and not labels:
-            return self.page(request, self.whole.get(asked.rpartition("/")[2], []), "x")
+        if path in (resource_kind.path for resource_kind in cluster_snapshot.WHOLE_OBJECT_QUERIES) and not labels:
+            return self.page(request, self.whole.get(path.rpartition("/")[2], []), "x")
         kind = next(
             (
                 resource_kind
                 for resource_kind in cluster_snapshot.ALL_QUERIES
-                if (resource_kind.path, resource_kind.selector) == (asked, labels)
+                if (resource_kind.path, resource_kind.selector) == (path, labels)
             ),
             None,
         )
         if kind is None:
-            assert asked not in (resource_kind.path for resource_kind in cluster_snapshot.ALL_QUERIES), (
-                f"{asked} with labels {labels}"
+            assert path not in (resource_kind.path for resource_kind in cluster_snapshot.ALL_QUERIES), (
+                f"{path} with labels {labels}"
             )
             return 404
         objects = self.bed.objects[kind]
@@ -369,11 +369,11 @@ def exact(published: Place, answers: Answers) -> Answers:
             continue
         for manifest in load(git(published.remote, "show", f"{tip}:{path}").encode() + b"\n"):
             if manifest["kind"] in resources:
-                made = live(manifest)
-                made["metadata"]["uid"] = (
+                live_object = live(manifest)
+                live_object["metadata"]["uid"] = (
                     f"{manifest['kind']}-{len(answers.whole.get(resources[manifest['kind']], []))}"
                 )
-                answers.whole.setdefault(resources[manifest["kind"]], []).append(made)
+                answers.whole.setdefault(resources[manifest["kind"]], []).append(live_object)
     tenants = {namespace["metadata"]["name"].removeprefix("t-") for namespace in answers.whole["namespaces"]}
     applications = answers.bed.objects[cluster_snapshot.APPLICATIONS]
     applications[:] = [

@@ -50,8 +50,8 @@ def seen(
     objects = load(place.tree("eu-1")[STORED].encode())
     noted = next(manifest for manifest in objects if manifest["kind"] == "Job")["metadata"]["annotations"]
     fields = {"attempt": int(noted["allotment.dev/attempt"]), "input_hash": noted["allotment.dev/input-hash"], **other}
-    kept = bool(fields.pop("kept", False))
-    prepare = Preparation(uid, fields["attempt"], fields["input_hash"], state, reason=reason, kept=kept)
+    retained = bool(fields.pop("kept", False))
+    prepare = Preparation(uid, fields["attempt"], fields["input_hash"], state, reason=reason, kept=retained)
     storage = Storage(STORAGE, "b", "Ready", "", claim="c1", prepare=prepare)
     run = (Instance(INSTANCE, "b", instance, "", nodes=("n1",)),) if instance else ()
     return place.report("eu-1", TenantStatus(TENANT, "eu-1", storages=(storage,), instances=run))

@@ -131,8 +131,8 @@ def test_what_it_wrote_is_json_too(allot: Allot, tmp_path: Path) -> None:
     assert output["files"] == sorted(files(tmp_path))
     assert len(output["blanks"]) == 15
     assert output["next"][0] == f"cd {tmp_path}"
-    shown = init(allot, tmp_path / "again").out
-    assert [f"  {command}" for command in output["next"][1:]] == shown.split("Next:\n")[1].split("\n\n")[
+    text_output = init(allot, tmp_path / "again").out
+    assert [f"  {command}" for command in output["next"][1:]] == text_output.split("Next:\n")[1].split("\n\n")[
         0
     ].splitlines()[1:]
 
@@ -615,11 +615,11 @@ def test_the_ci_publishes_what_is_merged(forge: str, allot: Allot, tmp_path: Pat
     published = site.job("publish", "main", ALLOT_FORGE_TOKEN="")
     assert "rendered/eu-1 is " in published.stdout, published.stderr
     assert "refs/heads/rendered/us-1" in git(site.remote, "for-each-ref")
-    again = tmp_path / "again"
+    second_folder = tmp_path / "again"
     program = site.venv("publish") / "bin/allot"
     words = ["--sample", "--program", commit, "--forge", forge, "--url", URL]
-    subprocess.run([program, "init", again, *words], check=True, capture_output=True)
-    assert files(again / ".allot") == files(site.source / ".allot")
+    subprocess.run([program, "init", second_folder, *words], check=True, capture_output=True)
+    assert files(second_folder / ".allot") == files(site.source / ".allot")
 
 
 @pytest.mark.parametrize("forge", ["GitHub", "GitLab", "Gitea"])

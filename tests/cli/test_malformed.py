@@ -108,8 +108,10 @@ def test_two_entries_of_one_name_reach_nothing(
     assert (result.code, f"tree {bad} is malformed" in result.err) == (2, True)
     assert "go back to the commit before it" in result.err
     assert place.refs() == before
-    again = allot("plan", "--repo", root, "--base", "main", "--head", head, "--as-of", DAY)
-    assert (again.code, f"tree {bad} is malformed" in again.err) == (2, True), "a base that is malformed takes nothing"
+    reversed_plan = allot("plan", "--repo", root, "--base", "main", "--head", head, "--as-of", DAY)
+    assert (reversed_plan.code, f"tree {bad} is malformed" in reversed_plan.err) == (2, True), (
+        "a base that is malformed takes nothing"
+    )
 
 
 def test_a_merge_of_what_moved_on_is_refused_too(place: Place, allot: Allot) -> None:

@@ -51,8 +51,8 @@ def test_the_branches_hold_what_render_writes(place: Place, allot: Allot, tmp_pa
             for path in (out / cluster).rglob("*.yaml")
         }
         assert place.tree(cluster) == written
-        things = [path for path in written if not path.endswith("/allotment--marker.rendered.yaml")]
-        line = f"{cluster}: {len(things)} added, 0 changed, 0 removed: rendered/{cluster} is "
+        manifest_paths = [path for path in written if not path.endswith("/allotment--marker.rendered.yaml")]
+        line = f"{cluster}: {len(manifest_paths)} added, 0 changed, 0 removed: rendered/{cluster} is "
         assert line in result.out
     assert git(place.root, "status", "--porcelain") == ""
     local = git(place.root, "for-each-ref", "--format=%(refname)").split()
@@ -72,8 +72,8 @@ def test_a_commit_says_what_it_is_of_in_nobodys_words(place: Place) -> None:
 
 def test_only_what_changed_is_committed(published: Place) -> None:
     before = published.refs()
-    again = published.publish()
-    assert (again.code, again.out, published.refs()) == (0, "2 clusters: nothing changed\n", before)
+    second_publish = published.publish()
+    assert (second_publish.code, second_publish.out, published.refs()) == (0, "2 clusters: nothing changed\n", before)
     edit(published.root, WEBUI, *STOPPED)
     result = published.merged()
     after = published.refs()
@@ -207,7 +207,7 @@ def test_what_it_did_is_json_too(published: Place) -> None:
         [],
     )
     assert output["unchanged"] == ["us-1"]
-    assert [(kept["tenant"], [each["rule"] for each in kept["problems"]]) for kept in output["kept"]] == [
+    assert [(tenant["tenant"], [each["rule"] for each in tenant["problems"]]) for tenant in output["kept"]] == [
         ("solo-ada", ["reference"])
     ]
 
@@ -294,9 +294,9 @@ def test_what_no_longer_fits_its_cluster_is_left_out_of_a_kept_tenant(published:
     edit(published.root, "clusters/eu-1/cluster.yaml", "domain: eu-1.gpu.", "domain: eu-9.gpu.")
     result = published.merged()
     assert result.code == 4
-    kept = load(published.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"].encode())
-    assert "HTTPRoute" not in [manifest["kind"] for manifest in kept]
-    assert "Deployment" in [manifest["kind"] for manifest in kept]
+    manifests = load(published.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"].encode())
+    assert "HTTPRoute" not in [manifest["kind"] for manifest in manifests]
+    assert "Deployment" in [manifest["kind"] for manifest in manifests]
     assert "what was published of it no longer fits its cluster, and is left out" in result.err
 
 
@@ -436,8 +436,8 @@ def test_who_is_started_again_before_its_pods_ended_keeps_what_they_hold(publish
     assert [line for line in lines if line.startswith("waits")] == [
         "waits: uni-lab/aaa-newcomer: gets 0 of 1 units of l4-quarter on eu-1, others held them first"
     ]
-    again = deployment(published, "tenants/uni-lab/compute/group-a.rendered.yaml")
-    assert again["metadata"]["annotations"]["allotment.dev/units"] == "5"
+    restarted_deployment = deployment(published, "tenants/uni-lab/compute/group-a.rendered.yaml")
+    assert restarted_deployment["metadata"]["annotations"]["allotment.dev/units"] == "5"
 
 
 def seen(name: str, pods: int) -> Instance:
@@ -547,9 +547,12 @@ def test_an_instance_keeps_running_at_its_old_size_until_a_unit_of_the_new_is_fr
     result = published.merged()
     assert (result.code, result.err) == (0, f"waits: solo-ada/webui: {KEEPS}\n")
     assert published.tree("eu-1")[WEBUI_FILE] == retained_webui(before), "also the environment waits"
-    kept = deployment(published, WEBUI_FILE)
-    assert (kept["metadata"]["labels"]["allotment.dev/gpu-spec"], kept["spec"]["replicas"]) == ("l4-quarter", 1)
-    resources = kept["spec"]["template"]["spec"]["containers"][0]["resources"]
+    old_deployment = deployment(published, WEBUI_FILE)
+    assert (old_deployment["metadata"]["labels"]["allotment.dev/gpu-spec"], old_deployment["spec"]["replicas"]) == (
+        "l4-quarter",
+        1,
+    )
+    resources = old_deployment["spec"]["template"]["spec"]["containers"][0]["resources"]
     assert resources["limits"]["nvidia.com/gpu.shared"] == "1"
     assert (replicas_of_stock(published, "l4-quarter"), replicas_of_stock(published, "l4-whole")) == warm
     assert published.publish().out == "2 clusters: nothing changed\n"

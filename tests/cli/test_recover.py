@@ -69,9 +69,9 @@ def test_it_is_pushed_where_that_is_asked_for(published: Place, allot: Allot) ->
     result = recover(published, allot, "--push", "origin")
     assert (result.code, result.out.splitlines()[-1]) == (0, "Open a pull request with it.")
     assert git(published.remote, "rev-parse", f"{BRANCH}^") == git(published.root, "rev-parse", "main")
-    again = recover(published, allot, "--push", "origin", "--reason", "Twice.")
-    assert again.code == 2
-    assert "has a branch recover/studio-kite/model-cache-2 already" in again.err
+    second_result = recover(published, allot, "--push", "origin", "--reason", "Twice.")
+    assert second_result.code == 2
+    assert "has a branch recover/studio-kite/model-cache-2 already" in second_result.err
 
 
 @pytest.mark.parametrize(

@@ -28,10 +28,10 @@ def test_the_summary_counts(sample: Path, allot: Allot, tmp_path: Path) -> None:
     assert [output[key] for key in ("files", "added", "unchanged")] == [len(files(out)), 0, len(files(out))]
     edit(sample, "tenants/solo-ada/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
     (sample / "tenants/uni-lab/instances/group-d.yaml").unlink()
-    again = allot("render", "--repo", sample, "--out", out, "--as-of", DAY)
+    second_result = allot("render", "--repo", sample, "--out", out, "--as-of", DAY)
     # The accessor follows: it shares a node with the instance only while that runs. group-d had copies, and a budget of its own
     # in its namespace. Each of four folders has its marker.
-    assert f"0 added, 7 changed, 1 removed, {len(files(out)) - 7} unchanged" in again.out
+    assert f"0 added, 7 changed, 1 removed, {len(files(out)) - 7} unchanged" in second_result.out
 
 
 def test_nothing_is_written_while_anything_is_wrong(sample: Path, allot: Allot, tmp_path: Path) -> None:

@@ -47,16 +47,16 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         if request.watches:
             (changes if kind == "pods" else stays)(request)
         else:
-            objects = [live_object for live_object in made.objects if f"{live_object['kind'].lower()}s" == kind]
+            objects = [live_object for live_object in test_cluster.objects if f"{live_object['kind'].lower()}s" == kind]
             listed(*objects)(request)
 
     def changes(request: Request) -> None:
         """Send the pods whenever they changed."""
         request.begin()
-        known = made.objects
+        known = test_cluster.objects
         while not request.server.ending.wait(0.02):
-            if made.objects is not known:
-                known = made.objects
+            if test_cluster.objects is not known:
+                known = test_cluster.objects
                 request.say(
                     *(
                         {"type": "MODIFIED", "object": live_object}
@@ -76,8 +76,8 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
             "users": [{"name": "u", "user": {}}],
         }
         kubeconfig.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **text}))
-        made = Cluster(server, kubeconfig)
-        yield made
+        test_cluster = Cluster(server, kubeconfig)
+        yield test_cluster
 
 
 @pytest.fixture

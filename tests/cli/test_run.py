@@ -83,9 +83,9 @@ def test_what_is_wrong_is_told_and_counted_and_it_goes_on(place: Place, running:
     edit(place.root, WEBUI, "l4-quarter", "l4-fifth")
     source = place.merge()
     running.get("/webhook", b"")
-    kept = running.event("tenant kept")
-    assert (kept["tenant"], kept["reason"], kept["level"]) == ("solo-ada", "Invalid", "warning")
-    assert "no GPUSpec is named 'l4-fifth'" in kept["problems"][0]
+    event = running.event("tenant kept")
+    assert (event["tenant"], event["reason"], event["level"]) == ("solo-ada", "Invalid", "warning")
+    assert "no GPUSpec is named 'l4-fifth'" in event["problems"][0]
     assert running.metric('allotment_kept_tenant{tenant="solo-ada"}') == 1
     assert running.metric('allotment_retained_tenants{reason="Invalid"}') == 1
     assert running.metric('allotment_retained_tenants{reason="Brake"}') == 0
@@ -113,8 +113,8 @@ def test_a_stock_below_what_is_held_is_published_and_logged(place: Place, runnin
     source = place.merge()
     running.get("/webhook", b"")
     assert running.event("published", source=source)["cluster"] == "us-1"
-    told = running.event("published with a warning")
-    assert (told["level"], told["message"]) == (
+    event = running.event("published with a warning")
+    assert (event["level"], event["message"]) == (
         "warning",
         "clusters/us-1/stocks/l40s-spot.yaml:9:10: spec.count: 6 units of l40s-spot are held in us-1, 1 more than its stock"
         " (5 shared); held by acme-robotics/simulate 6: put the stock back, or stop instances [stock]",

@@ -59,9 +59,9 @@ def session(tmp_path: Path) -> Iterator[Session]:
     }
     for number, (key, value) in enumerate(pairs.items()):
         environment |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-    made = Session(tmp_path, environment)
-    yield made
-    made.close()
+    shell_session = Session(tmp_path, environment)
+    yield shell_session
+    shell_session.close()
 
 
 def test_from_an_empty_folder_to_a_published_branch(session: Session, tmp_path: Path) -> None:

@@ -135,20 +135,20 @@ def test_a_source_that_changes_is_waited_for_and_no_job_is_written_beside_the_la
 def test_a_snapshot_is_deleted_in_two_merges_like_a_storage(waiting: Place) -> None:
     seen(waiting, "seed")
     assert waiting.publish().code == 0
-    taken = waiting.root / f"tenants/{TENANT}/snapshots/moment.yaml"
-    text = taken.read_text()
+    snapshot_file = waiting.root / f"tenants/{TENANT}/snapshots/moment.yaml"
+    text = snapshot_file.read_text()
     (waiting.root / f"tenants/{TENANT}/storages/later.yaml").unlink()
-    taken.unlink()
+    snapshot_file.unlink()
     result = waiting.merged()
     assert result.code == 4
     assert f"tenants/{TENANT}/snapshots/moment.yaml:1:1: (file): snapshot moment would be deleted" in result.err
     assert "moment--snapshot.rendered.yaml" in " ".join(waiting.tree("eu-1"))
     later = named(FILLED.format(kind="snapshot", of="moment"), "later") + "  deletionPolicy: Delete\n"
     (waiting.root / f"tenants/{TENANT}/storages/later.yaml").write_text(later)
-    taken.write_text(text + "  deletionPolicy: Delete\n")
+    snapshot_file.write_text(text + "  deletionPolicy: Delete\n")
     assert waiting.merged().code == 0
     waiting.synced("eu-1", TENANT, marked="2026-11-21T08:00:00Z")
-    taken.unlink()
+    snapshot_file.unlink()
     (waiting.root / f"tenants/{TENANT}/storages/later.yaml").unlink()
     result = waiting.merged()
     assert "snapshot studio-kite/moment: unprotected, goes once the cluster was seen to have it so" in result.err

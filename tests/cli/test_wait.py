@@ -11,7 +11,7 @@ import pytest
 from tests.cli.test_declared_to_running import WEBUI, now, running
 from tests.conftest import Allot, Result, checked, edit
 from tests.published import Place, git
-from tests.terminal import ALLOT, shown
+from tests.terminal import ALLOT, run_in_terminal
 
 from allotment.adapters.git.remote import Remote
 from allotment.observed.status import Instance, Storage, TenantStatus
@@ -190,7 +190,7 @@ def test_time_is_up_where_nothing_but_waiting_helps(wait: Wait, published: Place
 def test_a_terminal_has_a_line_that_counts_the_seconds(columns: int, published: Place) -> None:
     says(published, "Init")()
     words = [*ALLOT, "wait", "solo-ada/webui", "--timeout", "3s", "--repo", str(published.root)]
-    screen = shown(words, published.root, columns)
+    screen = run_in_terminal(words, published.root, columns)
     live = [line.rpartition("\r")[2] for line in screen.text.replace("\r", "\n\r").splitlines() if " of 3s, " in line]
     assert screen.status == 124
     assert len(live) >= 2, screen.text

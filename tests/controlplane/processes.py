@@ -131,13 +131,13 @@ def _quietly(end: Callable[[], None]) -> None:
 
 def free_ports() -> Iterator[int]:
     """Yield ports of the loopback that nobody listens on, each once."""
-    given: set[int] = set()
+    used_ports: set[int] = set()
     while True:
-        with socket.socket() as asked:
-            asked.bind((LOOPBACK, 0))
-            port = asked.getsockname()[1]
-        if port not in given:
-            given.add(port)
+        with socket.socket() as probe_socket:
+            probe_socket.bind((LOOPBACK, 0))
+            port = probe_socket.getsockname()[1]
+        if port not in used_ports:
+            used_ports.add(port)
             yield port
 
 

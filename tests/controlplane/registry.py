@@ -55,9 +55,9 @@ class _Registry(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer with a manifest or a blob."""
-        asked = urlsplit(self.path)
-        registry = parse_qs(asked.query).get("ns", [""])[0]
-        parts = asked.path.split("/")
+        url = urlsplit(self.path)
+        registry = parse_qs(url.query).get("ns", [""])[0]
+        parts = url.path.split("/")
         if ".." in parts or parts[:2] != PREFIX or len(parts) < 5:
             self._say(404, "NOT_FOUND")
         elif parts[2] == PRIVATE:

@@ -281,8 +281,8 @@ def test_routes_and_certificates_are_accepted(cluster: Cluster, namespace: str) 
 
 
 def test_a_running_cluster_is_found_again(cluster: Cluster) -> None:
-    again, fresh = bed.up("eu-1")
-    assert (again, fresh) == (cluster, False)
+    same_cluster, fresh = bed.up("eu-1")
+    assert (same_cluster, fresh) == (cluster, False)
 
 
 def test_nothing_is_left_after_a_crash(cluster: Cluster, tmp_path: Path) -> None:

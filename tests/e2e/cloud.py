@@ -147,7 +147,7 @@ class Cloud:
         git(self.root, "push", "-q", self.url, "HEAD:main")
         return git(self.root, "rev-parse", "HEAD")
 
-    def again(self) -> Running:
+    def restart_publisher(self) -> Running:
         """Start another publisher beside the one that runs, with the same options and a clone of its own."""
         return Running(self.url, self._unused_folder(), 3600, *self._more)
 
@@ -245,15 +245,17 @@ class Cloud:
         They are asked to look: each by itself takes most of a minute. What syncs is left in peace: looks beside it only slow it.
         """
         wanted, since = self.declared_applications(), datetime.datetime.now(datetime.UTC)
-        asked: dict[str, datetime.datetime] = {}
+        requested_at: dict[str, datetime.datetime] = {}
 
         def find_synced() -> dict[str, Object]:
             live_applications, now = self.applications(), datetime.datetime.now(datetime.UTC)
             for name in wanted & live_applications.keys():
-                again = asked_already(live_applications[name]) and now - asked.setdefault(name, now) > FORGOTTEN
-                if again or (unsynced(live_applications[name], since) and idle(live_applications[name], since)):
-                    self.argocd.refresh(name, again=again)
-                    asked[name] = now
+                repeated = (
+                    asked_already(live_applications[name]) and now - requested_at.setdefault(name, now) > FORGOTTEN
+                )
+                if repeated or (unsynced(live_applications[name], since) and idle(live_applications[name], since)):
+                    self.argocd.refresh(name, repeated=repeated)
+                    requested_at[name] = now
             left = {name: unsynced(live_applications.get(name), since) for name in wanted}
             left |= dict.fromkeys(live_applications.keys() - wanted, "not declared")
             if wrong := {name: words for name, words in left.items() if words}:

@@ -72,7 +72,7 @@ def declared(name: str) -> dict[str, Any]:
     return spec
 
 
-def placed(name: str, folder: Path) -> Path:
+def place_chart(name: str, folder: Path) -> Path:
     """Put a chart and those that it needs into a folder, with a version, as its release has one."""
     chart = CHARTS[name]
     module = programs.module_folder(chart.module, checksum=chart.checksum)
@@ -101,7 +101,7 @@ def charts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("charts")
     try:
         programs.build(["helm"])
-        return {name: placed(name, folder) for name in CHARTS}
+        return {name: place_chart(name, folder) for name in CHARTS}
     except programs.NotBuilt as why:
         pytest.skip(str(why))
 

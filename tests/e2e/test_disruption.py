@@ -32,7 +32,7 @@ def where(pod: Object) -> tuple[str, str]:
     return pod["metadata"]["uid"], pod["spec"]["nodeName"]
 
 
-def taken(growing: Growing) -> list[str]:
+def list_disrupted(growing: Growing) -> list[str]:
     """Return the nodes that Karpenter is emptying."""
     nodes = growing.nodes(SLICED).items()
     return [name for name, node in nodes if any(taint["key"] == TAKEN for taint in node["spec"].get("taints", ()))]
@@ -68,7 +68,7 @@ def test_a_new_generation_replaces_free_nodes_one_at_a_time_and_an_instances_las
     def turned_over() -> bool:
         nonlocal most
         assert [where(pod) for pod in growing.pods_of("held")] == [held]
-        now = taken(growing)
+        now = list_disrupted(growing)
         emptied.update(now)
         most = max(most, len(now))
         new = [pod for pod in growing.placeholders("large-slice") if generations(growing).get(where(pod)[1]) == "2"]
@@ -163,7 +163,7 @@ def test_consolidation_moves_no_instance(growing: Growing) -> None:
     print(f"\nplaceholders put together: {time.monotonic() - started:.1f} s")
     assert [where(growing.running(name)) for name in ("one", "two")] == [instance_location, two]
     assert set(growing.nodes(SLICED)) == {instance_location[1], two[1]}
-    assert taken(growing) == []
+    assert list_disrupted(growing) == []
 
 
 def test_a_node_that_expires_takes_no_more_and_waits_for_its_instance(growing: Growing) -> None:
@@ -171,7 +171,7 @@ def test_a_node_that_expires_takes_no_more_and_waits_for_its_instance(growing: G
     growing.patch_pool(SLICED, {"template": {"spec": {"expireAfter": "15s"}}})
     growing.instance("held", "slice")
     held = where(growing.running("held"))
-    eventually(lambda: taken(growing) == [held[1]], "the node to expire", 60)
+    eventually(lambda: list_disrupted(growing) == [held[1]], "the node to expire", 60)
     eventually(
         lambda: any(event.startswith("FailedDraining") for event in events(growing.client, held[1])),
         "Karpenter to say that it can't empty the node",

@@ -30,12 +30,15 @@ def read_edit_conditions(cloud: Cloud) -> dict[str, Condition]:
     edit_conditions: dict[str, Condition] = {}
     for name in names:
         tenant_status = status(cloud, name.removeprefix("tenants/").removesuffix(".yaml"))
-        things: list[Instance | Storage | Snapshot] = [
+        resources: list[Instance | Storage | Snapshot] = [
             *tenant_status.instances,
             *tenant_status.storages,
             *tenant_status.snapshots,
         ]
-        for label, conditions in [("", tenant_status.conditions), *((each.name, each.conditions) for each in things)]:
+        for label, conditions in [
+            ("", tenant_status.conditions),
+            *((each.name, each.conditions) for each in resources),
+        ]:
             edit_conditions |= {
                 f"{tenant_status.tenant}/{label} {each.type}": each
                 for each in conditions

@@ -53,15 +53,25 @@ def cloud(
         ("platform/platform.yaml", "  images:\n", "  deletion:\n    after: 10s\n  images:\n"),
         ("platform/platform.yaml", "maxDeletedPercent: 30", "maxDeletedPercent: 100"),
     )
-    with a_cloud(clusters, argocd, gitea, folder, *options, edits=edits) as made:
-        words = ["report", "--cluster", "us-1", "--to", made.url, "--data", str(folder / "us-1"), "--interval", "1"]
+    with a_cloud(clusters, argocd, gitea, folder, *options, edits=edits) as shared_cloud:
+        words = [
+            "report",
+            "--cluster",
+            "us-1",
+            "--to",
+            shared_cloud.url,
+            "--data",
+            str(folder / "us-1"),
+            "--interval",
+            "1",
+        ]
         words += ["--kubeconfig", str(growing_cluster.kubeconfig), "--argocd-kubeconfig", str(empty_cluster.kubeconfig)]
         with (folder / "us-1.log").open("wb") as log_file:
             reporter = subprocess.Popen(
                 [sys.executable, "-m", "allotment", *words], stdout=log_file, stderr=subprocess.STDOUT
             )
         try:
-            yield made
+            yield shared_cloud
         finally:
             reporter.kill()
             reporter.wait()
@@ -101,7 +111,7 @@ def test_node_pools_are_in_their_cluster_and_buy_nodes_for_the_stock(cloud: Clou
 
     eventually(pools_exist, "every declared node pool", 120)
 
-    def placed() -> bool:
+    def placeholders_have_nodes() -> bool:
         stocks = {
             deployment["metadata"]["name"]: deployment
             for deployment in client.list("apps/v1", "Deployment", names.STOCK_NAMESPACE)
@@ -115,7 +125,7 @@ def test_node_pools_are_in_their_cluster_and_buy_nodes_for_the_stock(cloud: Clou
         assert not left, left
         return True
 
-    eventually(placed, "every placeholder to have a node", 180, pause=1)
+    eventually(placeholders_have_nodes, "every placeholder to have a node", 180, pause=1)
     nodes = client.list("v1", "Node", labels=names.POOL)
     assert {node["metadata"]["labels"][names.POOL] for node in nodes} <= declared
     assert nodes
@@ -368,13 +378,13 @@ def test_an_application_that_is_deleted_with_its_cascade_takes_nothing_along(clo
         *((("karpenter.sh/v1", "NodePool"),) if part == "node-pools" else ()),
     )
 
-    def kept() -> dict[str, dict[str, str]]:
+    def list_tenant_uids() -> dict[str, dict[str, str]]:
         uids_by_kind = {kind: uids(client, version, kind, labels=rendered.OURS) for version, kind in kinds}
         uids_by_kind["AppProject"] = uids(hub, ARGO, "AppProject", NAMESPACE, rendered.OURS)
         uids_by_kind["Pod"] = uids(client, "v1", "Pod", labels=names.INSTANCE)
         return uids_by_kind
 
-    before, was = kept(), cloud.argocd.application(name)["metadata"]["uid"]
+    before, was = list_tenant_uids(), cloud.argocd.application(name)["metadata"]["uid"]
     hub.patch(ARGO, "Application", name, {"metadata": {"finalizers": [CASCADE]}}, NAMESPACE)
     hub.delete(ARGO, "Application", name, NAMESPACE)
     begun = time.monotonic()
@@ -385,9 +395,9 @@ def test_an_application_that_is_deleted_with_its_cascade_takes_nothing_along(clo
 
     eventually(healed, "the root to bring it back", 180)
     print(f"\n{name} was back after {time.monotonic() - begun:.0f} s")
-    assert kept() == before
+    assert list_tenant_uids() == before
     cloud.all_synced()
-    assert kept() == before
+    assert list_tenant_uids() == before
 
 
 def test_what_is_removed_and_runs_on_is_said(cloud: Cloud) -> None:

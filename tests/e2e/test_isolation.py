@@ -95,16 +95,16 @@ def test_a_pod_does_not_choose_its_node(sample_cluster: Cluster) -> None:
 def test_a_pod_over_quota_is_refused(sample_cluster: Cluster) -> None:
     hard = sample_cluster.client.get("v1", "ResourceQuota", "backstop", A)["spec"]["hard"]
     most = int(hard["requests.nvidia.com/gpu"])
-    asked = {"nvidia.com/gpu": str(most + 1)}
-    message = words(sample_cluster, with_container(resources={"requests": asked, "limits": asked}))
+    requests = {"nvidia.com/gpu": str(most + 1)}
+    message = words(sample_cluster, with_container(resources={"requests": requests, "limits": requests}))
     assert message is not None
     assert "exceeded quota: backstop, requested: requests.nvidia.com/gpu=" in message
     assert f"limited: requests.nvidia.com/gpu={most}" in message
 
 
 def test_a_class_that_the_plan_does_not_have_is_refused(sample_cluster: Cluster) -> None:
-    asked = {"nvidia.com/mig-3g.40gb": "1"}
-    pod_manifest = with_container(resources={"requests": asked, "limits": asked})
+    requests = {"nvidia.com/mig-3g.40gb": "1"}
+    pod_manifest = with_container(resources={"requests": requests, "limits": requests})
     pod_manifest["metadata"]["namespace"] = names.namespace("solo-ada")
     message = words(sample_cluster, pod_manifest)
     assert message is not None

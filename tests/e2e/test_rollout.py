@@ -36,8 +36,10 @@ def cloud(
     clusters = {"eu-1": empty_cluster, "us-1": growing_cluster}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REQUESTS_CA_BUNDLE", str(gitea.authority))
-        with a_cloud(clusters, argocd, gitea, folder, *options, "--comment", "--forge-token-file", str(token)) as made:
-            yield made
+        with a_cloud(
+            clusters, argocd, gitea, folder, *options, "--comment", "--forge-token-file", str(token)
+        ) as shared_cloud:
+            yield shared_cloud
 
 
 @pytest.fixture(scope="module")

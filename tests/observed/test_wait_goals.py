@@ -15,8 +15,8 @@ GOING, DONE, FAILED = (RolloutStage(progress, "x") for progress in ("going", "do
 PREPARED = (Condition("Prepared", "True", ""),)
 
 
-def row(thing: ResourceRef, stage: RolloutStage, seen: Resource | None = None) -> ResourceStatus:
-    return ResourceStatus(thing, stage, seen, None, "path")
+def row(resource: ResourceRef, stage: RolloutStage, seen: Resource | None = None) -> ResourceStatus:
+    return ResourceStatus(resource, stage, seen, None, "path")
 
 
 def instance(state: str, stage: RolloutStage, blob: str = "b1") -> ResourceStatus:

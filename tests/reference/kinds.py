@@ -74,12 +74,12 @@ def _row(of: ExplainOutput, field: FieldOutput, below: Collection[str]) -> tuple
         if sentence
     )
     section = subject.split(".", maxsplit=1)[1].replace(".", "").lower()
-    shown = f"[{code_span(field.type)}](#{section})" if subject in below else code_span(field.type)
-    return code_span(field.name), shown, absent, description
+    type_cell = f"[{code_span(field.type)}](#{section})" if subject in below else code_span(field.type)
+    return code_span(field.name), type_cell, absent, description
 
 
 def _example(kind: Kind) -> str:
     """Return the file of the sample that `allot explain` shows."""
-    shown = CliRunner().invoke(allot, ["explain", kind.name, "--output", "json"], catch_exceptions=False)
-    text: str = json.loads(shown.stdout)["example"]
+    result = CliRunner().invoke(allot, ["explain", kind.name, "--output", "json"], catch_exceptions=False)
+    text: str = json.loads(result.stdout)["example"]
     return text

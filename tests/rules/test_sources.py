@@ -68,12 +68,12 @@ def test_a_long_circle_is_cut() -> None:
 def test_a_way_is_walked_once(monkeypatch: pytest.MonkeyPatch, last: str | None) -> None:
     names = [f"way-{number}" for number in range(50)]
     tenant = filled(dict(zip(names, [*names[1:], last], strict=True)))
-    asked = list[str]()
+    lookups = list[str]()
 
     def counted(folder: ScopeDeclarations, storage: GPUStorage) -> DeclarationFile[GPUStorage] | None:
-        asked.append(storage.name)
+        lookups.append(storage.name)
         return own_source(folder, storage)
 
     monkeypatch.setattr(sources, "own_source", counted)
     assert len(find_cycles(tenant)) == (0 if last is None else 50)
-    assert len(asked) <= 2 * len(names), "once for the way, once for the storage itself"
+    assert len(lookups) <= 2 * len(names), "once for the way, once for the storage itself"

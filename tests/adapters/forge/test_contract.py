@@ -29,10 +29,10 @@ from allotment.adapters.forge.forge import (
 @pytest.fixture(params=[GitHubWorld, GitLabWorld], ids=["GitHub", "GitLab"])
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
     """Return a forge's server with one open pull request."""
-    made: World = request.param()
-    made.open(1)
-    yield made
-    made.close()
+    forge_world: World = request.param()
+    forge_world.open(1)
+    yield forge_world
+    forge_world.close()
 
 
 @pytest.fixture

@@ -123,13 +123,13 @@ def test_a_source_made_from_another_reads_as_one_of_its_own(root: Path) -> None:
     write(root, "tenants/beta/tenant.yaml", "beta")
     after = commit(root)
     base, whole = CommitSource(root, before), CommitSource(root, after)
-    made = base.with_changes(
+    derived = base.with_changes(
         whole.tree, {change.path: change.blob for change in list_changed_files(Repository(root), before, after)}
     )
-    assert made.scopes() == whole.scopes()
+    assert derived.scopes() == whole.scopes()
     for scope in whole.scopes()[0]:
-        assert made.files(scope) == whole.files(scope)
-        assert [made.read(path) for path in made.files(scope).paths] == [
+        assert derived.files(scope) == whole.files(scope)
+        assert [derived.read(path) for path in derived.files(scope).paths] == [
             whole.read(path) for path in whole.files(scope).paths
         ]
     assert base.read("tenants/acme/instances/one.yaml") == b"one"

@@ -39,9 +39,9 @@ def new_remote(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def unfolding(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a remote like the other, whose pull request is short and unfolds to half a gigabyte."""
-    made = new_remote(tmp_path_factory.mktemp("unfolding") / "remote.git")
-    propose(made, write_deltas(made, git(made, "rev-parse", MAIN), 64 << 20, 8))
-    return made
+    remote = new_remote(tmp_path_factory.mktemp("unfolding") / "remote.git")
+    propose(remote, write_deltas(remote, git(remote, "rev-parse", MAIN), 64 << 20, 8))
+    return remote
 
 
 @pytest.fixture

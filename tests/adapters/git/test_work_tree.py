@@ -47,9 +47,9 @@ def planned(root: Path, within: str = "", most: int = MOST) -> Iterator[tuple[Re
     before, here = state(root), Repository(root / within)
     commit = checked_out_commit(here)
     with sandbox_repository(here, commit) as repository:
-        made = commit_of_folder(here, repository, root / within, commit, most)
-        assert repository.parents(made) == [commit]
-        yield repository, CommitSource(root / within, made, repository)
+        folder_commit = commit_of_folder(here, repository, root / within, commit, most)
+        assert repository.parents(folder_commit) == [commit]
+        yield repository, CommitSource(root / within, folder_commit, repository)
         elsewhere = Path(repository.git.run_text("rev_parse", "--absolute-git-dir"))
     assert not elsewhere.exists()
     assert state(root) == before

@@ -104,9 +104,9 @@ def app_images() -> dict[str, images.Image]:
     ):
         for version in app.model.spec.versions:
             container = version.container
-            asked = container.probe.http_get.path if container.probe and container.probe.http_get else "/"
+            probe_path = container.probe.http_get.path if container.probe and container.probe.http_get else "/"
             port = container.ports[0].container_port
-            script = ANSWERS.format(name=f"{name} {version.version}", port=port, probe=asked.lstrip("/"))
+            script = ANSWERS.format(name=f"{name} {version.version}", port=port, probe=probe_path.lstrip("/"))
             images_by_name[container.image] = images.busybox("/bin/sh", "-c", script, "app")
     return images_by_name
 
@@ -140,8 +140,8 @@ def real_cloud(
     argocd = bed.argocd_of(cluster)
     with a_cloud(
         {"eu-1": cluster}, argocd, gitea, folder, *options, edits=EDITS, left_out=OTHERS, declared=MORE
-    ) as made:
-        yield made
+    ) as shared_cloud:
+        yield shared_cloud
 
 
 def declare_all(cloud: Cloud, declared: Mapping[str, str]) -> None:

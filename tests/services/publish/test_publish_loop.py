@@ -53,7 +53,7 @@ class Bed:
     def tip(self) -> str | None:
         return self.remote.look("refs/heads/main").get("refs/heads/main")
 
-    def asked(self) -> int:
+    def count_requests(self) -> int:
         """Run one round; return how often it asked the remote."""
         self.remote.times = 0
         self.rounds.tick()
@@ -99,7 +99,7 @@ def test_what_never_happened_yet_is_counted_as_0(bed: Bed) -> None:
 
 def test_a_round_asks_three_times_whatever_the_number_of_clusters(bed: Bed, waiting: Place) -> None:
     bed.rounds.tick()
-    assert bed.asked() == 3, "the source, the rendered branches, the statuses"
+    assert bed.count_requests() == 3, "the source, the rendered branches, the statuses"
     events: list[tuple[str, dict[str, Any]]] = bed.log.events
     assert not [event for event, _ in events if event == "nothing published"]
 

@@ -36,16 +36,16 @@ def published() -> dict[str, bytes]:
 def together(
     repository_check: RepositoryCheck,
     was: PublishedTrees,
-    kept: Mapping[str, bytes],
-    settled: TenantTransition = NOTHING,
+    retained_files: Mapping[str, bytes],
+    transition: TenantTransition = NOTHING,
 ) -> ClusterTrees:
     """Return the trees of all tenants; solo-ada's are kept where there is anything to keep, or settle so."""
     trees = ClusterTrees(repository_check.catalog, was)
     for tenant, files in repository_check.artifacts.items():
-        if tenant == "solo-ada" and kept:
-            trees.add_retained_files(kept)
+        if tenant == "solo-ada" and retained_files:
+            trees.add_retained_files(retained_files)
         else:
-            trees.add_tenant(of_files(files or {}, was), settled if tenant == "solo-ada" else NOTHING)
+            trees.add_tenant(of_files(files or {}, was), transition if tenant == "solo-ada" else NOTHING)
     trees.add_cluster_files(
         [claim for part in repository_check.tally_entries.values() for claim in part.claims],
         repository_check.list_letters,
@@ -86,8 +86,8 @@ def test_a_kept_file_changes_the_marker_beside_it_and_nothing_else(
     files = {
         file_path: data for file_path, data in published.items() if file_path in sample_check.artifacts["solo-ada"]
     }
-    kept = {**files, path: files[path].replace(b"replicas: 1", b"replicas: 0", 1)}
-    trees = together(sample_check, before(published), kept)
+    retained_files = {**files, path: files[path].replace(b"replicas: 1", b"replicas: 0", 1)}
+    trees = together(sample_check, before(published), retained_files)
     changed = {file_path for file_path, blob in of_all(trees).items() if blobs(published).get(file_path) != blob}
     assert changed == {path, "eu-1/tenants/solo-ada/compute/allotment--marker.rendered.yaml"}
     assert {f"eu-1/{file_path}" for file_path in trees.data["eu-1"]} == changed

@@ -101,9 +101,9 @@ def test_each_cause_has_its_reason(published: Place, monkeypatch: pytest.MonkeyP
         CAUSES[reason](published, patch)
         result = published.merged("-o", "json")
     assert result.code == 4, result.err
-    kept = json.loads(result.out)["kept"]
-    assert kept
-    assert {tenant["reason"] for tenant in kept} == {reason}
+    retained_tenants = json.loads(result.out)["kept"]
+    assert retained_tenants
+    assert {tenant["reason"] for tenant in retained_tenants} == {reason}
     assert {tenant["reason"] for tenant in record(published)["tenants"]} == {reason}
 
 
@@ -140,8 +140,8 @@ def test_the_record_at_the_remote(published: Place, monkeypatch: pytest.MonkeyPa
     assert published.merged(hours_ago=2).code == 4
     first = published.refs()[RETAINED]
     source = git(published.root, "rev-parse", "HEAD")
-    made = int(git(published.remote, "show", "-s", "--format=%ct", RETAINED))
-    since = datetime.datetime.fromtimestamp(made, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    commit_time = int(git(published.remote, "show", "-s", "--format=%ct", RETAINED))
+    since = datetime.datetime.fromtimestamp(commit_time, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     line = f"{WEBUI}:8:12: spec.gpuSpec: no GPUSpec is named 'l4-fifth'; did you mean 'l4-eighth'? [reference]"
     (problem,) = record(published)["tenants"][0]["problems"]
     assert problem.startswith(line.partition(";")[0])
@@ -325,9 +325,9 @@ def test_a_record_is_bounded_and_has_a_tenants_own_problems_alone() -> None:
     many_tenants = RetentionRecord("c" * 40, (tenant,) * 2000)
     data = many_tenants.encode()
     assert len(data) < MAX_RECORD_BYTES
-    again = decode_record(data)
-    assert again.encode() == data
-    assert {len(tenant.problems) + tenant.omitted for tenant in again.tenants} == {32}
+    decoded = decode_record(data)
+    assert decoded.encode() == data
+    assert {len(tenant.problems) + tenant.omitted for tenant in decoded.tenants} == {32}
 
 
 def test_a_record_of_too_many_tenants_counts_those_that_it_leaves_out() -> None:

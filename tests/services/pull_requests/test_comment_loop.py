@@ -143,8 +143,8 @@ def test_a_bug_with_one_leaves_no_other_without_a_verdict(bed: Bed, monkeypatch:
     monkeypatch.setattr(plan_comment, "run_plan", broken)
     bed.round()
     assert (bed.desk.status(good), bed.desk.status(bad)) == ("success", "pending")
-    told = [about for event, about in bed.log.events if event == "no verdict"]
-    assert [fields["number"] for fields in told] == [1]
+    events = [about for event, about in bed.log.events if event == "no verdict"]
+    assert [fields["number"] for fields in events] == [1]
     bed.round()
     assert len([event for event, _ in bed.log.events if event == "no verdict"]) == 1, "told once"
 
@@ -281,8 +281,8 @@ def test_a_head_that_cannot_be_fetched_keeps_no_other_from_a_verdict(bed: Bed) -
     head = bed.desk.propose(2, "spec:\n", "spec:\n  description: Mine.\n")
     bed.round()
     assert (bed.desk.status(broken), bed.desk.status(head)) == ("pending", "success")
-    (told,) = (about for event, about in bed.log.events if event == "no verdict")
-    assert (told["number"], "doesn't answer" in told["message"]) == (1, True)
+    (event_fields,) = (about for event, about in bed.log.events if event == "no verdict")
+    assert (event_fields["number"], "doesn't answer" in event_fields["message"]) == (1, True)
 
 
 def test_a_token_that_is_none_any_more_ends_the_round(bed: Bed) -> None:
@@ -358,8 +358,8 @@ def test_what_is_new_waits_at_once_before_anything_is_read(bed: Bed, monkeypatch
     bed.round()
     assert [[status["state"] for status in bed.world.statuses[head]] for head in heads] == [["pending"], ["pending"]]
     bed.round()
-    again = 0.0
-    monkeypatch.setattr(bed.commenter, "_retry_at", again)
+    retry_time = 0.0
+    monkeypatch.setattr(bed.commenter, "_retry_at", retry_time)
     bed.round()
     assert [bed.desk.status(head) for head in heads] == ["success", "success"]
     real, order = bed.commenter._services, []
