@@ -36,14 +36,14 @@ class Answers:
         self.whole: dict[str, list[Object]] = {}  # by resource: objects of tenants' namespaces
 
     def __call__(self, request: Request) -> None:
-        response = self.status.get(request.asked) or self.body(request)
+        response = self.status.get(request.request_path) or self.body(request)
         if isinstance(response, int):
             request.whole(b"{}", response)
         else:
             request.whole(json.dumps(response).encode())
 
     def body(self, request: Request) -> object:
-        path = request.asked
+        path = request.request_path
         if path == "/version":
             return self.bed.version
         if path == "/apis":
@@ -114,7 +114,7 @@ def test_a_cluster_that_is_as_declared(
     words = "tenants' objects: this folder is in no Git repository, so the published manifests aren't here"
     assert words in lines_of(allot("doctor", "--repo", sample, "--cluster", "eu-1", *connection_options, "-o", "json"))
     assert {request.command for request in server.requests} == {"GET"}
-    assert not any("secrets" in request.asked for request in server.requests)
+    assert not any("secrets" in request.request_path for request in server.requests)
     assert allot("doctor", "--repo", sample, "--cluster", "eu-1", *connection_options, "-q").out == ""
 
 

@@ -43,7 +43,7 @@ class Cluster:
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     def answer(request: Request) -> None:
-        kind = request.asked.rsplit("/", 1)[1]
+        kind = request.request_path.rsplit("/", 1)[1]
         if request.watches:
             (changes if kind == "pods" else stays)(request)
         else:

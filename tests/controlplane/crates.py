@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.controlplane import programs
-from tests.controlplane.programs import GIVEN, NotBuilt, made_at_once
+from tests.controlplane.programs import GIVEN, NotBuilt, create_atomically
 
 
 class Crate(NamedTuple):
@@ -67,7 +67,7 @@ def build() -> None:
             )
         crate, started = CRATES[name], time.monotonic()
         print(f"{name} {crate.version} …", flush=True)
-        with made_at_once(home(name)) as target:
+        with create_atomically(home(name)) as target:
             run = [cargo, "install", name, "--version", crate.version, "--locked", "--quiet"]
             run += ["--features", ",".join(crate.features)] if crate.features else []
             within = [f"--root={target.parent}", f"--target-dir={target.parent / 'target'}"]

@@ -270,7 +270,7 @@ def _build(tool: str, definition: Tool) -> None:
         raise NotBuilt(
             f"{tool}: " + NO_COMPILER.format(version=needed, cgo=" and a C compiler" if definition.cgo else "")
         )
-    with made_at_once(home(tool)) as target:
+    with create_atomically(home(tool)) as target:
         source = module_folder(definition.module, folder(tool))
         for path in definition.files:
             shutil.copytree(source / path, target / "files" / path, copy_function=shutil.copyfile)
@@ -281,7 +281,7 @@ def _build(tool: str, definition: Tool) -> None:
 
 
 @contextmanager
-def made_at_once(place: Path) -> Iterator[Path]:
+def create_atomically(place: Path) -> Iterator[Path]:
     """Give an empty folder, alone in its parent; once it is filled it becomes `place`. What was stopped leaves nothing."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE, prefix=f".{place.name}-") as folder:
@@ -358,7 +358,7 @@ def module_folder(module: str, within: Path | None = None, checksum: str | None 
     return Path(module_info["Dir"])
 
 
-def said_versions() -> Iterator[str]:
+def list_versions() -> Iterator[str]:
     """Yield what is used, a line a program: its version as pinned, or the folder that it was given in."""
     for tool, definition in TOOLS.items():
         for name in definition.programs:

@@ -29,7 +29,7 @@ def build(what: str, sources: Mapping[str, Source]) -> None:
     if home(what, sources).exists():
         return
     print(f"{what} of {len(sources)} modules …", flush=True)
-    with programs.made_at_once(home(what, sources)) as target:
+    with programs.create_atomically(home(what, sources)) as target:
         for module, source in sources.items():
             folder = programs.module_folder(f"{module}@{source.version}", checksum=source.checksum)
             names = (

@@ -38,7 +38,7 @@ class Command:
     text: str
     begin: int
     end: int
-    shown: tuple[str, ...]
+    shown_lines: tuple[str, ...]
 
 
 @dataclass
@@ -135,8 +135,8 @@ def differences(ran: list[Ran]) -> Iterator[str]:
         if execution.status and not checks_status:
             output = "\n".join(execution.lines)
             yield f"line {execution.command.line}: `{execution.command.text}` ended with {execution.status}, and no `{STATUS}` follows:\n{output}"
-        elif not same(execution.command.shown, execution.lines):
-            shown_text, output = "\n".join(execution.command.shown), "\n".join(execution.lines)
+        elif not same(execution.command.shown_lines, execution.lines):
+            shown_text, output = "\n".join(execution.command.shown_lines), "\n".join(execution.lines)
             yield f"line {execution.command.line}: `{execution.command.text}`\nthe page shows:\n{shown_text}\nit said:\n{output}"
 
 
@@ -144,10 +144,10 @@ def with_outputs(page: str, ran: list[Ran]) -> str:
     """Return a page with the outputs that came, where they aren't what it shows; what is another each time as `…`."""
     lines = page.splitlines()
     for execution in reversed(ran):
-        if not same(execution.command.shown, execution.lines):
+        if not same(execution.command.shown_lines, execution.lines):
             output_lines = [VARIES.sub("…", line.rstrip()) for line in execution.lines]
             lines[execution.command.begin - 1 : execution.command.end - 1] = _cut_alike(
-                execution.command.shown, output_lines
+                execution.command.shown_lines, output_lines
             )
     return "\n".join(lines) + "\n"
 
