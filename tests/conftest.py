@@ -135,11 +135,11 @@ def one_gate(monkeypatch: pytest.MonkeyPatch) -> None:
             return
         declared = (*_declared(boundary.offers.platform), *_declared(boundary.cluster_declarations))
         entitled = (*entitlements.required_endings.items(), *entitlements.max_replicas.items())
-        asked = (declared, entitled, Entitlements.judge, published, path, data)
-        if asked not in _passed:
+        cache_key = (declared, entitled, Entitlements.judge, published, path, data)
+        if cache_key not in _passed:
             check(gate, path, data, entitlements, published=published)
-        _passed[asked] = None
-        _passed.move_to_end(asked)
+        _passed[cache_key] = None
+        _passed.move_to_end(cache_key)
         if len(_passed) > 2000:
             _passed.popitem(last=False)
 
@@ -224,12 +224,12 @@ def begin(places: Places, allot: Allot, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
 
     def begun(name: str, make: Callable[[Place], object]) -> Place:
-        def made(place: Place) -> None:
+        def initialise(place: Place) -> None:
             copy_sample(place.root)
             place.begin()
             make(place)
 
-        return places.begin(name, Place(tmp_path / "repo", tmp_path / "remote.git", allot, monkeypatch), made)
+        return places.begin(name, Place(tmp_path / "repo", tmp_path / "remote.git", allot, monkeypatch), initialise)
 
     return begun
 

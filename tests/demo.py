@@ -35,7 +35,7 @@ def published(remote: Path) -> str:
     os.environ.setdefault("GIT_COMMITTER_NAME", "allotment")
     os.environ.setdefault("GIT_COMMITTER_EMAIL", "allotment@localhost")
     words = ("publish", "--to", str(remote))
-    shown = (
+    git_command = (
         "--git-dir",
         str(remote),
         "log",
@@ -45,7 +45,7 @@ def published(remote: Path) -> str:
         "--format=%h %an: %s%n%(trailers:key=Source-Commit)",
         "rendered/eu-1",
     )
-    return f"$ allot {' '.join(words)}\n{allot(*words)}\n$ git log -1 --stat rendered/eu-1\n{git(*shown)}"
+    return f"$ allot {' '.join(words)}\n{allot(*words)}\n$ git log -1 --stat rendered/eu-1\n{git(*git_command)}"
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ class Request(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
         self.query = {key: values[0] for key, values in parse_qs(parts.query).items()}
-        self.asked = parts.path
+        self.request_path = parts.path
         self.watches = self.query.get("watch") == "true"
         with self.server.lock:
             self.server.requests.append(self)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 # command was lies in a file then.
 _SCRIPT = """
 import os, runpy, signal, sys
-step, said = int(sys.argv[1]), sys.argv[2]
+step, output_file = int(sys.argv[1]), sys.argv[2]
 os.environ["KILLED_GROUP"] = str(os.getpgrp())
 seen = 0
 reads = ("version", "cat-file", "rev-parse", "merge-base", "ls-remote")
@@ -22,7 +22,7 @@ def count(event, arguments):
     if event == "subprocess.Popen" and arguments[1][1] not in reads:
         seen += 1
         if seen == step:
-            with open(said, "w") as file:
+            with open(output_file, "w") as file:
                 file.write(" ".join(map(os.fsdecode, arguments[1])))
             os.killpg(0, signal.SIGKILL)
 sys.addaudithook(count)
@@ -47,15 +47,15 @@ class Run(NamedTuple):
         return self.code < 0
 
 
-def killed_at(step: int, said: Path, *words: str) -> Run:
+def killed_at(step: int, output_file: Path, *words: str) -> Run:
     """Run `python -m MODULE …`, or `-c TEXT …`, killed before its `step`-th command that may write; with 0 only where `kill_when` says.
-    `said` is a file to write to."""
-    said.unlink(missing_ok=True)
-    command = [sys.executable, "-c", _SCRIPT, str(step), str(said), *words]
+    `output_file` is a file to write to."""
+    output_file.unlink(missing_ok=True)
+    command = [sys.executable, "-c", _SCRIPT, str(step), str(output_file), *words]
     own = {**os.environ, "KILLED_AT": str(step)}
     done = subprocess.run(command, capture_output=True, check=False, start_new_session=True, env=own)
     assert done.returncode in (0, -9), done.stderr.decode()
-    return Run(done.returncode, said.read_text() if said.exists() else "")
+    return Run(done.returncode, output_file.read_text() if output_file.exists() else "")
 
 
 def kill_when(remote: Path, moment: str) -> None:

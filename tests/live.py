@@ -178,8 +178,8 @@ def job(
     reason: str = "",
     message: str = "",
 ) -> dict[str, Any]:
-    said = {"reason": reason, "message": message, "lastTransitionTime": AT.format(9)}
-    conditions = [{"type": condition, "status": "True", **said}]
+    details = {"reason": reason, "message": message, "lastTransitionTime": AT.format(9)}
+    conditions = [{"type": condition, "status": "True", **details}]
     done = {"completionTime": AT.format(9)} if condition == "Complete" else {}
     return {
         "kind": "Job",
@@ -197,14 +197,14 @@ def job(
 def job_pod(
     storage: str = "models", attempt: int = 1, *, container: dict[str, Any] | None = None, node: str = "n1"
 ) -> dict[str, Any]:
-    made = pod(storage, attempt, node=node, container=container)
-    made["metadata"] |= {"ownerReferences": [{"uid": f"j-{storage}-{attempt}"}]}
-    made["metadata"]["labels"] = {
+    live_pod = pod(storage, attempt, node=node, container=container)
+    live_pod["metadata"] |= {"ownerReferences": [{"uid": f"j-{storage}-{attempt}"}]}
+    live_pod["metadata"]["labels"] = {
         "allotment.dev/tenant": TENANT,
         "allotment.dev/storage": storage,
         "allotment.dev/role": "prepare",
     }
-    return made
+    return live_pod
 
 
 def snapshot(name: str = "keep", *, of: str = "models", **status: Any) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def application(
     resources: tuple[tuple[str, str, str], ...] = (),
     **status: Any,
 ) -> dict[str, Any]:
-    resource_statuses = [{"kind": kind, "name": name, "status": said} for kind, name, said in resources]
+    resource_statuses = [{"kind": kind, "name": name, "status": sync_status} for kind, name, sync_status in resources]
     return {
         "kind": "Application",
         "metadata": metadata(f"{TENANT}--eu-1--{part}", f"a-{part}", {"cluster": "eu-1"}, namespace="argocd"),

@@ -87,8 +87,13 @@ def with_own_programs(data: bytes) -> bytes:
     held = programs.programs_by_name()[volume["configMap"]["name"]]
     volume["configMap"] = {"name": job["metadata"]["name"]}
     metadata = {key: value for key, value in job["metadata"].items() if key != "annotations"}
-    kept = {"argocd.argoproj.io/sync-options": "Prune=false,Delete=false"}
-    own = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {**metadata, "annotations": kept}, "immutable": True}
+    annotations = {"argocd.argoproj.io/sync-options": "Prune=false,Delete=false"}
+    own = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {**metadata, "annotations": annotations},
+        "immutable": True,
+    }
     objects.insert(at + 1, {**own, "data": held})
     return dump(objects)
 
@@ -107,16 +112,16 @@ def files_of(folder: Path, commit: str, *paths: str) -> dict[str, str]:
     """Return the texts of a commit's files by path: of all, or of these. One process of Git's reads them all."""
     listed = git(folder, "ls-tree", "-r", "-z", commit, *paths).split("\0")
     blobs = {path: about.split()[2] for about, _, path in (line.partition("\t") for line in listed if line)}
-    asked = "".join(f"{blob}\n" for blob in blobs.values()).encode()
+    blob_ids = "".join(f"{blob}\n" for blob in blobs.values()).encode()
     command = ["git", "-C", str(folder), "cat-file", "--batch"]
-    said = subprocess.run(command, input=asked, capture_output=True, check=True).stdout
+    output = subprocess.run(command, input=blob_ids, capture_output=True, check=True).stdout
     texts, at = {}, 0
     for path, blob in blobs.items():
-        begin = said.index(b"\n", at) + 1
-        id_, kind, size = said[at : begin - 1].decode().split()
+        begin = output.index(b"\n", at) + 1
+        id_, kind, size = output[at : begin - 1].decode().split()
         assert (id_, kind) == (blob, "blob"), path
         at = begin + int(size) + 1
-        texts[path] = said[begin : at - 1].decode()
+        texts[path] = output[begin : at - 1].decode()
     return texts
 
 
@@ -249,18 +254,20 @@ class Place:
 class Places:
     """Places that tests begin with. Each is made once, by the first test that wants it; the others get a copy."""
 
-    def __init__(self, kept: Path) -> None:
-        self._kept = kept
+    def __init__(self, cache_folder: Path) -> None:
+        self._kept = cache_folder
 
     def begin(self, name: str, place: Place, make: Callable[[Place], object]) -> Place:
         """Let a place, of which nothing is there yet, be as it was made under a name, and remembered as then."""
-        kept = Place(self._kept / name / "repo", self._kept / name / "remote.git", place._allot, place._monkeypatch)
+        cached_place = Place(
+            self._kept / name / "repo", self._kept / name / "remote.git", place._allot, place._monkeypatch
+        )
         memory = Path(os.environ["XDG_CACHE_HOME"]) / "allotment"
-        if kept.root.exists():
-            _copy(kept, place, kept.root.parent / "memory", memory)
+        if cached_place.root.exists():
+            _copy(cached_place, place, cached_place.root.parent / "memory", memory)
         else:
             make(place)
-            _copy(place, kept, memory, kept.root.parent / "memory")
+            _copy(place, cached_place, memory, cached_place.root.parent / "memory")
         return place
 
 
@@ -300,9 +307,9 @@ def _copy(source: Place, other: Place, memory: Path, other_memory: Path) -> None
 
 def _prepared(job: dict[str, Any]) -> Preparation:
     noted = job["annotations"]
-    kept = "Prune=false" in noted.get("argocd.argoproj.io/sync-options", "")
+    retained = "Prune=false" in noted.get("argocd.argoproj.io/sync-options", "")
     attempt, digest = int(noted["allotment.dev/attempt"]), noted["allotment.dev/input-hash"]
-    return Preparation(f"uid-of-{job['name']}", attempt, digest, "Succeeded", is_prune_protected=kept)
+    return Preparation(f"uid-of-{job['name']}", attempt, digest, "Succeeded", is_prune_protected=retained)
 
 
 class Running:

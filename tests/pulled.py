@@ -98,11 +98,13 @@ def plan_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let pull requests be planned in this process, which knows the sample already. What the process of a plan does is tested
     in test_plan_sandbox.py."""
 
-    def planned(asked: PlanRequest, budget: PlanBudget, cache: Path | None) -> PlanReply:
+    def planned(request: PlanRequest, budget: PlanBudget, cache: Path | None) -> PlanReply:
         with monkeypatch.context() as patch:
             if cache is not None:
                 patch.setenv("XDG_CACHE_HOME", str(cache))
-            answer = plan_sandbox._handle_request(PlanRequest(**json.loads(json.dumps(asked._asdict()))), lambda: None)
+            answer = plan_sandbox._handle_request(
+                PlanRequest(**json.loads(json.dumps(request._asdict()))), lambda: None
+            )
         return plan_sandbox._parse_reply(plan_sandbox._READY + json.dumps(answer).encode(), 0, io.BytesIO())
 
     monkeypatch.setattr(plan_sandbox, "_run_process", planned)

@@ -176,12 +176,12 @@ def _picture(root: Path, environment: dict[str, str], *words: str) -> str:
         ["allot", *words], cwd=root, env=environment, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs
     )
     os.close(theirs)
-    shown = _all_of(ours).replace("\r\n", "\n")
+    output = _all_of(ours).replace("\r\n", "\n")
     if status := process.wait():
-        raise RuntimeError(f"allot {' '.join(words)} ended with {status}:\n{shown}")
-    shown = CHECKSUM.sub("4f1d" * 16, COMMIT.sub("4f1d0c2b7a9e", shown))
+        raise RuntimeError(f"allot {' '.join(words)} ended with {status}:\n{output}")
+    output = CHECKSUM.sub("4f1d" * 16, COMMIT.sub("4f1d0c2b7a9e", output))
     console = Console(record=True, width=WIDTH, file=io.StringIO(), color_system="truecolor", force_terminal=True)
-    console.print(Text.from_ansi(f"\x1b[1m$ allot {' '.join(words)}\x1b[0m\n{shown.rstrip()}"), soft_wrap=False)
+    console.print(Text.from_ansi(f"\x1b[1m$ allot {' '.join(words)}\x1b[0m\n{output.rstrip()}"), soft_wrap=False)
     return (
         FACE.sub("", console.export_svg(title="")).replace("Fira Code, monospace", FONT).replace("arial", FONT) + "\n"
     )

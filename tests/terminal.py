@@ -33,7 +33,7 @@ class Shown(NamedTuple):
         return self.text.splitlines()
 
 
-def shown(
+def run_in_terminal(
     words: Sequence[str], cwd: Path, columns: int = 80, environment: Mapping[str, str] | None = None, wait: float = 60
 ) -> Shown:
     """Return what a command shows on a terminal."""
@@ -70,11 +70,11 @@ class Session:
         """Type a command, and return what it shows, once the shell asks for the next; check how it ended."""
         self._child.sendline(f"{command}; echo ended:$?:")
         self._child.expect(r"ended:(\d+):\r\n")
-        said, ended = _STYLE.sub("", str(self._child.before)).replace("\r\n", "\n"), int(self._child.match.group(1))
+        output, ended = _STYLE.sub("", str(self._child.before)).replace("\r\n", "\n"), int(self._child.match.group(1))
         self._child.expect_exact(_PROMPT)
-        said = said.removeprefix(_PROMPT)
-        assert ended == status, f"{command} ended with {ended}:\n{said}"
-        return said
+        output = output.removeprefix(_PROMPT)
+        assert ended == status, f"{command} ended with {ended}:\n{output}"
+        return output
 
     def asks(self, question: str, answer: str) -> None:
         """Wait for a question of a command that was sent, and answer it."""
@@ -88,10 +88,10 @@ class Session:
     def ended(self) -> str:
         """Return what a command that `begins` began shows at last, once it has ended well."""
         self._child.expect(r"ended:(\d+):\r\n")
-        said = _STYLE.sub("", str(self._child.before)).replace("\r\n", "\n")
-        assert self._child.match.group(1) == "0", said
+        output = _STYLE.sub("", str(self._child.before)).replace("\r\n", "\n")
+        assert self._child.match.group(1) == "0", output
         self._child.expect_exact(_PROMPT)
-        return said
+        return output
 
     def close(self) -> None:
         """End the shell."""

@@ -53,6 +53,6 @@ def test_the_sdist_builds_the_same_wheel(tmp_path: Path) -> None:
         names = archive.getnames()
         archive.extractall(tmp_path, filter="data")
     assert not [name for name in names if name.split("/")[1] in ("tests", ".venv", "out", "dist")]
-    again = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path / "again")]
-    subprocess.run(again, cwd=tmp_path / f"allotment-{VERSION}", check=True, capture_output=True)
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path / "again")]
+    subprocess.run(command, cwd=tmp_path / f"allotment-{VERSION}", check=True, capture_output=True)
     assert (tmp_path / "again" / wheel.name).read_bytes() == wheel.read_bytes()

@@ -17,8 +17,8 @@ ADDRESS = re.compile(r"(?:https?:)?//[a-z0-9.]+")
 
 def test_the_pictures_are_fresh() -> None:
     words = [sys.executable, "-m", "tests.screens", "--check"]
-    said = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, check=False)
-    assert (said.returncode, said.stdout, said.stderr) == (0, "", "")
+    result = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("name", ["status.svg", "plan.svg"])

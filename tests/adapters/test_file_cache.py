@@ -7,19 +7,19 @@ import pytest
 from allotment.adapters.file_cache import FileCache
 
 
-@pytest.mark.parametrize(("there", "new", "written"), [(0, 1, True), (99, 1, True), (200, 1, False), (200, 3, True)])
-def test_it_is_written_when_enough_of_it_is_new(there: int, new: int, written: bool) -> None:
+@pytest.mark.parametrize(("stored", "new", "written"), [(0, 1, True), (99, 1, True), (200, 1, False), (200, 3, True)])
+def test_it_is_written_when_enough_of_it_is_new(stored: int, new: int, written: bool) -> None:
     before = FileCache.load("here", "key")
-    for number in range(there):
+    for number in range(stored):
         before.put(f"tenant-{number}", ["fine"])
     before.save()
     memory = FileCache.load("here", "key")
-    assert len(memory.values) == there
+    assert len(memory.values) == stored
     for number in range(new):
         memory.put(f"tenant-{number}", ["fine", "again"])
     memory.save()
-    said = FileCache.load("here", "key").values
-    assert [said.get(f"tenant-{number}") == ["fine", "again"] for number in range(new)] == [written] * new
+    values = FileCache.load("here", "key").values
+    assert [values.get(f"tenant-{number}") == ["fine", "again"] for number in range(new)] == [written] * new
 
 
 def test_what_is_gone_counts_as_new() -> None:

@@ -28,7 +28,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch, text: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "address"),
+    ("direct_url", "address"),
     [
         (
             {"url": "https://bot:key@git.acme.dev/allotment", "vcs_info": {"vcs": "git", "commit_id": SHA}},
@@ -47,8 +47,8 @@ def recorded(monkeypatch: pytest.MonkeyPatch, text: str | None) -> None:
     ],
     ids=["commit", "wheel", "wheel without a hash", "folder without Git", "index", "no mapping", "no hashes", "a list"],
 )
-def test_what_pip_recorded_is_the_address(found: object, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorded(monkeypatch, json.dumps(found))
+def test_what_pip_recorded_is_the_address(direct_url: object, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded(monkeypatch, json.dumps(direct_url))
     assert installed_address() == address
 
 

@@ -22,9 +22,9 @@ def test_every_metric_is_documented() -> None:
     metric_names = {
         f"{metric.name}_total" if metric.type == "counter" else metric.name for metric in registry.collect()
     }
-    told = set(NAME.findall((PROJECT / "docs/operate/metrics.md").read_text(encoding="utf-8")))
-    assert metric_names - told == set()
-    assert told - metric_names == {"allotment_webhooks_total"}, "the web server's own"
+    documented = set(NAME.findall((PROJECT / "docs/operate/metrics.md").read_text(encoding="utf-8")))
+    assert metric_names - documented == set()
+    assert documented - metric_names == {"allotment_webhooks_total"}, "the web server's own"
 
 
 def test_every_reason_is_documented() -> None:

@@ -74,8 +74,8 @@ def full(repo: Path, work: Path, tenants: int) -> None:
     ours = [*ALLOT, "render", "--repo", str(repo), "--stdout"]
     mine = run(ours, memory=True)
     say("allot render --stdout (validates too)", f"{mine.seconds:6.2f} s  {mine.megabytes:4.0f} MB")
-    again = run([*ALLOT, "render", "--repo", str(repo), "--out", str(out)])
-    say("allot render --out, all files there and unchanged", f"{again.seconds:6.2f} s")
+    second_render = run([*ALLOT, "render", "--repo", str(repo), "--out", str(out)])
+    say("allot render --out, all files there and unchanged", f"{second_render.seconds:6.2f} s")
     helm, kubectl = peer("helm"), peer("kubectl")
     if helm is None:
         say("helm template", "skipped: no Go to build it")

@@ -44,8 +44,8 @@ def budgets(repo: Path, work: Path, day: datetime.date, say: Say) -> None:
     for n in range(SLOW):
         text = f"apiVersion: allotment.dev/v1alpha1\nkind: GPUInstance\nmetadata:\n  name: bad-{n}\nspec:\n  x: ["
         (repo / folder / f"bad-{n}.yaml").write_text(text + "a,  " * 15_000)
-    after, kept = published("beside")
-    if len(kept) != 1:
+    after, retained = published("beside")
+    if len(retained) != 1:
         raise RuntimeError("the hostile tenant was not kept")
     say(
         f"publish of another tenant, beside {SLOW} slow files",
@@ -62,7 +62,7 @@ def budgets(repo: Path, work: Path, day: datetime.date, say: Say) -> None:
     )
 
     def planned(head: str) -> tuple[float, PlanReply | None]:
-        asked = PlanRequest(
+        request = PlanRequest(
             root=str(repo),
             base=base,
             head=head,
@@ -75,7 +75,7 @@ def budgets(repo: Path, work: Path, day: datetime.date, say: Say) -> None:
         )
         begun = time.perf_counter()
         try:
-            reply = plan_sandbox.plan_in_sandbox(asked, PlanBudget(PLAN_SECONDS), work / "cache")
+            reply = plan_sandbox.plan_in_sandbox(request, PlanBudget(PLAN_SECONDS), work / "cache")
         except PlanBudgetExceeded:
             reply = None
         return time.perf_counter() - begun, reply
@@ -83,11 +83,14 @@ def budgets(repo: Path, work: Path, day: datetime.date, say: Say) -> None:
     planned(good)  # the base is known now
     alone, _ = planned(good)
     spent, none = planned(bad)
-    again, reply = planned(good)
+    second_seconds, reply = planned(good)
     if none is not None or reply is None:
         raise RuntimeError("the budget was not kept")
     say(
         f"verdict of a slow pull request: {plan_sandbox.TOO_LARGE}",
         f"{spent:6.2f} s   its budget is {PLAN_SECONDS:g} s, after what the base takes",
     )
-    say("the next one's plan, in its own process", f"{again:6.2f} s   {again / alone:.2f} of before ({alone:.2f} s)")
+    say(
+        "the next one's plan, in its own process",
+        f"{second_seconds:6.2f} s   {second_seconds / alone:.2f} of before ({alone:.2f} s)",
+    )

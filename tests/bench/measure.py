@@ -65,13 +65,13 @@ def run(
         watcher = threading.Thread(target=sample)
         if memory:
             watcher.start()
-        _, said = process.communicate()
+        _, stderr = process.communicate()
         seconds = time.perf_counter() - begun
         stop.set()
         if memory:
             watcher.join()
     if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command, stderr=said)
+        raise subprocess.CalledProcessError(process.returncode, command, stderr=stderr)
     return Run(seconds, peak)
 
 

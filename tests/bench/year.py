@@ -145,9 +145,9 @@ def write(repository: Repository, tenants: int, days: int) -> dict[str, float]:
                 )
                 both = list(before.instances)
                 both[index] = instance(both[index].name, states[-1], moment)
-                told = (*before.transitions, *steps) if before.previous == branch.published_commit else steps
+                transitions = (*before.transitions, *steps) if before.previous == branch.published_commit else steps
                 now[tenant] = msgspec.structs.replace(
-                    before, instances=tuple(both), transitions=told, previous=branch.published_commit
+                    before, instances=tuple(both), transitions=transitions, previous=branch.published_commit
                 )
             branch = commit(
                 repository, remote, branch, now, sorted({change[0] for change in changes}), at(day, minute % MINUTES, 0)
@@ -167,9 +167,9 @@ def commit(
     message = CommitMessage(
         "\n".join(f"{tenant}: Running → Stopped" for tenant in changed) or "eu-1: seen", repository.committer()
     )
-    made = branch.create_commit(files, branch.compare_files(files), data, message)
-    remote.push({status_branch("eu-1"): made, reported_ref("eu-1"): made})
-    following = Branch(repository, "eu-1", made, made, None)
+    status_commit = branch.create_commit(files, branch.compare_files(files), data, message)
+    remote.push({status_branch("eu-1"): status_commit, reported_ref("eu-1"): status_commit})
+    following = Branch(repository, "eu-1", status_commit, status_commit, None)
     vars(following)["files"] = files
     return following
 

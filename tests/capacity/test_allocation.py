@@ -39,8 +39,8 @@ def allocated(
 ) -> AllocationResult:
     old, running = {instance_key(unit_claim): unit_claim for unit_claim in before}, list(pods)
 
-    def published(asked: UnitClaim) -> UnitClaim | None:
-        return old.get(instance_key(asked))
+    def published(claim: UnitClaim) -> UnitClaim | None:
+        return old.get(instance_key(claim))
 
     return allocate_units(offers, now, published, published, lambda claims: usage_beyond_claims(claims, running))
 

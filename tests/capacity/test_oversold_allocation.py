@@ -46,7 +46,7 @@ def test_who_had_units_keeps_them_and_the_rest_fits(
         had = old.get((claim.tenant, claim.instance))
         assert claim.units >= min(wanted.units, had.units if had else 0)
         assert 0 <= claim.units <= wanted.units
-    kept = [
+    retained = [
         claim._replace(units=min(claim.units, had.units))
         for claim in of(now)
         if (had := old.get((claim.tenant, claim.instance)))
@@ -58,7 +58,7 @@ def test_who_had_units_keeps_them_and_the_rest_fits(
     ]
     (held,) = [
         unit_usage
-        for unit_usage in compute_unit_usage(offers, kept)
+        for unit_usage in compute_unit_usage(offers, retained)
         if (unit_usage.cluster, unit_usage.gpu_spec) == ("eu-1", "l4-whole")
     ]
     assert after.total_shared_use <= max(after.stocks.shared_units, held.total_shared_use)

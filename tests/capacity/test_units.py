@@ -75,8 +75,8 @@ def test_packing_loses_nothing(ones: int, threes: int) -> None:
     pool = POOLS["a100-mig"]
     packing = pack_stocks(pool, [("one", SPECS["a100-1g"], ones), ("three", SPECS["a100-3g"], threes)])
     assert packing.nodes <= pool.node_limit
-    placed = ones + threes - sum(packing.missing.values())
-    assert placed <= 2 * (8 + 4)
+    placed_units = ones + threes - sum(packing.missing.values())
+    assert placed_units <= 2 * (8 + 4)
     if ones <= 16 and threes <= 8:
         assert packing.missing == {}
 
@@ -132,8 +132,8 @@ def test_placeholders_and_units_never_exceed_the_stock(wishes: list[tuple[str, i
         for unit_usage in compute_unit_usage(OFFERS, claims)
         if (unit_usage.cluster, unit_usage.gpu_spec) == ("eu-1", "l4-whole")
     )
-    kept = count_placeholders(OFFERS, claims)
-    free = kept[("eu-1", "l4-whole")] + kept[("eu-1", "l4-whole-kite")]
+    placeholders = count_placeholders(OFFERS, claims)
+    free = placeholders[("eu-1", "l4-whole")] + placeholders[("eu-1", "l4-whole-kite")]
     if held.total_shared_use <= held.stocks.shared_units:
         rendered = sum(claim.rendered for claim in claims)
         assert rendered + free <= 7 or rendered == 0
@@ -195,8 +195,8 @@ def test_an_empty_node_takes_as_many_placeholders_of_dra_as_units(gpus: int, cpu
     pool, spec = base.model_copy(update={"node": node}), specs["l4-dra"].model_copy(update={"cpu": cpu})
     held = placeholder_cpu(pool, spec, [spec])
     assert held >= cpu
-    taken = min(node_cpu // held, node.memory // spec.memory)
-    assert taken == units_per_node(spec, pool)
+    capacity = min(node_cpu // held, node.memory // spec.memory)
+    assert capacity == units_per_node(spec, pool)
 
 
 @given(st.integers(0, 4), st.integers(1, 4))

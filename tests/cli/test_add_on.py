@@ -52,8 +52,8 @@ def test_an_upgrade_writes_the_version_and_nothing_else(sample: Path, allot: All
     result = allot("add-on", "upgrade", "cert-manager", "v1.22.0", "--repo", sample)
     assert (result.code, result.out) == (0, f"{CERT_MANAGER}: v1.21.2 → v1.22.0\n")
     assert path.read_bytes() == before.replace(b"version: v1.21.2", b"version: v1.22.0")
-    again = allot("add-on", "upgrade", "cert-manager", "v1.22.0", "--repo", sample)
-    assert (again.code, again.out) == (0, f"{CERT_MANAGER}: is v1.22.0 already\n")
+    repeated_upgrade = allot("add-on", "upgrade", "cert-manager", "v1.22.0", "--repo", sample)
+    assert (repeated_upgrade.code, repeated_upgrade.out) == (0, f"{CERT_MANAGER}: is v1.22.0 already\n")
 
 
 def test_going_back_is_refused_unless_it_is_meant(sample: Path, allot: Allot) -> None:
@@ -104,9 +104,9 @@ def test_ready_made_ones_are_added_as_the_sample_has_them(sample: Path, allot: A
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     for name in ("cert-manager", "karpenter"):
         (folder / f"{name}.yaml").unlink()
-    said = allot("add-on", "add", "cert-manager", "karpenter", "--repo", sample)
-    assert (said.code, said.err) == (0, "")
-    assert said.out.splitlines() == [
+    result = allot("add-on", "add", "cert-manager", "karpenter", "--repo", sample)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.splitlines() == [
         "platform/add-ons/cert-manager.yaml: v1.21.2",
         "platform/add-ons/karpenter.yaml: 1.14.1; it is for us-1: write your clusters",
     ]
@@ -115,11 +115,11 @@ def test_ready_made_ones_are_added_as_the_sample_has_them(sample: Path, allot: A
 
 def test_none_is_overwritten_and_a_wrong_name_is_told(sample: Path, allot: Allot) -> None:
     (sample / "platform/add-ons/karpenter.yaml").unlink()
-    said = allot("add-on", "add", "karpenter", "cert-manager", "--repo", sample)
-    assert (said.code, said.out) == (2, "")
-    assert said.err == (
+    result = allot("add-on", "add", "karpenter", "cert-manager", "--repo", sample)
+    assert (result.code, result.out) == (2, "")
+    assert result.err == (
         "allot: platform/add-ons/cert-manager.yaml exists: `allot add-on upgrade` writes another version into it\n"
     )
     assert not (sample / "platform/add-ons/karpenter.yaml").exists(), "all or none"
-    said = allot("add-on", "add", "cert-manger", "--repo", sample)
-    assert said.err == "allot: no ready-made add-on is named 'cert-manger'; did you mean 'cert-manager'?\n"
+    result = allot("add-on", "add", "cert-manger", "--repo", sample)
+    assert result.err == "allot: no ready-made add-on is named 'cert-manger'; did you mean 'cert-manager'?\n"

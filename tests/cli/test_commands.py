@@ -16,7 +16,7 @@ import jsonschema
 import pytest
 import yaml
 from tests.conftest import PROJECT, ROOTS, Allot, checked, edit
-from tests.terminal import ALLOT, shown
+from tests.terminal import ALLOT, run_in_terminal
 
 from allotment.cli import main
 from allotment.cli.main import COMMAND_GROUPS
@@ -110,17 +110,17 @@ def test_a_rule_has_a_page(allot: Allot) -> None:
 def test_the_word_in_brackets_of_a_problem_has_a_page(allot: Allot) -> None:
     for rule, text in rule_pages().items():
         page = checked("explain", allot("explain", rule, "-o", "json").out)
-        said = " ".join(page["description"].split())
-        assert said.endswith(" ".join(text.split())), rule
+        description = " ".join(page["description"].split())
+        assert description.endswith(" ".join(text.split())), rule
     assert allot("explain", "reference").out == allot("explain", "rule", "reference").out
 
 
 def test_a_word_that_is_a_kind_and_a_rule_shows_both(allot: Allot) -> None:
     both = [rule for rule in rule_pages() if rule in {kind.lower() for kind in KINDS}]
     assert both == ["cluster", "ownership", "stock"]
-    said = allot("explain", "stock").out
-    assert said.startswith("KIND     Stock\n")
-    assert "\n    Rule stock: " in said
+    output = allot("explain", "stock").out
+    assert output.startswith("KIND     Stock\n")
+    assert "\n    Rule stock: " in output
     assert "Rule stock" not in allot("explain", "Stock").out
     assert allot("explain", "rule", "stock").out.startswith("RULE     stock\n")
 
@@ -138,11 +138,11 @@ def test_a_default_in_seconds_shows_as_a_duration(allot: Allot) -> None:
 
 
 def test_a_reason_of_a_status_has_a_page(allot: Allot) -> None:
-    said = allot("explain", "nofreeunit")
-    assert said.out.startswith(
+    result = allot("explain", "nofreeunit")
+    assert result.out.startswith(
         "REASON   NoFreeUnit\n\n    No unit of its GPUSpec is free in the cluster.\n\n    What to do: Wait, "
     )
-    assert allot("explain", "reason", "NoFreeUnit").out == said.out
+    assert allot("explain", "reason", "NoFreeUnit").out == result.out
     assert "\nNoFreeUnit " in allot("explain", "reason").out
     assert "its containers have started" in allot("explain", "Started").out
     assert allot("explain", "running").out.startswith("STATE    Running\n\n    Its probe is answered")
@@ -159,9 +159,9 @@ def test_a_reason_of_a_status_has_a_page(allot: Allot) -> None:
 @pytest.mark.parametrize("columns", [60, 80])
 @pytest.mark.parametrize("words", ["", "rule", "reason", "GPUInstance.spec", "GPUInstance.spec.replicas", "NoFreeUnit"])
 def test_explain_fits_the_terminal(words: str, columns: int) -> None:
-    said = shown([*ALLOT, "explain", *words.split()], PROJECT, columns)
-    assert (said.status, [line for line in said.lines if len(line) > columns]) == (0, [])
-    assert len(said.lines) > 4
+    screen = run_in_terminal([*ALLOT, "explain", *words.split()], PROJECT, columns)
+    assert (screen.status, [line for line in screen.lines if len(line) > columns]) == (0, [])
+    assert len(screen.lines) > 4
 
 
 def test_explain_lists_a_kind_a_line_in_a_pipe(allot: Allot) -> None:
@@ -173,10 +173,10 @@ def test_explain_lists_a_kind_a_line_in_a_pipe(allot: Allot) -> None:
 @pytest.mark.parametrize("name", ["startTimeout", "starttimeout", "probe.startTimeout"])
 def test_the_name_of_a_field_lists_its_paths(name: str, allot: Allot) -> None:
     paths = ["App.spec.versions.container.probe.startTimeout", "GPUInstance.spec.container.probe.startTimeout"]
-    said = allot("explain", name)
-    assert (said.code, said.err) == (0, "")
-    assert said.out.startswith(f"FIELD    {name}\n\n    The fields of this name, by their paths.\n\nFIELDS\n  ")
-    assert sorted(re.findall(r"^  ([A-Z]\S+) <", said.out, re.MULTILINE)) == paths
+    result = allot("explain", name)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(f"FIELD    {name}\n\n    The fields of this name, by their paths.\n\nFIELDS\n  ")
+    assert sorted(re.findall(r"^  ([A-Z]\S+) <", result.out, re.MULTILINE)) == paths
     assert all(allot("explain", path).code == 0 for path in paths)
     page = checked("explain", allot("explain", name, "-o", "json").out)
     assert sorted(field["name"] for field in page["fields"]) == paths

@@ -115,11 +115,11 @@ def test_a_plan_is_one_comment_and_a_status_and_the_second_run_writes_nothing(
     (body,) = desk.world.bodies(1)
     assert "### ✅ This can be merged" in body
     assert desk.status(head) == "success"
-    said = {"numbers": [1], "state": "success", "words": "can be merged · 1 changed", "trouble": None}
+    expected_status = {"numbers": [1], "state": "success", "words": "can be merged · 1 changed", "trouble": None}
     desk.world.calls.clear()
     for words, more in ((("--number", 1), (None, None)), (("--all",), (1, 0))):
-        told = checked("comment", desk.comment(*words, "-o", "json").out)
-        assert (told["said"], told["open"], told["going"]) == ([said], *more)
+        document = checked("comment", desk.comment(*words, "-o", "json").out)
+        assert (document["said"], document["open"], document["going"]) == ([expected_status], *more)
     assert desk.world.writes() == []
 
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from tests.conftest import DAY, PROJECT, Allot, checked
 from tests.published import Place
-from tests.terminal import ALLOT, shown
+from tests.terminal import ALLOT, run_in_terminal
 
 from allotment.cli.main import COMMANDS
 from allotment.cli.main import allot as program
@@ -34,18 +34,18 @@ def test_every_command_goes_to_a_folder_and_can_be_quiet(name: str) -> None:
     assert command is not None
     options = [option for parameter in command.params for option in parameter.opts]
     assert [options.count(flag) for flag in ("-C", "--quiet")] == [1, 1]
-    again = program.get_command(click.Context(program), name)
-    assert again is command, "and not once more each time that it is asked for"
+    second_lookup = program.get_command(click.Context(program), name)
+    assert second_lookup is command, "and not once more each time that it is asked for"
 
 
 @pytest.mark.parametrize("words", [("ownership", "codeowners"), ("stock", "list")])
 def test_a_command_below_another_can_too(words: tuple[str, ...], place: Place, allot: Allot) -> None:
-    said = allot(*words, "-C", place.root, "-q")
-    assert (said.code, said.out) == (0, allot(*words, "--repo", place.root).out)
-    assert said.out
+    result = allot(*words, "-C", place.root, "-q")
+    assert (result.code, result.out) == (0, allot(*words, "--repo", place.root).out)
+    assert result.out
 
 
-@pytest.mark.parametrize("words", [("-C", "{there}", *DECLARED), (*DECLARED, "-C", "{there}")])
+@pytest.mark.parametrize("words", [("-C", "{folder}", *DECLARED), (*DECLARED, "-C", "{folder}")])
 def test_it_looks_in_the_folder_that_it_is_told(
     words: tuple[str, ...],
     sample: Path,
@@ -56,7 +56,7 @@ def test_it_looks_in_the_folder_that_it_is_told(
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     monkeypatch.chdir(elsewhere)
     folder = sample / "tenants/solo-ada"
-    result = allot(*(word.format(there=folder) for word in words), "tenant.yaml")
+    result = allot(*(word.format(folder=folder) for word in words), "tenant.yaml")
     assert (result.code, result.err, result.out) == (0, "", "1 file: fine\n")
     assert Path.cwd() == elsewhere
 
@@ -122,26 +122,26 @@ def test_quiet_leaves_what_is_wrong(sample: Path, allot: Allot) -> None:
 
 
 def test_choices_take_any_case(sample: Path, allot: Allot) -> None:
-    said = allot(*DECLARED, "--repo", sample, "-o", "JSON")
-    assert checked("validate", said.out)["tenants"] == 7
-    assert allot(*DECLARED, "--repo", sample, "--format", "json").out == said.out, "as it was once called"
+    result = allot(*DECLARED, "--repo", sample, "-o", "JSON")
+    assert checked("validate", result.out)["tenants"] == 7
+    assert allot(*DECLARED, "--repo", sample, "--format", "json").out == result.out, "as it was once called"
     assert "--format" not in allot("validate", "--help").out
 
 
 @pytest.mark.parametrize(("variable", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
 def test_colour_can_be_had_without(variable: str, value: str, sample: Path) -> None:
     words = [*ALLOT, *DECLARED, "--repo", str(sample)]
-    assert "\x1b[" in shown(words, sample, environment={"NO_COLOR": ""}).raw
-    plain = shown(words, sample, environment={"NO_COLOR": "", variable: value})
+    assert "\x1b[" in run_in_terminal(words, sample, environment={"NO_COLOR": ""}).raw
+    plain = run_in_terminal(words, sample, environment={"NO_COLOR": "", variable: value})
     assert "101 files" in plain.raw
     assert "\x1b[" not in plain.raw
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_help_has_examples(name: str, allot: Allot) -> None:
-    shown = allot(name, "--help").out
-    assert "\n  Examples:\n" in shown
-    examples = [line.strip() for line in shown.split("  Examples:\n")[1].split("\n\n")[0].splitlines()]
+    help_text = allot(name, "--help").out
+    assert "\n  Examples:\n" in help_text
+    examples = [line.strip() for line in help_text.split("  Examples:\n")[1].split("\n\n")[0].splitlines()]
     assert examples[0].startswith(f"allot {name}")
 
 
@@ -202,11 +202,11 @@ def test_where_there_is_no_repository_there_are_no_names(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_a_script(shell: str, allot: Allot) -> None:
-    said = allot("completion", shell.upper())
-    assert (said.code, said.err) == (0, "")
-    assert f"_ALLOT_COMPLETE={shell}_complete" in said.out
+    result = allot("completion", shell.upper())
+    assert (result.code, result.err) == (0, "")
+    assert f"_ALLOT_COMPLETE={shell}_complete" in result.out
     if shell == "bash":
-        subprocess.run(["bash", "-n"], input=said.out, text=True, check=True)
+        subprocess.run(["bash", "-n"], input=result.out, text=True, check=True)
 
 
 def test_who_owns_what_can_be_read_by_programs(sample: Path, allot: Allot) -> None:

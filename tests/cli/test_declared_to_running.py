@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from tests.conftest import Allot, Result, checked, edit
 from tests.published import INSTANCE, Place, git
-from tests.terminal import ALLOT, shown
+from tests.terminal import ALLOT, run_in_terminal
 
 from allotment.declared.inventory import compute_blob_id
 from allotment.observed.status import Instance, Snapshot, Storage, TenantStatus
@@ -37,7 +37,7 @@ class Seen(NamedTuple):
     def __call__(self, *words: object) -> Result:
         return self.allot("status", "--repo", self.place.root, *words)
 
-    def one(self, what: str = "solo-ada/webui", kind: str = "instances") -> dict[str, Any]:
+    def resource_json(self, what: str = "solo-ada/webui", kind: str = "instances") -> dict[str, Any]:
         """Return the only thing of a name, as JSON has it."""
         output = checked("status", self(what, "-o", "json").out)
         ((resource,),) = [tenant[kind] for tenant in output["tenants"]]
@@ -45,7 +45,7 @@ class Seen(NamedTuple):
 
     def row(self, what: str = "solo-ada/webui", kind: str = "instances") -> Row:
         """Return what JSON and table say of it alike."""
-        resource = self.one(what, kind)
+        resource = self.resource_json(what, kind)
         printed = self(what.partition("/")[0]).out.splitlines()
         lines = [line for line in printed if line.startswith(f"{what} ") and resource["state"] in line.split()]
         marks = {line.partition(":")[0]: line for line in printed if line.startswith("(")}
@@ -86,7 +86,7 @@ def test_before_anything_is_published_or_reported(seen: Seen) -> None:
     why = "not published yet: nothing was ever published: `allot publish` or `allot run` does it"
     assert seen.row() == Row("Merged", why)
     assert seen.row("studio-kite/before-upgrade", "snapshots") == Row("Merged", why)
-    instance = seen.one()
+    instance = seen.resource_json()
     assert (instance["reason"], instance["progress"], instance["asDeclared"], instance["observedBlob"]) == (
         "NotPublished",
         "going",
@@ -96,11 +96,11 @@ def test_before_anything_is_published_or_reported(seen: Seen) -> None:
     assert (instance["path"], instance["declaredBlob"], instance["gpuSpec"]) == (
         WEBUI, compute_blob_id((seen.place.root / WEBUI).read_bytes()), "l4-quarter"
     )  # fmt: skip
-    things = list((seen.place.root / "tenants").glob("*/*/*.yaml"))
+    declaration_files = list((seen.place.root / "tenants").glob("*/*/*.yaml"))
     lines = seen().out.splitlines()
     assert [line for line in lines if why in line] == [lines[-1]], "it is said once"
     assert (
-        len(things)
+        len(declaration_files)
         == len(lines[-1].partition("; concerns ")[2].split(", "))
         == sum(map(int, re.findall("[0-9]+(?= Merged)", lines[0])))
     )
@@ -108,12 +108,12 @@ def test_before_anything_is_published_or_reported(seen: Seen) -> None:
 
 def test_published_before_any_reporter_was_there(out: Seen) -> None:
     assert out.row() == Row("Published", NEVER)
-    said = out("solo-ada/webui")
+    result = out("solo-ada/webui")
     assert (
         "What to do:    to have it reported, run `allot run --report eu-1`, or `allot report --cluster eu-1` in it\n"
-        in said.out
+        in result.out
     )
-    assert f"Declared by:   {WEBUI}\n" in said.out
+    assert f"Declared by:   {WEBUI}\n" in result.out
 
 
 def test_published_and_not_applied(out: Seen) -> None:
@@ -127,10 +127,12 @@ def test_a_change_of_what_runs_is_followed(out: Seen) -> None:
     before = git(out.place.root, "rev-parse", "HEAD")
     edit(out.place.root, WEBUI, "spec:\n", "spec:\n  description: Mine.\n")
     out.place.merge()
-    made = datetime.datetime.fromtimestamp(int(git(out.place.root, "log", "-1", "--format=%ct", before)), datetime.UTC)
-    of = f"not published yet: what is published is of {before[:12]}, of {made:%Y-%m-%dT%H:%M:%SZ}"
+    commit_time = datetime.datetime.fromtimestamp(
+        int(git(out.place.root, "log", "-1", "--format=%ct", before)), datetime.UTC
+    )
+    of = f"not published yet: what is published is of {before[:12]}, of {commit_time:%Y-%m-%dT%H:%M:%SZ}"
     assert out.row() == Row("Running", f"changed since: merged, {of}")
-    assert (out.one()["progress"], out.one()["asDeclared"]) == ("going", False)
+    assert (out.resource_json()["progress"], out.resource_json()["asDeclared"]) == ("going", False)
     out.place.publish()
     assert out.row() == Row("Running", "changed since: published, Argo CD hasn't applied it yet")
 
@@ -152,7 +154,7 @@ def test_an_instance_that_waits_has_none_of_its_replicas(
     row = next(line for line in out("solo-ada").out.splitlines() if line.startswith("solo-ada/webui"))
     assert row.split()[2:4] == cells
     assert f"Copies ready:   {cells[1].replace('/', ' of ')}\n" in out("solo-ada/webui").out
-    assert out.one()["state"] == state, "programs read it as before"
+    assert out.resource_json()["state"] == state, "programs read it as before"
     assert "solo-ada/webui" in out("--state", cells[0].lower()).out
     assert "solo-ada/webui" in out("--state", state).out
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -167,7 +169,7 @@ def test_a_removal_is_followed(out: Seen) -> None:
     assert (state, why.partition(": what")[0]) == ("Removing", "removed: merged, not published yet")
     out.place.publish()
     assert out.row() == Row("Running", "removed: published, being removed")
-    assert out.one()["declaredBlob"] is None
+    assert out.resource_json()["declaredBlob"] is None
     assert "Declared by:      nothing any more\n" in out("solo-ada/webui").out
 
 
@@ -188,7 +190,7 @@ def test_what_a_resize_keeps_and_waits_for(out: Seen) -> None:
     keeps = "keeps 1 unit of l4-quarter on eu-1, as published, until 1 unit of l4-whole is free"
     assert out.place.merged().err == f"waits: solo-ada/webui: {keeps}\n"
     assert out.row() == Row("Running", f"changed since: waiting, {keeps}")
-    assert (out.one()["progress"], out.one()["asDeclared"]) == ("going", False)
+    assert (out.resource_json()["progress"], out.resource_json()["asDeclared"]) == ("going", False)
     assert "What to do:       stop another instance, or choose another GPUSpec\n" in out("solo-ada/webui").out
     edit(out.place.root, WEBUI, "l4-whole", "l4-while")
     out.place.merged()
@@ -204,7 +206,7 @@ def test_why_its_tenant_is_kept(out: Seen) -> None:
     assert out.place.publish().code == 4
     assert git(out.place.remote, "rev-parse", "refs/allotment/source") == commit
     assert out.row() == Row("Kept", f"still published as it was before: {wrong}")
-    assert (out.one()["reason"], out.one()["progress"]) == ("TenantKept", "failed")
+    assert (out.resource_json()["reason"], out.resource_json()["progress"]) == ("TenantKept", "failed")
     out.place.report("eu-1", running(out.place, "tenants/solo-ada/storages/models.yaml"), observed=now())
     assert out.row("solo-ada/models", "storages") == Row("Ready", "")
 
@@ -240,9 +242,9 @@ def test_what_was_merged_elsewhere_counts_before_it_is_fetched(out: Seen, tmp_pa
     git(other.root, "push", "-q", "origin", "HEAD:main")
     assert out.row("solo-ada/second").state == "Merged"
     tip = git(other.root, "rev-parse", "HEAD")
-    said = out("solo-ada/second")
-    assert said.err.startswith(f"declared: main of origin at {tip[:12]}, ")
-    assert "; the folder's changes (1 file) don't count\n" in said.err
+    result = out("solo-ada/second")
+    assert result.err.startswith(f"declared: main of origin at {tip[:12]}, ")
+    assert "; the folder's changes (1 file) don't count\n" in result.err
     assert git(out.place.root, "rev-parse", "HEAD", "refs/remotes/origin/main").split().count(tip) == 0
 
 
@@ -259,9 +261,9 @@ def test_a_clone_of_nothing_shows_what_is_committed(out: Seen) -> None:
     git(out.place.root, "remote", "remove", "origin")
     none = "this repository has no remote named origin"
     assert out.row() == Row("Merged", f"not published yet: {none} to publish to")
-    said = out("solo-ada")
-    assert said.err.splitlines()[1] == f"eu-1: {none}, which the status branches would lie in"
-    assert said.err.startswith("declared: HEAD at ")
+    result = out("solo-ada")
+    assert result.err.splitlines()[1] == f"eu-1: {none}, which the status branches would lie in"
+    assert result.err.startswith("declared: HEAD at ")
     assert out("solo-ada/webui", "--from", out.place.remote).out.count(NEVER) == 1
 
 
@@ -301,7 +303,7 @@ def test_rows_are_chosen(out: Seen) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected_error"),
     [
         (("--cluster", "eu1"), "allot: no cluster is named 'eu1'; did you mean 'eu-1'?"),
         (("--spec", "l4-quater"), "allot: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'?"),
@@ -309,14 +311,14 @@ def test_rows_are_chosen(out: Seen) -> None:
         (("--stocks", "--state", "Running"), "Error: --stocks shows those of all clusters: it takes --cluster alone"),
     ],
 )  # fmt: skip
-def test_what_is_not_there_is_told_with_the_nearest(words: tuple[str, ...], said: str, out: Seen) -> None:
+def test_what_is_not_there_is_told_with_the_nearest(words: tuple[str, ...], expected_error: str, out: Seen) -> None:
     result = out(*words)
-    assert (result.code, result.out, result.err.splitlines()[-1]) == (2, "", said)
+    assert (result.code, result.out, result.err.splitlines()[-1]) == (2, "", expected_error)
 
 
 def test_stocks_that_nothing_reports_are_as_declared(out: Seen) -> None:
-    said = out("--stocks")
-    lines = [" ".join(line.split()) for line in said.out.splitlines()]
+    result = out("--stocks")
+    lines = [" ".join(line.split()) for line in result.out.splitlines()]
     assert lines[0] == "STOCK CLUSTER GPU SPEC UNITS HELD FREE READY TENANT"
     assert "l4-quarter eu-1 l4-quarter 40 17 23 -" in lines
     assert "l4-half-film eu-1 l4-half 6 2 4 - film-house" in lines
@@ -357,13 +359,13 @@ def test_why_is_whole_on_a_terminal(columns: int, out: Seen) -> None:
     why = out.row().why
     assert len(why) > columns
     words = [*ALLOT, "status", "solo-ada", "-q", "--repo", str(out.place.root)]
-    seen = shown(["sh", "-c", f"{shlex.join(words)} 2> /dev/null"], out.place.root, columns)
+    seen = run_in_terminal(["sh", "-c", f"{shlex.join(words)} 2> /dev/null"], out.place.root, columns)
     assert seen.status == 0
     lines = seen.lines
     first = next(number for number, line in enumerate(lines) if line.startswith("solo-ada/webui "))
     assert lines[first].split() == ["solo-ada/webui", "eu-1", "Kept", "0/1", "-", "-", "-"]
-    said = list(itertools.takewhile(lambda line: line.startswith("    "), lines[first + 1 :]))
-    assert " ".join(line.strip() for line in said) == why
+    indented_lines = list(itertools.takewhile(lambda line: line.startswith("    "), lines[first + 1 :]))
+    assert " ".join(line.strip() for line in indented_lines) == why
     assert max(len(line) for line in lines) <= columns
 
 
@@ -378,11 +380,11 @@ def removed(out: Seen, count: int) -> list[str]:
 
 def test_what_the_brake_stops_is_removing_and_the_first_line_says_so(out: Seen) -> None:
     names = removed(out, 9)
-    said = out()
+    result = out()
     commit = git(out.place.remote, "rev-parse", "refs/allotment/source")
     line = f"published is {commit[:12]}, main is 1 commit ahead: the brake stopped it (9 of 17 instances)"
-    assert said.err.splitlines()[1] == line
-    rows = {words[0]: words[2] for text in said.out.splitlines() if len(words := text.split()) > 2}
+    assert result.err.splitlines()[1] == line
+    rows = {words[0]: words[2] for text in result.out.splitlines() if len(words := text.split()) > 2}
     assert [rows[name] for name in names] == ["Removing"] * 9
     assert [row.split()[0] for row in out("--state", "removing").out.splitlines()[1:] if "Removing" in row] == names
     details = out(names[0]).out
@@ -395,8 +397,8 @@ def test_what_the_brake_stops_is_removing_and_the_first_line_says_so(out: Seen) 
 def test_a_retained_tenant_is_named_with_its_reason(out: Seen) -> None:
     edit(out.place.root, WEBUI, "l4-quarter", "l4-quater")
     out.place.merged()
-    said = out()
-    assert f"published is {git(out.place.root, 'rev-parse', 'HEAD')[:12]}, 1 tenant retained: solo-ada" in said.err
+    result = out()
+    assert f"published is {git(out.place.root, 'rev-parse', 'HEAD')[:12]}, 1 tenant retained: solo-ada" in result.err
 
 
 def test_a_rewound_branch_is_said_and_every_state_can_be_asked_for(out: Seen) -> None:
@@ -405,12 +407,12 @@ def test_a_rewound_branch_is_said_and_every_state_can_be_asked_for(out: Seen) ->
     out.place.merged()
     git(out.place.root, "reset", "-q", "--hard", first)
     git(out.place.root, "push", "-q", "--force", "origin", "main")
-    said = out()
-    assert "main does not contain it: the source was rewound" in said.err
+    result = out()
+    assert "main does not contain it: the source was rewound" in result.err
     state, why = out.row()
     assert (state, "the source was rewound" in why) == ("Merged", True)
     git(out.place.root, "remote", "set-url", "origin", str(out.place.remote))
-    states = {words[2] for text in said.out.splitlines() if len(words := text.split()) > 2 and "/" in words[0]}
+    states = {words[2] for text in result.out.splitlines() if len(words := text.split()) > 2 and "/" in words[0]}
     for state in states:
         assert out("--state", state.lower()).code == 0
 
@@ -419,18 +421,18 @@ def test_an_invalid_platform_hides_nothing(out: Seen) -> None:
     edit(out.place.root, "platform/platform.yaml", "maxDeletedPercent: 30", "maxDeletedPercent: 300")
     edit(out.place.root, WEBUI, "spec:\n", "spec:\n  state: Stopped\n")
     tip = out.place.merge()
-    said = out()
-    assert f"declared: main of origin at {tip[:12]}" in said.err
-    assert "main is 1 commit ahead: what the platform declares is wrong" in said.err
+    result = out()
+    assert f"declared: main of origin at {tip[:12]}" in result.err
+    assert "main is 1 commit ahead: what the platform declares is wrong" in result.err
     state, why = out.row()
     assert state == "Merged"
     assert "platform/platform.yaml:" in why
 
 
 def test_what_is_said_of_another_cluster_is_left_out(out: Seen) -> None:
-    said = out("--cluster", "eu-1")
-    assert "eu-1: nothing has reported it yet" in said.err
-    assert "us-1" not in said.err
+    result = out("--cluster", "eu-1")
+    assert "eu-1: nothing has reported it yet" in result.err
+    assert "us-1" not in result.err
 
 
 MODELS = "tenants/solo-ada/storages/models.yaml"
@@ -475,8 +477,8 @@ def test_a_mark_of_a_time_beyond_all_reason_stops_no_command(out: Seen, marked: 
     (out.place.root / MODELS).unlink()
     assert out.place._allot("plan", "--repo", out.place.root).code == 0
     assert out.place.merged().code == 0
-    said = out("solo-ada")
-    assert (said.code, "Removing" in said.out) == (0, True)
+    result = out("solo-ada")
+    assert (result.code, "Removing" in result.out) == (0, True)
 
 
 def test_a_removal_that_is_too_late_to_take_back_is_said_by_its_plan(out: Seen) -> None:
@@ -496,6 +498,6 @@ def test_nothing_goes_before_it_was_seen_to_be_marked(out: Seen) -> None:
     out.place.merged()
     (out.place.root / MODELS).unlink()
     out.place.merged()
-    said = " ".join(out("solo-ada").out.split())
-    assert "Removing" in said
-    assert "its data is kept until its cluster was seen to have it marked for deletion for 1h" in said
+    output = " ".join(out("solo-ada").out.split())
+    assert "Removing" in output
+    assert "its data is kept until its cluster was seen to have it marked for deletion for 1h" in output

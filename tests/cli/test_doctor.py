@@ -36,35 +36,35 @@ class Answers:
         self.whole: dict[str, list[Object]] = {}  # by resource: objects of tenants' namespaces
 
     def __call__(self, request: Request) -> None:
-        response = self.status.get(request.asked) or self.body(request)
+        response = self.status.get(request.request_path) or self.body(request)
         if isinstance(response, int):
             request.whole(b"{}", response)
         else:
             request.whole(json.dumps(response).encode())
 
     def body(self, request: Request) -> object:
-        asked = request.asked
-        if asked == "/version":
+        path = request.request_path
+        if path == "/version":
             return self.bed.version
-        if asked == "/apis":
+        if path == "/apis":
             versions = [{"groupVersion": group_version} for group_version in self.bed.apis]
             return {"groups": [{"versions": [version]} for version in versions]}
-        if (api := asked.removeprefix("/apis/")) in self.bed.apis:
+        if (api := path.removeprefix("/apis/")) in self.bed.apis:
             return {"resources": [{"name": resource} for resource in self.bed.apis[api]]}
         labels = request.query.get("labelSelector", "")
-        if asked in (resource_kind.path for resource_kind in cluster_snapshot.WHOLE_OBJECT_QUERIES) and not labels:
-            return self.page(request, self.whole.get(asked.rpartition("/")[2], []), "x")
+        if path in (resource_kind.path for resource_kind in cluster_snapshot.WHOLE_OBJECT_QUERIES) and not labels:
+            return self.page(request, self.whole.get(path.rpartition("/")[2], []), "x")
         kind = next(
             (
                 resource_kind
                 for resource_kind in cluster_snapshot.ALL_QUERIES
-                if (resource_kind.path, resource_kind.selector) == (asked, labels)
+                if (resource_kind.path, resource_kind.selector) == (path, labels)
             ),
             None,
         )
         if kind is None:
-            assert asked not in (resource_kind.path for resource_kind in cluster_snapshot.ALL_QUERIES), (
-                f"{asked} with labels {labels}"
+            assert path not in (resource_kind.path for resource_kind in cluster_snapshot.ALL_QUERIES), (
+                f"{path} with labels {labels}"
             )
             return 404
         objects = self.bed.objects[kind]
@@ -91,7 +91,7 @@ def server(answers: Answers) -> Iterator[Server]:
 
 
 @pytest.fixture
-def there(server: Server, tmp_path: Path) -> list[object]:
+def connection_options(server: Server, tmp_path: Path) -> list[object]:
     """Return the options that lead to the server."""
     kubeconfig = tmp_path / "kubeconfig"
     text = {
@@ -104,23 +104,27 @@ def there(server: Server, tmp_path: Path) -> list[object]:
     return ["--kubeconfig", kubeconfig]
 
 
-def test_a_cluster_that_is_as_declared(sample: Path, allot: Allot, there: list[object], server: Server) -> None:
-    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
+def test_a_cluster_that_is_as_declared(
+    sample: Path, allot: Allot, connection_options: list[object], server: Server
+) -> None:
+    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *connection_options)
     assert (result.code, result.err) == (0, "")
     assert result.out.splitlines()[0].split() == "RESULT TOPIC OBJECT WHAT WHAT TO DO".split()
     assert result.out.splitlines()[-1] == f"eu-1: 1 skipped, {len(Bed().diagnosed())} ok"
     words = "tenants' objects: this folder is in no Git repository, so the published manifests aren't here"
-    assert words in lines_of(allot("doctor", "--repo", sample, "--cluster", "eu-1", *there, "-o", "json"))
+    assert words in lines_of(allot("doctor", "--repo", sample, "--cluster", "eu-1", *connection_options, "-o", "json"))
     assert {request.command for request in server.requests} == {"GET"}
-    assert not any("secrets" in request.asked for request in server.requests)
-    assert allot("doctor", "--repo", sample, "--cluster", "eu-1", *there, "-q").out == ""
+    assert not any("secrets" in request.request_path for request in server.requests)
+    assert allot("doctor", "--repo", sample, "--cluster", "eu-1", *connection_options, "-q").out == ""
 
 
-def test_problems_come_first_with_what_to_do(sample: Path, allot: Allot, there: list[object], answers: Answers) -> None:
+def test_problems_come_first_with_what_to_do(
+    sample: Path, allot: Allot, connection_options: list[object], answers: Answers
+) -> None:
     answers.bed.node("l4-ts4-2")["spec"]["taints"] = []
     answers.bed.node("l4-ts4-2")["spec"]["unschedulable"] = True
     answers.status[cluster_snapshot.APPLICATIONS.path] = 403
-    words = "doctor", "--repo", sample, "--cluster", "eu-1", *there
+    words = "doctor", "--repo", sample, "--cluster", "eu-1", *connection_options
     result = allot(*words)
     assert result.code == 1
     assert [line.split()[:2] for line in result.out.splitlines()[1:5]] == [
@@ -132,9 +136,9 @@ def test_problems_come_first_with_what_to_do(sample: Path, allot: Allot, there: 
     assert result.out.splitlines()[-1].startswith("eu-1: 3 errors, 1 warning, ")
     quiet = allot(*words, "-q")
     assert (quiet.code, len(quiet.out.splitlines())) == (1, 5)
-    said = checked("doctor", allot(*words, "-o", "json").out)
-    assert (said["cluster"], said["errors"], said["warnings"], said["skipped"]) == ("eu-1", 3, 1, 1)
-    assert said["findings"][0] == {
+    document = checked("doctor", allot(*words, "-o", "json").out)
+    assert (document["cluster"], document["errors"], document["warnings"], document["skipped"]) == ("eu-1", 3, 1, 1)
+    assert document["findings"][0] == {
         "severity": "error",
         "topic": "nodes",
         "object": "Node l4-ts4-2",
@@ -144,62 +148,62 @@ def test_problems_come_first_with_what_to_do(sample: Path, allot: Allot, there: 
 
 
 def test_what_a_cluster_says_does_nothing_to_a_terminal(
-    sample: Path, allot: Allot, there: list[object], answers: Answers
+    sample: Path, allot: Allot, connection_options: list[object], answers: Answers
 ) -> None:
-    application = answers.bed.one(cluster_snapshot.APPLICATIONS, "allotment--root--eu-1")
+    application = answers.bed.find_object(cluster_snapshot.APPLICATIONS, "allotment--root--eu-1")
     application["status"]["conditions"] = [{"type": "SyncError", "message": "\x1b[2J\nok"}]
-    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
+    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *connection_options)
     assert "SyncError: \\x1b[2J\\nok" in result.out
 
 
 def test_a_server_without_words_is_no_cluster_without_faults(
-    sample: Path, allot: Allot, there: list[object], answers: Answers, server: Server
+    sample: Path, allot: Allot, connection_options: list[object], answers: Answers, server: Server
 ) -> None:
     answers.status["/version"] = 401
-    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
+    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *connection_options)
     assert (result.code, result.out) == (2, "")
     assert result.err == f"allot: {server.url} doesn't know these credentials: it answers 401\n"
     answers.status["/version"] = 403
     answers.status["/apis"] = 403
-    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
+    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *connection_options)
     assert result.code == 1
     assert result.out.splitlines()[-1].startswith("eu-1: 1 error, 2 skipped, ")
     assert "can't be checked: that needs get of /apis" in result.out
 
 
-def test_a_cluster_that_is_away(sample: Path, allot: Allot, tmp_path: Path, there: list[object]) -> None:
-    kubeconfig = Path(str(there[1]))
+def test_a_cluster_that_is_away(sample: Path, allot: Allot, tmp_path: Path, connection_options: list[object]) -> None:
+    kubeconfig = Path(str(connection_options[1]))
     kubeconfig.write_text(kubeconfig.read_text().replace("http://127.0.0.1:", "http://127.0.0.1:1"), encoding="utf-8")
-    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
+    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *connection_options)
     assert (result.code, result.out) == (2, "")
     assert "doesn't answer" in result.err
 
 
-def test_a_commits_declarations(allot: Allot, there: list[object], small: Place) -> None:
+def test_a_commits_declarations(allot: Allot, connection_options: list[object], small: Place) -> None:
     edit(small.root, "clusters/eu-1/cluster.yaml", "storageClassName: rook-cephfs", "storageClassName: other")
-    words = "doctor", "--repo", small.root, "--cluster", "eu-1", *there
+    words = "doctor", "--repo", small.root, "--cluster", "eu-1", *connection_options
     assert "StorageClass other" in allot(*words).out
     assert "StorageClass other" not in allot(*words, "--commit", "HEAD").out
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected_error"),
     [
         (("--context", "x"), "Error: without --cluster no cluster is looked at, and the repository as it is\n"),
         (("--cluster", "eu-2"), "allot: no cluster is named 'eu-2'; did you mean 'eu-1'?\n"),
     ],
 )
-def test_a_command_that_is_wrong(words: tuple[str, ...], said: str, sample: Path, allot: Allot) -> None:
+def test_a_command_that_is_wrong(words: tuple[str, ...], expected_error: str, sample: Path, allot: Allot) -> None:
     result = allot("doctor", "--repo", sample, *words)
     assert (result.code, result.out) == (2, "")
-    assert result.err.endswith(said)
+    assert result.err.endswith(expected_error)
 
 
 def lines(allot: Allot, root: Path) -> list[str]:
     """Return the findings about a repository, as lines."""
-    said = checked("doctor", allot("doctor", "--repo", root, "-o", "json").out)
-    assert said["cluster"] is None
-    return [f"{finding['severity']} {finding['object']}: {finding['message']}" for finding in said["findings"]]
+    document = checked("doctor", allot("doctor", "--repo", root, "-o", "json").out)
+    assert document["cluster"] is None
+    return [f"{finding['severity']} {finding['object']}: {finding['message']}" for finding in document["findings"]]
 
 
 NO_PUBLISHER = "warning spec.publisher.publicKey: isn't declared: whoever may push to rendered/* says what is published"
@@ -330,8 +334,8 @@ def test_a_rewound_branch_and_an_invalid_platform_are_errors(published: Place, a
     git(published.root, "reset", "-q", "--hard", git(published.remote, "rev-parse", "refs/allotment/source"))
     edit(published.root, "platform/platform.yaml", "maxDeletedPercent: 30", "maxDeletedPercent: 300")
     published.merge()
-    (said,) = [line for line in lines(allot, published.root) if line.startswith("error publishing")]
-    assert "main is 1 commit ahead: what the platform declares is wrong" in said
+    (error_line,) = [line for line in lines(allot, published.root) if line.startswith("error publishing")]
+    assert "main is 1 commit ahead: what the platform declares is wrong" in error_line
 
 
 def test_a_repository_that_was_never_published(begin: object, allot: Allot) -> None:
@@ -365,11 +369,11 @@ def exact(published: Place, answers: Answers) -> Answers:
             continue
         for manifest in load(git(published.remote, "show", f"{tip}:{path}").encode() + b"\n"):
             if manifest["kind"] in resources:
-                made = live(manifest)
-                made["metadata"]["uid"] = (
+                live_object = live(manifest)
+                live_object["metadata"]["uid"] = (
                     f"{manifest['kind']}-{len(answers.whole.get(resources[manifest['kind']], []))}"
                 )
-                answers.whole.setdefault(resources[manifest["kind"]], []).append(made)
+                answers.whole.setdefault(resources[manifest["kind"]], []).append(live_object)
     tenants = {namespace["metadata"]["name"].removeprefix("t-") for namespace in answers.whole["namespaces"]}
     applications = answers.bed.objects[cluster_snapshot.APPLICATIONS]
     applications[:] = [
@@ -383,8 +387,10 @@ def exact(published: Place, answers: Answers) -> Answers:
     return answers
 
 
-def test_live_objects_are_as_published(published: Place, allot: Allot, there: list[object], exact: Answers) -> None:
-    words = "doctor", "--repo", published.root, "--cluster", "eu-1", *there
+def test_live_objects_are_as_published(
+    published: Place, allot: Allot, connection_options: list[object], exact: Answers
+) -> None:
+    words = "doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options
     count = sum(len(objects) for objects in exact.whole.values())
     assert lines_of(allot(*words, "-o", "json")) == [f"tenants' objects: {count} objects are as published"]
     git(published.root, "remote", "remove", "origin")
@@ -393,7 +399,7 @@ def test_live_objects_are_as_published(published: Place, allot: Allot, there: li
 
 
 def test_edits_and_foreign_objects_are_named(
-    published: Place, allot: Allot, there: list[object], exact: Answers
+    published: Place, allot: Allot, connection_options: list[object], exact: Answers
 ) -> None:
     deployment, policy = exact.whole["deployments"][0], exact.whole["networkpolicies"][0]
     name, space = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
@@ -406,7 +412,7 @@ def test_edits_and_foreign_objects_are_named(
         exact.whole.setdefault(resource, []).append({"metadata": {**foreign, "uid": resource}, "spec": {}})
     stray = {**foreign, "namespace": "kube-system", "uid": "y"}
     exact.whole["networkpolicies"].append({"metadata": stray, "spec": {}})
-    result = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json")
+    result = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options, "-o", "json")
     assert result.code == 1
     assert "s3cret" not in result.out
     edits = [finding for finding in checked("doctor", result.out)["findings"] if finding["topic"] == "edits"]
@@ -434,12 +440,12 @@ def test_edits_and_foreign_objects_are_named(
 
 
 def test_an_edit_of_what_isolates_a_tenant_is_an_error(
-    published: Place, allot: Allot, there: list[object], exact: Answers, monkeypatch: pytest.MonkeyPatch
+    published: Place, allot: Allot, connection_options: list[object], exact: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(edit_detection, "UNSYNCED_SECONDS", 0)
     for policy in exact.whole["networkpolicies"]:
         policy["spec"]["ingress"] = [{}]
-    result = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json")
+    result = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options, "-o", "json")
     edits = [finding for finding in checked("doctor", result.out)["findings"] if finding["topic"] == "edits"]
     changed = len(exact.whole["networkpolicies"])
     assert {finding["severity"] for finding in edits[:changed]} == {"error"}
@@ -447,19 +453,21 @@ def test_an_edit_of_what_isolates_a_tenant_is_an_error(
 
 
 def test_nothing_is_compared_with_a_publish_that_argo_cd_has_not_applied(
-    published: Place, allot: Allot, there: list[object], exact: Answers
+    published: Place, allot: Allot, connection_options: list[object], exact: Answers
 ) -> None:
     for live_object in exact.whole["deployments"]:
         live_object["spec"]["replicas"] = 7
     for live_object in exact.bed.objects[cluster_snapshot.APPLICATIONS]:
         live_object["status"]["sync"]["status"] = "OutOfSync"
-    (line,) = lines_of(allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json"))
+    (line,) = lines_of(
+        allot("doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options, "-o", "json")
+    )
     assert "aren't compared in full: Argo CD hasn't applied the last publish, or its Applications can't be read" in line
 
 
 @pytest.mark.parametrize("status", [403, 404, 500])
 def test_a_kind_that_can_not_be_read_hides_no_other(
-    status: int, published: Place, allot: Allot, there: list[object], exact: Answers
+    status: int, published: Place, allot: Allot, connection_options: list[object], exact: Answers
 ) -> None:
     kind = next(
         resource_kind
@@ -468,16 +476,18 @@ def test_a_kind_that_can_not_be_read_hides_no_other(
     )
     exact.status[kind.path] = status
     exact.whole["deployments"][0]["spec"]["replicas"] = 7
-    lines = lines_of(allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json"))
+    lines = lines_of(allot("doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options, "-o", "json"))
     assert lines[-1 if status == 404 else 1].endswith("was edited by hand: spec.replicas isn't as published")
     right = "securitypolicies.gateway.envoyproxy.io: can't be checked: that needs list of securitypolicies.gateway.envoyproxy.io"
     assert (right in lines) == (status == 403), "a cluster without the CRD has nothing of it"
     assert len(lines) == (1 if status == 404 else 2)
 
 
-def test_a_remote_that_is_away_is_an_error(published: Place, allot: Allot, there: list[object], exact: Answers) -> None:
+def test_a_remote_that_is_away_is_an_error(
+    published: Place, allot: Allot, connection_options: list[object], exact: Answers
+) -> None:
     published.remote.rename(published.remote.with_name("away.git"))
-    result = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json")
+    result = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options, "-o", "json")
     (line,) = lines_of(result)
     assert line.startswith("tenants' objects: can't be compared: ")
     assert result.code == 1
@@ -487,8 +497,8 @@ def test_a_remote_that_is_away_is_an_error(published: Place, allot: Allot, there
     "wrong", [5, "x", [], {"metadata": 5}, {"metadata": {"name": 5}}, {"metadata": {}, "spec": []}]
 )
 def test_a_wrong_shape_is_an_error(
-    wrong: Any, published: Place, allot: Allot, there: list[object], exact: Answers
+    wrong: Any, published: Place, allot: Allot, connection_options: list[object], exact: Answers
 ) -> None:
     exact.whole["services"].append(wrong)
-    lines = lines_of(allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json"))
+    lines = lines_of(allot("doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options, "-o", "json"))
     assert lines == ["services: can't be checked: its answer can't be read: 1 object of another shape"]

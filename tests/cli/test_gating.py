@@ -50,8 +50,10 @@ def seen(
     objects = load(place.tree("eu-1")[STORED].encode())
     noted = next(manifest for manifest in objects if manifest["kind"] == "Job")["metadata"]["annotations"]
     fields = {"attempt": int(noted["allotment.dev/attempt"]), "input_hash": noted["allotment.dev/input-hash"], **other}
-    kept = bool(fields.pop("kept", False))
-    prepare = Preparation(uid, fields["attempt"], fields["input_hash"], state, reason=reason, is_prune_protected=kept)
+    retained = bool(fields.pop("kept", False))
+    prepare = Preparation(
+        uid, fields["attempt"], fields["input_hash"], state, reason=reason, is_prune_protected=retained
+    )
     storage = Storage(STORAGE, "b", "Ready", "", claim="c1", prepare=prepare)
     run = (Instance(INSTANCE, "b", instance, "", nodes=("n1",)),) if instance else ()
     return place.report("eu-1", TenantStatus(TENANT, "eu-1", storages=(storage,), instances=run))
@@ -182,8 +184,8 @@ def test_a_foreign_status_is_not_believed(waiting: Place) -> None:
     seen(waiting)
     faked = waiting.refs()["refs/heads/status/eu-1"]
     git(waiting.remote, "update-ref", "refs/allotment/status/eu-1", honest)
-    said = waiting.publish()
-    assert said.err == f"status of eu-1: commit {faked} is not the reporter's\n"
+    result = waiting.publish()
+    assert result.err == f"status of eu-1: commit {faked} is not the reporter's\n"
     assert replicas(waiting) == 0
 
 
@@ -193,8 +195,8 @@ def test_where_a_key_is_declared_only_what_it_signed_is_believed(waiting: Place,
     file = waiting.root / "clusters/eu-1/cluster.yaml"
     file.write_text(f"{file.read_text()}  reporter:\n    publicKey: {key}\n")
     unsigned = seen(waiting)
-    said = waiting.merged()
-    assert said.err == f"status of eu-1: commit {unsigned} is not signed with the cluster's key\n"
+    result = waiting.merged()
+    assert result.err == f"status of eu-1: commit {unsigned} is not signed with the cluster's key\n"
     assert replicas(waiting) == 0
     Repository(waiting.root).sign_with(tmp_path / "key")
     seen(waiting, uid="signed")
@@ -250,14 +252,14 @@ def test_a_preparation_that_changed_under_a_running_instance_is_refused(waiting:
     waiting.publish()
     before = waiting.tree("eu-1")
     edit(waiting.root, DECLARED, "attempt: 1", "attempt: 2")
-    said = waiting.merged()
-    assert said.code == 4
-    assert "the preparation changed while webui runs on the storage: stop it first" in said.err
+    result = waiting.merged()
+    assert result.code == 4
+    assert "the preparation changed while webui runs on the storage: stop it first" in result.err
     assert waiting.tree("eu-1") == before
     edit(waiting.root, f"tenants/{TENANT}/instances/{INSTANCE}.yaml", "spec:\n", "spec:\n  state: Stopped\n")
-    said = waiting.merged()
+    result = waiting.merged()
     stopping = f"waits: eu-1: storage {TENANT}/{STORAGE}: its new preparation waits until webui has stopped\n"
-    assert (said.code, said.err) == (0, stopping)
+    assert (result.code, result.err) == (0, stopping)
     seen(waiting, instance="Stopped")
     assert waiting.publish().err == stopping, "it still has pods"
     seen(waiting)

@@ -61,8 +61,8 @@ def files(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("forge", WORKFLOWS)
 def test_it_begins_with_the_least_that_is_valid(forge: str, program: str, allot: Allot, tmp_path: Path) -> None:
     folder = tmp_path / "gpus"
-    said = init(allot, folder, forge.upper(), "--branch", "1.0", program=program)
-    assert (said.code, said.err) == (0, "")
+    result = init(allot, folder, forge.upper(), "--branch", "1.0", program=program)
+    assert (result.code, result.err) == (0, "")
     checked = allot("validate", "--repo", folder, "--as-of", DAY)
     assert (checked.code, checked.out) == (0, "8 files of 0 tenants: fine\n"), "and nothing in it is a placeholder"
     assert allot("fmt", "--check", "--repo", folder).code == 0
@@ -131,8 +131,8 @@ def test_what_it_wrote_is_json_too(allot: Allot, tmp_path: Path) -> None:
     assert output["files"] == sorted(files(tmp_path))
     assert len(output["blanks"]) == 15
     assert output["next"][0] == f"cd {tmp_path}"
-    shown = init(allot, tmp_path / "again").out
-    assert [f"  {command}" for command in output["next"][1:]] == shown.split("Next:\n")[1].split("\n\n")[
+    text_output = init(allot, tmp_path / "again").out
+    assert [f"  {command}" for command in output["next"][1:]] == text_output.split("Next:\n")[1].split("\n\n")[
         0
     ].splitlines()[1:]
 
@@ -181,8 +181,8 @@ spec:
 
 
 def test_a_sample_is_todays_cloud_of_seven_tenants(allot: Allot, tmp_path: Path) -> None:
-    said = sample(allot, tmp_path, "Forgejo", "--branch", "1.0")
-    assert (said.code, said.err) == (0, "")
+    result = sample(allot, tmp_path, "Forgejo", "--branch", "1.0")
+    assert (result.code, result.err) == (0, "")
     checked = allot("validate", "--repo", tmp_path, "--as-of", DAY)
     assert checked.code == 0
     assert "of 7 tenants" in checked.out
@@ -235,23 +235,23 @@ def test_ci_installs_what_this_project_is_locked_to(program: str, allot: Allot, 
 
 def test_nothing_is_overwritten(allot: Allot, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    said = init(allot, tmp_path)
-    assert (said.code, said.out) == (2, "")
-    assert f"'{tmp_path}' holds 'mine.txt': name an empty folder" in said.err
+    result = init(allot, tmp_path)
+    assert (result.code, result.out) == (2, "")
+    assert f"'{tmp_path}' holds 'mine.txt': name an empty folder" in result.err
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
 def test_a_clone_of_an_empty_repository_is_fine(allot: Allot, tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
-    said = init(allot, tmp_path)
-    assert said.code == 0
-    assert "git init" not in said.out
+    result = init(allot, tmp_path)
+    assert result.code == 0
+    assert "git init" not in result.out
     assert (tmp_path / "platform/platform.yaml").exists()
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".allot-init")]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected_error"),
     [
         (("--url", "git@git.example:acme/gpus"), "--url"),
         (("--url", "https://x y"), "--url"),
@@ -278,10 +278,10 @@ def test_a_clone_of_an_empty_repository_is_fine(allot: Allot, tmp_path: Path) ->
         (("--program", IMAGE + "\nevil: true"), "--program"),
     ],
 )
-def test_a_wrong_option_is_told(words: tuple[str, ...], said: str, allot: Allot, tmp_path: Path) -> None:
+def test_a_wrong_option_is_told(words: tuple[str, ...], expected_error: str, allot: Allot, tmp_path: Path) -> None:
     result = init(allot, tmp_path / "new", "GitHub", *words)
     assert (result.code, result.out) == (2, "")
-    assert said in result.err
+    assert expected_error in result.err
     assert not (tmp_path / "new").exists()
 
 
@@ -332,8 +332,8 @@ def test_on_a_terminal_each_answer_is_checked_as_it_is_given(tmp_path: Path) -> 
 
 def test_on_a_terminal_what_is_given_wrong_is_told_before_anything_is_asked(tmp_path: Path) -> None:
     session = Session(tmp_path, {})
-    said = session.types(shlex.join([*ALLOT, "init", "gpus", "--program", "x"]), status=2)
-    assert "Error: --program: 'x' names nothing that stays the same" in said
+    output = session.types(shlex.join([*ALLOT, "init", "gpus", "--program", "x"]), status=2)
+    assert "Error: --program: 'x' names nothing that stays the same" in output
     session.close()
 
 
@@ -615,11 +615,11 @@ def test_the_ci_publishes_what_is_merged(forge: str, allot: Allot, tmp_path: Pat
     published = site.job("publish", "main", ALLOT_FORGE_TOKEN="")
     assert "rendered/eu-1 is " in published.stdout, published.stderr
     assert "refs/heads/rendered/us-1" in git(site.remote, "for-each-ref")
-    again = tmp_path / "again"
+    second_folder = tmp_path / "again"
     program = site.venv("publish") / "bin/allot"
     words = ["--sample", "--program", commit, "--forge", forge, "--url", URL]
-    subprocess.run([program, "init", again, *words], check=True, capture_output=True)
-    assert files(again / ".allot") == files(site.source / ".allot")
+    subprocess.run([program, "init", second_folder, *words], check=True, capture_output=True)
+    assert files(second_folder / ".allot") == files(site.source / ".allot")
 
 
 @pytest.mark.parametrize("forge", ["GitHub", "GitLab", "Gitea"])

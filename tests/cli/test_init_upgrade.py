@@ -41,12 +41,12 @@ def upgrade(allot: Allot, folder: Path, *more: str, program: str = NEWER) -> Any
 
 def test_it_updates_what_nobody_edits_and_shows_the_difference(allot: Allot, cloud: Path, tmp_path: Path) -> None:
     before = files(cloud)
-    said = upgrade(allot, cloud)
-    assert (said.code, said.err) == (0, "")
-    assert PIN in said.out.splitlines()
-    assert "-on: push" in said.out.splitlines()
-    assert "schemas/Gone.schema.json: removed, 0 lines more, 1 fewer" in said.out.splitlines()
-    assert said.out.endswith(
+    result = upgrade(allot, cloud)
+    assert (result.code, result.err) == (0, "")
+    assert PIN in result.out.splitlines()
+    assert "-on: push" in result.out.splitlines()
+    assert "schemas/Gone.schema.json: removed, 0 lines more, 1 fewer" in result.out.splitlines()
+    assert result.out.endswith(
         f"{cloud}: 4 files changed; look at the difference by `git diff`, and open a pull request\n"
     )
     init(allot, tmp_path / "new", program=NEWER)
@@ -65,8 +65,8 @@ def test_it_updates_what_nobody_edits_and_shows_the_difference(allot: Allot, clo
 
 def test_a_dry_run_writes_nothing(allot: Allot, cloud: Path) -> None:
     before = files(cloud)
-    said = upgrade(allot, cloud, "--dry-run")
-    assert (said.code, said.out.splitlines()[-1]) == (0, f"{cloud}: 4 files would change; run it without --dry-run")
+    result = upgrade(allot, cloud, "--dry-run")
+    assert (result.code, result.out.splitlines()[-1]) == (0, f"{cloud}: 4 files would change; run it without --dry-run")
     output = json.loads(upgrade(allot, cloud, "--dry-run", "-o", "json").out)
     assert PIN in output["changes"][".allot/program.lock"].splitlines()
     assert files(cloud) == before
@@ -75,9 +75,9 @@ def test_a_dry_run_writes_nothing(allot: Allot, cloud: Path) -> None:
 def test_what_is_not_committed_is_not_overwritten(allot: Allot, cloud: Path) -> None:
     (cloud / ".github/workflows/allot.yaml").write_text("on: [push]\n")
     before = files(cloud)
-    said = upgrade(allot, cloud)
-    assert (said.code, said.out) == (2, "")
-    assert said.err == (
+    result = upgrade(allot, cloud)
+    assert (result.code, result.out) == (2, "")
+    assert result.err == (
         "allot: .github/workflows/allot.yaml has changes that are not committed: commit them first, or show the difference by"
         " --dry-run\n"
     )
@@ -93,8 +93,8 @@ def test_what_git_ignores_is_not_overwritten_and_peoples_files_stay(allot: Allot
     commit(cloud)
     (cloud / ".vscode/settings.json").write_text("{}\n")
     before = files(cloud)
-    said = upgrade(allot, cloud)
-    assert (said.code, ".vscode/settings.json has changes that are not committed" in said.err) == (2, True)
+    result = upgrade(allot, cloud)
+    assert (result.code, ".vscode/settings.json has changes that are not committed" in result.err) == (2, True)
     assert files(cloud) == before
     (cloud / ".vscode/settings.json").unlink()
     assert upgrade(allot, cloud).code == 0
@@ -124,8 +124,8 @@ def test_nothing_is_written_where_something_else_is_in_the_place(
         (cloud / ".allot").write_text("")
     commit(cloud)
     before = files(cloud)
-    said = upgrade(allot, cloud)
-    assert (said.code, "is a link or no file: remove that first" in said.err) == (2, True)
+    result = upgrade(allot, cloud)
+    assert (result.code, "is a link or no file: remove that first" in result.err) == (2, True)
     assert files(cloud) == before
     assert list(outside.iterdir()) == []
 
@@ -146,13 +146,13 @@ def test_an_image_needs_no_pins(allot: Allot, cloud: Path) -> None:
 def test_what_a_new_repository_alone_has_is_refused(
     arguments: tuple[str, ...], words: str, allot: Allot, cloud: Path
 ) -> None:
-    said = allot("init", "--upgrade", cloud, *arguments)
-    assert said.code == 2
-    assert words in said.err
+    result = allot("init", "--upgrade", cloud, *arguments)
+    assert result.code == 2
+    assert words in result.err
 
 
 def test_a_folder_without_declarations_is_refused(allot: Allot, tmp_path: Path) -> None:
-    said = upgrade(allot, tmp_path)
-    assert said.code == 2
-    assert "has no platform/platform.yaml: name the folder of a repository of declarations" in said.err
+    result = upgrade(allot, tmp_path)
+    assert result.code == 2
+    assert "has no platform/platform.yaml: name the folder of a repository of declarations" in result.err
     assert allot("init", tmp_path / "new", "--dry-run").code == 2

@@ -104,12 +104,14 @@ def test_two_entries_of_one_name_reach_nothing(
     for commit in (head, came):
         checked = allot("validate", "--repo", root, "--commit", commit, "--as-of", DAY)
         assert (checked.code, f"tree {bad} is malformed" in checked.err) == (2, True)
-    said = place.publish("--commit", "main", "--to", place.remote)
-    assert (said.code, f"tree {bad} is malformed" in said.err) == (2, True)
-    assert "go back to the commit before it" in said.err
+    result = place.publish("--commit", "main", "--to", place.remote)
+    assert (result.code, f"tree {bad} is malformed" in result.err) == (2, True)
+    assert "go back to the commit before it" in result.err
     assert place.refs() == before
-    again = allot("plan", "--repo", root, "--base", "main", "--head", head, "--as-of", DAY)
-    assert (again.code, f"tree {bad} is malformed" in again.err) == (2, True), "a base that is malformed takes nothing"
+    reversed_plan = allot("plan", "--repo", root, "--base", "main", "--head", head, "--as-of", DAY)
+    assert (reversed_plan.code, f"tree {bad} is malformed" in reversed_plan.err) == (2, True), (
+        "a base that is malformed takes nothing"
+    )
 
 
 def test_a_merge_of_what_moved_on_is_refused_too(place: Place, allot: Allot) -> None:
@@ -130,8 +132,8 @@ def test_what_is_rendered_on_top_of_a_malformed_tip_is_ours_alone(place: Place) 
     bad = with_twin(remote, "rendered/eu-1^{tree}", "tenants", evil)
     foreign = write_commit(remote, bad, tip)
     git(remote, "update-ref", "refs/heads/rendered/eu-1", foreign)
-    said = place.publish()
-    assert (said.code, f"it replaces {foreign[:12]}" in said.out) == (0, True), said.err
+    result = place.publish()
+    assert (result.code, f"it replaces {foreign[:12]}" in result.out) == (0, True), result.err
     assert place.publish().code == 0
     assert git(remote, "rev-parse", "rendered/eu-1^{tree}") == before
     assert place.publish().out == "2 clusters: nothing changed\n"
@@ -148,5 +150,5 @@ def test_a_malformed_status_is_not_believed_and_stops_nobody(place: Place, allot
     (place.root / "tenants/solo-ada/instances/another.yaml").write_text(INSTANCE.format(name="another", labels=""))
     assert place.merged().code == 0
     assert resource_file("solo-ada", "compute", "another") in place.tree("eu-1")
-    said = allot("status", "--repo", place.root)
-    assert f"tree {bad} is malformed" in said.out + said.err
+    result = allot("status", "--repo", place.root)
+    assert f"tree {bad} is malformed" in result.out + result.err

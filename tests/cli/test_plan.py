@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import DAY, PROJECT, ROOTS, Allot, Result, checked, copy
 from tests.published import git
 from tests.pulled import AUTHOR, TEAM, Pull
-from tests.terminal import ALLOT, shown
+from tests.terminal import ALLOT, run_in_terminal
 
 KITE, ADA = "tenants/studio-kite", "tenants/solo-ada"
 WEBUI = f"{KITE}/instances/webui.yaml"
@@ -25,7 +25,7 @@ def pull(sample: Path, allot: Allot) -> Pull:
     return Pull(sample, allot)
 
 
-def things(plan: dict[str, list[dict[str, str]]]) -> list[tuple[str, ...]]:
+def list_resources(plan: dict[str, list[dict[str, str]]]) -> list[tuple[str, ...]]:
     return [
         (resource["tenant"], resource["cluster"], f"{resource['kind']} {resource['name']}", resource["action"])
         for resource in plan["things"]
@@ -68,7 +68,7 @@ def test_another_gpu_spec_shows_units_quota_cost_and_what_is_lost(pull: Pull) ->
     assert [(part["what"], part["before"], part["after"]) for part in cost["parts"]] == [
         ("instance webui", 153.3, 613.2)
     ]
-    assert things(plan) == [("studio-kite", "eu-1", "instance webui", "replaced")]
+    assert list_resources(plan) == [("studio-kite", "eu-1", "instance webui", "replaced")]
     assert plan["things"][0]["why"] == [f"{WEBUI}: spec.gpuSpec l4-quarter → l4-whole"]
 
 
@@ -77,7 +77,7 @@ def test_what_is_added_stopped_and_removed_is_told_apart(pull: Pull) -> None:
     pull.edit(WEBUI, "spec:\n", "spec:\n  state: Stopped\n")
     pull.remove(f"{ADA}/instances/webui.yaml")
     plan = pull.planned()
-    assert things(plan) == [
+    assert list_resources(plan) == [
         ("solo-ada", "eu-1", "instance webui", "removed"),
         ("solo-ada", "eu-1", "storage models", "changed"),
         ("studio-kite", "eu-1", "instance another", "added"),
@@ -122,8 +122,8 @@ def test_a_resize_without_a_free_unit_restarts_nothing(pull: Pull) -> None:
     pull.merge_elsewhere(("clusters/eu-1/stocks/l4-whole.yaml", "count: 5", "count: 1"))
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
     plan = pull.planned()
-    (thing,) = plan["things"]
-    assert (thing["effect"], thing["why"][1]) == (
+    (resource,) = plan["things"]
+    assert (resource["effect"], resource["why"][1]) == (
         "keeps running",
         "it keeps its published unit until 1 unit of l4-whole is free",
     )
@@ -159,7 +159,7 @@ def test_a_change_of_the_offer_shows_at_each_tenant_that_it_reaches(pull: Pull) 
     assert {cost["tenant"] for cost in plan["costs"]} >= {"studio-kite", "solo-ada"}
     pull.edit("platform/apps/stable-diffusion-webui.yaml", "lifecycle: Deprecated", "lifecycle: Revoked")
     plan = pull.planned()
-    assert ("studio-kite", "eu-1", "instance webui", "changed") in things(plan)
+    assert ("studio-kite", "eu-1", "instance webui", "changed") in list_resources(plan)
     assert plan["things"][0]["why"] == [
         "platform/apps/stable-diffusion-webui.yaml: spec.versions[1.10.1].lifecycle Deprecated → Revoked"
     ]
@@ -544,10 +544,10 @@ def test_what_lies_beside_the_declarations_folder_is_the_platform_teams(allot: A
     git(tmp_path, "add", "-A")
     git(tmp_path, *AUTHOR, "commit", "-q", "-m", "Change")
     plan = ("plan", "--repo", tmp_path / "gpus", "--base", "main", "--head", "feature", "--team", TEAM, "--author")
-    said = allot(*plan, "eve")
-    assert said.code == 1
+    result = allot(*plan, "eve")
+    assert result.code == 1
     for path in ("../.github/workflows/allot.yaml", "../gpus.txt"):
-        assert f"{path}:1:1: (file): 'eve' may not change this file" in said.out
+        assert f"{path}:1:1: (file): 'eve' may not change this file" in result.out
     assert allot(*plan, "pat").code == 0
 
 
@@ -612,17 +612,17 @@ def test_a_tree_that_is_no_repository_of_declarations_is_read_no_further(pull: P
 def test_a_tree_that_unfolds_without_end_is_stopped_in_seconds(pull: Pull) -> None:
     """Twelve objects, ten to the tenth paths."""
 
-    def made(kind: str, text: bytes) -> str:
+    def write_object(kind: str, text: bytes) -> str:
         done = subprocess.run(["git", "-C", str(pull.root), *kind.split()], input=text, capture_output=True, check=True)
         return done.stdout.decode().strip()
 
-    inner = made("hash-object -w --stdin", b"x")
+    inner = write_object("hash-object -w --stdin", b"x")
     entry = f"100644 blob {inner}"
     for _ in range(10):
-        tree = made("mktree", "".join(f"{entry}\tf{number}\n" for number in range(10)).encode())
+        tree = write_object("mktree", "".join(f"{entry}\tf{number}\n" for number in range(10)).encode())
         entry = f"040000 tree {tree}"
     top = git(pull.root, "ls-tree", "main") + f"\n{entry}\tbomb\n"
-    commit = git(pull.root, *AUTHOR, "commit-tree", "-p", "main", "-m", "Bomb", made("mktree", top.encode()))
+    commit = git(pull.root, *AUTHOR, "commit-tree", "-p", "main", "-m", "Bomb", write_object("mktree", top.encode()))
     git(pull.root, "update-ref", "refs/heads/bomb", commit)
     begun = time.monotonic()
     result = pull._allot("plan", "--repo", pull.root, "--base", "main", "--head", "bomb")
@@ -683,8 +683,8 @@ def test_alone_it_plans_the_folder_as_it_is_against_the_branch_that_counts(pull:
         f"Plan of the work tree ({head[:12]}, 2 declared files not committed) merged into origin/main ({origin[:12]})",
     ]
     assert git(pull.root, "count-objects", "-v") == objects
-    said = checked("plan", tried(pull, "-o", "json").out)
-    assert (said["head"], said["base"], said["baseName"], said["workTree"]) == (
+    document = checked("plan", tried(pull, "-o", "json").out)
+    assert (document["head"], document["base"], document["baseName"], document["workTree"]) == (
         head,
         origin,
         "origin/main",
@@ -692,7 +692,7 @@ def test_alone_it_plans_the_folder_as_it_is_against_the_branch_that_counts(pull:
     )
     committed = pull.commit()
     later = checked("plan", tried(pull, "-o", "json", "--head", committed).out)
-    assert later["checksum"] == said["checksum"], "what is committed is what was planned"
+    assert later["checksum"] == document["checksum"], "what is committed is what was planned"
     assert later["workTree"] is None
 
 
@@ -916,8 +916,8 @@ def test_a_plan_that_allows_more_is_told_where_nobody_misses_it(pull: Pull) -> N
 def test_what_an_invalid_tenant_declares_otherwise_is_told(pull: Pull) -> None:
     pull.edit(WEBUI, "gpuSpec: l4-quarter", "gpuSpec: l4-nothing")
     pull.edit(f"{KITE}/instances/comfy.yaml", "spec:\n", "spec:\n  state: Stopped\n")
-    told = [f"{change['path']}: {change['field']}" for change in pull.planned()["declared"]]
-    assert told == [f"{KITE}/instances/comfy.yaml: spec.state", f"{WEBUI}: spec.gpuSpec"]
+    changes = [f"{change['path']}: {change['field']}" for change in pull.planned()["declared"]]
+    assert changes == [f"{KITE}/instances/comfy.yaml: spec.state", f"{WEBUI}: spec.gpuSpec"]
 
 
 def test_folders_of_an_app_that_is_merged_may_change_and_render_nothing(pull: Pull) -> None:
@@ -952,8 +952,8 @@ def test_each_reason_names_its_file(pull: Pull) -> None:
 
 def test_a_comment_of_a_person_is_no_change_of_what_is_declared(pull: Pull) -> None:
     pull.edit(f"{KITE}/instances/comfy.yaml", "spec:\n", "# Mine.\nspec:\n")
-    (thing,) = pull.planned()["things"]
-    assert thing["why"] == [f"{KITE}/instances/comfy.yaml: its text, and nothing that it declares"]
+    (resource,) = pull.planned()["things"]
+    assert resource["why"] == [f"{KITE}/instances/comfy.yaml: its text, and nothing that it declares"]
 
 
 def test_programs_that_jobs_run_are_shown_with_what_changes(pull: Pull) -> None:
@@ -1018,9 +1018,9 @@ def test_many_changes_of_one_topic_push_no_other_out(pull: Pull) -> None:
 
 @pytest.mark.parametrize("words", [("--base", "\udcff"), ("--base", "main", "--head", "\udcff")])
 def test_a_name_of_no_text_names_no_commit(words: tuple[str, ...], pull: Pull, allot: Allot) -> None:
-    said = allot("plan", "--repo", pull.root, *words)
-    assert said.code == 2
-    assert "names no commit here" in said.err
+    result = allot("plan", "--repo", pull.root, *words)
+    assert result.code == 2
+    assert "names no commit here" in result.err
 
 
 def test_a_file_outside_the_declarations_is_named_and_what_it_decides_is_said_first(pull: Pull) -> None:
@@ -1042,9 +1042,9 @@ def test_a_file_outside_the_declarations_is_named_and_what_it_decides_is_said_fi
         {"path": ".github/workflows/allot.yaml", "written": "added", "decides": "ci"},
         {"path": "notes.md", "written": "added", "decides": ""},
     ]
-    said = pull.plan("-o", "markdown").out
-    assert "#### ⚠️ Outside the declarations\n\n- changes which program runs: `.allot/program.lock` added\n" in said
-    assert "| `notes.md` | `added` |" in said
+    output = pull.plan("-o", "markdown").out
+    assert "#### ⚠️ Outside the declarations\n\n- changes which program runs: `.allot/program.lock` added\n" in output
+    assert "| `notes.md` | `added` |" in output
     assert pull.plan("--detailed-exitcode").code == 4
 
 
@@ -1214,7 +1214,7 @@ def test_it_is_as_wide_as_the_terminal(pull: Pull, columns: int) -> None:
     pull.commit()
     words = (*ALLOT, "plan", "--base", "main", "--head", "feature", "--as-of", DAY)
     piped = subprocess.run(words, cwd=pull.root, capture_output=True, text=True, check=True).stdout
-    seen = shown(words, pull.root, columns)
+    seen = run_in_terminal(words, pull.root, columns)
     long = [line for line in seen.lines if len(line) > columns]
     assert all(" " not in line.strip() or line.startswith("Checksum") for line in long), "but for what stays whole"
     heads = {"Why", "Change"}  # of what stands below its row
@@ -1224,7 +1224,7 @@ def test_it_is_as_wide_as_the_terminal(pull: Pull, columns: int) -> None:
 @pytest.mark.parametrize("words", [(), ("--base", "main"), ("--base", "HEAD"), ("--head", "HEAD")])
 def test_before_the_first_commit_it_says_to_commit(words: tuple[str, ...], sample: Path, allot: Allot) -> None:
     git(sample, "init", "-q")
-    said = allot("plan", "--repo", sample, "--as-of", DAY, *words)
-    assert (said.code, said.out) == (2, "")
-    assert "nothing is committed here yet: run `git add --all` and `git commit` first" in said.err
-    assert "fetch" not in said.err
+    result = allot("plan", "--repo", sample, "--as-of", DAY, *words)
+    assert (result.code, result.out) == (2, "")
+    assert "nothing is committed here yet: run `git add --all` and `git commit` first" in result.err
+    assert "fetch" not in result.err

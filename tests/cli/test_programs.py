@@ -42,9 +42,9 @@ def seen(place: Place, state: str) -> None:
     """Report how the preparation that is published ended; whether it is kept is what its text says."""
     job = next(manifest for manifest in load(lying(place)[STORED]) if manifest["kind"] == "Job")
     noted = job["metadata"]["annotations"]
-    kept = "argocd.argoproj.io/sync-options" in noted
+    retained = "argocd.argoproj.io/sync-options" in noted
     prepare = Preparation(
-        "j1", int(noted["allotment.dev/attempt"]), noted["allotment.dev/input-hash"], state, is_prune_protected=kept
+        "j1", int(noted["allotment.dev/attempt"]), noted["allotment.dev/input-hash"], state, is_prune_protected=retained
     )
     storage = Storage(STORAGE, "b", "Ready", "", claim="c1", prepare=prepare)
     place.report("eu-1", TenantStatus(TENANT, "eu-1", storages=(storage,)))

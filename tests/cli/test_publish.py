@@ -41,8 +41,8 @@ def deployment(place: Place, path: str, cluster: str = "eu-1") -> dict[str, obje
 
 
 def test_the_branches_hold_what_render_writes(place: Place, allot: Allot, tmp_path: Path) -> None:
-    said = place.publish()
-    assert said.code == 0, said.err
+    result = place.publish()
+    assert result.code == 0, result.err
     out = tmp_path / "out"
     assert allot("render", "--repo", place.root, "--out", out, "--as-of", DAY).code == 0
     for cluster in ("eu-1", "us-1"):
@@ -51,9 +51,9 @@ def test_the_branches_hold_what_render_writes(place: Place, allot: Allot, tmp_pa
             for path in (out / cluster).rglob("*.yaml")
         }
         assert place.tree(cluster) == written
-        things = [path for path in written if not path.endswith("/allotment--marker.rendered.yaml")]
-        line = f"{cluster}: {len(things)} added, 0 changed, 0 removed: rendered/{cluster} is "
-        assert line in said.out
+        manifest_paths = [path for path in written if not path.endswith("/allotment--marker.rendered.yaml")]
+        line = f"{cluster}: {len(manifest_paths)} added, 0 changed, 0 removed: rendered/{cluster} is "
+        assert line in result.out
     assert git(place.root, "status", "--porcelain") == ""
     local = git(place.root, "for-each-ref", "--format=%(refname)").split()
     assert [name for name in local if not name.startswith("refs/remotes/origin/")] == ["refs/heads/main"]
@@ -72,10 +72,10 @@ def test_a_commit_says_what_it_is_of_in_nobodys_words(place: Place) -> None:
 
 def test_only_what_changed_is_committed(published: Place) -> None:
     before = published.refs()
-    again = published.publish()
-    assert (again.code, again.out, published.refs()) == (0, "2 clusters: nothing changed\n", before)
+    second_publish = published.publish()
+    assert (second_publish.code, second_publish.out, published.refs()) == (0, "2 clusters: nothing changed\n", before)
     edit(published.root, WEBUI, *STOPPED)
-    said = published.merged()
+    result = published.merged()
     after = published.refs()
     assert {name for name in after if after[name] != before[name]} == {
         "refs/allotment/source",
@@ -83,9 +83,9 @@ def test_only_what_changed_is_committed(published: Place) -> None:
         "refs/heads/rendered/eu-1",
     }
     # The accessor follows its user.
-    assert said.out.splitlines()[0].startswith("eu-1: 0 added, 2 changed, 0 removed: ")
-    assert said.out.splitlines()[1].startswith("Pushed to origin (")
-    assert said.out.splitlines()[2] == "1 cluster more: nothing changed"
+    assert result.out.splitlines()[0].startswith("eu-1: 0 added, 2 changed, 0 removed: ")
+    assert result.out.splitlines()[1].startswith("Pushed to origin (")
+    assert result.out.splitlines()[2] == "1 cluster more: nothing changed"
     assert git(published.remote, "diff", "--name-only", "rendered/eu-1~", "rendered/eu-1").splitlines() == [
         "tenants/solo-ada/compute/allotment--marker.rendered.yaml",
         "tenants/solo-ada/compute/webui.rendered.yaml",
@@ -102,10 +102,10 @@ def test_a_dry_run_says_what_would_be_committed_and_writes_nothing(published: Pl
     edit(published.root, WEBUI, *STOPPED)
     copy(published.root, "tenants/uni-lab/instances/group-a.yaml", "tenants/uni-lab/instances/group-e.yaml")
     (published.root / "tenants/uni-lab/instances/group-a.yaml").unlink()
-    said = published.merged("--dry-run")
-    assert said.code == 0, said.err
+    result = published.merged("--dry-run")
+    assert result.code == 0, result.err
     # group-a has several copies, and a budget of its own
-    assert said.out.splitlines() == [
+    assert result.out.splitlines() == [
         "eu-1: 1 added, 3 changed, 1 removed: rendered/eu-1 would be committed",
         "  M control/namespaces/u/uni-lab.rendered.yaml",
         "  M tenants/solo-ada/compute/webui.rendered.yaml",
@@ -129,9 +129,9 @@ def test_another_repository_may_hold_the_branches(place: Place, tmp_path: Path) 
         "    branch: main\n",
         "    branch: main\n    rendered: https://127.0.0.1:1/r\n",
     )
-    said = place.merged()
-    assert (said.code, said.out) == (2, "")
-    assert "'https://127.0.0.1:1/r' doesn't answer" in said.err
+    result = place.merged()
+    assert (result.code, result.out) == (2, "")
+    assert "'https://127.0.0.1:1/r' doesn't answer" in result.err
     assert place.publish("--to", place.remote).code == 0
     assert "repoURL: https://127.0.0.1:1/r" in place.tree("eu-1")["control/argo/s/solo-ada.rendered.yaml"]
 
@@ -141,9 +141,9 @@ def test_what_was_never_merged_is_published_nowhere_but_where_it_is_said(publish
     edit(published.root, WEBUI, *STOPPED)
     git(published.root, "-c", "user.name=a", "-c", "user.email=a@b.example", "commit", "-q", "-a", "-m", "By hand")
     commit = git(published.root, "rev-parse", "HEAD")
-    said = published.publish()
-    assert (said.code, said.out) == (2, "")
-    assert f"{commit[:12]} isn't in the branch main of origin" in said.err
+    result = published.publish()
+    assert (result.code, result.out) == (2, "")
+    assert f"{commit[:12]} isn't in the branch main of origin" in result.err
     tried = published.publish("--dry-run")
     refusal = f"warning: allot publish will refuse this commit: {commit[:12]} isn't in the branch main of origin"
     assert (tried.code, refusal in tried.err) == (0, True)
@@ -158,9 +158,9 @@ def test_what_was_never_merged_is_published_nowhere_but_where_it_is_said(publish
 
 @pytest.mark.parametrize("ref", ["--help", "-x", "no-such", "HEAD^{tree}", "a\nb"])
 def test_what_names_no_commit_is_told(place: Place, ref: str) -> None:
-    said = place.publish(f"--commit={ref}")
-    assert (said.code, said.out) == (2, "")
-    assert "names no commit here" in said.err
+    result = place.publish(f"--commit={ref}")
+    assert (result.code, result.out) == (2, "")
+    assert "names no commit here" in result.err
     assert place.refs() == {}
 
 
@@ -171,10 +171,10 @@ def test_an_invalid_tenant_keeps_what_it_had_and_the_others_go_on(published: Pla
     before = published.tree("eu-1")
     edit(published.root, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
     edit(published.root, GROUP, *STOP)
-    said = published.merged()
-    assert said.code == 4
-    assert said.out.startswith("eu-1: 0 added, 1 changed, 0 removed: ")
-    assert said.err.splitlines() == [
+    result = published.merged()
+    assert result.code == 4
+    assert result.out.startswith("eu-1: 0 added, 1 changed, 0 removed: ")
+    assert result.err.splitlines() == [
         "kept as it was: tenant solo-ada, 1 problem:",
         "  tenants/solo-ada/instances/webui.yaml:8:12: spec.gpuSpec: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'? [reference]",
         "1 tenant kept as published before, 6 published. Correct it and publish again.",
@@ -192,9 +192,9 @@ def test_an_invalid_tenant_keeps_what_it_had_and_the_others_go_on(published: Pla
 def test_what_it_did_is_json_too(published: Place) -> None:
     edit(published.root, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
     edit(published.root, GROUP, *STOP)
-    said = published.merged("-o", "json")
-    assert said.code == 4
-    output = checked("publish", said.out)
+    result = published.merged("-o", "json")
+    assert result.code == 4
+    output = checked("publish", result.out)
     (cluster_commit,) = output["committed"]
     assert (cluster_commit["cluster"], cluster_commit["branch"], cluster_commit["commit"]) == (
         "eu-1",
@@ -207,15 +207,15 @@ def test_what_it_did_is_json_too(published: Place) -> None:
         [],
     )
     assert output["unchanged"] == ["us-1"]
-    assert [(kept["tenant"], [each["rule"] for each in kept["problems"]]) for kept in output["kept"]] == [
+    assert [(tenant["tenant"], [each["rule"] for each in tenant["problems"]]) for tenant in output["kept"]] == [
         ("solo-ada", ["reference"])
     ]
 
 
 def test_of_an_invalid_tenant_that_is_new_nothing_is_published(place: Place) -> None:
     edit(place.root, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-fifth")
-    said = place.merged()
-    assert said.code == 4
+    result = place.merged()
+    assert result.code == 4
     assert not [path for path in place.tree("eu-1") if "solo-ada" in path]
     assert "tenants/uni-lab/compute/group-a.rendered.yaml" in place.tree("eu-1")
 
@@ -224,9 +224,9 @@ def test_what_the_platform_declares_wrongly_stops_everything(published: Place) -
     before = published.refs()
     edit(published.root, "platform/specs/l4-quarter.yaml", "gpu:\n", "gpus:\n")
     edit(published.root, WEBUI, *STOPPED)
-    said = published.merged()
-    assert (said.code, said.out, published.refs()) == (1, "", before)
-    assert "platform/specs/l4-quarter.yaml:" in said.err
+    result = published.merged()
+    assert (result.code, result.out, published.refs()) == (1, "", before)
+    assert "platform/specs/l4-quarter.yaml:" in result.err
     (published.root / "platform/platform.yaml").write_text("kind: [\n")
     assert published.merged().code == 1
     assert published.refs() == before
@@ -236,17 +236,17 @@ def test_a_folder_of_clusters_without_a_file_is_named(published: Place) -> None:
     before = published.refs()
     (published.root / "clusters/new").mkdir()
     (published.root / "clusters/new/link.yaml").symlink_to("/etc/passwd")
-    said = published.merged()
-    assert (said.code, published.refs()) == (1, before)
-    assert "clusters/new/link.yaml:1:1: " in said.err
+    result = published.merged()
+    assert (result.code, published.refs()) == (1, before)
+    assert "clusters/new/link.yaml:1:1: " in result.err
 
 
 def test_of_a_new_cluster_that_is_invalid_nothing_is_published(published: Place) -> None:
     before = published.refs()
     (published.root / "clusters/new").mkdir()
     (published.root / "clusters/new/cluster.yaml").write_text("kind: []\n")
-    said = published.merged()
-    assert said.code == 4, said.err
+    result = published.merged()
+    assert result.code == 4, result.err
     assert {name for name in published.refs() if "new" in name} == set()
     assert published.refs().keys() - before.keys() == {"refs/allotment/retained"}
 
@@ -255,10 +255,10 @@ def test_a_fault_of_two_clusters_retains_both(published: Place) -> None:
     before = published.tree("eu-1"), published.tree("us-1")
     edit(published.root, "clusters/eu-1/cluster.yaml", "domain: eu-1", "domain: us-1")
     edit(published.root, WEBUI, *STOPPED)
-    said = published.merged()
-    assert said.code == 4
-    assert re.findall(r"kept as it was: cluster (\S+),", said.err) == ["eu-1", "us-1"]
-    assert "[domain]" in said.err
+    result = published.merged()
+    assert result.code == 4
+    assert re.findall(r"kept as it was: cluster (\S+),", result.err) == ["eu-1", "us-1"]
+    assert "[domain]" in result.err
     assert (published.tree("eu-1"), published.tree("us-1")) == before
 
 
@@ -267,10 +267,10 @@ def test_a_link_in_a_tenants_folder_is_that_tenants_problem(published: Place) ->
     (published.root / "tenants/solo-ada/instances/passwd.yaml").symlink_to("/etc/passwd")
     (published.root / "tenants/stray.yaml").write_text("kind: Tenant\n")
     edit(published.root, GROUP, *STOP)
-    said = published.merged()
-    assert said.code == 4
-    assert "kept as it was: tenant solo-ada, 1 problem:" in said.err
-    assert "tenants/solo-ada/instances/passwd.yaml:1:1: (file): is a symbolic link" in said.err
+    result = published.merged()
+    assert result.code == 4
+    assert "kept as it was: tenant solo-ada, 1 problem:" in result.err
+    assert "tenants/solo-ada/instances/passwd.yaml:1:1: (file): is a symbolic link" in result.err
     assert (
         published.tree("eu-1")["tenants/uni-lab/compute/group-a.rendered.yaml"]
         != before["tenants/uni-lab/compute/group-a.rendered.yaml"]
@@ -283,31 +283,31 @@ def test_a_link_in_a_tenants_folder_is_that_tenants_problem(published: Place) ->
 def test_a_folders_name_does_nothing_to_a_terminal(place: Place) -> None:
     (place.root / "tenants/evil\x1b[31m").mkdir()
     (place.root / "tenants/evil\x1b[31m/tenant.yaml").write_text("kind: Tenant\n")
-    said = place.merged()
-    assert said.code == 4
-    assert "\x1b" not in said.err + said.out
-    assert "kept as it was: tenant evil\\x1b[31m" in said.err
+    result = place.merged()
+    assert result.code == 4
+    assert "\x1b" not in result.err + result.out
+    assert "kept as it was: tenant evil\\x1b[31m" in result.err
 
 
 def test_what_no_longer_fits_its_cluster_is_left_out_of_a_kept_tenant(published: Place) -> None:
     edit(published.root, WEBUI, "l4-quarter", "l4-fifth")
     edit(published.root, "clusters/eu-1/cluster.yaml", "domain: eu-1.gpu.", "domain: eu-9.gpu.")
-    said = published.merged()
-    assert said.code == 4
-    kept = load(published.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"].encode())
-    assert "HTTPRoute" not in [manifest["kind"] for manifest in kept]
-    assert "Deployment" in [manifest["kind"] for manifest in kept]
-    assert "what was published of it no longer fits its cluster, and is left out" in said.err
+    result = published.merged()
+    assert result.code == 4
+    manifests = load(published.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"].encode())
+    assert "HTTPRoute" not in [manifest["kind"] for manifest in manifests]
+    assert "Deployment" in [manifest["kind"] for manifest in manifests]
+    assert "what was published of it no longer fits its cluster, and is left out" in result.err
 
 
 def test_a_cluster_that_is_removed_while_an_add_on_names_it_stops_nobody(published: Place) -> None:
     before = published.tree("us-1")
     shutil.rmtree(published.root / "clusters/us-1")
     edit(published.root, WEBUI, *STOPPED)
-    said = published.merged()
-    assert said.code == 4
-    assert "platform/add-ons/karpenter.yaml:16:7: spec.clusters[0]: no Cluster is named 'us-1'" in said.err
-    assert sorted(re.findall(r"kept as it was: tenant (\S+),", said.err)) == ["acme-robotics", "ml-orbit"]
+    result = published.merged()
+    assert result.code == 4
+    assert "platform/add-ons/karpenter.yaml:16:7: spec.clusters[0]: no Cluster is named 'us-1'" in result.err
+    assert sorted(re.findall(r"kept as it was: tenant (\S+),", result.err)) == ["acme-robotics", "ml-orbit"]
     assert "  replicas: 0\n" in published.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"]
     assert published.tree("us-1") == before
 
@@ -327,11 +327,11 @@ def test_a_fault_of_a_cluster_retains_that_cluster_and_its_tenants_alone(
     edit(published.root, path, old, new)
     edit(published.root, WEBUI, *STOPPED)
     edit(published.root, "tenants/ml-orbit/instances/chat.yaml", "spec:\n", "spec:\n  displayName: New\n")
-    said = published.merged()
-    assert said.code == 4, said.err
-    assert "kept as it was: cluster us-1, " in said.err
-    assert f"{path}:" in said.err
-    assert "tenants/ml-orbit:1:1: (file): cluster us-1 is invalid: " in said.err
+    result = published.merged()
+    assert result.code == 4, result.err
+    assert "kept as it was: cluster us-1, " in result.err
+    assert f"{path}:" in result.err
+    assert "tenants/ml-orbit:1:1: (file): cluster us-1 is invalid: " in result.err
     assert "  replicas: 0\n" in published.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"]
     assert published.tree("us-1") == before
     edit(published.root, path, new, old)
@@ -374,11 +374,11 @@ def test_who_was_published_keeps_its_units_and_the_newcomer_waits(published: Pla
     unlimited(published)
     another(published, "aaa-first")  # two pull requests, each fine alone
     another(published, "zzz-second")
-    said = published.merged()
-    assert said.err.splitlines() == [
+    result = published.merged()
+    assert result.err.splitlines() == [
         "waits: uni-lab/zzz-second: gets 0 of 1 units of l4-quarter on eu-1, others held them first"
     ]
-    assert said.code == 0
+    assert result.code == 0
     first, second = (f"tenants/uni-lab/compute/{name}.rendered.yaml" for name in ("aaa-first", "zzz-second"))
     assert deployment(published, first)["metadata"]["annotations"]["allotment.dev/units"] == "1"
     waiting = deployment(published, second)
@@ -387,14 +387,14 @@ def test_who_was_published_keeps_its_units_and_the_newcomer_waits(published: Pla
     assert (noted["allotment.dev/units"], noted["allotment.dev/waits-reason"]) == ("0", "NoFreeUnit")
     words = "1 unit of l4-quarter on eu-1: none is free; preparation of storage course"
     assert noted["allotment.dev/waits-for"] == words
-    assert published.publish().err == said.err
+    assert published.publish().err == result.err
     another(published, "aaa-before")
     (published.root / "tenants/uni-lab/instances/group-b.yaml").unlink()
     edit(published.root, "tenants/uni-lab/instances/aaa-before.yaml", "replicas: 1", "replicas: 5")
-    said = published.merged()
+    result = published.merged()
     assert deployment(published, second)["metadata"]["annotations"]["allotment.dev/units"] == "1", "who waited longer"
-    assert [line.split(":")[1] for line in said.err.splitlines()] == [" uni-lab/aaa-before"]
-    assert "gets 4 of 5 units" in said.err
+    assert [line.split(":")[1] for line in result.err.splitlines()] == [" uni-lab/aaa-before"]
+    assert "gets 4 of 5 units" in result.err
 
 
 def test_units_stay_held_while_pods_of_a_stopped_instance_were_seen_to_run(published: Place) -> None:
@@ -406,8 +406,8 @@ def test_units_stay_held_while_pods_of_a_stopped_instance_were_seen_to_run(publi
     published.report("eu-1", TenantStatus("uni-lab", "eu-1", instances=(runs,)))
     another(published, "newcomer")
     edit(published.root, GROUP, *STOP)
-    said = published.merged()
-    assert said.err.splitlines() == [
+    result = published.merged()
+    assert result.err.splitlines() == [
         "waits: uni-lab/newcomer: gets 0 of 1 units of l4-quarter on eu-1, others held them first",
         "holds: eu-1: instance uni-lab/group-a: its pods still run, and keep 5 units of l4-quarter, by its status of"
         " 2026-11-21T12:00:00Z",
@@ -432,12 +432,12 @@ def test_who_is_started_again_before_its_pods_ended_keeps_what_they_hold(publish
     edit(published.root, GROUP, *STOP)
     published.merged()
     edit(published.root, GROUP, *reversed(STOP))
-    said = published.merged().err.splitlines()
-    assert [line for line in said if line.startswith("waits")] == [
+    lines = published.merged().err.splitlines()
+    assert [line for line in lines if line.startswith("waits")] == [
         "waits: uni-lab/aaa-newcomer: gets 0 of 1 units of l4-quarter on eu-1, others held them first"
     ]
-    again = deployment(published, "tenants/uni-lab/compute/group-a.rendered.yaml")
-    assert again["metadata"]["annotations"]["allotment.dev/units"] == "5"
+    restarted_deployment = deployment(published, "tenants/uni-lab/compute/group-a.rendered.yaml")
+    assert restarted_deployment["metadata"]["annotations"]["allotment.dev/units"] == "5"
 
 
 def seen(name: str, pods: int) -> Instance:
@@ -454,10 +454,10 @@ def test_a_forged_status_takes_no_units_of_others(published: Place, tenant: str)
     published.report("eu-1", TenantStatus(tenant, "eu-1", instances=forged))
     another(published, "aaa-newcomer")
     another(published, "zzz-newcomer")
-    said = published.merged()
-    assert (said.code, "waits:" in said.err) == (0, False), "two units are free, and both newcomers get theirs"
-    assert "100,000" not in said.err
-    assert "100000" not in said.err
+    result = published.merged()
+    assert (result.code, "waits:" in result.err) == (0, False), "two units are free, and both newcomers get theirs"
+    assert "100,000" not in result.err
+    assert "100000" not in result.err
     another(published, "bbb-newcomer")
     waits = [line for line in published.merged().err.splitlines() if line.startswith("waits:")]
     assert waits == ["waits: uni-lab/bbb-newcomer: gets 0 of 1 units of l4-quarter on eu-1, others held them first"]
@@ -468,8 +468,8 @@ def test_a_name_of_a_forged_status_reaches_no_command(published: Place, name: st
     forged = {"tenants/uni-lab.yaml": dump_status(TenantStatus("uni-lab", "eu-1", instances=(seen(name, 1),)))}
     published.report("eu-1", also=forged)
     edit(published.root, WEBUI, *STOPPED)
-    said = published.merged()
-    assert said.code == 0, said.err[-500:]
+    result = published.merged()
+    assert result.code == 0, result.err[-500:]
     assert "  replicas: 0\n" in published.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"]
 
 
@@ -484,9 +484,9 @@ def test_a_foreign_commit_on_the_branch_is_no_version_of_an_instance(published: 
     another(published, "newcomer")
     (published.root / GROUP).unlink()
     published.merged()
-    said = published.publish()
-    assert said.code == 0, said.err
-    assert "keep 5 units" in said.err
+    result = published.publish()
+    assert result.code == 0, result.err
+    assert "keep 5 units" in result.err
     assert 'allotment.dev/units: "5"' in text
 
 
@@ -497,9 +497,9 @@ def test_units_stay_held_while_pods_of_a_removed_instance_run_but_no_more_than_i
     published.report("eu-1", TenantStatus("uni-lab", "eu-1", instances=(seen("group-a", 100_000),)))
     another(published, "newcomer")
     (published.root / GROUP).unlink()
-    said = published.merged()
-    assert "waits: uni-lab/newcomer: gets 0 of 1 units" in said.err
-    assert "instance uni-lab/group-a: its pods still run, and keep 5 units of l4-quarter" in said.err
+    result = published.merged()
+    assert "waits: uni-lab/newcomer: gets 0 of 1 units" in result.err
+    assert "instance uni-lab/group-a: its pods still run, and keep 5 units of l4-quarter" in result.err
     assert "keep 5 units" in published.publish().err, "also once the removal is published"
 
 
@@ -507,8 +507,8 @@ def test_one_that_grows_keeps_what_it_had(published: Place) -> None:
     room(published, 1)
     unlimited(published)
     edit(published.root, "tenants/uni-lab/instances/group-a.yaml", "replicas: 5", "replicas: 8")
-    said = published.merged()
-    assert "gets 6 of 8 units" in said.err
+    result = published.merged()
+    assert "gets 6 of 8 units" in result.err
     grown = deployment(published, "tenants/uni-lab/compute/group-a.rendered.yaml")
     assert grown["metadata"]["annotations"]["allotment.dev/units"] == "6"
     assert published.publish().out == "2 clusters: nothing changed\n"
@@ -544,16 +544,19 @@ def test_an_instance_keeps_running_at_its_old_size_until_a_unit_of_the_new_is_fr
     edit(published.root, "tenants/solo-ada/tenant.yaml", "plan: starter", "plan: team")
     edit(published.root, WEBUI, *GROWN)
     edit(published.root, WEBUI, "spec:\n", "spec:\n  container:\n    env:\n      - name: NEW\n        value: x\n")
-    said = published.merged()
-    assert (said.code, said.err) == (0, f"waits: solo-ada/webui: {KEEPS}\n")
+    result = published.merged()
+    assert (result.code, result.err) == (0, f"waits: solo-ada/webui: {KEEPS}\n")
     assert published.tree("eu-1")[WEBUI_FILE] == retained_webui(before), "also the environment waits"
-    kept = deployment(published, WEBUI_FILE)
-    assert (kept["metadata"]["labels"]["allotment.dev/gpu-spec"], kept["spec"]["replicas"]) == ("l4-quarter", 1)
-    resources = kept["spec"]["template"]["spec"]["containers"][0]["resources"]
+    old_deployment = deployment(published, WEBUI_FILE)
+    assert (old_deployment["metadata"]["labels"]["allotment.dev/gpu-spec"], old_deployment["spec"]["replicas"]) == (
+        "l4-quarter",
+        1,
+    )
+    resources = old_deployment["spec"]["template"]["spec"]["containers"][0]["resources"]
     assert resources["limits"]["nvidia.com/gpu.shared"] == "1"
     assert (replicas_of_stock(published, "l4-quarter"), replicas_of_stock(published, "l4-whole")) == warm
     assert published.publish().out == "2 clusters: nothing changed\n"
-    assert published.publish().err == said.err
+    assert published.publish().err == result.err
     edit(published.root, whole, *reversed(("count: 2", "count: 1")))
     assert published.merged().err == ""
     grown = deployment(published, WEBUI_FILE)
@@ -663,8 +666,8 @@ def test_a_unit_that_a_resize_keeps_is_nobody_elses(published: Place) -> None:
 def test_a_stock_below_what_is_held_stops_nobody_and_is_told(published: Place) -> None:
     before = published.tree("eu-1")
     room(published, -2)
-    said = published.merged()
-    assert (said.code, said.err) == (0, OVERSOLD)
+    result = published.merged()
+    assert (result.code, result.err) == (0, OVERSOLD)
     after = published.tree("eu-1")
     assert {path for path in after if after[path] != before[path]} == {
         f"platform/stock/{name}.rendered.yaml" for name in ("allotment--marker", "l4-quarter")
@@ -680,13 +683,13 @@ def test_a_stock_below_what_is_held_stops_nobody_and_is_told(published: Place) -
 
 def test_a_stock_that_is_gone_is_told_with_those_who_hold_its_units(published: Place) -> None:
     (published.root / "clusters/us-1/stocks/l40s-spot.yaml").unlink()
-    said = published.merged()
-    assert said.code == 4, "its tenants are invalid"
-    assert said.err.splitlines()[0] == (
+    result = published.merged()
+    assert result.code == 4, "its tenants are invalid"
+    assert result.err.splitlines()[0] == (
         "warning: clusters/us-1/cluster.yaml:2:1: (file): 6 units of l40s-spot are held in us-1, 6 more than"
         " its stock (0 shared); held by acme-robotics/simulate 6: put the stock back, or stop instances [stock]"
     )
-    assert "kept as it was: tenant acme-robotics" in said.err
+    assert "kept as it was: tenant acme-robotics" in result.err
 
 
 def test_a_kept_tenant_keeps_its_units_too(published: Place) -> None:
@@ -694,8 +697,8 @@ def test_a_kept_tenant_keeps_its_units_too(published: Place) -> None:
     edit(published.root, WEBUI, "1.11.0", "0.0.0")
     unlimited(published)
     another(published, "newcomer")
-    said = published.merged()
-    assert "waits: uni-lab/newcomer: gets 0 of 1 units" in said.err
+    result = published.merged()
+    assert "waits: uni-lab/newcomer: gets 0 of 1 units" in result.err
     assert deployment(published, "tenants/solo-ada/compute/webui.rendered.yaml")["spec"]["replicas"] == 1
 
 
@@ -727,13 +730,13 @@ def test_nothing_that_holds_data_goes_in_one_merge(place: Place, way: str) -> No
         shutil.rmtree(tenants)
         tenants.mkdir()
     for _ in range(2):  # the second look must not take the first for what was there before
-        said = place.merged(hours_ago=0)
-        assert said.code == 4
-        assert "kept as it was: tenant film-house" in said.err
+        result = place.merged(hours_ago=0)
+        assert result.code == 4
+        assert "kept as it was: tenant film-house" in result.err
         for cluster, tree in before.items():
             after = place.tree(cluster)
             lost = {path for path in tree if "film-house" in path and after.get(path) != tree[path]}
-            assert lost == set(), said.err
+            assert lost == set(), result.err
             gone = {path for path in tree if "/storage/" in path and path not in after}
             assert gone == set()
 
@@ -744,9 +747,9 @@ def test_a_cluster_that_went_missing_keeps_its_branch(published: Place) -> None:
     (
         published.root / "platform/add-ons/karpenter.yaml"
     ).unlink()  # names the cluster: validation alone would refuse that
-    said = published.merged()
-    assert said.code == 4
-    assert "kept as it was: tenant acme-robotics" in said.err
+    result = published.merged()
+    assert result.code == 4
+    assert "kept as it was: tenant acme-robotics" in result.err
     assert published.refs()["refs/heads/rendered/us-1"] == refs["refs/heads/rendered/us-1"]
     assert published.tree("eu-1") == before
 
@@ -761,9 +764,9 @@ def test_a_marked_storage_goes_in_steps(place: Place) -> None:
     assert volume["metadata"]["annotations"]["allotment.dev/protected"] == "true"
     place.synced("us-1", "acme-robotics", marked=MARKED, observed=HOUR_LATER)
     (place.root / "tenants/acme-robotics/storages/old-frames.yaml").unlink()
-    said = place.merged()
+    result = place.merged()
     steps = "unprotected, goes once the cluster was seen to have it so"
-    assert said.err == f"leaving: us-1: storage acme-robotics/old-frames: {steps}\n"
+    assert result.err == f"leaving: us-1: storage acme-robotics/old-frames: {steps}\n"
     assert path not in place.tree("us-1")
     (free,) = load(place.tree("us-1")[leaving].encode())
     assert free["metadata"]["annotations"] == {
@@ -772,7 +775,7 @@ def test_a_marked_storage_goes_in_steps(place: Place) -> None:
         "allotment.dev/protected": "false",
     }
     assert free["spec"] == volume["spec"]
-    assert place.publish().err == said.err, "the cluster still has it protected"
+    assert place.publish().err == result.err, "the cluster still has it protected"
     assert leaving in place.tree("us-1")
     place.synced("us-1", "acme-robotics", marked=MARKED, observed=HOUR_LATER)
     assert place.publish().code == 0
@@ -792,10 +795,10 @@ def test_the_two_merges_lie_an_hour_apart_by_the_clusters_clock_whatever_ours_sa
     if observed:
         place.synced("us-1", "acme-robotics", marked=MARKED, observed=observed)
     (place.root / "tenants/acme-robotics/storages/old-frames.yaml").unlink()
-    said = place.merged()
+    result = place.merged()
     words = "kept until the cluster was seen to have it marked for 1h"
     unknown = "" if observed else "; nothing reports that cluster, so nothing goes"
-    assert said.err == f"leaving: us-1: storage acme-robotics/old-frames: {words}{unknown}\n"
+    assert result.err == f"leaving: us-1: storage acme-robotics/old-frames: {words}{unknown}\n"
     assert deployment(place, leaving, "us-1")["metadata"]["annotations"]["allotment.dev/protected"] == "true"
     before = place.refs()
     assert place.publish(hours_ago=-9).code == 0
@@ -806,9 +809,9 @@ def test_the_two_merges_lie_an_hour_apart_by_the_clusters_clock_whatever_ours_sa
 def test_a_time_that_is_none_makes_nothing_go_and_stops_nobody(published: Place, time: str) -> None:
     published.synced("us-1", "acme-robotics", marked=time, observed=MARKED)
     (published.root / "tenants/acme-robotics/storages/old-frames.yaml").unlink()
-    said = published.merged()
-    assert said.code == 0
-    assert ("unprotected" in said.err) == time.endswith("00Z"), "a year long ago is a time"
+    result = published.merged()
+    assert result.code == 0
+    assert ("unprotected" in result.err) == time.endswith("00Z"), "a year long ago is a time"
     published.synced("us-1", "acme-robotics", marked=MARKED, observed="whenever")
     assert published.publish().code == 0
 
@@ -821,8 +824,8 @@ def test_a_status_of_another_version_makes_nothing_go(place: Place) -> None:
     place.merged()
     assert deployment(place, leaving, "us-1")["metadata"]["annotations"]["allotment.dev/protected"] == "false"
     place.report("us-1", observed=HOUR_LATER, also={"tenants/acme-robotics.yaml": b"kind: TenantStatus\nversion: 9\n"})
-    said = place.publish()
-    assert said.err.endswith(
+    result = place.publish()
+    assert result.err.endswith(
         "unprotected, goes once the cluster was seen to have it so; nothing reports that cluster, so nothing goes\n"
     )
     assert leaving in place.tree("us-1")
@@ -860,9 +863,9 @@ def test_what_was_promised_holds_for_one_that_is_declared_again_while_it_leaves(
     (place.root / path).unlink()
     place.merged()
     (place.root / path).write_text(text.replace("1Ti", "60Gi"))
-    said = place.merged()
-    assert said.code == 4
-    assert "60Gi is less than the 1Ti it had" in said.err
+    result = place.merged()
+    assert result.code == 4
+    assert "60Gi is less than the 1Ti it had" in result.err
     assert "tenants/acme-robotics/storage/old-frames--leaving.rendered.yaml" in place.tree("us-1")
 
 
@@ -899,17 +902,19 @@ def test_a_retired_tenant_goes_after_all_it_had(place: Place) -> None:
     place.publish()
     assert parts() == {"control/namespaces/a/acme-robotics.rendered.yaml"}
     seen()
-    said = place.publish()
-    assert (parts(), said.err) == (set(), "")
+    result = place.publish()
+    assert (parts(), result.err) == (set(), "")
     assert "control/tenants-a.rendered.yaml" in place.tree("us-1"), "a letter's shard stays"
 
 
 def test_a_volume_never_shrinks_whatever_was_merged(published: Place) -> None:
     edit(published.root, "tenants/film-house/storages/loras.yaml", "300Gi", "100Gi")
     for _ in range(2):
-        said = published.merged()
-        assert said.code == 4
-        assert "tenants/film-house/storages/loras.yaml:11:9: spec.size: 100Gi is less than the 300Gi it had" in said.err
+        result = published.merged()
+        assert result.code == 4
+        assert (
+            "tenants/film-house/storages/loras.yaml:11:9: spec.size: 100Gi is less than the 300Gi it had" in result.err
+        )
         assert "storage: 300Gi" in published.tree("eu-1")["tenants/film-house/storage/loras.rendered.yaml"]
 
 
@@ -925,10 +930,12 @@ def test_a_tenant_that_the_gate_stops_is_kept_and_the_others_are_published(
     monkeypatch.setattr(Entitlements, "judge", judge)
     edit(published.root, WEBUI, *STOPPED)
     edit(published.root, GROUP, *STOP)
-    said = published.merged()
-    assert said.code == 4
-    assert "kept as it was: tenant solo-ada, 1 problem:" in said.err
-    assert "the gate stops what it is rendered to, by a mistake of ours: report it with these words: eu-1/" in said.err
+    result = published.merged()
+    assert result.code == 4
+    assert "kept as it was: tenant solo-ada, 1 problem:" in result.err
+    assert (
+        "the gate stops what it is rendered to, by a mistake of ours: report it with these words: eu-1/" in result.err
+    )
     after = published.tree("eu-1")
     changed = {path for path in before if before[path] != after[path] and "allotment--marker" not in path}
     assert changed == {"tenants/uni-lab/compute/group-a.rendered.yaml"}
@@ -936,9 +943,9 @@ def test_a_tenant_that_the_gate_stops_is_kept_and_the_others_are_published(
 
 def test_who_may_copy_a_storage_is_named_as_tenants_are(place: Place) -> None:
     edit(place.root, "tenants/northlight/storages/base-models.yaml", "tenants: All", "tenant: Studio_Kite")
-    said = place.publish("--commit", place.merge())
-    assert said.code == 4
-    assert "kept as it was: tenant northlight, 1 problem:" in said.err
+    result = place.publish("--commit", place.merge())
+    assert result.code == 4
+    assert "kept as it was: tenant northlight, 1 problem:" in result.err
 
 
 def test_no_job_is_written_anew_by_an_upgrade(place: Place) -> None:
@@ -993,15 +1000,15 @@ def test_a_tenant_that_deletes_much_is_retained_until_exactly_that_is_approved(p
     before = place.tree("eu-1")
     files = remove(place, GROUPS)
     edit(place.root, WEBUI, *STOPPED)
-    said = place.merged()
-    assert said.code == 4
+    result = place.merged()
+    assert result.code == 4
     words = "the brake stops this: 4 of 4 instances of tenant uni-lab would be deleted within 24 hours, more than 20 %:"
-    assert f"{words} uni-lab/group-a," in said.err
+    assert f"{words} uni-lab/group-a," in result.err
     after = place.tree("eu-1")
     changed = {path for path in before if before[path] != after.get(path)}
     assert "tenants/solo-ada/compute/webui.rendered.yaml" in changed, "all others are published"
     assert all(path.startswith("tenants/solo-ada/") for path in changed)
-    checksum = said.checksum
+    checksum = result.checksum
     brake(place, 20, 4, checksum)
     assert place.merged().code == 4
     assert place.publish().code == 4, "an approval that is merged while the deletion waits counts for nothing"
@@ -1060,9 +1067,9 @@ def test_a_deletion_may_be_approved_before_it_is_merged(place: Place) -> None:
     assert f"tenants/uni-lab:1:1: (file): {forecast}" in plan.out
     assert "`allot publish --dry-run --commit HEAD`" in plan.out
     assert "skipped: what else was deleted within 24 hours" in plan.out
-    said = place.publish("--dry-run", "--commit", "HEAD")
-    assert (said.code, place.refs()) == (4, before)
-    checksum = said.checksum
+    result = place.publish("--dry-run", "--commit", "HEAD")
+    assert (result.code, place.refs()) == (4, before)
+    checksum = result.checksum
     git(place.root, "fetch", "-q", "origin")
     plan = planned()
     assert (plan.code, f"If the deletion is meant: merge {checksum} into spec.brake" in plan.out) == (1, True)
@@ -1130,10 +1137,10 @@ def test_deletions_across_tenants_stop_the_publish_until_they_are_approved(place
         path.relative_to(place.root).as_posix() for path in place.root.glob("tenants/*/instances/*.yaml")
     )
     files = remove(place, [path for path in instances if "/uni-lab/" not in path][:9])
-    said = place.merged()
-    assert (said.code, said.out, place.refs()) == (1, "", before)
-    assert "the brake stops this: 9 of 17 instances would be deleted within 24 hours, more than 30 %: " in said.err
-    checksum = said.checksum
+    result = place.merged()
+    assert (result.code, result.out, place.refs()) == (1, "", before)
+    assert "the brake stops this: 9 of 17 instances would be deleted within 24 hours, more than 30 %: " in result.err
+    checksum = result.checksum
     brake(place, 30, 10, checksum)
     assert place.merged().code == 1, "an approval that is merged with the deletion counts for nothing"
     put_back(files)
@@ -1152,13 +1159,13 @@ def test_one_tenant_stops_nobody_else_by_deleting_bit_by_bit(place: Place) -> No
         (place.root / path).write_text(stopped)
     assert place.merged(hours_ago=30).code == 0
     remove(place, paths[:9])
-    said = place.merged()
-    assert (said.code, "9 of " in said.err) == (4, True)
+    result = place.merged()
+    assert (result.code, "9 of " in result.err) == (4, True)
     remove(place, paths[9:])
     edit(place.root, WEBUI, *STOPPED)
-    said = place.merged()
-    assert said.code == 4
-    assert "kept as it was: tenant film-house, 1 problem:" in said.err
+    result = place.merged()
+    assert result.code == 4
+    assert "kept as it was: tenant film-house, 1 problem:" in result.err
     assert "  replicas: 0\n" in place.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"]
 
 
@@ -1170,8 +1177,8 @@ def test_a_commit_whose_date_is_none_ends_the_look_back(published: Place, commit
     for ref in ("refs/heads/rendered/eu-1", "refs/allotment/published/eu-1"):
         git(published.remote, "update-ref", ref, commit)
     (published.root / WEBUI).unlink()
-    said = published.merged()
-    assert said.code == 0, said.err
+    result = published.merged()
+    assert result.code == 0, result.err
     assert "tenants/solo-ada/compute/webui.rendered.yaml" not in published.tree("eu-1")
 
 
@@ -1197,9 +1204,9 @@ def test_a_commit_of_somebody_else_is_told_and_replaced(published: Place, tmp_pa
     )
     push_foreign(published, tmp_path, "tenants/solo-ada/compute/webui.rendered.yaml", "kind: Nothing\n")
     tip = git(published.remote, "rev-parse", "rendered/eu-1")
-    said = published.publish()
-    assert said.code == 0
-    assert f"; it replaces {tip[:12]}, which Allotment didn't write" in said.out
+    result = published.publish()
+    assert result.code == 0
+    assert f"; it replaces {tip[:12]}, which Allotment didn't write" in result.out
     marker = "tenants/solo-ada/compute/allotment--marker.rendered.yaml"
     after = published.tree("eu-1")
     assert {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)} == {marker}
@@ -1223,9 +1230,9 @@ def test_a_push_that_was_interrupted_between_two_refs_is_not_called_foreign(publ
     for number in range(1, 7):
         for at, name in enumerate(moved):
             git(published.remote, "update-ref", name, (before if number >> at & 1 else after)[name])
-        said = published.publish()
-        assert (said.code, "which Allotment didn't write" in said.out) == (0, False), (number, said.out)
-        assert ("the branch was behind" in said.out) == (number & 5 == 4), (number, said.out)
+        result = published.publish()
+        assert (result.code, "which Allotment didn't write" in result.out) == (0, False), (number, result.out)
+        assert ("the branch was behind" in result.out) == (number & 5 == 4), (number, result.out)
         if number & 5 == 5:  # neither the branch nor our ref had moved, so it is a publish as any
             after = published.refs()
         assert published.refs() == after, number
@@ -1244,8 +1251,8 @@ def test_a_forged_commit_of_the_same_shape_is_replaced(published: Place, tmp_pat
     author = ["-c", "user.name=Ada Löwe", "-c", "user.email=ada@northlight.example"]
     forged = git(published.remote, *author, "commit-tree", tree, "-p", before["refs/heads/rendered/eu-1"], "-m", text)
     git(published.remote, "update-ref", "refs/heads/rendered/eu-1", forged)
-    said = published.publish()
-    assert f"it replaces {forged[:12]}, which Allotment didn't write" in said.out
+    result = published.publish()
+    assert f"it replaces {forged[:12]}, which Allotment didn't write" in result.out
     assert "root.rendered.yaml" not in " ".join(published.tree("eu-1"))
 
 
@@ -1261,9 +1268,9 @@ def test_a_tree_of_an_older_version_moves_to_the_endings_of_today_and_nothing_is
     git(clone, "push", "-q", "origin", "rendered/eu-1", "HEAD:refs/allotment/published/eu-1")
     brake(published, 1, 1)
     edit(published.root, WEBUI, "l4-quarter", "l4-fifth")
-    said = published.merged()
-    assert said.code == 4
-    assert "kept as it was: tenant solo-ada, 1 problem:" in said.err
+    result = published.merged()
+    assert result.code == 4
+    assert "kept as it was: tenant solo-ada, 1 problem:" in result.err
     assert published.tree("eu-1") == before
 
 
@@ -1295,8 +1302,8 @@ def test_whatever_mode_and_name_somebody_gave_a_file_is_replaced(published: Plac
     git(clone, "update-index", "--cacheinfo", f"{mode},{object_id},{path}")
     git(clone, "-c", "user.name=M", "-c", "user.email=m@evil.example", "commit", "-q", "-m", "Mine now")
     git(clone, "push", "-q", "origin", "rendered/eu-1")
-    said = published.publish()
-    assert (said.code, "which Allotment didn't write" in said.out) == (0, True), said.err
+    result = published.publish()
+    assert (result.code, "which Allotment didn't write" in result.out) == (0, True), result.err
     assert published.publish().code == 0, "a folder that a submodule changed has its own marker again"
     assert git(published.remote, "rev-parse", "rendered/eu-1^{tree}") == before
     assert published.publish().out == "2 clusters: nothing changed\n"
@@ -1316,8 +1323,8 @@ def test_a_branch_that_was_wound_back_or_deleted_is_brought_back(published: Plac
 
 def test_a_branch_that_was_never_ours_is_taken_over_on_top(place: Place) -> None:
     git(place.root, "push", "-q", "origin", "HEAD:refs/heads/rendered/eu-1")
-    said = place.publish()
-    assert "which Allotment didn't write" in said.out
+    result = place.publish()
+    assert "which Allotment didn't write" in result.out
     assert "platform/platform.yaml" not in place.tree("eu-1")
     assert len(place.log("eu-1", "%h")) == 2
 
@@ -1335,13 +1342,13 @@ def test_a_ref_of_ours_that_is_lost_stops_until_a_person_believes_the_branch(pub
     }[left]()
     git(published.remote, "update-ref", *((ref, strange) if strange else ("-d", ref)))
     moved = published.refs()
-    said = published.publish()
-    assert (said.code, published.refs()) == (2, moved), said
-    assert f"{ref} is at {strange[:12]}, and that can't be read: " in said.err or f"{ref} is gone, and " in said.err
-    assert "`allot publish --adopt`, once" in said.err
+    result = published.publish()
+    assert (result.code, published.refs()) == (2, moved), result
+    assert f"{ref} is at {strange[:12]}, and that can't be read: " in result.err or f"{ref} is gone, and " in result.err
+    assert "`allot publish --adopt`, once" in result.err
     (published.root / WEBUI).write_text("nonsense")
-    said = published.merged("--adopt")
-    assert "kept as it was: tenant solo-ada" in said.err, said
+    result = published.merged("--adopt")
+    assert "kept as it was: tenant solo-ada" in result.err, result
     assert git(published.remote, "rev-parse", "rendered/eu-1^{tree}", f"{ref}^{{tree}}").split() == [tree, tree]
     assert published.publish().out == "2 clusters: nothing changed\n"
 
@@ -1352,8 +1359,8 @@ def test_an_older_source_changes_nothing(place: Place, tmp_path: Path) -> None:
     newer = place.merge()
     place.publish()
     before = place.refs()
-    said = older.publish()
-    assert (said.code, said.out) == (
+    result = older.publish()
+    assert (result.code, result.out) == (
         0,
         f"Nothing to do: {newer[:12]}, which is newer than {git(older.root, 'rev-parse', 'HEAD')[:12]}, is published already.\n",
     )
@@ -1370,9 +1377,9 @@ def test_a_source_that_was_rewound_stops_it(place: Place, to: str) -> None:
     if to == "aside":
         git(place.root, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "Aside")
     git(place.root, "push", "-q", "--force", "origin", "main")
-    said = place.publish()
-    assert (said.code, said.out, place.refs()) == (2, "", before)
-    assert f"the source was rewound: {lost[:12]} was published" in said.err
+    result = place.publish()
+    assert (result.code, result.out, place.refs()) == (2, "", before)
+    assert f"the source was rewound: {lost[:12]} was published" in result.err
     git(place.root, "-c", "user.name=a", "-c", "user.email=a@b", "merge", "-q", "-s", "ours", "-m", "Back", lost)
     git(place.root, "push", "-q", "origin", "main")
     assert place.publish().code == 0
@@ -1387,9 +1394,9 @@ def test_a_rewind_that_nothing_proves_names_no_ref_to_delete(place: Place, tmp_p
     git(place.root, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "Aside")
     git(place.root, "branch", "-q", "-m", "main", "aside")
     git(place.root, "remote", "rename", "origin", "elsewhere")
-    said = place.publish("--to", place.remote)
-    assert (said.code, "the source was rewound" in said.err) == (2, True)
-    assert "--delete" not in said.err
+    result = place.publish("--to", place.remote)
+    assert (result.code, "the source was rewound" in result.err) == (2, True)
+    assert "--delete" not in result.err
 
 
 def test_a_commit_beside_the_branch_is_not_called_a_rewind(place: Place) -> None:
@@ -1398,9 +1405,9 @@ def test_a_commit_beside_the_branch_is_not_called_a_rewind(place: Place) -> None
     place.publish()
     git(place.root, "checkout", "-q", "-b", "aside", "HEAD~")
     git(place.root, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "Aside")
-    said = place.publish("--to", place.remote)
-    assert said.code == 2
-    assert f"is not the newest commit of the branch: publish {newest[:12]}" in said.err
+    result = place.publish("--to", place.remote)
+    assert result.code == 2
+    assert f"is not the newest commit of the branch: publish {newest[:12]}" in result.err
 
 
 def test_half_a_history_is_refused(published: Place, tmp_path: Path) -> None:
@@ -1409,9 +1416,9 @@ def test_half_a_history_is_refused(published: Place, tmp_path: Path) -> None:
     subprocess.run(["git", "clone", "-q", "--depth", "1", url, str(tmp_path / "shallow")], check=True)
     shallow = published.fork(tmp_path / "unused")
     shallow.root = tmp_path / "shallow"
-    said = shallow.publish()
-    assert (said.code, said.out) == (2, "")
-    assert "git fetch --unshallow" in said.err
+    result = shallow.publish()
+    assert (result.code, result.out) == (2, "")
+    assert "git fetch --unshallow" in result.err
     git(shallow.root, "fetch", "-q", "--unshallow")
     assert shallow.publish().code == 0
 
@@ -1431,8 +1438,8 @@ def test_who_is_overtaken_looks_again(published: Place, tmp_path: Path, monkeypa
         return push(self, refs, over)
 
     monkeypatch.setattr(Remote, "push", pushing)
-    said = published.publish()
-    assert (raced[0].code, said.code) == (0, 0), said.err
+    result = published.publish()
+    assert (raced[0].code, result.code) == (0, 0), result.err
     lines = raced[0].out.splitlines()
     assert [line.split(":")[0] for line in (lines[0], lines[-1])] == ["eu-1", "1 cluster more"]
     assert lines[1].startswith(f"Pushed to origin ({published.remote}), of ")
@@ -1549,8 +1556,8 @@ def test_a_plan_counts_the_files_that_its_publish_changes(
     base = git(published.root, "rev-parse", "HEAD")
     change(published.root)
     published.merge()
-    said = allot("plan", "--repo", published.root, "--base", base, "--head", "HEAD", "--as-of", DAY, "-o", "json")
-    planned = checked("plan", said.out)["files"]
+    result = allot("plan", "--repo", published.root, "--base", base, "--head", "HEAD", "--as-of", DAY, "-o", "json")
+    planned = checked("plan", result.out)["files"]
     before = published.refs()
     assert published.publish().code == 0
     counts = {"added": 0, "changed": 0, "removed": 0}

@@ -41,15 +41,15 @@ def test_a_commit_that_says_who_and_why_and_changes_one_line(published: Place, a
     seen(published)
     edited = published.root / "tenants/solo-ada/README.md"
     edited.write_text("not committed\n")
-    said = recover(published, allot)
-    assert said.code == 0, said
+    result = recover(published, allot)
+    assert result.code == 0, result
     commit = git(published.root, "rev-parse", BRANCH)
-    assert said.out == (
+    assert result.out == (
         f"{BRANCH}: {commit[:12]} raises {WHAT} to attempt 2."
         " Attempt 1 failed on eu-1 at 2026-11-21T10:00:00Z: NoSpace, exit code 75.\n"
         f"Push it, and open a pull request: git push origin {BRANCH}\n"
     )
-    assert said.err == ""
+    assert result.err == ""
     assert git(published.root, "log", "-1", "--format=%an %ae", BRANCH) == "allotment allotment@northlight.example"
     message = git(published.root, "log", "-1", "--format=%B", BRANCH)
     assert message == (
@@ -66,12 +66,12 @@ def test_a_commit_that_says_who_and_why_and_changes_one_line(published: Place, a
 
 def test_it_is_pushed_where_that_is_asked_for(published: Place, allot: Allot) -> None:
     seen(published)
-    said = recover(published, allot, "--push", "origin")
-    assert (said.code, said.out.splitlines()[-1]) == (0, "Open a pull request with it.")
+    result = recover(published, allot, "--push", "origin")
+    assert (result.code, result.out.splitlines()[-1]) == (0, "Open a pull request with it.")
     assert git(published.remote, "rev-parse", f"{BRANCH}^") == git(published.root, "rev-parse", "main")
-    again = recover(published, allot, "--push", "origin", "--reason", "Twice.")
-    assert again.code == 2
-    assert "has a branch recover/studio-kite/model-cache-2 already" in again.err
+    second_result = recover(published, allot, "--push", "origin", "--reason", "Twice.")
+    assert second_result.code == 2
+    assert "has a branch recover/studio-kite/model-cache-2 already" in second_result.err
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_what_was_not_seen_to_fail_is_recovered_by_force_alone(
 
 
 def test_nothing_is_known(published: Place, allot: Allot) -> None:
-    said = recover(published, allot)
-    assert said.code == 2
-    assert f"it isn't known how attempt 1 of {WHAT} ended: nothing has reported it yet" in said.err
+    result = recover(published, allot)
+    assert result.code == 2
+    assert f"it isn't known how attempt 1 of {WHAT} ended: nothing has reported it yet" in result.err
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_nothing_is_known(published: Place, allot: Allot) -> None:
     ],
 )
 def test_what_is_no_storage(what: str, words: str, published: Place, allot: Allot) -> None:
-    said = allot("recover", "--repo", published.root, "--reason", "Why not.", "--", what)
-    assert said.code == 2
-    assert words in said.err
+    result = allot("recover", "--repo", published.root, "--reason", "Why not.", "--", what)
+    assert result.code == 2
+    assert words in result.err
 
 
 def test_a_reason_is_needed(published: Place, allot: Allot) -> None:

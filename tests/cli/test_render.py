@@ -28,10 +28,10 @@ def test_the_summary_counts(sample: Path, allot: Allot, tmp_path: Path) -> None:
     assert [output[key] for key in ("files", "added", "unchanged")] == [len(files(out)), 0, len(files(out))]
     edit(sample, "tenants/solo-ada/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
     (sample / "tenants/uni-lab/instances/group-d.yaml").unlink()
-    again = allot("render", "--repo", sample, "--out", out, "--as-of", DAY)
+    second_result = allot("render", "--repo", sample, "--out", out, "--as-of", DAY)
     # The accessor follows: it shares a node with the instance only while that runs. group-d had copies, and a budget of its own
     # in its namespace. Each of four folders has its marker.
-    assert f"0 added, 7 changed, 1 removed, {len(files(out)) - 7} unchanged" in again.out
+    assert f"0 added, 7 changed, 1 removed, {len(files(out)) - 7} unchanged" in second_result.out
 
 
 def test_nothing_is_written_while_anything_is_wrong(sample: Path, allot: Allot, tmp_path: Path) -> None:
@@ -65,13 +65,13 @@ def test_an_unknown_selection_is_refused(sample: Path, allot: Allot, tmp_path: P
 
 
 def test_what_was_rendered_is_said(sample: Path, allot: Allot, tmp_path: Path) -> None:
-    def said(*words: str) -> str:
+    def render_summary(*words: str) -> str:
         out = tmp_path / "-".join(("out", *words))
         return allot("render", "--repo", sample, "--out", out, "--as-of", DAY, *words).out.partition(": ")[2]
 
-    assert said().startswith("2 clusters, 7 tenants, ")
-    assert said("--tenant", "solo-ada").startswith("1 cluster, 1 tenant, 8 files: ")
-    assert said("--cluster", "us-1").startswith("1 cluster, 2 tenants, ")
+    assert render_summary().startswith("2 clusters, 7 tenants, ")
+    assert render_summary("--tenant", "solo-ada").startswith("1 cluster, 1 tenant, 8 files: ")
+    assert render_summary("--cluster", "us-1").startswith("1 cluster, 2 tenants, ")
 
 
 def test_a_stream_holds_the_same_objects(sample: Path, allot: Allot, tmp_path: Path) -> None:

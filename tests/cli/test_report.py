@@ -43,20 +43,20 @@ class Cluster:
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     def answer(request: Request) -> None:
-        kind = request.asked.rsplit("/", 1)[1]
+        kind = request.request_path.rsplit("/", 1)[1]
         if request.watches:
             (changes if kind == "pods" else stays)(request)
         else:
-            objects = [live_object for live_object in made.objects if f"{live_object['kind'].lower()}s" == kind]
+            objects = [live_object for live_object in test_cluster.objects if f"{live_object['kind'].lower()}s" == kind]
             listed(*objects)(request)
 
     def changes(request: Request) -> None:
         """Send the pods whenever they changed."""
         request.begin()
-        known = made.objects
+        known = test_cluster.objects
         while not request.server.ending.wait(0.02):
-            if made.objects is not known:
-                known = made.objects
+            if test_cluster.objects is not known:
+                known = test_cluster.objects
                 request.say(
                     *(
                         {"type": "MODIFIED", "object": live_object}
@@ -76,8 +76,8 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
             "users": [{"name": "u", "user": {}}],
         }
         kubeconfig.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **text}))
-        made = Cluster(server, kubeconfig)
-        yield made
+        test_cluster = Cluster(server, kubeconfig)
+        yield test_cluster
 
 
 @pytest.fixture
@@ -101,8 +101,8 @@ def state(words: list[str]) -> str:
 
 
 def test_once_writes_what_is_seen_now(words: list[str], allot: Allot) -> None:
-    said = allot(*words, "--once")
-    assert (said.code, said.err) == (0, "")
+    result = allot(*words, "--once")
+    assert (result.code, result.err) == (0, "")
     assert state(words) == "Running"
     assert git(remote(words), "rev-parse", BRANCH) == git(remote(words), "rev-parse", OURS)
 
@@ -184,7 +184,7 @@ def test_a_full_disk_is_told_and_nothing_is_half_written(words: list[str], clust
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "expected_error"),
     [
         (("--cluster", "../x"), "--cluster"),
         (("--listen", "8080"), "'8080' is no HOST:PORT"),
@@ -194,7 +194,7 @@ def test_a_full_disk_is_told_and_nothing_is_half_written(words: list[str], clust
         (("--signing-key", __file__), "is no private SSH key without a passphrase"),
     ],
 )
-def test_a_wrong_option_is_told(wrong: tuple[str, ...], said: str, words: list[str], allot: Allot) -> None:
+def test_a_wrong_option_is_told(wrong: tuple[str, ...], expected_error: str, words: list[str], allot: Allot) -> None:
     result = allot(*words, *wrong)
     assert (result.code, result.out) == (2, "")
-    assert said in result.err
+    assert expected_error in result.err

@@ -41,24 +41,24 @@ def output(place: Place, allot: Allot, *words: str) -> Any:
 
 def test_status_reads_the_record(retained: Place, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
     renders_nothing(monkeypatch)
-    said = allot("status", "--repo", retained.root, "solo-ada")
+    result = allot("status", "--repo", retained.root, "solo-ada")
     commit = git(retained.root, "rev-parse", "HEAD")
     headline = f"published is {commit[:12]}, 2 tenants retained: solo-ada (Invalid), uni-lab (Invalid)"
-    assert said.err.splitlines()[1] == headline
-    assert f"its tenant is retained: Invalid: {WEBUI}:8:12: spec.gpuSpec: no GPUSpec is named 'l4-ada'" in said.out
-    assert "Walking" not in said.out + said.err
-    found = output(retained, allot)
+    assert result.err.splitlines()[1] == headline
+    assert f"its tenant is retained: Invalid: {WEBUI}:8:12: spec.gpuSpec: no GPUSpec is named 'l4-ada'" in result.out
+    assert "Walking" not in result.out + result.err
+    status = output(retained, allot)
     record = json.loads(git(retained.remote, "show", f"{RETAINED}:retained.json"))
-    assert found["retained"] == ["solo-ada", "uni-lab"]
-    assert found["retainedTenants"] == record["tenants"]
-    assert [one["tenant"] for one in output(retained, allot, "solo-ada")["retainedTenants"]] == ["solo-ada"]
+    assert status["retained"] == ["solo-ada", "uni-lab"]
+    assert status["retainedTenants"] == record["tenants"]
+    assert [tenant["tenant"] for tenant in output(retained, allot, "solo-ada")["retainedTenants"]] == ["solo-ada"]
 
 
 def test_status_reads_no_record_of_another_publish(retained: Place, allot: Allot) -> None:
     edit(retained.root, GROUP, "state: Walking", "state: Running")
     git(retained.remote, "update-ref", "refs/allotment/source", retained.merge())
-    found = output(retained, allot)
-    assert [(one["tenant"], one["since"]) for one in found["retainedTenants"]] == [("solo-ada", None)]
+    status = output(retained, allot)
+    assert [(tenant["tenant"], tenant["since"]) for tenant in status["retainedTenants"]] == [("solo-ada", None)]
 
 
 def test_status_forgets_who_is_well(retained: Place, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,9 +72,9 @@ def test_status_forgets_who_is_well(retained: Place, allot: Allot, monkeypatch: 
 def test_doctor_names_each_retained_tenant(retained: Place, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         renders_nothing(patch)
-        found = [line for line in lines(allot, retained.root) if line.startswith("warning tenant")]
-    assert [line.partition(":")[0] for line in found] == ["warning tenant solo-ada", "warning tenant uni-lab"]
-    assert "is retained: Invalid: tenants/solo-ada/" in found[0]
+        warnings = [line for line in lines(allot, retained.root) if line.startswith("warning tenant")]
+    assert [line.partition(":")[0] for line in warnings] == ["warning tenant solo-ada", "warning tenant uni-lab"]
+    assert "is retained: Invalid: tenants/solo-ada/" in warnings[0]
     tree = git(retained.remote, "rev-parse", "rendered/eu-1")
     git(retained.remote, "update-ref", RETAINED, tree)
     (trouble,) = [line for line in lines(allot, retained.root) if line.startswith("warning retained tenants")]

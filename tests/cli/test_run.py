@@ -83,9 +83,9 @@ def test_what_is_wrong_is_told_and_counted_and_it_goes_on(place: Place, running:
     edit(place.root, WEBUI, "l4-quarter", "l4-fifth")
     source = place.merge()
     running.get("/webhook", b"")
-    kept = running.event("tenant kept")
-    assert (kept["tenant"], kept["reason"], kept["level"]) == ("solo-ada", "Invalid", "warning")
-    assert "no GPUSpec is named 'l4-fifth'" in kept["problems"][0]
+    event = running.event("tenant kept")
+    assert (event["tenant"], event["reason"], event["level"]) == ("solo-ada", "Invalid", "warning")
+    assert "no GPUSpec is named 'l4-fifth'" in event["problems"][0]
     assert running.metric('allotment_kept_tenant{tenant="solo-ada"}') == 1
     assert running.metric('allotment_retained_tenants{reason="Invalid"}') == 1
     assert running.metric('allotment_retained_tenants{reason="Brake"}') == 0
@@ -113,8 +113,8 @@ def test_a_stock_below_what_is_held_is_published_and_logged(place: Place, runnin
     source = place.merge()
     running.get("/webhook", b"")
     assert running.event("published", source=source)["cluster"] == "us-1"
-    told = running.event("published with a warning")
-    assert (told["level"], told["message"]) == (
+    event = running.event("published with a warning")
+    assert (event["level"], event["message"]) == (
         "warning",
         "clusters/us-1/stocks/l40s-spot.yaml:9:10: spec.count: 6 units of l40s-spot are held in us-1, 1 more than its stock"
         " (5 shared); held by acme-robotics/simulate 6: put the stock back, or stop instances [stock]",
@@ -169,7 +169,7 @@ def test_other_pages_are_not_there(running: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected_error"),
     [
         ((), "Say what to run: --publish, --report CLUSTER, --comment, or several of them."),
         (("--publish", "--listen", "8080"), "'8080' is no HOST:PORT"),
@@ -177,10 +177,10 @@ def test_other_pages_are_not_there(running: Running) -> None:
         (("--publish", "--interval", "0"), "--interval"),
     ],
 )
-def test_a_wrong_option_is_told(words: tuple[str, ...], said: str, allot: Allot, tmp_path: Path) -> None:
+def test_a_wrong_option_is_told(words: tuple[str, ...], expected_error: str, allot: Allot, tmp_path: Path) -> None:
     result = allot("run", "--source", "x", "--data", tmp_path / "data", *words)
     assert (result.code, result.out) == (2, "")
-    assert said in result.err
+    assert expected_error in result.err
 
 
 def _child(running: Running) -> int:
@@ -190,7 +190,7 @@ def _child(running: Running) -> int:
         with contextlib.suppress(FileNotFoundError):  # the thread has ended
             process_ids += [int(process_id) for process_id in (task / "children").read_text().split()]
     words = {process_id: Path(f"/proc/{process_id}/cmdline").read_bytes().split(b"\0") for process_id in process_ids}
-    return next((process_id for process_id, said in words.items() if b"--child" in said), 0)
+    return next((process_id for process_id, command in words.items() if b"--child" in command), 0)
 
 
 def test_who_comments_may_die_and_publishing_goes_on(place: Place, tmp_path: Path) -> None:

@@ -59,9 +59,9 @@ def session(tmp_path: Path) -> Iterator[Session]:
     }
     for number, (key, value) in enumerate(pairs.items()):
         environment |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-    made = Session(tmp_path, environment)
-    yield made
-    made.close()
+    shell_session = Session(tmp_path, environment)
+    yield shell_session
+    shell_session.close()
 
 
 def test_from_an_empty_folder_to_a_published_branch(session: Session, tmp_path: Path) -> None:
@@ -71,8 +71,8 @@ def test_from_an_empty_folder_to_a_published_branch(session: Session, tmp_path: 
     session.asks("The domain that instances are served below:", "gpu.acme.dev")
     session.asks("The issuer that logs people in (OIDC), https://…:", "https://id.acme.dev")
     session.asks("Your login at the forge: who approves changes of the platform:", "alice")
-    said = session.ended()
-    commands = [line.strip() for line in said.split("Next:\n")[1].split("\n\n")[0].splitlines()]
+    output = session.ended()
+    commands = [line.strip() for line in output.split("Next:\n")[1].split("\n\n")[0].splitlines()]
     assert commands[-1].startswith("allot bootstrap | kubectl apply")
     for command in commands[:-1]:
         session.types(command)

@@ -60,8 +60,8 @@ def forge(place: Place, *refs: str, parent: str = "rendered/eu-1", also: str = "
 
 def test_what_is_published_is_signed_and_another_key_publishes_nothing(place: Place, key: Path, tmp_path: Path) -> None:
     for words in ((), ("--signing-key", new_key(tmp_path, "other"))):
-        said = place.publish(*words)
-        assert (said.code, "name the private key of that one with --signing-key" in said.err) == (2, True)
+        result = place.publish(*words)
+        assert (result.code, "name the private key of that one with --signing-key" in result.err) == (2, True)
     assert place.refs() == {}
     assert place.publish("--dry-run").code == 0
     assert place.publish("--signing-key", key).code == 0
@@ -78,8 +78,10 @@ def test_both_refs_moved_by_somebody_else_are_told_and_replaced(place: Place, ke
     before = git(place.remote, "rev-parse", "rendered/eu-1^{tree}")
     forged = forge(place, *BOTH)
     assert ROOT in place.tree("eu-1")
-    said = place.publish("--signing-key", key)
-    assert (said.code, f"; it replaces {forged[:12]}, which Allotment didn't write" in said.out) == (0, True), said.err
+    result = place.publish("--signing-key", key)
+    assert (result.code, f"; it replaces {forged[:12]}, which Allotment didn't write" in result.out) == (0, True), (
+        result.err
+    )
     assert place.publish("--signing-key", key).code == 0
     assert git(place.remote, "rev-parse", "rendered/eu-1^{tree}") == before
     assert git(place.remote, "merge-base", "--is-ancestor", forged, "rendered/eu-1") == "", "nothing was forced"
@@ -118,8 +120,8 @@ def test_a_strange_commit_at_our_ref_stops_nobody(more: bytes, place: Place, key
     forged = write(place.remote, "commit", strange)
     for ref in BOTH:
         git(place.remote, "update-ref", ref, forged)
-    said = place.publish("--signing-key", key)
-    assert (said.code, f"it replaces {forged[:12]}" in said.out) == (0, True), said.err
+    result = place.publish("--signing-key", key)
+    assert (result.code, f"it replaces {forged[:12]}" in result.out) == (0, True), result.err
     place.publish("--signing-key", key)
     assert git(place.remote, "rev-parse", "rendered/eu-1^{tree}") == before
     assert place.publish("--signing-key", key).out == "2 clusters: nothing changed\n"
@@ -133,8 +135,8 @@ def test_what_is_no_commit_at_our_ref_is_told_and_replaced(place: Place, key: Pa
     tag = f"object {tip}\ntype commit\ntag x\ntagger a <a@b.example> 1 +0000\n\nx\n"
     strange = write(place.remote, kind, tag.encode() if kind == "tag" else b"x\n")
     git(place.remote, "update-ref", BOTH[1], strange)
-    said = place.publish("--signing-key", key)
-    assert (said.code, f"it replaces {strange[:12]}" in said.out) == (0, True), said
+    result = place.publish("--signing-key", key)
+    assert (result.code, f"it replaces {strange[:12]}" in result.out) == (0, True), result
     place.publish("--signing-key", key)
     refs = place.refs()
     assert (refs[BOTH[0]], place.tree("eu-1")) == (refs[BOTH[1]], before)
@@ -166,8 +168,8 @@ def test_who_deletes_our_refs_deletes_no_tenant(place: Place, key: Path) -> None
         if not ref.startswith("refs/heads/"):
             git(place.remote, "update-ref", "-d", ref)
     before = place.refs()
-    said = place.merged("--signing-key", key)
-    assert (said.code, "merge lifecycle: Retired first" in said.err) == (4, True)
+    result = place.merged("--signing-key", key)
+    assert (result.code, "merge lifecycle: Retired first" in result.err) == (4, True)
     assert {name: place.refs()[name] for name in before} == before
 
 
@@ -176,15 +178,15 @@ def test_a_cluster_of_which_all_is_gone_waits_for_a_person_and_a_new_one_for_nob
     for ref in BOTH:
         git(place.remote, "update-ref", "-d", ref)
     refs = place.refs()
-    said = place.publish("--signing-key", key)
-    assert (said.code, "`allot publish --adopt`, once" in said.err, place.refs()) == (2, True, refs), said
+    result = place.publish("--signing-key", key)
+    assert (result.code, "`allot publish --adopt`, once" in result.err, place.refs()) == (2, True, refs), result
     assert place.publish("--signing-key", key, "--adopt").code == 0
     assert place.publish("--signing-key", key).out == "2 clusters: nothing changed\n"
     shutil.copytree(place.root / "clusters/us-1", place.root / "clusters/us-2")
     for file in (place.root / "clusters/us-2").rglob("*.yaml"):
         file.write_text(file.read_text().replace("us-1", "us-2"))
-    said = place.merged("--signing-key", key)
-    assert said.code == 0, said.err
+    result = place.merged("--signing-key", key)
+    assert result.code == 0, result.err
     assert "refs/allotment/published/us-2" in place.refs()
 
 
@@ -195,8 +197,10 @@ def test_a_ref_that_was_put_back_undoes_nothing_that_the_branch_proves(place: Pl
     place.merged("--signing-key", key)
     newer = place.refs()[BOTH[0]]
     git(place.remote, "update-ref", BOTH[1], older)
-    said = place.publish("--signing-key", key)
-    assert (said.code, "replaces" in said.out) == (0, False), "a push that moved the branch alone leaves the same refs"
+    result = place.publish("--signing-key", key)
+    assert (result.code, "replaces" in result.out) == (0, False), (
+        "a push that moved the branch alone leaves the same refs"
+    )
     assert (place.refs()[BOTH[0]], place.refs()[BOTH[1]]) == (newer, newer)
 
 
@@ -222,8 +226,8 @@ def test_who_moves_the_source_ref_stops_nothing_and_undoes_nothing(place: Place,
     git(place.root, "reset", "-q", "--hard", last)
     git(place.root, "push", "-q", "--force", "origin", "main")
     refs = place.refs()
-    said = place.publish("--signing-key", key)
-    assert (said.code, "the source was rewound" in said.err, place.refs()) == (2, True, refs), "the key proves it"
+    result = place.publish("--signing-key", key)
+    assert (result.code, "the source was rewound" in result.err, place.refs()) == (2, True, refs), "the key proves it"
     assert place.publish("--signing-key", key, "--adopt").code == (0 if to in ("back", "nowhere") else 2)
 
 
@@ -242,14 +246,14 @@ def test_who_moves_the_ref_of_approvals_lifts_no_brake(place: Place, key: Path, 
     }[to]()
     git(place.remote, "update-ref", ref, moved)
     last = remove(place, GROUPS[2:])
-    said = place.merged("--signing-key", key)
-    assert (said.code, "the brake stops this: 4 of 4 instances of tenant uni-lab" in said.err) == (4, True), said
+    result = place.merged("--signing-key", key)
+    assert (result.code, "the brake stops this: 4 of 4 instances of tenant uni-lab" in result.err) == (4, True), result
     put_back(last)
-    brake(place, 60, 4, said.checksum)
+    brake(place, 60, 4, result.checksum)
     place.merged("--signing-key", key)
     remove(place, GROUPS[2:])
-    said = place.merged("--signing-key", key)
-    assert said.code == 0, said.err
+    result = place.merged("--signing-key", key)
+    assert result.code == 0, result.err
     refs = place.refs()
     assert refs[ref] == refs[BOTH[0]] != moved
     assert "Brake: approved" in git(place.remote, "log", "-1", "--format=%B", ref).splitlines()
@@ -265,8 +269,8 @@ def test_a_crowd_of_false_signatures_is_no_way_to_keep_us_busy(
     for _ in range(4):
         forge(place, *BOTH)
     refs = place.refs()
-    said = place.publish("--signing-key", key)
-    assert (said.code, "none of the newest 3 commits" in said.err) == (2, True)
+    result = place.publish("--signing-key", key)
+    assert (result.code, "none of the newest 3 commits" in result.err) == (2, True)
     assert place.refs() == refs
 
 
@@ -276,9 +280,9 @@ def test_what_was_signed_for_another_cluster_counts_for_none(place: Place, key: 
     for ref in BOTH:
         git(place.remote, "update-ref", ref, other)
     refs = place.refs()
-    said = place.publish("--signing-key", key)
-    assert (said.code, "nothing was published" in said.err) == (2, True)
-    assert f"refs/allotment/published/eu-1 is at {other[:12]}" in said.err
+    result = place.publish("--signing-key", key)
+    assert (result.code, "nothing was published" in result.err) == (2, True)
+    assert f"refs/allotment/published/eu-1 is at {other[:12]}" in result.err
     assert place.refs() == refs
 
 
@@ -290,8 +294,8 @@ def test_nothing_signed_before_stops_until_a_person_believes_it(published: Place
     declare(published, key)
     published.merge()
     refs = published.refs()
-    said = published.publish("--signing-key", key)
-    assert (said.code, "`allot publish --adopt --signing-key FILE`, once" in said.err) == (2, True)
+    result = published.publish("--signing-key", key)
+    assert (result.code, "`allot publish --adopt --signing-key FILE`, once" in result.err) == (2, True)
     assert published.refs() == refs
     assert published.publish("--signing-key", key, "--adopt").code == 0
     assert {name: git(published.remote, "rev-parse", f"{name}^{{tree}}") for name in before} == before
@@ -317,9 +321,9 @@ def test_the_way_out_of_rewound_is_what_the_message_says(published: Place) -> No
     branches = {name: commit for name, commit in published.refs().items() if name != SOURCE_REF}
     orphan = write_commit(published.remote, git(published.remote, "rev-parse", "main^{tree}"))
     git(published.remote, "update-ref", SOURCE_REF, orphan)
-    said = published.publish()
-    assert (said.code, "the source was rewound" in said.err) == (2, True)
-    command = said.err.partition("`git push ")[2].partition("`")[0].split()
+    result = published.publish()
+    assert (result.code, "the source was rewound" in result.err) == (2, True)
+    command = result.err.partition("`git push ")[2].partition("`")[0].split()
     git(published.root, "push", "-q", *command)
     assert published.publish().out == "2 clusters: nothing changed\n"
     assert published.refs() == {**branches, SOURCE_REF: git(published.root, "rev-parse", "main")}

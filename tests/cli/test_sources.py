@@ -55,8 +55,8 @@ def waiting(begin: Begin) -> Place:
         (stored / "files.yaml").write_text(files.replace("20Gi", "50Gi"))
         (stored / "later.yaml").write_text(named(FILLED.format(kind="snapshot", of="moment"), "later"))
         (place.root / f"tenants/{TENANT}/snapshots/moment.yaml").write_text(named(SNAPSHOT, "moment"))
-        said = place.merged()
-        assert said.code == 0, said
+        result = place.merged()
+        assert result.code == 0, result
 
     return begin("several wait for a storage", make)
 
@@ -92,8 +92,8 @@ def test_once_made_it_stays_whatever_is_known_later(waiting: Place) -> None:
     assert waiting.publish().code == 0
     before = waiting.tree("eu-1")
     waiting.report("eu-1")
-    said = waiting.merged()
-    assert (said.code, waiting.tree("eu-1")) == (0, before), said
+    result = waiting.merged()
+    assert (result.code, waiting.tree("eu-1")) == (0, before), result
     edit(waiting.root, f"tenants/{TENANT}/instances/comfy.yaml", "spec:\n", "spec:\n  displayName: Other\n")
     assert waiting.merged().code == 0
     after = waiting.tree("eu-1")
@@ -119,8 +119,10 @@ def test_a_source_that_changes_is_waited_for_and_no_job_is_written_beside_the_la
     (job,) = read_job_names(waiting.tree("eu-1")[f"{FOLDER}/files.rendered.yaml"].encode())
     (waiting.root / f"tenants/{TENANT}/storages/other.yaml").write_text(named(SEED, "other"))
     edit(waiting.root, f"tenants/{TENANT}/storages/files.yaml", "name: seed", "name: other")
-    said = waiting.merged()
-    assert "storage studio-kite/files: its new preparation waits until the last one was seen to have ended" in said.err
+    result = waiting.merged()
+    assert (
+        "storage studio-kite/files: its new preparation waits until the last one was seen to have ended" in result.err
+    )
     assert read_job_names(waiting.tree("eu-1")[f"{FOLDER}/files.rendered.yaml"].encode()) == {job}
     seen(waiting, "seed", "files", "other")
     assert "storage studio-kite/files: its last preparation is let go first" in waiting.publish().err
@@ -133,23 +135,23 @@ def test_a_source_that_changes_is_waited_for_and_no_job_is_written_beside_the_la
 def test_a_snapshot_is_deleted_in_two_merges_like_a_storage(waiting: Place) -> None:
     seen(waiting, "seed")
     assert waiting.publish().code == 0
-    taken = waiting.root / f"tenants/{TENANT}/snapshots/moment.yaml"
-    text = taken.read_text()
+    snapshot_file = waiting.root / f"tenants/{TENANT}/snapshots/moment.yaml"
+    text = snapshot_file.read_text()
     (waiting.root / f"tenants/{TENANT}/storages/later.yaml").unlink()
-    taken.unlink()
-    said = waiting.merged()
-    assert said.code == 4
-    assert f"tenants/{TENANT}/snapshots/moment.yaml:1:1: (file): snapshot moment would be deleted" in said.err
+    snapshot_file.unlink()
+    result = waiting.merged()
+    assert result.code == 4
+    assert f"tenants/{TENANT}/snapshots/moment.yaml:1:1: (file): snapshot moment would be deleted" in result.err
     assert "moment--snapshot.rendered.yaml" in " ".join(waiting.tree("eu-1"))
     later = named(FILLED.format(kind="snapshot", of="moment"), "later") + "  deletionPolicy: Delete\n"
     (waiting.root / f"tenants/{TENANT}/storages/later.yaml").write_text(later)
-    taken.write_text(text + "  deletionPolicy: Delete\n")
+    snapshot_file.write_text(text + "  deletionPolicy: Delete\n")
     assert waiting.merged().code == 0
     waiting.synced("eu-1", TENANT, marked="2026-11-21T08:00:00Z")
-    taken.unlink()
+    snapshot_file.unlink()
     (waiting.root / f"tenants/{TENANT}/storages/later.yaml").unlink()
-    said = waiting.merged()
-    assert "snapshot studio-kite/moment: unprotected, goes once the cluster was seen to have it so" in said.err
+    result = waiting.merged()
+    assert "snapshot studio-kite/moment: unprotected, goes once the cluster was seen to have it so" in result.err
     assert kinds(waiting, "moment--snapshot--leaving") == ["VolumeSnapshot"]
     waiting.synced("eu-1", TENANT, marked="2026-11-21T08:00:00Z")
     waiting.publish()
@@ -171,8 +173,8 @@ def test_a_clone_that_is_declared_again_while_it_leaves_stays_the_volume_that_it
     waiting.synced("eu-1", TENANT, marked="2026-11-21T08:00:00Z")
     edit(waiting.root, f"tenants/{TENANT}/storages/seed.yaml", "  prepare:\n", "  prepare:\n    attempt: 2\n")
     twin.write_text(text)
-    said = waiting.merged()
-    assert said.code == 0, said
+    result = waiting.merged()
+    assert result.code == 0, result
     volume = claim(waiting, "twin")
     assert volume["kind"] == "PersistentVolumeClaim"
     assert volume["metadata"]["annotations"]["allotment.dev/protected"] == "true"

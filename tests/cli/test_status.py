@@ -49,7 +49,7 @@ def bed(place: Place, tmp_path: Path) -> Recent:
 
 
 @pytest.fixture
-def shown(place: Place, allot: Allot) -> object:
+def run_command(place: Place, allot: Allot) -> object:
     def run(*words: object) -> Result:
         return allot(words[0], "--repo", place.root, *words[1:])
 
@@ -74,28 +74,28 @@ def as_declared(place: Place, *objects: dict[str, Any]) -> tuple[dict[str, Any],
     return objects
 
 
-def test_a_row_a_thing_with_its_state_and_why(bed: Recent, shown: Allot, place: Place) -> None:
+def test_a_row_a_thing_with_its_state_and_why(bed: Recent, run_command: Allot, place: Place) -> None:
     (place.root / "tenants/solo-ada/storages/styles.yaml").unlink()
     place.merge()
     bed.report(*as_declared(place, *RUNS, live.route(), *FAILED))
-    said = shown("status", "solo-ada")
-    lines = [line.split() for line in said.out.splitlines() if line.strip()]
+    result = run_command("status", "solo-ada")
+    lines = [line.split() for line in result.out.splitlines() if line.strip()]
     assert " ".join(lines[0]) == "1 instance: 1 Running; 1 storage: 1 Failed"
     assert lines[1] == ["INSTANCE", "CLUSTER", "STATE", "READY", "UNITS", "RESTARTS", "AGE", "URL", "WHY"]
     assert lines[2][:7] == ["solo-ada/webui", "eu-1", "Running", "1/1", "1", "l4-quarter", "0"]
     assert lines[2][-1] == "https://webui.example/"
     assert lines[4][:7] == ["solo-ada/models", "eu-1", "Failed", "20Gi", "Failed,", "attempt", "2"]
-    assert "preparation failed in attempt 2: exit 1; `allot recover` tries again" in said.out
+    assert "preparation failed in attempt 2: exit 1; `allot recover` tries again" in result.out
     missing = "us-1: nothing has reported it yet: to have it reported, run `allot run --report us-1`, or `allot report --cluster us-1` in it"
-    assert (said.code, said.err.splitlines()[1:]) == (0, [missing])
-    assert said.err.startswith(f"declared: main of origin at {git(place.root, 'rev-parse', 'HEAD')[:12]}, ")
-    quiet = shown("status", "solo-ada", "-q")
-    assert (quiet.out, quiet.err) == (said.out, f"{missing}\n")
+    assert (result.code, result.err.splitlines()[1:]) == (0, [missing])
+    assert result.err.startswith(f"declared: main of origin at {git(place.root, 'rev-parse', 'HEAD')[:12]}, ")
+    quiet = run_command("status", "solo-ada", "-q")
+    assert (quiet.out, quiet.err) == (result.out, f"{missing}\n")
 
 
-def test_one_thing_with_all_that_is_known(bed: Recent, shown: Allot) -> None:
+def test_one_thing_with_all_that_is_known(bed: Recent, run_command: Allot) -> None:
     bed.report(*RUNS, live.route(), live.application(resources=(("Deployment", "webui", "Synced"),)))
-    out = shown("status", "solo-ada/webui").out
+    out = run_command("status", "solo-ada/webui").out
     assert out.startswith("instance solo-ada/webui\nCluster:")
     for words in ("State:", "Running", "Declaration:", "b1", "Nodes:", "n1", "Argo CD:", "Synced, Healthy"):
         assert words in out
@@ -103,7 +103,9 @@ def test_one_thing_with_all_that_is_known(bed: Recent, shown: Allot) -> None:
     assert ["Scheduled", "True", "OnNode"] in rows
 
 
-def test_the_links_of_an_instance_lead_to_log_terminal_and_graphs(bed: Recent, shown: Allot, place: Place) -> None:
+def test_the_links_of_an_instance_lead_to_log_terminal_and_graphs(
+    bed: Recent, run_command: Allot, place: Place
+) -> None:
     bed.report(*RUNS, live.route())
     page = "https://argocd.northlight.example/applications/argocd/solo-ada--eu-1--compute"
     graphs = "https://grafana.northlight.example/d/gpus/instances?var-cluster=eu-1&var-namespace=t-solo-ada"
@@ -112,20 +114,20 @@ def test_the_links_of_an_instance_lead_to_log_terminal_and_graphs(bed: Recent, s
         "Terminal": f"{page}?node=/Pod/t-solo-ada/webui-1/0&tab=exec",
         "Graphs": f"{graphs}&var-instance=webui",
     }
-    lines = [line.split() for line in shown("status", "solo-ada/webui").out.splitlines()]
+    lines = [line.split() for line in run_command("status", "solo-ada/webui").out.splitlines()]
     for word, url in links.items():
         assert [f"{word}:", url] in lines
-    (tenant,) = checked("status", shown("status", "solo-ada/webui", "-o", "json").out)["tenants"]
+    (tenant,) = checked("status", run_command("status", "solo-ada/webui", "-o", "json").out)["tenants"]
     (instance,) = tenant["instances"]
     assert [instance[f"{word.lower()}URL"] for word in links] == list(links.values())
     platform = place.root / "platform/platform.yaml"
     platform.write_text(platform.read_text().partition("  argocd:")[0])
     place.merge()
-    out = shown("status", "solo-ada/webui").out
+    out = run_command("status", "solo-ada/webui").out
     assert (links["Graphs"] in out, "Log:" in out, "Terminal:" in out) == (True, False, False)
 
 
-def test_an_edit_of_the_tenants_own_objects_comes_before_its_things(bed: Recent, shown: Allot) -> None:
+def test_an_edit_of_the_tenants_own_objects_comes_before_its_things(bed: Recent, run_command: Allot) -> None:
     bed.publish(files={namespace_file(live.TENANT): dump([NAMESPACE, POLICY])})
     foreign = {**POLICY, "metadata": {"name": "open\x1b[2J", "namespace": "t-solo-ada"}}
     edited = {**NAMESPACE, "metadata": {**NAMESPACE["metadata"], "annotations": {"x": ""}}}
@@ -133,7 +135,7 @@ def test_an_edit_of_the_tenants_own_objects_comes_before_its_things(bed: Recent,
         for kind, live_object in whole(edited, POLICY, foreign):
             bed.store.put(decoding.WHOLE_OBJECT_KINDS[kind], live_object)
         bed.report(*RUNS, live.route(), live.claim())
-    lines = shown("status", "solo-ada").out.splitlines()[1:]
+    lines = run_command("status", "solo-ada").out.splitlines()[1:]
     assert lines[:2] == [
         "solo-ada in eu-1: Namespace t-solo-ada was edited by hand: metadata.annotations.x isn't published"
         " (undo: kubectl edit namespace t-solo-ada)",
@@ -143,20 +145,20 @@ def test_an_edit_of_the_tenants_own_objects_comes_before_its_things(bed: Recent,
     assert lines[2].startswith("INSTANCE")
     (tenant,) = [
         tenant_status
-        for tenant_status in checked("status", shown("status", "-o", "json").out)["tenants"]
+        for tenant_status in checked("status", run_command("status", "-o", "json").out)["tenants"]
         if tenant_status["conditions"]
     ]
     assert [condition["reason"] for condition in tenant["conditions"]] == ["EditedByHand", "ForeignObject"]
 
 
-def test_stocks(bed: Recent, shown: Allot) -> None:
+def test_stocks(bed: Recent, run_command: Allot) -> None:
     placeholder = live.deployment("l4", units="4")
     placeholder["metadata"] |= {
         "namespace": "allotment-stock",
         "labels": {"allotment.dev/stock": "l4", "allotment.dev/gpu-spec": "l4-quarter"},
     }
     bed.report(*RUNS, placeholder)
-    assert shown("status", "--stocks", "--cluster", "eu-1").out.split()[-7:] == [
+    assert run_command("status", "--stocks", "--cluster", "eu-1").out.split()[-7:] == [
         "l4",
         "eu-1",
         "l4-quarter",
@@ -165,29 +167,29 @@ def test_stocks(bed: Recent, shown: Allot) -> None:
         "3",
         "0",
     ]
-    output = checked("status", shown("status", "--stocks", "-o", "json").out)["clusters"]
+    output = checked("status", run_command("status", "--stocks", "-o", "json").out)["clusters"]
     assert output[0]["stocks"] == [
         {"name": "l4", "gpuSpec": "l4-quarter", "count": 4, "held": 1, "free": 3, "ready": 0, "tenant": None}
     ]
     assert (output[1]["cluster"], output[1]["observedAt"], output[1]["stale"]) == ("us-1", None, True)
     assert output[1]["trouble"] == "nothing has reported it yet"
-    assert shown("status", "x", "--stocks").code == 2
+    assert run_command("status", "x", "--stocks").code == 2
 
 
-def test_a_silent_reporter_is_marked(bed: Recent, shown: Allot) -> None:
+def test_a_silent_reporter_is_marked(bed: Recent, run_command: Allot) -> None:
     bed.ago = 7200
     bed.report(*RUNS)
-    assert shown("status").out.splitlines()[1].startswith("eu-1: STALE: its reporter has said nothing for ")
-    assert json.loads(shown("status", "-o", "json").out)["clusters"][0]["stale"] is True
+    assert run_command("status").out.splitlines()[1].startswith("eu-1: STALE: its reporter has said nothing for ")
+    assert json.loads(run_command("status", "-o", "json").out)["clusters"][0]["stale"] is True
     bed.ago = 300
     bed.watch.contact = time.monotonic() - 250
     bed.reporter.tick()
-    assert shown("status").out.splitlines()[1].startswith("eu-1: STALE: it has not answered for 9m")
+    assert run_command("status").out.splitlines()[1].startswith("eu-1: STALE: it has not answered for 9m")
 
 
-def test_json_has_the_same(bed: Recent, shown: Allot, place: Place) -> None:
+def test_json_has_the_same(bed: Recent, run_command: Allot, place: Place) -> None:
     bed.report(*as_declared(place, *RUNS, live.claim()))
-    output = checked("status", shown("status", "solo-ada/webui", "-o", "json").out)
+    output = checked("status", run_command("status", "solo-ada/webui", "-o", "json").out)
     assert output["declared"]["commit"] == git(place.root, "rev-parse", "HEAD")
     assert output["clusters"][0]["stale"] is False
     (tenant,) = output["tenants"]
@@ -202,25 +204,25 @@ def test_json_has_the_same(bed: Recent, shown: Allot, place: Place) -> None:
     assert "transitions" not in tenant
 
 
-def test_history_is_read_back_version_by_version(bed: Recent, shown: Allot) -> None:
+def test_history_is_read_back_version_by_version(bed: Recent, run_command: Allot) -> None:
     for _ in range(5):
         bed.report(*RUNS, live.claim())
         bed.report(*CRASHED, live.claim())
-    rows = checked("history", shown("history", "solo-ada/webui", "-o", "json").out)["changes"]
+    rows = checked("history", run_command("history", "solo-ada/webui", "-o", "json").out)["changes"]
     assert [row["to"] for row in rows] == ["Init", *["Ready", "Running", "Failed"] * 5], "it kept its node"
     assert rows[3] == {
         "time": rows[3]["time"], "cluster": "eu-1", "kind": "GPUInstance", "name": "webui", "from": "Running", "to": "Failed",
         "reason": "CrashLoop",
     }  # fmt: skip
     assert rows[0]["from"] is None
-    assert len(json.loads(shown("history", "solo-ada", "-o", "json").out)["changes"]) == 17
-    assert json.loads(shown("history", "solo-ada", "-o", "json", "--cluster", "us-1").out)["changes"] == []
-    table = shown("history", "solo-ada/webui", "--limit", "2").out.splitlines()
+    assert len(json.loads(run_command("history", "solo-ada", "-o", "json").out)["changes"]) == 17
+    assert json.loads(run_command("history", "solo-ada", "-o", "json", "--cluster", "us-1").out)["changes"] == []
+    table = run_command("history", "solo-ada/webui", "--limit", "2").out.splitlines()
     assert [line.split()[-3:] for line in table[1:]] == [
         ["Starting", "Running", "ProbesAnswered"],
         ["Running", "Failed", "CrashLoop"],
     ]
-    assert shown("history", "solo-ada", "-o", "json", "--cluster", "us-2").code == 2
+    assert run_command("history", "solo-ada", "-o", "json", "--cluster", "us-2").code == 2
 
 
 @pytest.mark.parametrize(
@@ -233,24 +235,26 @@ def test_history_is_read_back_version_by_version(bed: Recent, shown: Allot) -> N
 )  # fmt: skip
 @pytest.mark.parametrize("command", ["status", "history"])
 def test_a_name_that_nobody_knows_is_told_with_the_nearest(
-    command: str, what: str, words: str, bed: Recent, shown: Allot
+    command: str, what: str, words: str, bed: Recent, run_command: Allot
 ) -> None:
     bed.report(*RUNS)
-    said = shown(command, what)
-    assert (said.code, said.out, said.err) == (2, "", f"allot: {words}\n")
+    result = run_command(command, what)
+    assert (result.code, result.out, result.err) == (2, "", f"allot: {words}\n")
 
 
-def test_the_history_of_what_has_none_yet_is_empty(bed: Recent, shown: Allot) -> None:
+def test_the_history_of_what_has_none_yet_is_empty(bed: Recent, run_command: Allot) -> None:
     bed.report(*RUNS)
-    said = shown("history", "solo-ada/styles")
-    assert (said.code, said.out) == (0, "")
-    assert said.err == (
+    result = run_command("history", "solo-ada/styles")
+    assert (result.code, result.out) == (0, "")
+    assert result.err == (
         "no cluster has reported a change of solo-ada/styles yet: `allot status solo-ada/styles` says how far it is\n"
     )
-    assert checked("history", shown("history", "solo-ada/styles", "-o", "json").out)["changes"] == []
+    assert checked("history", run_command("history", "solo-ada/styles", "-o", "json").out)["changes"] == []
 
 
-def test_history_of_thousands_of_changes_takes_less_than_its_commits(bed: Recent, shown: Allot, place: Place) -> None:
+def test_history_of_thousands_of_changes_takes_less_than_its_commits(
+    bed: Recent, run_command: Allot, place: Place
+) -> None:
     """Only the versions that are shown are read, however long the branch is."""
     for number in range(30):
         bed.report(*(RUNS if number % 2 else CRASHED))
@@ -260,13 +264,13 @@ def test_history_of_thousands_of_changes_takes_less_than_its_commits(bed: Recent
     original = module.Repository.read_at
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module.Repository, "read_at", lambda self, *words: reads.append(words) or original(self, *words))
-        shown("history", "solo-ada", "--limit", "2")
+        run_command("history", "solo-ada", "--limit", "2")
     assert len(reads) == 1
     assert int(git(place.remote, "rev-list", "--count", "status/eu-1")) == 30
 
 
 def test_watching_shows_it_again_and_again(
-    bed: Recent, place: Place, monkeypatch: pytest.MonkeyPatch, shown: Allot
+    bed: Recent, place: Place, monkeypatch: pytest.MonkeyPatch, run_command: Allot
 ) -> None:
     bed.report(*RUNS)
     waits = []
@@ -278,18 +282,18 @@ def test_watching_shows_it_again_and_again(
         bed.report(*CRASHED)
 
     monkeypatch.setattr("allotment.cli.status.time.sleep", wait)
-    said = shown("status", "solo-ada/webui", "--watch")
-    assert said.code == 130
+    result = run_command("status", "solo-ada/webui", "--watch")
+    assert result.code == 130
     for more in (("--exit-code",), ("-o", "json")):
-        assert shown("status", "--watch", *more).code == 2
-    states = [line.split()[1] for line in said.out.splitlines() if line.startswith("State:")]
+        assert run_command("status", "--watch", *more).code == 2
+    states = [line.split()[1] for line in result.out.splitlines() if line.startswith("State:")]
     assert states == ["Running", "Failed"]
 
 
-def test_a_remote_that_is_away_is_told(shown: Allot, tmp_path: Path) -> None:
-    said = shown("status", "--from", tmp_path / "nothing.git")
-    assert said.code == 2
-    assert "doesn't answer" in said.err
+def test_a_remote_that_is_away_is_told(run_command: Allot, tmp_path: Path) -> None:
+    result = run_command("status", "--from", tmp_path / "nothing.git")
+    assert result.code == 2
+    assert "doesn't answer" in result.err
 
 
 @pytest.mark.parametrize(
@@ -315,7 +319,7 @@ def old(live_object: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_what_is_removed_and_stays_is_shown(
-    bed: Recent, shown: Allot, place: Place, monkeypatch: pytest.MonkeyPatch
+    bed: Recent, run_command: Allot, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(published_objects, "POLL_SECONDS", 0.0)
     (place.root / "tenants/solo-ada/instances/webui.yaml").unlink()
@@ -326,20 +330,20 @@ def test_what_is_removed_and_stays_is_shown(
     bed.report(
         *as_declared(place, *(old(live_object) for live_object in (live.claim(), live.application()))), *map(old, RUNS)
     )
-    row = next(line for line in shown("status", "solo-ada").out.splitlines() if "solo-ada/webui" in line)
+    row = next(line for line in run_command("status", "solo-ada").out.splitlines() if "solo-ada/webui" in line)
     assert row.endswith("removed: published, being removed")
     bed.ago = 50
     bed.reporter.tick()
     words = "removed, still running: not published since "
     way_out = "; ask the platform team to refresh Application solo-ada--eu-1--compute"
-    row = shown("status", "solo-ada").out.splitlines()[2]
+    row = run_command("status", "solo-ada").out.splitlines()[2]
     assert row.split()[:3] == ["solo-ada/webui", "eu-1", "Running"]
     assert words in row
     assert row.endswith(way_out)
-    out = shown("status", "solo-ada/webui").out
+    out = run_command("status", "solo-ada/webui").out
     assert any(line.split()[:3] == ["Why:", "removed,", "still"] for line in out.splitlines())
     assert ["Declared", "False", "RemovedStillRunning"] in [line.split()[:3] for line in out.splitlines()]
-    (instance,) = checked("status", shown("status", "solo-ada", "-o", "json").out)["tenants"][0]["instances"]
+    (instance,) = checked("status", run_command("status", "solo-ada", "-o", "json").out)["tenants"][0]["instances"]
     assert (instance["state"], instance["reason"], instance["declaredBlob"]) == ("Running", "RemovedStillRunning", None)
     assert instance["message"].startswith(words)
     assert instance["conditions"][-1]["type"] == "Declared"
@@ -366,7 +370,7 @@ def strange(place: Place, what: str) -> str:
 @pytest.mark.parametrize("what", ["a blob", "a long commit", "a large file", "a submodule"])
 @pytest.mark.parametrize("keyed", [False, True], ids=["without a key", "with a key"])
 def test_what_cannot_be_read_puts_that_cluster_alone_in_doubt(
-    place: Place, shown: Allot, tmp_path: Path, what: str, keyed: bool
+    place: Place, run_command: Allot, tmp_path: Path, what: str, keyed: bool
 ) -> None:
     place.publish()
     tenant = "uni-lab"
@@ -380,16 +384,16 @@ def test_what_cannot_be_read_puts_that_cluster_alone_in_doubt(
         place.merge()
     commit = strange(place, what)
     git(place.remote, "update-ref", "refs/allotment/status/eu-1", commit)
-    said = shown("status", "-o", "json")
-    assert said.code == 0, said.err
-    assert f"commit {commit} can't be read: " in said.out + said.err
-    assert [cluster_status["observedAt"] is None for cluster_status in json.loads(said.out)["clusters"]] == [
+    result = run_command("status", "-o", "json")
+    assert result.code == 0, result.err
+    assert f"commit {commit} can't be read: " in result.out + result.err
+    assert [cluster_status["observedAt"] is None for cluster_status in json.loads(result.out)["clusters"]] == [
         True,
         False,
     ]
-    assert [change["cluster"] for change in json.loads(shown("history", tenant, "-o", "json").out)["changes"]] == [
-        "us-1"
-    ]
+    assert [
+        change["cluster"] for change in json.loads(run_command("history", tenant, "-o", "json").out)["changes"]
+    ] == ["us-1"]
     assert place.publish().code == 0
 
 
@@ -401,8 +405,8 @@ def test_a_status_time_without_a_zone_ends_no_command(command: tuple[str, ...], 
         "solo-ada", "eu-1", (), (Instance("webui", "b", "Running", "", since=nowhere),), transitions=changes
     )
     published.report("eu-1", tenant, observed=nowhere)
-    said = allot(*command, "--repo", published.root)
-    assert said.code in (0, 1)
-    assert "Traceback" not in said.err
+    result = allot(*command, "--repo", published.root)
+    assert result.code in (0, 1)
+    assert "Traceback" not in result.err
     if command != ("history", "solo-ada"):
-        assert "isn't believed: it gives a time as '2026-11-21T10:00:00'" in said.out + said.err
+        assert "isn't believed: it gives a time as '2026-11-21T10:00:00'" in result.out + result.err

@@ -9,8 +9,7 @@ import pytest
 from tests.cli.test_catalog import report
 from tests.conftest import Allot, Result, checked, edit
 from tests.published import Place, git
-from tests.terminal import ALLOT
-from tests.terminal import shown as terminal
+from tests.terminal import ALLOT, run_in_terminal
 
 from allotment.observed.status import ClusterStatus, ColdStart, Stock
 
@@ -23,15 +22,15 @@ H100 = Stock(name="h100-one", gpu_spec="h100-one", count=8, held_units=2, free=6
 
 
 @pytest.fixture
-def shown(place: Place, allot: Allot) -> Allot:
+def run_stock(place: Place, allot: Allot) -> Allot:
     def run(*words: object) -> Result:
         return allot("stock", "list", "--repo", place.root, *words)
 
     return run
 
 
-def lines(said: Result) -> list[str]:
-    return [" ".join(line.split()) for line in said.out.splitlines()]
+def lines(result: Result) -> list[str]:
+    return [" ".join(line.split()) for line in result.out.splitlines()]
 
 
 def reported(place: Place, *stocks: Stock, at: str = "", cold: tuple[ColdStart, ...] = ()) -> None:
@@ -40,11 +39,11 @@ def reported(place: Place, *stocks: Stock, at: str = "", cold: tuple[ColdStart, 
     report(place, ClusterStatus("us-1", at or now, stocks, cold_starts=cold))
 
 
-def test_a_row_a_stock_as_it_is_declared(shown: Allot, place: Place) -> None:
+def test_a_row_a_stock_as_it_is_declared(run_stock: Allot, place: Place) -> None:
     """One instance waits for its storage: it holds its unit, and the placeholder stays."""
-    said = shown()
-    assert said.code == 0
-    assert lines(said) == [
+    result = run_stock()
+    assert result.code == 0
+    assert lines(result) == [
         HEADS,
         "a100-1g eu-1 a100-1g a100-mig 2 14 3 11 4 - - -",
         "a100-3g eu-1 a100-3g a100-mig 2 5 2 3 3 - - -",
@@ -57,18 +56,18 @@ def test_a_row_a_stock_as_it_is_declared(shown: Allot, place: Place) -> None:
         "l40s-spot us-1 l40s-spot l40s-spot 0 to 3 12 6 6 1 - - not known yet",
     ]
     commit = git(place.root, "rev-parse", "HEAD")[:12]
-    assert said.err.splitlines()[0].startswith(f"declared: main of origin at {commit}, ")
-    assert shown("-q").out == said.out
+    assert result.err.splitlines()[0].startswith(f"declared: main of origin at {commit}, ")
+    assert run_stock("-q").out == result.out
 
 
-def test_what_reporters_say_of_placeholders_and_cold_starts(shown: Allot, place: Place) -> None:
+def test_what_reporters_say_of_placeholders_and_cold_starts(run_stock: Allot, place: Place) -> None:
     reported(place, H100, cold=(*COLD, ColdStart("l40s-spot", "uni-lab/x", "2026-11-20T10:00:00Z", 45)))
-    assert lines(shown("--cluster", "us-1"))[1:] == [
+    assert lines(run_stock("--cluster", "us-1"))[1:] == [
         "h100-eight us-1 h100-eight h100 0 to 2 1 0 1 0 - - not known yet",
         "h100-one us-1 h100-one h100 0 to 2 8 4 4 2 1 - 6 min at the median of 3 starts, 9 min at most",
         "l40s-spot us-1 l40s-spot l40s-spot 0 to 3 12 6 6 1 - - 45 s in the 1 start seen",
     ]
-    output = checked("stock", shown("--cluster", "us-1", "-o", "json").out)
+    output = checked("stock", run_stock("--cluster", "us-1", "-o", "json").out)
     assert [(cluster["cluster"], cluster["stale"], cluster["trouble"]) for cluster in output["clusters"]] == [
         ("us-1", False, "")
     ]
@@ -80,10 +79,10 @@ def test_what_reporters_say_of_placeholders_and_cold_starts(shown: Allot, place:
     }  # fmt: skip
 
 
-def test_an_old_report_is_said_to_be_old(shown: Allot, place: Place) -> None:
+def test_an_old_report_is_said_to_be_old(run_stock: Allot, place: Place) -> None:
     reported(place, H100, at="2026-01-01T00:00:00Z")
-    assert shown("--cluster", "us-1").out.startswith("us-1: STALE: its reporter has said nothing for ")
-    output = checked("stock", shown("-o", "json").out)
+    assert run_stock("--cluster", "us-1").out.startswith("us-1: STALE: its reporter has said nothing for ")
+    output = checked("stock", run_stock("-o", "json").out)
     assert {cluster["cluster"]: (cluster["observedAt"], cluster["stale"]) for cluster in output["clusters"]} == {
         "eu-1": (None, True),
         "us-1": ("2026-01-01T00:00:00Z", True),
@@ -94,29 +93,29 @@ def test_an_old_report_is_said_to_be_old(shown: Allot, place: Place) -> None:
     }
 
 
-def test_what_is_merged_counts_and_what_is_wrong_there_is_said(shown: Allot, place: Place) -> None:
+def test_what_is_merged_counts_and_what_is_wrong_there_is_said(run_stock: Allot, place: Place) -> None:
     edit(place.root, "clusters/eu-1/stocks/l4-quarter.yaml", "warm: 6", "warm: 3")
-    assert "l4-quarter eu-1 l4-quarter l4-ts4 3 40 17 23 6 - - -" in lines(shown()), "of the folder nothing counts"
+    assert "l4-quarter eu-1 l4-quarter l4-ts4 3 40 17 23 6 - - -" in lines(run_stock()), "of the folder nothing counts"
     place.merge()
-    assert "l4-quarter eu-1 l4-quarter l4-ts4 3 40 17 23 3 - - -" in lines(shown())
+    assert "l4-quarter eu-1 l4-quarter l4-ts4 3 40 17 23 3 - - -" in lines(run_stock())
     (place.root / "clusters/us-1/node-pools/h100.yaml").unlink()
     place.merge()
-    said = shown("--cluster", "us-1")
-    assert "h100-one us-1 h100-one h100 - 8 4 4 2 - - -" in lines(said)
-    assert "what is wrong counts for nothing here: " in said.err
+    result = run_stock("--cluster", "us-1")
+    assert "h100-one us-1 h100-one h100 - 8 4 4 2 - - -" in lines(result)
+    assert "what is wrong counts for nothing here: " in result.err
 
 
-def test_a_cluster_that_nobody_knows(shown: Allot) -> None:
-    said = shown("--cluster", "us-2")
-    assert (said.code, said.out, said.err) == (2, "", "allot: no cluster is named 'us-2'; did you mean 'us-1'?\n")
+def test_a_cluster_that_nobody_knows(run_stock: Allot) -> None:
+    result = run_stock("--cluster", "us-2")
+    assert (result.code, result.out, result.err) == (2, "", "allot: no cluster is named 'us-2'; did you mean 'us-1'?\n")
 
 
 @pytest.mark.parametrize("columns", [60, 80])
 def test_a_terminal_is_never_too_narrow(columns: int, place: Place) -> None:
     words = [*ALLOT, "stock", "list", "--repo", str(place.root), "--cluster", "us-1"]
-    said = terminal(["sh", "-c", f"{shlex.join(words)} 2> /dev/null"], place.root, columns)
-    lines = said.lines
-    assert (said.status, [line for line in lines if len(line) > columns]) == (0, [])
+    screen = run_in_terminal(["sh", "-c", f"{shlex.join(words)} 2> /dev/null"], place.root, columns)
+    lines = screen.lines
+    assert (screen.status, [line for line in lines if len(line) > columns]) == (0, [])
     first = next(number for number, line in enumerate(lines) if line.startswith("h100-eight "))
     row, *below = lines[first : first + 3]
     beside, under = {

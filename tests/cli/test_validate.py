@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import DAY, Allot, checked, copy, edit, errors, own
 from tests.published import git
-from tests.terminal import ALLOT, shown
+from tests.terminal import ALLOT, run_in_terminal
 
 from allotment.reports.rule_pages import rule_pages
 
@@ -173,8 +173,8 @@ def test_the_folder_where_one_stands_is_a_path(broken: Path, allot: Allot, monke
     files = len(list(folder.rglob("*.yaml")))
     monkeypatch.chdir(folder)
     for path in (".", "../uni-lab", "instances/.."):
-        said = f"{files} files: fine; 3 problems elsewhere (`allot validate` shows them)\n"
-        assert allot(*words, path).out == said, path
+        summary = f"{files} files: fine; 3 problems elsewhere (`allot validate` shows them)\n"
+        assert allot(*words, path).out == summary, path
     monkeypatch.chdir(broken)
     assert allot(*words, ".").out == allot(*words).out
     (broken / "..odd").write_text("x")
@@ -264,7 +264,7 @@ def test_paths_are_of_where_one_stands(broken: Path, allot: Allot, monkeypatch: 
 
 def test_on_a_terminal_the_line_is_shown_with_a_caret(broken: Path) -> None:
     edit(broken, ADA, "  gpuSpec: l4-quater", "  gpuSpec: l4-quater # \u00e9")
-    lines = shown([*ALLOT, "validate", "--as-of", DAY, ADA], broken, columns=200).lines
+    lines = run_in_terminal([*ALLOT, "validate", "--as-of", DAY, ADA], broken, columns=200).lines
     assert lines[0].startswith(f"{ADA}:8:12: spec.gpuSpec: no GPUSpec")
     assert lines[1:3] == ["      gpuSpec: l4-quater # \\xe9", "               ^"]
 

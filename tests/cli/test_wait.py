@@ -11,7 +11,7 @@ import pytest
 from tests.cli.test_declared_to_running import WEBUI, now, running
 from tests.conftest import Allot, Result, checked, edit
 from tests.published import Place, git
-from tests.terminal import ALLOT, shown
+from tests.terminal import ALLOT, run_in_terminal
 
 from allotment.adapters.git.remote import Remote
 from allotment.observed.status import Instance, Storage, TenantStatus
@@ -40,9 +40,9 @@ def wait(published: Place, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> Wai
                 steps.pop(0)()
 
         monkeypatch.setattr("allotment.cli.wait.time", SimpleNamespace(sleep=sleep, monotonic=lambda: clock[0]))
-        said = allot("wait", what, "--repo", published.root, *words)
-        assert not steps or said.code
-        return Result(said.code, _CLOCK.sub("", said.out), _CLOCK.sub("", said.err))
+        result = allot("wait", what, "--repo", published.root, *words)
+        assert not steps or result.code
+        return Result(result.code, _CLOCK.sub("", result.out), _CLOCK.sub("", result.err))
 
     return run
 
@@ -65,8 +65,8 @@ def test_until_it_runs(wait: Wait, published: Place) -> None:
         says(published, "Ready", "ProbePending", "its probe isn't answered yet"),
         says(published, "Running"),
     )
-    said = wait("solo-ada/webui", "--for", "running", meanwhile=steps)
-    assert said == (
+    result = wait("solo-ada/webui", "--for", "running", meanwhile=steps)
+    assert result == (
         0,
         f"(0s) instance solo-ada/webui in eu-1: Published: {NEVER}{LATER}\n"
         "(5s) instance solo-ada/webui in eu-1: Init; next: its container starts\n"
@@ -80,9 +80,9 @@ def test_until_it_runs(wait: Wait, published: Place) -> None:
 @pytest.mark.parametrize("goal", ["starting", "ready"])
 def test_until_it_is_starting(goal: str, wait: Wait, published: Place) -> None:
     steps = (says(published, "Init"), says(published, "Ready", "ProbePending", "its probe isn't answered yet"))
-    said = wait("solo-ada/webui", "--for", goal, meanwhile=steps)
-    assert (said.code, said.err) == (0, "")
-    assert said.out.endswith("instance solo-ada/webui in eu-1: Starting: its probe isn't answered yet\n")
+    result = wait("solo-ada/webui", "--for", goal, meanwhile=steps)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.endswith("instance solo-ada/webui in eu-1: Starting: its probe isn't answered yet\n")
 
 
 def test_it_is_merged_and_published_meanwhile(wait: Wait, published: Place) -> None:
@@ -95,9 +95,9 @@ def test_it_is_merged_and_published_meanwhile(wait: Wait, published: Place) -> N
     assert wait("solo-ada/webui", "--for", "Stopped").code == 1, "it is declared to run"
     merge()
     steps = (published.publish, says(published, "Stopped", "StoppedAsDeclared"))
-    said = wait("solo-ada/webui", "--for", "Stopped", meanwhile=steps)
-    states = [line.partition(": ")[2][:50] for line in said.out.splitlines()]
-    assert (said.code, states) == (
+    result = wait("solo-ada/webui", "--for", "Stopped", meanwhile=steps)
+    states = [line.partition(": ")[2][:50] for line in result.out.splitlines()]
+    assert (result.code, states) == (
         0,
         [
             "Running: changed since: merged, not published yet:",
@@ -123,8 +123,8 @@ def test_what_is_declared_otherwise_is_not_waited_for(
     if state:
         edit(published.root, WEBUI, "spec:\n", state)
         published.merge()
-    said = wait("solo-ada/webui", "--for", goal, meanwhile=(lambda: pytest.fail("it waits"),))
-    assert (said.code, said.err) == (1, f"solo-ada/webui isn't {goal}: it won't be so by itself; {way_out}\n")
+    result = wait("solo-ada/webui", "--for", goal, meanwhile=(lambda: pytest.fail("it waits"),))
+    assert (result.code, result.err) == (1, f"solo-ada/webui isn't {goal}: it won't be so by itself; {way_out}\n")
 
 
 def test_a_suspended_tenants_instance_stops_though_its_file_declares_it_to_run(wait: Wait, published: Place) -> None:
@@ -139,36 +139,36 @@ def test_a_status_that_names_it_twice_is_not_believed(wait: Wait, published: Pla
     blob = running(published, WEBUI).instances[0].observed_blob
     twice = (Instance("webui", blob, "Running", ""), Instance("webui", blob, "Failed", "CrashLoop"))
     published.report("eu-1", TenantStatus("solo-ada", "eu-1", (), twice), observed=now())
-    said = wait("solo-ada/webui", "--timeout", "10s")
-    assert said.code == 124
+    result = wait("solo-ada/webui", "--timeout", "10s")
+    assert result.code == 124
     words = "tenants/solo-ada.yaml isn't believed: it names instance 'webui' 2 times; no reporter writes that"
-    assert f"isn't known (eu-1: {words})" in said.err
+    assert f"isn't known (eu-1: {words})" in result.err
 
 
 def test_it_failed(wait: Wait, published: Place) -> None:
     failed = says(published, "Failed", "ImagePullFailed", "the image x can't be pulled\x1b[2J")
-    said = wait("solo-ada/webui", meanwhile=(says(published, "Init"), failed))
-    assert said.code == 1
+    result = wait("solo-ada/webui", meanwhile=(says(published, "Init"), failed))
+    assert result.code == 1
     assert (
-        said.out.splitlines()[-1]
+        result.out.splitlines()[-1]
         == "(10s) instance solo-ada/webui in eu-1: Failed: the image x can't be pulled\\x1b[2J"
     )
-    assert said.err == "solo-ada/webui isn't Running: it won't be so by itself; correct the image's name and digest\n"
+    assert result.err == "solo-ada/webui isn't Running: it won't be so by itself; correct the image's name and digest\n"
 
 
 def test_its_tenant_is_kept(wait: Wait, published: Place) -> None:
     edit(published.root, WEBUI, "l4-quarter", "l4-quater")
     published.merge()
-    said = wait("solo-ada/webui", meanwhile=(published.publish,))
-    assert (said.code, said.err) == (
+    result = wait("solo-ada/webui", meanwhile=(published.publish,))
+    assert (result.code, result.err) == (
         1, "solo-ada/webui isn't Running: it won't be so by itself; run `allot validate`, and correct the declarations\n"
     )  # fmt: skip
-    assert "Kept: still published as it was before: its tenant is retained: Invalid: " in said.out.splitlines()[-1]
+    assert "Kept: still published as it was before: its tenant is retained: Invalid: " in result.out.splitlines()[-1]
 
 
 def test_time_is_up(wait: Wait) -> None:
-    said = wait("solo-ada/webui", "--timeout", "1m30s")
-    assert said == (
+    result = wait("solo-ada/webui", "--timeout", "1m30s")
+    assert result == (
         124,
         f"(0s) instance solo-ada/webui in eu-1: Published: {NEVER}{LATER}\n",
         f"solo-ada/webui: {UNKNOWN.format('Running')}; {REPORTS}\n",
@@ -177,9 +177,9 @@ def test_time_is_up(wait: Wait) -> None:
 
 def test_time_is_up_where_nothing_but_waiting_helps(wait: Wait, published: Place) -> None:
     says(published, "Init", "Starting", "its image is pulled")()
-    said = wait("solo-ada/webui", "--timeout", "1m30s")
-    assert said.out == "(0s) instance solo-ada/webui in eu-1: Init: its image is pulled; next: its container starts\n"
-    assert (said.code, said.err) == (
+    result = wait("solo-ada/webui", "--timeout", "1m30s")
+    assert result.out == "(0s) instance solo-ada/webui in eu-1: Init: its image is pulled; next: its container starts\n"
+    assert (result.code, result.err) == (
         124,
         "solo-ada/webui isn't Running: time is up; `allot status solo-ada/webui` says more; run this again with a longer"
         " --timeout to wait on\n",
@@ -190,12 +190,12 @@ def test_time_is_up_where_nothing_but_waiting_helps(wait: Wait, published: Place
 def test_a_terminal_has_a_line_that_counts_the_seconds(columns: int, published: Place) -> None:
     says(published, "Init")()
     words = [*ALLOT, "wait", "solo-ada/webui", "--timeout", "3s", "--repo", str(published.root)]
-    said = shown(words, published.root, columns)
-    live = [line.rpartition("\r")[2] for line in said.text.replace("\r", "\n\r").splitlines() if " of 3s, " in line]
-    assert said.status == 124
-    assert len(live) >= 2, said.text
+    screen = run_in_terminal(words, published.root, columns)
+    live = [line.rpartition("\r")[2] for line in screen.text.replace("\r", "\n\r").splitlines() if " of 3s, " in line]
+    assert screen.status == 124
+    assert len(live) >= 2, screen.text
     assert live[0][2:] == " of 3s, waiting for Running; next: its container starts"[: columns - 3]
-    assert said.raw.count("\r\x1b[K") == len(live) + 1, "it is cleared in the end"
+    assert screen.raw.count("\r\x1b[K") == len(live) + 1, "it is cleared in the end"
 
 
 def test_a_remote_is_asked_for_its_refs_alone_while_nothing_moves(
@@ -219,10 +219,10 @@ def test_a_remote_that_is_away_for_a_while(wait: Wait, published: Place) -> None
         lambda: published.remote.rename(away),
         lambda: (away.rename(published.remote), says(published, "Running")()),
     )
-    said = wait("solo-ada/webui", meanwhile=steps)
-    assert said.code == 0
-    assert "'origin' doesn't answer: " in said.out
-    assert said.out.endswith("instance solo-ada/webui in eu-1: Running\n")
+    result = wait("solo-ada/webui", meanwhile=steps)
+    assert result.code == 0
+    assert "'origin' doesn't answer: " in result.out
+    assert result.out.endswith("instance solo-ada/webui in eu-1: Running\n")
 
 
 def test_a_remote_that_goes_away_between_two_questions(
@@ -237,8 +237,8 @@ def test_a_remote_that_goes_away_between_two_questions(
         return fetch(self, *refs, **more)
 
     monkeypatch.setattr(Remote, "fetch", fetched)
-    said = wait("solo-ada/webui", meanwhile=(lambda: None, says(published, "Running")))
-    assert (said.code, [line.partition(": what")[0] for line in said.out.splitlines()]) == (
+    result = wait("solo-ada/webui", meanwhile=(lambda: None, says(published, "Running")))
+    assert (result.code, [line.partition(": what")[0] for line in result.out.splitlines()]) == (
         0,
         [
             "(0s) instance solo-ada/webui in eu-1: Init; next: its container starts",
@@ -257,8 +257,8 @@ def test_until_a_storage_is_prepared(wait: Wait, published: Place) -> None:
 
     late = wait("solo-ada/models", "--timeout", "1s")
     assert late.err == f"solo-ada/models: {UNKNOWN.format('Ready')}; {REPORTS}\n"
-    said = wait("solo-ada/models", "--for", "Prepared", meanwhile=(report("Preparing"), report("Ready")))
-    assert (said.code, said.out.splitlines()[1:]) == (
+    result = wait("solo-ada/models", "--for", "Prepared", meanwhile=(report("Preparing"), report("Ready")))
+    assert (result.code, result.out.splitlines()[1:]) == (
         0,
         [
             "(5s) storage solo-ada/models in eu-1: Preparing: it is Preparing; next: its preparation succeeds",
@@ -275,9 +275,9 @@ def test_until_it_is_gone(wait: Wait, published: Place) -> None:
         published.publish,
         lambda: published.report("eu-1", TenantStatus("solo-ada", "eu-1"), observed=now()),
     )
-    said = wait("solo-ada/webui", "--for", "gone", meanwhile=steps)
-    assert said.code == 0
-    assert [line.partition(": ")[2].partition(": what")[0] for line in said.out.splitlines()] == [
+    result = wait("solo-ada/webui", "--for", "gone", meanwhile=steps)
+    assert result.code == 0
+    assert [line.partition(": ")[2].partition(": what")[0] for line in result.out.splitlines()] == [
         "Removing: removed: merged, not published yet",
         "Running: removed: published, being removed; next: Argo CD removes it",
         "nothing declares it, and no cluster reports it; known: models, styles",
@@ -287,8 +287,8 @@ def test_until_it_is_gone(wait: Wait, published: Place) -> None:
 def test_what_is_published_still_is_not_gone(wait: Wait, published: Place) -> None:
     (published.root / WEBUI).unlink()
     published.merge()
-    said = wait("solo-ada/webui", "--for", "Gone", "--timeout", "1m", meanwhile=(published.publish,))
-    assert (said.code, [line.partition(": what")[0] for line in said.out.splitlines()]) == (
+    result = wait("solo-ada/webui", "--for", "Gone", "--timeout", "1m", meanwhile=(published.publish,))
+    assert (result.code, [line.partition(": what")[0] for line in result.out.splitlines()]) == (
         0,
         [
             "(0s) instance solo-ada/webui in eu-1: Removing: not published yet",
@@ -298,13 +298,13 @@ def test_what_is_published_still_is_not_gone(wait: Wait, published: Place) -> No
 
 
 def test_json(wait: Wait, published: Place) -> None:
-    said = wait("solo-ada/webui", "-o", "json", meanwhile=(says(published, "Running"),))
-    output = checked("wait", said.out)
-    assert (said.code, output["outcome"], output["for"], output["seconds"]) == (0, "Reached", "Running", 5.0)
+    result = wait("solo-ada/webui", "-o", "json", meanwhile=(says(published, "Running"),))
+    output = checked("wait", result.out)
+    assert (result.code, output["outcome"], output["for"], output["seconds"]) == (0, "Reached", "Running", 5.0)
     assert output["things"] == [
         {"kind": "instance", "cluster": "eu-1", "state": "Running", "why": "", "wayOut": "", "url": None}
     ]
-    assert said.err.splitlines()[-1] == "(5s) instance solo-ada/webui in eu-1: Running"
+    assert result.err.splitlines()[-1] == "(5s) instance solo-ada/webui in eu-1: Running"
     quiet = wait("solo-ada/webui", "-o", "json", "-q")
     assert (quiet.code, quiet.err) == (0, "")
     late = wait("solo-ada/models", "--for", "ready", "--timeout", "5s", "-o", "json")
@@ -312,7 +312,7 @@ def test_json(wait: Wait, published: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected_error"),
     [
         (("solo-ada",), "Error: solo-ada is no instance, storage or snapshot: write TENANT/NAME"),
         (("solo-ada/webiu",), "allot: solo-ada has nothing named 'webiu': nothing declares it, and no cluster reports it; did you mean 'webui'?"),
@@ -323,15 +323,15 @@ def test_json(wait: Wait, published: Place) -> None:
         (("solo-ada/webui", "--cluster", "eu1"), "allot: no cluster is named 'eu1'; did you mean 'eu-1'?"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_waited_for(words: tuple[Any, ...], said: str, wait: Wait) -> None:
+def test_what_cannot_be_waited_for(words: tuple[Any, ...], expected_error: str, wait: Wait) -> None:
     result = wait(*words)
-    assert (result.code, result.out, result.err.splitlines()[-1]) == (2, "", said)
+    assert (result.code, result.out, result.err.splitlines()[-1]) == (2, "", expected_error)
 
 
 def test_a_silent_cluster_is_not_believed(wait: Wait, published: Place) -> None:
     published.report("eu-1", running(published, WEBUI))
-    said = wait("solo-ada/webui", "--timeout", "20s", meanwhile=(lambda: None, says(published, "Running")))
-    assert (said.code, [line.partition(": what")[0] for line in said.out.splitlines()]) == (
+    result = wait("solo-ada/webui", "--timeout", "20s", meanwhile=(lambda: None, says(published, "Running")))
+    assert (result.code, [line.partition(": what")[0] for line in result.out.splitlines()]) == (
         0,
         [
             "(0s) instance solo-ada/webui in eu-1: Running: its cluster has been silent since; next: eu-1 is reported again",

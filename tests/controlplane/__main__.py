@@ -29,7 +29,7 @@ def build() -> None:
         debian.build()
         programs.build(programs.NODE)
         protocols.build()
-    for line in programs.said_versions():
+    for line in programs.list_versions():
         click.echo(line)
     for name, crate in crates.CRATES.items():
         click.echo(f"{name} {crate.version}")

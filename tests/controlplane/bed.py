@@ -39,7 +39,7 @@ def up(
         was = cluster.state(test_cluster, root)
         complete = was == "running" and all(test_cluster.parts().get(part) for part, needed in wanted.items() if needed)
         complete = complete and (not with_karpenter or test_cluster.parts()["gates"] == sorted(gates))
-        if complete and (not with_node or world.found(node.folder(test_cluster))):
+        if complete and (not with_node or world.find_world(node.folder(test_cluster))):
             return test_cluster, False
         why = "" if was == "gone" else f"{name} is {'incomplete' if was == 'running' else was}: "
         say(f"{why}starting {name} anew …")

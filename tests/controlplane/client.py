@@ -64,10 +64,10 @@ class Client:
 
     def _kind(self, api_version: str, kind: str) -> Any:
         """Return where a kind is served: the library reads through all of them to find one."""
-        asked = api_version, kind
-        if asked not in self._known:
-            self._known[asked] = self._api.resources.get(api_version=api_version, kind=kind)
-        return self._known[asked]
+        kind_key = api_version, kind
+        if kind_key not in self._known:
+            self._known[kind_key] = self._api.resources.get(api_version=api_version, kind=kind)
+        return self._known[kind_key]
 
     def apply(self, *objects: Object, dry_run: bool = False) -> list[Object]:
         """Return objects as the API server holds them after a server-side apply."""
@@ -135,7 +135,7 @@ class Client:
     def patch(self, api_version: str, kind: str, name: str, change: Object, namespace: str | None = None) -> Object:
         """Return an object after a merge patch."""
         content = "application/merge-patch+json"
-        made: Object = self._api.patch(
+        patched: Object = self._api.patch(
             self._kind(api_version, kind),
             body=change,
             name=name,
@@ -143,7 +143,7 @@ class Client:
             content_type=content,
             serializer=_plain,
         )
-        return made
+        return patched
 
     def patch_status(
         self, api_version: str, kind: str, name: str, status: Object, namespace: str | None = None
@@ -204,10 +204,10 @@ class Client:
             eventually(partial(self._established, name), f"CRD {name} to be served")
 
     def _established(self, name: str) -> bool:
-        said = self.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", name).get("status", {})
+        status = self.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", name).get("status", {})
         return any(
             condition["type"] == "Established" and condition["status"] == "True"
-            for condition in said.get("conditions", ())
+            for condition in status.get("conditions", ())
         )
 
 

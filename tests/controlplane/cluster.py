@@ -239,14 +239,15 @@ def _play(cluster: Cluster, stages: list[dict[str, Any]]) -> None:
         stages[0]["metadata"]["annotations"] = {"allotment.dev/touched": str(times)}
         cluster.client.apply(stages[0])
         log = (cluster.folder / "logs" / "kubernetes" / "kwok-controller.log").read_text(encoding="utf-8")
-        said = [json.loads(line) for line in log.splitlines() if '"Start stage controller"' in line]
-        return kinds <= {log_entry["ref"]["Kind"] for log_entry in said} and times > 1
+        log_entries = [json.loads(line) for line in log.splitlines() if '"Start stage controller"' in line]
+        return kinds <= {log_entry["ref"]["Kind"] for log_entry in log_entries} and times > 1
 
     processes.eventually(all_are_played, "KWOK to play its Stages", pause=0.5)
 
 
 def _nodes_are_ready(client: Client) -> bool:
-    said = [node.get("status", {}).get("conditions", ()) for node in client.list("v1", "Node")]
+    conditions_by_node = [node.get("status", {}).get("conditions", ()) for node in client.list("v1", "Node")]
     return all(
-        any(condition["type"] == "Ready" and condition["status"] == "True" for condition in each) for each in said
+        any(condition["type"] == "Ready" and condition["status"] == "True" for condition in each)
+        for each in conditions_by_node
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.controlplane import programs
-from tests.controlplane.programs import GIVEN, NotBuilt, made_at_once
+from tests.controlplane.programs import GIVEN, NotBuilt, create_atomically
 
 
 class Crate(NamedTuple):
@@ -37,9 +37,9 @@ def home(name: str) -> Path:
 def program(name: str) -> Path:
     """Return a program's path: given in ALLOT_CONTROLPLANE or KUBEBUILDER_ASSETS, or built. Raises NotBuilt."""
     for variable in GIVEN:
-        given = Path(os.environ.get(variable) or os.devnull) / name
-        if given.is_file():
-            return given.absolute()
+        preinstalled = Path(os.environ.get(variable) or os.devnull) / name
+        if preinstalled.is_file():
+            return preinstalled.absolute()
     built = home(name) / name
     if built.is_file():
         return built
@@ -67,12 +67,12 @@ def build() -> None:
             )
         crate, started = CRATES[name], time.monotonic()
         print(f"{name} {crate.version} …", flush=True)
-        with made_at_once(home(name)) as made:
+        with create_atomically(home(name)) as target:
             run = [cargo, "install", name, "--version", crate.version, "--locked", "--quiet"]
             run += ["--features", ",".join(crate.features)] if crate.features else []
-            within = [f"--root={made.parent}", f"--target-dir={made.parent / 'target'}"]
+            within = [f"--root={target.parent}", f"--target-dir={target.parent / 'target'}"]
             done = subprocess.run([*run, *within], check=False)
             if done.returncode:
                 raise NotBuilt(f"{name}: `{' '.join(run)}` ended with {done.returncode}; its words are above")
-            shutil.move(made.parent / "bin" / name, made / name)
+            shutil.move(target.parent / "bin" / name, target / name)
         print(f"{name}: {time.monotonic() - started:.0f} s", flush=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.controlplane import programs
-from tests.controlplane.programs import NotBuilt, made_at_once
+from tests.controlplane.programs import NotBuilt, create_atomically
 
 # By what they are for, with the libraries that the machine may lack.
 PACKAGES: Mapping[str, tuple[str, ...]] = {
@@ -79,12 +79,12 @@ def build() -> None:
         if why := why_not():
             raise NotBuilt(f"{', '.join(PACKAGES[what])}: {why}")
         print(f"Debian's {' '.join(PACKAGES[what])} …", flush=True)
-        with made_at_once(home(what)) as made:
-            fetched = made.parent / "packages"
+        with create_atomically(home(what)) as target:
+            fetched = target.parent / "packages"
             fetched.mkdir(mode=0o755)
             _fetch(PACKAGES[what], fetched)
             for package in sorted(fetched.glob("*.deb")):
-                subprocess.run(["dpkg-deb", "--extract", str(package), str(made)], check=True)
+                subprocess.run(["dpkg-deb", "--extract", str(package), str(target)], check=True)
 
 
 def _fetch(packages: tuple[str, ...], into: Path) -> None:

@@ -116,7 +116,7 @@ class Node(NamedTuple):
     @property
     def world(self) -> World:
         """The world that the node runs in now; after it booted again that is another."""
-        current_world = world.found(node.folder(self.cluster))
+        current_world = world.find_world(node.folder(self.cluster))
         assert current_world is not None, "the node doesn't run"
         return current_world
 

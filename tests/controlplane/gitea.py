@@ -146,8 +146,8 @@ def _user(admin: Callable[..., str], name: str) -> str:
     password = ["--random-password", "--must-change-password=false"]
     admin("admin", "user", "create", "--username", name, "--email", f"{name}@northlight.example", *password, *more)
     token = ["--username", name, "--token-name", "tests", "--scopes", "all", "--raw"]
-    said = admin("admin", "user", "generate-access-token", *token)
+    output = admin("admin", "user", "generate-access-token", *token)
     (access_token,) = (
-        line for line in said.splitlines() if TOKEN.fullmatch(line)
+        line for line in output.splitlines() if TOKEN.fullmatch(line)
     )  # what is logged comes before it, or after
     return access_token

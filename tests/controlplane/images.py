@@ -100,8 +100,8 @@ def _layer(image: Image) -> bytes:
 
 
 def _tar(files: Mapping[str, bytes], links: Mapping[str, str] | None = None) -> bytes:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w") as tar:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
         folders = {str(parent) for path in (*files, *(links or {})) for parent in Path(path).parents} - {"."}
         for path in sorted({*folders, "tmp"}) if links is not None else sorted(folders):
             entry = tarfile.TarInfo(path)
@@ -115,7 +115,7 @@ def _tar(files: Mapping[str, bytes], links: Mapping[str, str] | None = None) -> 
             entry = tarfile.TarInfo(path)
             entry.type, entry.linkname = tarfile.SYMTYPE, target
             tar.addfile(entry)
-    return made.getvalue()
+    return archive.getvalue()
 
 
 def _json(value: Any) -> bytes:

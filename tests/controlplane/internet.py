@@ -112,11 +112,11 @@ class Web(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer with the address by which the asker came."""
-        said = f"{self.connection.getsockname()[0]}\n".encode()
+        body = f"{self.connection.getsockname()[0]}\n".encode()
         self.send_response(200)
-        self.send_header("Content-Length", str(len(said)))
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(said)
+        self.wfile.write(body)
 
 
 def answer(query: bytes, names: Mapping[str, str] = NAMES) -> bytes:
@@ -136,21 +136,21 @@ def answer(query: bytes, names: Mapping[str, str] = NAMES) -> bytes:
 
 
 def _resolve(address: str) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        asked.bind((address, DNS))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server_socket:
+        server_socket.bind((address, DNS))
         while True:
-            query, asker = asked.recvfrom(512)
+            query, asker = server_socket.recvfrom(512)
             with suppress(IndexError, UnicodeDecodeError):  # no question: whoever sent it gets no answer
-                asked.sendto(answer(query), asker)
+                server_socket.sendto(answer(query), asker)
 
 
 def _serve_files(place: Path) -> None:
     """Serve files and buckets, each by a program of its own behind HTTPS."""
-    shown = [str(crates.program("dufs")), "--log-format", "$request $status $http_range", str(place / "files")]
-    shown += ["--bind", "127.0.0.1", "--port", str(PLAIN[MODELS])]
-    kept = [str(crates.program("s3s-fs")), "--host", "127.0.0.1", "--port", str(PLAIN[BUCKETS])]
-    kept += ["--access-key", ACCESS_KEY, "--secret-key", SECRET_KEY, str(place / "buckets")]
-    for name, command in (("files", shown), ("buckets", kept)):
+    files_command = [str(crates.program("dufs")), "--log-format", "$request $status $http_range", str(place / "files")]
+    files_command += ["--bind", "127.0.0.1", "--port", str(PLAIN[MODELS])]
+    s3_command = [str(crates.program("s3s-fs")), "--host", "127.0.0.1", "--port", str(PLAIN[BUCKETS])]
+    s3_command += ["--access-key", ACCESS_KEY, "--secret-key", SECRET_KEY, str(place / "buckets")]
+    for name, command in (("files", files_command), ("buckets", s3_command)):
         with (place / f"{name}.log").open("ab") as log:
             subprocess.Popen(command, stdout=log, stderr=log)
     for address, plain in PLAIN.items():

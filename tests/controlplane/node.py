@@ -83,7 +83,7 @@ def start(cluster: Cluster) -> World:
     return begun
 
 
-def boot(cluster: Cluster, taken: Mapping[str, images.Image] | None = None) -> World:
+def boot(cluster: Cluster, app_images: Mapping[str, images.Image] | None = None) -> World:
     """Start a node that was laid out, or that ended, however it did, and return its world once it is Ready; `taken` are images
     that it is given. What lies on its disks is what it was."""
     place = folder(cluster)
@@ -99,8 +99,8 @@ def boot(cluster: Cluster, taken: Mapping[str, images.Image] | None = None) -> W
     plugins += [f"--driver={name}" for name in DRIVERS] + [f"--unwell={place / 'unwell'}"]
     plugins += [word for name, count in UNITS.items() for word in ("--unit", name, str(count))]
     processes.start(place, "plugins", world_.inside(plugins), programs.OWN)
-    if taken:
-        take_in(world_, taken)
+    if app_images:
+        take_in(world_, app_images)
     processes.eventually(lambda: is_ready(cluster, began), f"{NAME} to be ready")
     return world_
 
@@ -167,10 +167,12 @@ def stop(cluster: Cluster) -> int:
     return world.end(folder(cluster))
 
 
-def take_in(node: World, taken: Mapping[str, images.Image]) -> None:
+def take_in(node: World, app_images: Mapping[str, images.Image]) -> None:
     """Give the node images, by the names that pods have for them; a digest needn't be theirs."""
     archive = node.folder / "images.tar"
-    archive.write_bytes(images.archive({_TAG_BEFORE_DIGEST.sub("@", name): image for name, image in taken.items()}))
+    archive.write_bytes(
+        images.archive({_TAG_BEFORE_DIGEST.sub("@", name): image for name, image in app_images.items()})
+    )
     address = f"--address={node.folder / 'containerd.sock'}"
     node.run(
         [node.folder / "bin" / "ctr", address, "--namespace=k8s.io", "images", "import", "--no-unpack", str(archive)]
@@ -180,13 +182,14 @@ def take_in(node: World, taken: Mapping[str, images.Image]) -> None:
 def is_ready(cluster: Cluster, since: datetime.datetime) -> bool:
     """Return whether the node takes pods, with units and volumes, and has said so since then."""
     status = cluster.client.get("v1", "Node", NAME)["status"]
-    said = [
+    ready_conditions = [
         condition
         for condition in status.get("conditions", ())
         if condition["type"] == "Ready" and condition["status"] == "True"
     ]
     fresh = any(
-        datetime.datetime.fromisoformat(condition["lastHeartbeatTime"]) >= since - _SECOND for condition in said
+        datetime.datetime.fromisoformat(condition["lastHeartbeatTime"]) >= since - _SECOND
+        for condition in ready_conditions
     )
     counted = all(status["allocatable"].get(name) == str(count) for name, count in UNITS.items())
     drivers = cluster.client.get("storage.k8s.io/v1", "CSINode", NAME)["spec"]["drivers"] or ()

@@ -43,9 +43,9 @@ class Volumes:
             type="CSIPlugin", name=self._driver, endpoint=str(self._socket), supported_versions=["1.0.0"]
         )
 
-    def notify_registration_status(self, said: Any, _: object) -> Any:
+    def notify_registration_status(self, registration: Any, _: object) -> Any:
         """Take in whether the kubelet registered it."""
-        print(f"{self._driver} registered: {said.plugin_registered} {said.error}", flush=True)
+        print(f"{self._driver} registered: {registration.plugin_registered} {registration.error}", flush=True)
         return self._registration.RegistrationStatusResponse()
 
     def get_plugin_info(self, _: Any, __: object) -> Any:
@@ -60,20 +60,20 @@ class Volumes:
         """Return that it can do nothing more than it must."""
         return self._csi.NodeGetCapabilitiesResponse()
 
-    def node_publish_volume(self, asked: Any, _: object) -> Any:
+    def node_publish_volume(self, request: Any, _: object) -> Any:
         """Bind a volume to where a pod gets it; once more is fine."""
-        volume, target = self._folder / Path(asked.volume_id).name, Path(asked.target_path)
+        volume, target = self._folder / Path(request.volume_id).name, Path(request.target_path)
         for folder in (volume, target):
             folder.mkdir(parents=True, exist_ok=True)
         if not target.samefile(volume):
             subprocess.run(["mount", "--bind", volume, target], check=True)
-            if asked.readonly:
+            if request.readonly:
                 subprocess.run(["mount", "-o", "remount,bind,ro", target], check=True)
         return self._csi.NodePublishVolumeResponse()
 
-    def node_unpublish_volume(self, asked: Any, _: object) -> Any:
+    def node_unpublish_volume(self, request: Any, _: object) -> Any:
         """Take a volume from a pod; what the kubelet has gone already is fine."""
-        target = Path(asked.target_path)
+        target = Path(request.target_path)
         if target.is_dir():  # whether it is mounted Python can't tell of a bind within one file system
             subprocess.run(["umount", target], check=False)
             target.rmdir()
@@ -108,27 +108,27 @@ class Units:
 
     def list_and_watch(self, _: Any, context: Any) -> Iterator[Any]:
         """Yield the units, now and whenever one becomes unwell or well."""
-        told: set[str] | None = None
+        last_unwell: set[str] | None = None
         while context.is_active():
             unwell = _named(self._unwell)
-            if unwell != told:
-                told = unwell
+            if unwell != last_unwell:
+                last_unwell = unwell
                 yield self._messages.ListAndWatchResponse(
                     devices=[self._unit(number, unwell) for number in range(self._count)]
                 )
             time.sleep(LOOK)
 
-    def allocate(self, asked: Any, context: Any) -> Any:
+    def allocate(self, request: Any, context: Any) -> Any:
         """Return what each container sees of its units: their numbers."""
         if self._resource in _named(self._refused):
             context.abort(grpc.StatusCode.INTERNAL, "no unit is handed out now")
-        given = [
+        container_responses = [
             self._messages.ContainerAllocateResponse(
                 envs={"NVIDIA_VISIBLE_DEVICES": ",".join(container_request.devices_ids)}
             )
-            for container_request in asked.container_requests
+            for container_request in request.container_requests
         ]
-        return self._messages.AllocateResponse(container_responses=given)
+        return self._messages.AllocateResponse(container_responses=container_responses)
 
     def _register(self) -> bool:
         request = self._messages.RegisterRequest(

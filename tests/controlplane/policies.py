@@ -77,11 +77,13 @@ def translated(policies: Iterable[Object], pods: Iterable[Object], namespaces: I
                 name = f"{direction.lower()}-{pod.address}".replace(".", "-")
                 judged.append(f"{pod.address} : jump {name}")
                 lines += _chain(name, [*(f"{line}return" for line in allowed), REFUSED])
-    sent, taken = (_judged(*arguments) for arguments in (("saddr", chains[EGRESS]), ("daddr", chains[INGRESS])))
+    egress_rules, ingress_rules = (
+        _judged(*arguments) for arguments in (("saddr", chains[EGRESS]), ("daddr", chains[INGRESS]))
+    )
     fresh = ["ct state established,related accept"]
     # Nothing here has addresses of IPv6 but those that links have by themselves, which no policy names.
     apart = ['iifname "veth*" meta nfproto ipv6 drop']
-    for hook, rules in (("forward", [*sent, *taken]), ("input", sent)):
+    for hook, rules in (("forward", [*egress_rules, *ingress_rules]), ("input", egress_rules)):
         begins = f"type filter hook {hook} priority 10; policy accept;"
         lines += _chain(hook, [begins, *fresh, *apart, *rules])
     return "\n".join([*lines, "}", ""])

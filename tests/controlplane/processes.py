@@ -44,11 +44,11 @@ def start(folder: Path, name: str, command: Sequence[str | Path], more: Mapping[
     """Start a program in a session of its own; what it says goes to `logs/<name>.log` in the folder."""
     log = folder / "logs" / f"{name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as said:
+    with log.open("ab") as log_file:
         process = subprocess.Popen(
             [str(word) for word in command],
             stdin=subprocess.DEVNULL,
-            stdout=said,
+            stdout=log_file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
             cwd=folder,
@@ -131,13 +131,13 @@ def _quietly(end: Callable[[], None]) -> None:
 
 def free_ports() -> Iterator[int]:
     """Yield ports of the loopback that nobody listens on, each once."""
-    given: set[int] = set()
+    used_ports: set[int] = set()
     while True:
-        with socket.socket() as asked:
-            asked.bind((LOOPBACK, 0))
-            port = asked.getsockname()[1]
-        if port not in given:
-            given.add(port)
+        with socket.socket() as probe_socket:
+            probe_socket.bind((LOOPBACK, 0))
+            port = probe_socket.getsockname()[1]
+        if port not in used_ports:
+            used_ports.add(port)
             yield port
 
 

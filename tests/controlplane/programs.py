@@ -215,10 +215,10 @@ def home(tool: str) -> Path:
 def program(name: str) -> Path:
     """Return a program's path: given in ALLOT_CONTROLPLANE or KUBEBUILDER_ASSETS, or built. Raises NotBuilt."""
     for variable in GIVEN:
-        given = Path(os.environ.get(variable) or os.devnull) / name
-        if given.is_file():
-            return given.absolute()
-    tool = next(tool for tool, made in _ALL.items() if name in made.programs)
+        preinstalled = Path(os.environ.get(variable) or os.devnull) / name
+        if preinstalled.is_file():
+            return preinstalled.absolute()
+    tool = next(tool for tool, definition in _ALL.items() if name in definition.programs)
     built = home(tool) / name
     if built.is_file():
         return built
@@ -227,9 +227,9 @@ def program(name: str) -> Path:
 
 def files(tool: str) -> Path:
     """Return the folder that holds a tool's files under the paths they have in its module. Raises NotBuilt."""
-    kept = home(tool) / "files"
-    if kept.is_dir():
-        return kept
+    files_folder = home(tool) / "files"
+    if files_folder.is_dir():
+        return files_folder
     raise NotBuilt(f"files of {tool}")
 
 
@@ -253,41 +253,43 @@ def build(tools: Iterable[str] = TOOLS) -> None:
     """Build what is missing, one tool after the other, and say so. Raises NotBuilt when Go or a C compiler is missing."""
     wanted = missing(tools)
     for number, tool in enumerate(wanted, 1):
-        made = _ALL[tool]
-        names = ", ".join(made.programs)
+        definition = _ALL[tool]
+        names = ", ".join(definition.programs)
         print(f"[{number}/{len(wanted)}] {tool} {version(tool)}: {names} …", flush=True)
         started = time.monotonic()
-        _build(tool, made)
+        _build(tool, definition)
         print(f"[{number}/{len(wanted)}] {tool}: {time.monotonic() - started:.0f} s", flush=True)
 
 
-def _build(tool: str, made: Tool) -> None:
+def _build(tool: str, definition: Tool) -> None:
     """Make a tool's programs and files. Raises NotBuilt, with what to install, before anything is fetched."""
-    if shutil.which("go") is None or (made.cgo and not (shutil.which("cc") or shutil.which("gcc"))):
+    if shutil.which("go") is None or (definition.cgo and not (shutil.which("cc") or shutil.which("gcc"))):
         needed = next(
             line.split()[1] for line in (folder(tool) / "go.mod").read_text().splitlines() if line.startswith("go ")
         )
-        raise NotBuilt(f"{tool}: " + NO_COMPILER.format(version=needed, cgo=" and a C compiler" if made.cgo else ""))
-    with made_at_once(home(tool)) as target:
-        source = module_folder(made.module, folder(tool))
-        for path in made.files:
+        raise NotBuilt(
+            f"{tool}: " + NO_COMPILER.format(version=needed, cgo=" and a C compiler" if definition.cgo else "")
+        )
+    with create_atomically(home(tool)) as target:
+        source = module_folder(definition.module, folder(tool))
+        for path in definition.files:
             shutil.copytree(source / path, target / "files" / path, copy_function=shutil.copyfile)
         _make_writable(target)
-        modfile = _modfile(tool, made, source, target.parent)
-        for name, package in made.programs.items():
-            _go_build(tool, made, package, target / name, modfile)
+        modfile = _modfile(tool, definition, source, target.parent)
+        for name, package in definition.programs.items():
+            _go_build(tool, definition, package, target / name, modfile)
 
 
 @contextmanager
-def made_at_once(place: Path) -> Iterator[Path]:
+def create_atomically(place: Path) -> Iterator[Path]:
     """Give an empty folder, alone in its parent; once it is filled it becomes `place`. What was stopped leaves nothing."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE, prefix=f".{place.name}-") as folder:
-        made = Path(folder) / "made"
-        made.mkdir()
-        yield made
+        target = Path(folder) / "made"
+        target.mkdir()
+        yield target
         if not place.exists():
-            os.rename(made, place)
+            os.rename(target, place)
 
 
 def _make_writable(folder: Path) -> None:
@@ -295,32 +297,42 @@ def _make_writable(folder: Path) -> None:
         path.chmod(path.stat().st_mode | 0o200)
 
 
-def _modfile(tool: str, made: Tool, source: Path, place: Path) -> list[str]:
+def _modfile(tool: str, definition: Tool, source: Path, place: Path) -> list[str]:
     """Return the flags that build from a copy of the module, in which the replaced texts stand. Go's own copy is read-only."""
-    if not made.replaced:
+    if not definition.replaced:
         return []
     copy = place / "source"
     shutil.copytree(source, copy, copy_function=shutil.copyfile)
     _make_writable(copy)
-    for path, old, new in made.replaced:
+    for path, old, new in definition.replaced:
         text = (copy / path).read_text(encoding="utf-8")
         if text.count(old) != 1:
-            raise NotBuilt(f"{made.module} {path} no longer holds {old} once: look at it again")
+            raise NotBuilt(f"{definition.module} {path} no longer holds {old} once: look at it again")
         (copy / path).write_text(text.replace(old, new), encoding="utf-8")
     shutil.copyfile(folder(tool) / "go.sum", place / "go.sum")
     pinned = (folder(tool) / "go.mod").read_text(encoding="utf-8")
-    (place / "go.mod").write_text(f"{pinned}\nreplace {made.module} => {copy}\n", encoding="utf-8")
+    (place / "go.mod").write_text(f"{pinned}\nreplace {definition.module} => {copy}\n", encoding="utf-8")
     return ["-modfile", str(place / "go.mod")]
 
 
-def _go_build(tool: str, made: Tool, package: str, target: Path, modfile: list[str]) -> None:
+def _go_build(tool: str, definition: Tool, package: str, target: Path, modfile: list[str]) -> None:
     pinned = version(tool)
     major, minor, _ = pinned.removeprefix("v").split(".", 2)
-    ldflags = "-s -w " + made.ldflags.format(version=pinned, major=major, minor=minor)
-    run = ["go", "build", "-trimpath", "-buildvcs=false", "-tags", made.tags, "-ldflags", ldflags.strip(), *modfile]
-    environment = {**os.environ, "CGO_ENABLED": "1" if made.cgo else "0", "GOWORK": "off"}
-    if made.library:
-        environment |= _linked_with(made.library)
+    ldflags = "-s -w " + definition.ldflags.format(version=pinned, major=major, minor=minor)
+    run = [
+        "go",
+        "build",
+        "-trimpath",
+        "-buildvcs=false",
+        "-tags",
+        definition.tags,
+        "-ldflags",
+        ldflags.strip(),
+        *modfile,
+    ]
+    environment = {**os.environ, "CGO_ENABLED": "1" if definition.cgo else "0", "GOWORK": "off"}
+    if definition.library:
+        environment |= _linked_with(definition.library)
     done = subprocess.run([*run, "-o", str(target), package], cwd=folder(tool), env=environment, check=False)
     if done.returncode:
         raise NotBuilt(f"{tool}: `go build {package}` ended with {done.returncode}; its words are above")
@@ -346,9 +358,9 @@ def module_folder(module: str, within: Path | None = None, checksum: str | None 
     return Path(module_info["Dir"])
 
 
-def said_versions() -> Iterator[str]:
+def list_versions() -> Iterator[str]:
     """Yield what is used, a line a program: its version as pinned, or the folder that it was given in."""
-    for tool, made in TOOLS.items():
-        for name in made.programs:
+    for tool, definition in TOOLS.items():
+        for name in definition.programs:
             path = program(name)
             yield f"{name} {version(tool)}" if path.parent == home(tool) else f"{name} given in {path.parent}"

@@ -50,7 +50,7 @@ def messages(name: str) -> Any:
     return grpc.protos(f"{name}.proto")
 
 
-def call(protocol: Any, service: str, method: str, socket: Path, asked: Any) -> Any:
+def call(protocol: Any, service: str, method: str, socket: Path, request: Any) -> Any:
     """Return what a service at a socket answers; raises grpc.RpcError."""
     import grpc
 
@@ -61,7 +61,7 @@ def call(protocol: Any, service: str, method: str, socket: Path, asked: Any) -> 
             request_serializer=_written,
             response_deserializer=_reader(described.output_type),
         )
-        return ask(asked, timeout=5)
+        return ask(request, timeout=5)
 
 
 def serve(socket: Path, *served: tuple[Any, str, object]) -> Any:

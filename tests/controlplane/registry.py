@@ -55,9 +55,9 @@ class _Registry(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer with a manifest or a blob."""
-        asked = urlsplit(self.path)
-        registry = parse_qs(asked.query).get("ns", [""])[0]
-        parts = asked.path.split("/")
+        url = urlsplit(self.path)
+        registry = parse_qs(url.query).get("ns", [""])[0]
+        parts = url.path.split("/")
         if ".." in parts or parts[:2] != PREFIX or len(parts) < 5:
             self._say(404, "NOT_FOUND")
         elif parts[2] == PRIVATE:
@@ -83,8 +83,8 @@ class _Registry(BaseHTTPRequestHandler):
             self._say(404, otherwise)
 
     def _say(self, status: int, code: str, more: Mapping[str, str] | None = None) -> None:
-        said = {"errors": [{"code": code, "message": f"{self.path} isn't given"}]}
-        self._send(status, json.dumps(said).encode(), {"Content-Type": "application/json", **(more or {})})
+        document = {"errors": [{"code": code, "message": f"{self.path} isn't given"}]}
+        self._send(status, json.dumps(document).encode(), {"Content-Type": "application/json", **(more or {})})
 
     def _send(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
         self.send_response(status)

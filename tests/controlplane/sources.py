@@ -29,11 +29,11 @@ def build(what: str, sources: Mapping[str, Source]) -> None:
     if home(what, sources).exists():
         return
     print(f"{what} of {len(sources)} modules …", flush=True)
-    with programs.made_at_once(home(what, sources)) as made:
+    with programs.create_atomically(home(what, sources)) as target:
         for module, source in sources.items():
             folder = programs.module_folder(f"{module}@{source.version}", checksum=source.checksum)
             names = (
                 source.files if isinstance(source.files, Mapping) else {path: Path(path).name for path in source.files}
             )
             for file, name in names.items():
-                shutil.copyfile(folder / file, made / name)
+                shutil.copyfile(folder / file, target / name)

@@ -138,8 +138,8 @@ def test_pods_crash_on_request_as_a_kubelet_tells_it(cluster: Cluster, namespace
 
     def restarted() -> bool:
         status = main_container(cluster.client, namespace, "web")
-        ((kind, said),) = status["state"].items()
-        now = (kind, said.get("reason"), status["restartCount"])
+        ((kind, state),) = status["state"].items()
+        now = (kind, state.get("reason"), status["restartCount"])
         if now not in seen:
             seen.append(now)
         return bool(status["restartCount"] > 1 and kind == "terminated")
@@ -195,8 +195,8 @@ def test_jobs_complete_and_fail_on_request(cluster: Cluster, namespace: str) -> 
     cluster.client.apply(job(namespace, "good"), job(namespace, "bad", "--simulate=job-fails"))
 
     def ended(name: str) -> set[str]:
-        said = cluster.client.get("batch/v1", "Job", name, namespace)["status"].get("conditions", ())
-        return {condition["type"] for condition in said if condition["status"] == "True"}
+        conditions = cluster.client.get("batch/v1", "Job", name, namespace)["status"].get("conditions", ())
+        return {condition["type"] for condition in conditions if condition["status"] == "True"}
 
     assert "Complete" in eventually(lambda: ended("good") & {"Complete", "Failed"}, "the good Job to end")
     assert "Failed" in eventually(lambda: ended("bad") & {"Complete", "Failed"}, "the bad Job to end")
@@ -273,16 +273,16 @@ def test_routes_and_certificates_are_accepted(cluster: Cluster, namespace: str) 
     route["spec"]["hostnames"] = ["b.eu-1.gpu.northlight.example"]
     client.apply(route)
     eventually(lambda: accepted(2), "the changed route to be accepted")
-    said = eventually(
+    conditions = eventually(
         lambda: client.get("cert-manager.io/v1", "Certificate", "web", namespace)["status"]["conditions"],
         "a certificate",
     )
-    assert (said[0]["type"], said[0]["status"]) == ("Ready", "True")
+    assert (conditions[0]["type"], conditions[0]["status"]) == ("Ready", "True")
 
 
 def test_a_running_cluster_is_found_again(cluster: Cluster) -> None:
-    again, fresh = bed.up("eu-1")
-    assert (again, fresh) == (cluster, False)
+    same_cluster, fresh = bed.up("eu-1")
+    assert (same_cluster, fresh) == (cluster, False)
 
 
 def test_nothing_is_left_after_a_crash(cluster: Cluster, tmp_path: Path) -> None:

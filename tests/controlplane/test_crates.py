@@ -23,9 +23,9 @@ def test_what_is_built_is_found_and_what_is_given_wins(
 ) -> None:
     built = executable(crates.home("dufs") / "dufs")
     assert (crates.program("dufs"), crates.missing()) == (built, ["s3s-fs"])
-    given = executable(tmp_path / "given" / "dufs")
-    monkeypatch.setenv("ALLOT_CONTROLPLANE", str(given.parent))
-    assert crates.program("dufs") == given
+    preinstalled = executable(tmp_path / "given" / "dufs")
+    monkeypatch.setenv("ALLOT_CONTROLPLANE", str(preinstalled.parent))
+    assert crates.program("dufs") == preinstalled
 
 
 def test_what_is_pinned_is_where_it_lies(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,13 +21,13 @@ def test_bytes_come_through_both_ways() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.2", port)
         writer.write(b"x" * 200_000)
         writer.write_eof()
-        said = await reader.read()
+        response = await reader.read()
         writer.close()
         await writer.wait_closed()
         forwarding.cancel()
         await asyncio.gather(forwarding, return_exceptions=True)
         server.close()
         await server.wait_closed()
-        return said
+        return response
 
     assert asyncio.run(asyncio.wait_for(tried(), 10)) == b"X" * 200_000

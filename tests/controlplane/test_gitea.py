@@ -19,14 +19,14 @@ def _trusted(gitea: Gitea, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_SSL_CAINFO", str(gitea.authority))
 
 
-def said(folder: Path, *words: str) -> str:
+def git_output(folder: Path, *words: str) -> str:
     identity = ["-c", "user.name=ada", "-c", "user.email=ada@northlight.example"]
     done = subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True)
     return done.stdout
 
 
 def git(folder: Path, *words: str) -> None:
-    said(folder, *words)
+    git_output(folder, *words)
 
 
 def test_it_listens_on_the_loopback(gitea: Gitea) -> None:
@@ -62,9 +62,9 @@ def test_a_repository_lies_where_one_can_look_into_it(gitea: Gitea, tmp_path: Pa
     git(tmp_path, "init", "--quiet", "--initial-branch=main")
     git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", "Nothing")
     git(tmp_path, "push", "--quiet", url, "main", "main:refs/ours/main")
-    served = said(tmp_path, "ls-remote", url, "refs/*").replace("\t", " ")
+    served = git_output(tmp_path, "ls-remote", url, "refs/*").replace("\t", " ")
     folder = gitea.repository(f"{ORGANISATION}/seen")
-    assert served == said(folder, "for-each-ref", "--format=%(objectname) %(refname)")
+    assert served == git_output(folder, "for-each-ref", "--format=%(objectname) %(refname)")
     assert [line.split(" ")[1] for line in served.splitlines()] == ["refs/heads/main", "refs/ours/main"]
 
 

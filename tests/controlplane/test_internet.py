@@ -18,10 +18,10 @@ def query(name: str, kind: int = 1) -> bytes:
 
 @pytest.mark.parametrize("name", ["www.example.com", "WWW.example.com"])
 def test_a_name_has_its_address(name: str) -> None:
-    said = internet.answer(query(name))
-    assert struct.unpack(">6H", said[:12]) == (7, 0x8580, 1, 1, 0, 0)
-    assert said[12:].startswith(query(name)[12:])
-    assert IPv4Address(said[-4:]) == IPv4Address(internet.PUBLIC)
+    response = internet.answer(query(name))
+    assert struct.unpack(">6H", response[:12]) == (7, 0x8580, 1, 1, 0, 0)
+    assert response[12:].startswith(query(name)[12:])
+    assert IPv4Address(response[-4:]) == IPv4Address(internet.PUBLIC)
 
 
 def test_there_is_no_address_of_ipv6_and_no_other_name() -> None:

@@ -119,8 +119,10 @@ def declare(client: Client, *objects: Object) -> None:
     client.apply(*objects)
 
     def known() -> bool:
-        said = client.get("karpenter.sh/v1", "NodePool", POOL).get("status", {}).get("conditions", ())
-        return any(pool_condition["type"] == "Ready" and pool_condition["status"] == "True" for pool_condition in said)
+        conditions = client.get("karpenter.sh/v1", "NodePool", POOL).get("status", {}).get("conditions", ())
+        return any(
+            pool_condition["type"] == "Ready" and pool_condition["status"] == "True" for pool_condition in conditions
+        )
 
     eventually(known, "Karpenter to know the pool")
 
@@ -216,7 +218,7 @@ def test_an_overlay_is_the_claims_capacity_and_a_label_what_the_node_gets(client
             "mig-2g.20gb",
         ),
     ]
-    for instance_type, chosen, capacity, asked in ways:
+    for instance_type, chosen, capacity, resource in ways:
         keys = {
             "config": "nvidia.com/device-plugin.config",
             "mig": "nvidia.com/mig.config",
@@ -224,7 +226,7 @@ def test_an_overlay_is_the_claims_capacity_and_a_label_what_the_node_gets(client
         }
         labels = {keys[key]: value for key, value in chosen.items()}
         declare(client, overlay(**capacity), pool(instance_type, **labels))
-        client.apply(pod("one", f"nvidia.com/{asked}"))
+        client.apply(pod("one", f"nvidia.com/{resource}"))
         eventually(lambda: runs(client, "one"), f"the pod to run on {chosen}")
         claim, node = bought(client)
         amounts = {f"nvidia.com/{name}": str(amount) for name, amount in capacity.items()}

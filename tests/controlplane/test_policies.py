@@ -30,10 +30,10 @@ def policy(**spec: Any) -> Object:
     return {"metadata": {"namespace": "a", "name": "some"}, "spec": {"podSelector": {}, **spec}}
 
 
-def chains(*given: Object, pods: list[Object] = PODS) -> dict[str, list[str]]:
+def chains(*network_policies: Object, pods: list[Object] = PODS) -> dict[str, list[str]]:
     """Return the rules of each chain by its name."""
     rules_by_chain: dict[str, list[str]] = {}
-    for line in policies.translated(given, pods, NAMESPACES, RANGE).splitlines()[1:-1]:
+    for line in policies.translated(network_policies, pods, NAMESPACES, RANGE).splitlines()[1:-1]:
         if line.startswith("  chain "):
             rules = rules_by_chain[line.split()[1]] = []
         elif line != "  }":

@@ -59,7 +59,7 @@ def test_free_ports_differ() -> None:
 
 def test_who_wants_to_be_alone_waits_for_the_other(tmp_path: Path) -> None:
     """Two processes add to one file, each in two steps."""
-    said = tmp_path / "said"
+    log_file = tmp_path / "said"
     program = (
         "import sys, time, pathlib; from tests.controlplane.processes import alone\n"
         "lock, said = map(pathlib.Path, sys.argv[1:])\n"
@@ -68,7 +68,7 @@ def test_who_wants_to_be_alone_waits_for_the_other(tmp_path: Path) -> None:
         "        with said.open('a') as file: file.write(f'{word}\\n')\n"
         "        time.sleep(0.2)\n"
     )
-    command = [sys.executable, "-c", program, str(tmp_path / "state" / "lock"), str(said)]
+    command = [sys.executable, "-c", program, str(tmp_path / "state" / "lock"), str(log_file)]
     both = [subprocess.Popen(command, cwd=PROJECT) for _ in range(2)]
     assert [process.wait(30) for process in both] == [0, 0]
-    assert said.read_text().split() == ["begins", "ends"] * 2
+    assert log_file.read_text().split() == ["begins", "ends"] * 2

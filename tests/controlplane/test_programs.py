@@ -60,9 +60,9 @@ def test_without_anything_all_is_missing(empty_cache: Path) -> None:
 def test_a_given_program_is_used(
     variable: str, empty_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = executable(tmp_path / "given" / "etcd")
-    monkeypatch.setenv(variable, str(given.parent))
-    assert programs.program("etcd") == given
+    preinstalled = executable(tmp_path / "given" / "etcd")
+    monkeypatch.setenv(variable, str(preinstalled.parent))
+    assert programs.program("etcd") == preinstalled
     assert "etcd" not in programs.missing()
     assert "kubernetes" in programs.missing()
 

@@ -31,14 +31,14 @@ def url(tmp_path: Path) -> Iterator[str]:
     serving.join()
 
 
-def asked(url: str, method: str = "GET") -> tuple[HTTPMessage, bytes]:
+def send_request(url: str, method: str = "GET") -> tuple[HTTPMessage, bytes]:
     with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=5) as answer:
         return answer.headers, answer.read()
 
 
 def refused(url: str) -> tuple[int, str]:
     with pytest.raises(HTTPError) as raised:
-        asked(url)
+        send_request(url)
     with raised.value as error:
         return error.code, json.loads(error.read())["errors"][0]["code"]
 
@@ -49,13 +49,13 @@ def test_an_image_is_pulled_by_its_tag_and_by_its_digest(url: str, tmp_path: Pat
     assert repository == "registry.example/team/web"
     for reference in ("1", digest):
         address = f"{url}/v2/team/web/manifests/{reference}?ns=registry.example"
-        headers, said = asked(address)
-        assert headers["Docker-Content-Digest"] == digest == f"sha256:{hashlib.sha256(said).hexdigest()}"
-        assert headers["Content-Type"] == json.loads(said)["mediaType"]
-        head, nothing = asked(address, "HEAD")
-        assert (head["Content-Length"], nothing) == (str(len(said)), b"")
-    for part in [json.loads(said)["config"], *json.loads(said)["layers"]]:
-        _, blob = asked(f"{url}/v2/team/web/blobs/{part['digest']}?ns=registry.example")
+        headers, body = send_request(address)
+        assert headers["Docker-Content-Digest"] == digest == f"sha256:{hashlib.sha256(body).hexdigest()}"
+        assert headers["Content-Type"] == json.loads(body)["mediaType"]
+        head, nothing = send_request(address, "HEAD")
+        assert (head["Content-Length"], nothing) == (str(len(body)), b"")
+    for part in [json.loads(body)["config"], *json.loads(body)["layers"]]:
+        _, blob = send_request(f"{url}/v2/team/web/blobs/{part['digest']}?ns=registry.example")
         assert part["digest"] == f"sha256:{hashlib.sha256(blob).hexdigest()}"
 
 

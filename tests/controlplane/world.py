@@ -151,7 +151,7 @@ def begin(folder: Path, mounted: Sequence[tuple[Path, str]] = ()) -> World:
     return world
 
 
-def found(folder: Path) -> World | None:
+def find_world(folder: Path) -> World | None:
     """Return the world of a folder while its first process lives."""
     try:
         first, number, _ = json.loads((folder / NOTE).read_text(encoding="ascii"))
@@ -241,8 +241,8 @@ def _joined(first: int) -> Network:
     """Return the addresses of a world that now has a link to the machine. Raises NotStarted where none is free."""
     for number in range(MOST):
         network = Network(number)
-        made = ["ip", "link", "add", network.link, "type", "veth", "peer", "name", "eth0", "netns", str(first)]
-        if subprocess.run(made, capture_output=True, check=False).returncode == 0:
+        command = ["ip", "link", "add", network.link, "type", "veth", "peer", "name", "eth0", "netns", str(first)]
+        if subprocess.run(command, capture_output=True, check=False).returncode == 0:
             return network
     raise processes.NotStarted("no link of a world is free")
 

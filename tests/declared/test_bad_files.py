@@ -40,13 +40,13 @@ def spoken(file: Path) -> str:
 
 @pytest.mark.parametrize("file", sorted(BAD.glob("*.yaml")), ids=lambda file: file.stem)
 def test_bad_file_says_exactly_what_is_wrong(file: Path) -> None:
-    said = spoken(file)
-    assert said
-    golden(file.with_suffix(".txt"), said)
+    message = spoken(file)
+    assert message
+    golden(file.with_suffix(".txt"), message)
 
 
 @pytest.mark.parametrize("file", sorted(BAD.glob("*.yaml")), ids=lambda file: file.stem)
 def test_pure_parser_gives_the_same_verdict(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = spoken(file)
+    message = spoken(file)
     monkeypatch.setattr(documents, "PARSER", documents._PureParser)
-    assert spoken(file) == said
+    assert spoken(file) == message

@@ -45,7 +45,7 @@ def test_a_commit_that_looks_like_a_number_is_quoted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("older", "newer"),
     [
         ("1.9.0", "1.10.0"),
         ("v1.21.1", "v1.21.2"),
@@ -55,7 +55,7 @@ def test_a_commit_that_looks_like_a_number_is_quoted() -> None:
         ("0.20.0", "v1.0.0"),
     ],
 )
-def test_versions_are_ordered_as_semver_says(one: str, other: str) -> None:
-    assert is_older(one, other)
-    assert not is_older(other, one)
-    assert not is_older(f"{one}+build", one)
+def test_versions_are_ordered_as_semver_says(older: str, newer: str) -> None:
+    assert is_older(older, newer)
+    assert not is_older(newer, older)
+    assert not is_older(f"{older}+build", older)

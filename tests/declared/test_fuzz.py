@@ -59,11 +59,11 @@ def test_no_value_of_a_tenants_field_stops_the_publish_of_another(published: Pla
         for case in chosen:
             (published.root / case.path).write_bytes(case.data)
         (published.root / own).write_text(original.replace("spec:\n", f"spec:\n  displayName: Round {number}\n"))
-        said = published.merged()
+        result = published.merged()
         fields = [(case.path, case.field) for case in chosen]
-        assert said.code in (0, 4), (fields, said.err[-2000:])
+        assert result.code in (0, 4), (fields, result.err[-2000:])
         blob = git(published.root, "rev-parse", f"HEAD:{own}")
         text = published.tree("eu-1")["tenants/uni-lab/compute/group-a.rendered.yaml"]
-        assert blob in text, (fields, said.err)
+        assert blob in text, (fields, result.err)
         for path, data in before.items():
             (published.root / path).write_bytes(data)

@@ -95,12 +95,12 @@ def test_a_kind_names_only_kinds_that_can_be_looked_up(kind: Kind) -> None:
         assert target == "Cluster" or own_tenant or KINDS[target].scope in REACH[kind.scope], target
 
 
-@pytest.mark.parametrize("thing", RESOURCE_KINDS.values(), ids=RESOURCE_KINDS)
-def test_the_references_of_a_tenants_resource_lead_to_a_cluster(thing: ResourceKind) -> None:
-    named = set(kinds_named(thing.kind.model))
+@pytest.mark.parametrize("resource_kind", RESOURCE_KINDS.values(), ids=RESOURCE_KINDS)
+def test_the_references_of_a_tenants_resource_lead_to_a_cluster(resource_kind: ResourceKind) -> None:
+    named = set(kinds_named(resource_kind.kind.model))
     while "Cluster" not in named:
         more = {target for kind in named for target in kinds_named(KINDS[kind].model)} - named
-        assert more, f"{thing.kind.name} names no Cluster, nor a resource that does"
+        assert more, f"{resource_kind.kind.name} names no Cluster, nor a resource that does"
         named |= more
 
 

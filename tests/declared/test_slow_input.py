@@ -152,9 +152,9 @@ def _slow(pattern: re.Pattern[Any]) -> list[str]:
     for seed in sorted(_seeds(pattern)):
         for end in ("", "\x00"):
             for size in GROWING:
-                if (taken := _asked(pattern, seed, end, size, 1)) > 10 * SOON:
-                    return [f"{seed!r} * {size}, {end!r}: {taken}"]
-            tried.append((taken, seed, end))
+                if (seconds := _asked(pattern, seed, end, size, 1)) > 10 * SOON:
+                    return [f"{seed!r} * {size}, {end!r}: {seconds}"]
+            tried.append((seconds, seed, end))
     for _, seed, end in sorted(tried, reverse=True)[:6]:
         small = _asked(pattern, seed, end, SMALL)
         if small > 10 * SOON or (small > SOON and small > MOST_TIMES * _asked(pattern, seed, end, SHORT)):

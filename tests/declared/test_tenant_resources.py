@@ -11,7 +11,7 @@ from allotment.manifests import names, paths
 from allotment.manifests.layout import TENANT_MANIFESTS
 from allotment.observed.status import TenantStatus
 
-EVERY = pytest.mark.parametrize("thing", RESOURCE_KINDS.values(), ids=RESOURCE_KINDS)
+EVERY = pytest.mark.parametrize("declared_kind", RESOURCE_KINDS.values(), ids=RESOURCE_KINDS)
 
 
 def test_every_kind_that_is_rendered_for_a_tenant_has_a_row() -> None:
@@ -22,35 +22,39 @@ def test_every_kind_that_is_rendered_for_a_tenant_has_a_row() -> None:
 
 
 @EVERY
-def test_its_declaration_is_found_again(thing: ResourceKind) -> None:
-    path = thing.declaration_path("solo-ada", "one")
-    assert path == f"tenants/solo-ada/{thing.plural}/one.yaml"
-    assert parse_path(path) == DeclarationPath(KINDS[thing.kind.name], Scope("tenant", "solo-ada"), "one")
+def test_its_declaration_is_found_again(declared_kind: ResourceKind) -> None:
+    path = declared_kind.declaration_path("solo-ada", "one")
+    assert path == f"tenants/solo-ada/{declared_kind.plural}/one.yaml"
+    assert parse_path(path) == DeclarationPath(KINDS[declared_kind.kind.name], Scope("tenant", "solo-ada"), "one")
 
 
 @EVERY
-def test_its_rendered_file_is_found_again(thing: ResourceKind) -> None:
-    spot = paths.parse_tree_path(paths.resource_file("solo-ada", thing.tree_part, thing.file_stem("one")))
+def test_its_rendered_file_is_found_again(declared_kind: ResourceKind) -> None:
+    spot = paths.parse_tree_path(
+        paths.resource_file("solo-ada", declared_kind.tree_part, declared_kind.file_stem("one"))
+    )
     assert spot is not None
-    assert (spot.kind, spot.resource_name, spot.is_resource_file) == (thing.word, "one", True)
-    assert parse_file_stem(thing.tree_part, thing.file_stem("one")) == (thing, "one")
+    assert (spot.kind, spot.resource_name, spot.is_resource_file) == (declared_kind.word, "one", True)
+    assert parse_file_stem(declared_kind.tree_part, declared_kind.file_stem("one")) == (declared_kind, "one")
     leaving = paths.parse_tree_path(
-        paths.resource_file("solo-ada", thing.tree_part, thing.file_stem("one") + paths.DELETING_SUFFIX)
+        paths.resource_file("solo-ada", declared_kind.tree_part, declared_kind.file_stem("one") + paths.DELETING_SUFFIX)
     )
     assert leaving is not None
     assert (leaving.kind, leaving.is_resource_file) == ("", True)
 
 
 @EVERY
-def test_it_is_rendered_where_the_table_says(thing: ResourceKind) -> None:
-    (how,) = [how for kind, how in TENANT_MANIFESTS.items() if kind.__name__ == thing.kind.name]
-    assert (how.folder, how.suffix) == (thing.tree_part, thing.suffix)
+def test_it_is_rendered_where_the_table_says(declared_kind: ResourceKind) -> None:
+    (how,) = [how for kind, how in TENANT_MANIFESTS.items() if kind.__name__ == declared_kind.kind.name]
+    assert (how.folder, how.suffix) == (declared_kind.tree_part, declared_kind.suffix)
 
 
 @EVERY
-def test_a_status_lists_it_and_a_label_names_it(thing: ResourceKind) -> None:
-    assert (thing.plural in TenantStatus.__struct_fields__) == thing.reported
-    assert (names.label_of(thing.word) in (names.INSTANCE, names.STORAGE, names.SNAPSHOT)) == thing.reported
+def test_a_status_lists_it_and_a_label_names_it(declared_kind: ResourceKind) -> None:
+    assert (declared_kind.plural in TenantStatus.__struct_fields__) == declared_kind.reported
+    assert (
+        names.label_of(declared_kind.word) in (names.INSTANCE, names.STORAGE, names.SNAPSHOT)
+    ) == declared_kind.reported
 
 
 @pytest.mark.parametrize("part", TREE_PARTS)

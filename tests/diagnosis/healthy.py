@@ -136,13 +136,13 @@ class Bed:
                         else cluster_snapshot.NODE_OVERLAYS
                     ].append(manifest)
 
-    def one(self, kind: ResourceQuery, name: str) -> Object:
+    def find_object(self, kind: ResourceQuery, name: str) -> Object:
         """Return an object by its name."""
         return next(live_object for live_object in self.objects[kind] if live_object["metadata"]["name"] == name)
 
     def node(self, name: str) -> Object:
         """Return a node by its name."""
-        return self.one(cluster_snapshot.NODES, name)
+        return self.find_object(cluster_snapshot.NODES, name)
 
     def answers(self) -> ClusterSnapshot:
         """Return what it answers."""
@@ -154,7 +154,7 @@ class Bed:
         """Return all that is said of it."""
         return diagnose_cluster(self.answers(), self.offers, self.cluster)
 
-    def said(self, *severities: str) -> list[str]:
+    def report_lines(self, *severities: str) -> list[str]:
         """Return what isn't as it should be, or what is of some severities, as lines."""
         wanted = severities or ("error", "warning", "skipped")
         return [line(diagnosis) for diagnosis in self.diagnosed() if diagnosis.severity in wanted]

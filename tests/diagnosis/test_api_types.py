@@ -73,7 +73,7 @@ def seen(answer: Callable[[Request], None]) -> list[Diagnosis]:
     """Return the diagnosis of a cluster whose API server answers so, but for its version."""
 
     def say(request: Request) -> None:
-        if request.asked == "/version":
+        if request.request_path == "/version":
             request.whole(b'{"major": "1", "minor": "36"}')
         else:
             answer(request)

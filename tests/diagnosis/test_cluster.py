@@ -22,7 +22,7 @@ def false(kind: str, reason: str, message: str = "") -> Object:
 
 
 def gateway(bed: Bed) -> Object:
-    return bed.one(cluster_snapshot.GATEWAYS, "edge")
+    return bed.find_object(cluster_snapshot.GATEWAYS, "edge")
 
 
 def listener(bed: Bed) -> Object:
@@ -38,11 +38,11 @@ def add_on(bed: Bed, name: str) -> Object:
 
 
 def set_(kind: cluster_snapshot.ResourceQuery, name: str, **more: Any) -> Change:
-    return lambda bed: bed.one(kind, name).update(more)
+    return lambda bed: bed.find_object(kind, name).update(more)
 
 
 def gone(kind: cluster_snapshot.ResourceQuery, name: str) -> Change:
-    return lambda bed: bed.objects[kind].remove(bed.one(kind, name))
+    return lambda bed: bed.objects[kind].remove(bed.find_object(kind, name))
 
 
 def cephfs_with_kernel(version: str) -> Change:
@@ -235,7 +235,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "a class that isn't accepted",
         "eu-1",
-        lambda bed: bed.one(cluster_snapshot.GATEWAY_CLASSES, "envoy")["status"].update(
+        lambda bed: bed.find_object(cluster_snapshot.GATEWAY_CLASSES, "envoy")["status"].update(
             conditions=[false("Accepted", "InvalidParameters")]
         ),
         [
@@ -245,7 +245,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "another gateway's class",
         "eu-1",
-        lambda bed: bed.one(cluster_snapshot.GATEWAY_CLASSES, "envoy")["spec"].update(
+        lambda bed: bed.find_object(cluster_snapshot.GATEWAY_CLASSES, "envoy")["spec"].update(
             controllerName="istio.io/gateway-controller"
         ),
         [
@@ -287,7 +287,9 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "proxies elsewhere",
         "eu-1",
-        lambda bed: bed.one(cluster_snapshot.OTHER_PODS, "proxy")["metadata"].update(namespace="envoy-gateway-system"),
+        lambda bed: bed.find_object(cluster_snapshot.OTHER_PODS, "proxy")["metadata"].update(
+            namespace="envoy-gateway-system"
+        ),
         [
             "error [gateway] Gateway edge/edge proxies: run in envoy-gateway-system, and tenants' network policies let in what comes"
             " from edge -> write deploy.type: GatewayNamespace in Envoy Gateway's Kubernetes provider"
@@ -323,7 +325,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "Karpenter's node class isn't ready",
         "us-1",
-        lambda bed: bed.one(cluster_snapshot.KARPENTER_NODE_POOLS, "h100").update(
+        lambda bed: bed.find_object(cluster_snapshot.KARPENTER_NODE_POOLS, "h100").update(
             status={"conditions": [false("Ready", "NodeClassNotReady", "no subnets")]}
         ),
         [
@@ -334,7 +336,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "no Karpenter has seen it",
         "us-1",
-        lambda bed: bed.one(cluster_snapshot.KARPENTER_NODE_POOLS, "h100").pop("status"),
+        lambda bed: bed.find_object(cluster_snapshot.KARPENTER_NODE_POOLS, "h100").pop("status"),
         [
             "warning [karpenter] karpenter.sh NodePool h100: has no condition Ready: no Karpenter has looked at it"
             " -> check that Karpenter runs"
@@ -352,7 +354,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "an overlay that Karpenter refuses",
         "us-1",
-        lambda bed: bed.one(cluster_snapshot.NODE_OVERLAYS, "h100").update(
+        lambda bed: bed.find_object(cluster_snapshot.NODE_OVERLAYS, "h100").update(
             status={"conditions": [false("Ready", "ValidationFailed", "conflict")]}
         ),
         [
@@ -372,7 +374,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "a root that can't read the repository",
         "eu-1",
-        lambda bed: bed.one(cluster_snapshot.APPLICATIONS, "allotment--root--eu-1")["status"].update(
+        lambda bed: bed.find_object(cluster_snapshot.APPLICATIONS, "allotment--root--eu-1")["status"].update(
             conditions=[{"type": "ComparisonError", "message": "authentication required"}]
         ),
         [
@@ -385,7 +387,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "eu-1",
         lambda bed: [
             gone(cluster_snapshot.APPLICATIONS, "allotment--stock--eu-1")(bed),
-            bed.one(cluster_snapshot.APPLICATIONS, "allotment--platform--eu-1")["status"].update(
+            bed.find_object(cluster_snapshot.APPLICATIONS, "allotment--platform--eu-1")["status"].update(
                 sync={"status": "OutOfSync"}
             ),
         ],
@@ -398,7 +400,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "a tenant's sync failed",
         "eu-1",
-        lambda bed: bed.one(cluster_snapshot.APPLICATIONS, "solo-ada--eu-1--compute")["status"].update(
+        lambda bed: bed.find_object(cluster_snapshot.APPLICATIONS, "solo-ada--eu-1--compute")["status"].update(
             operationState={"phase": "Failed", "message": "quota"}
         ),
         [
@@ -409,7 +411,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "Argo CD lets everybody in",
         "eu-1",
-        lambda bed: bed.one(cluster_snapshot.ARGO_CONFIG_MAPS[2], "argocd-rbac-cm")["data"].update(
+        lambda bed: bed.find_object(cluster_snapshot.ARGO_CONFIG_MAPS[2], "argocd-rbac-cm")["data"].update(
             {"policy.default": "role:readonly"}
         ),
         [
@@ -420,7 +422,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "a health check of an older Allotment",
         "eu-1",
-        lambda bed: bed.one(cluster_snapshot.ARGO_CONFIG_MAPS[0], "argocd-cm")["data"].update(
+        lambda bed: bed.find_object(cluster_snapshot.ARGO_CONFIG_MAPS[0], "argocd-cm")["data"].update(
             {"resource.customizations.health.batch_Job": "return {}", "exec.enabled": "false"}
         ),
         [
@@ -431,13 +433,13 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "links of an older Allotment",
         "eu-1",
-        lambda bed: bed.one(cluster_snapshot.ARGO_CONFIG_MAPS[0], "argocd-cm")["data"].pop("resource.links"),
+        lambda bed: bed.find_object(cluster_snapshot.ARGO_CONFIG_MAPS[0], "argocd-cm")["data"].pop("resource.links"),
         [f"warning [argocd] ConfigMap argocd/argocd-cm: lacks resource.links -> {BOOTSTRAP}"],
     ),
     (
         "kinds that Argo CD leaves out",
         "eu-1",
-        lambda bed: bed.one(cluster_snapshot.ARGO_CONFIG_MAPS[0], "argocd-cm")["data"].update(
+        lambda bed: bed.find_object(cluster_snapshot.ARGO_CONFIG_MAPS[0], "argocd-cm")["data"].update(
             {
                 "resource.exclusions": "- apiGroups:\n  - gateway.*\n  kinds:\n  - '*Route'\n- kinds: [Job]\n  apiGroups: ['batch']\n"
             }
@@ -506,28 +508,28 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
 def test_what_is_wrong_is_said_in_one_line(name: str, change: Change, lines: list[str]) -> None:
     bed = Bed(name)
     change(bed)
-    assert bed.said() == lines
+    assert bed.report_lines() == lines
 
 
 def test_another_clusters_applications_count_for_nothing() -> None:
     bed = Bed()
-    other = bed.one(cluster_snapshot.APPLICATIONS, "solo-ada--eu-1--compute")
+    other = bed.find_object(cluster_snapshot.APPLICATIONS, "solo-ada--eu-1--compute")
     other["metadata"]["labels"][names.CLUSTER] = "us-1"
     other["status"]["conditions"] = [{"type": "SyncError", "message": "x"}]
-    assert bed.said() == []
+    assert bed.report_lines() == []
 
 
 def test_without_argo_cd_here_it_is_asked_where_it_is() -> None:
     bed = Bed()
     del bed.apis["argoproj.io/v1alpha1"]
-    assert bed.said() == [
+    assert bed.report_lines() == [
         "skipped [apis] argoproj.io/v1alpha1: isn't served here -> name the cluster of Argo CD: --argocd-kubeconfig or"
         " --argocd-context",
         "skipped [argocd] Argo CD: it doesn't run here: --argocd-kubeconfig or --argocd-context names its cluster",
         "skipped [add-ons] Argo CD: it doesn't run here: --argocd-kubeconfig or --argocd-context names its cluster",
     ]
     bed.hub_apis = {**bed.apis}
-    assert bed.said("error") == [
+    assert bed.report_lines("error") == [
         "error [apis] argoproj.io/v1alpha1: isn't served, and it applies what is published -> install Argo CD 3.2 or later, or its CRDs"
     ]
 
@@ -548,12 +550,12 @@ def karpenter(**container: Any) -> Object:
 def test_a_gate_is_read_from_what_karpenter_is_told(container: Object, word: str) -> None:
     bed = Bed("us-1")
     bed.objects[cluster_snapshot.NODE_OVERLAYS].clear()
-    assert [line.split(":")[0] for line in bed.said()] == ["skipped [karpenter] feature gate NodeOverlay"]
+    assert [line.split(":")[0] for line in bed.report_lines()] == ["skipped [karpenter] feature gate NodeOverlay"]
     bed.objects[cluster_snapshot.KARPENTER_DEPLOYMENTS].append(karpenter(**container))
-    said = bed.said("error", "warning", "skipped", "ok")
+    finding_lines = bed.report_lines("error", "warning", "skipped", "ok")
     assert any(
         line.startswith(("ok" if word == "on" else "error") + f" [karpenter] feature gate NodeOverlay: is {word}")
-        for line in said
+        for line in finding_lines
     )
 
 
@@ -562,7 +564,7 @@ def test_a_gate_that_nobody_declared(sample: Path) -> None:
     bed = Bed("us-1", offers_of(sample))
     overlays = Bed("us-1").objects[cluster_snapshot.NODE_OVERLAYS]
     bed.objects[cluster_snapshot.NODE_OVERLAYS] = overlays
-    assert bed.said() == [
+    assert bed.report_lines() == [
         "warning [karpenter] feature gate NodeOverlay: is on, and spec.karpenter.featureGates doesn't name it: no pool of slices may"
         " grow -> write featureGates: [NodeOverlay]"
     ]

@@ -12,18 +12,20 @@ from allotment.diagnosis import apis, cluster_snapshot
 
 @pytest.mark.parametrize("name", ["eu-1", "us-1"])
 def test_a_cluster_that_is_as_declared_has_nothing_wrong(name: str) -> None:
-    assert Bed(name).said() == []
+    assert Bed(name).report_lines() == []
 
 
 def test_what_is_fine_is_said_with_its_numbers() -> None:
-    said = Bed().said("ok")
-    assert "ok [nodes] NodePool l4-ts4: 3 nodes, tainted and ready" in said
+    finding_lines = Bed().report_lines("ok")
+    assert "ok [nodes] NodePool l4-ts4: 3 nodes, tainted and ready" in finding_lines
     assert (
         "ok [nodes] NodePool l4-ts4: cpu 46 and memory 190Gi are left for pods on its smallest node,"
-        " and node.cpu is 46 and node.memory 190Gi" in said
+        " and node.cpu is 46 and node.memory 190Gi" in finding_lines
     )
-    assert "ok [device-plugin] NodePool l4-ts4: 3 nodes as declared, each with nvidia.com/gpu.shared: 16" in said
-    assert "ok [gateway] Certificate in Secret edge/edge: is good until 2027-01-21" in said
+    assert (
+        "ok [device-plugin] NodePool l4-ts4: 3 nodes as declared, each with nvidia.com/gpu.shared: 16" in finding_lines
+    )
+    assert "ok [gateway] Certificate in Secret edge/edge: is good until 2027-01-21" in finding_lines
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,7 @@ def test_what_is_fine_is_said_with_its_numbers() -> None:
 def test_what_may_not_be_read_is_an_error(kind: cluster_snapshot.ResourceQuery, line: str) -> None:
     bed = Bed()
     bed.refused[kind] = 403
-    assert line in bed.said("error")
+    assert line in bed.report_lines("error")
 
 
 @pytest.mark.parametrize("kind", cluster_snapshot.ALL_QUERIES)
@@ -63,24 +65,26 @@ def test_nothing_that_is_read_is_passed_over(kind: cluster_snapshot.ResourceQuer
     fine = bed.diagnosed()
     bed.refused[kind] = status
     if kind == cluster_snapshot.RESOURCE_SLICES:
-        assert bed.said() == [], "no pool is of DRA"
+        assert bed.report_lines() == [], "no pool is of DRA"
     elif kind == cluster_snapshot.KARPENTER_DEPLOYMENTS:
-        assert bed.said() == [], "the overlays say already that the gate is on"
+        assert bed.report_lines() == [], "the overlays say already that the gate is on"
     elif kind.name == "argocd-rbac-cm" and status == 404:
-        assert bed.said() == [], "what Argo CD takes without it is what we write"
+        assert bed.report_lines() == [], "what Argo CD takes without it is what we write"
     elif kind == cluster_snapshot.CERTIFICATES and status == 404:
-        assert [line.split(":")[0] for line in bed.said()] == ["skipped [gateway] Certificate in Secret edge/edge"]
+        assert [line.split(":")[0] for line in bed.report_lines()] == [
+            "skipped [gateway] Certificate in Secret edge/edge"
+        ]
     elif kind == cluster_snapshot.NODE_OVERLAYS and status == 404:
-        assert bed.said() == [
+        assert bed.report_lines() == [
             "skipped [karpenter] feature gate NodeOverlay: no NodeOverlay has a status, and no Deployment with the label"
             " app.kubernetes.io/name=karpenter says it"
         ]
     else:
-        assert bed.said()
+        assert bed.report_lines()
     lost = {diagnosis.topic for diagnosis in set(fine) - set(bed.diagnosed())}
     assert len(lost) <= 2, "what could be read is checked all the same"
     assert (status == 404) or all(
-        line.startswith("error ") for line in bed.said("error", "skipped") if kind.resource in line
+        line.startswith("error ") for line in bed.report_lines("error", "skipped") if kind.resource in line
     )
 
 

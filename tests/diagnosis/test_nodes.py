@@ -150,7 +150,7 @@ READY = {"status": {"conditions": [is_true("Ready")]}}
 def test_nodes_of_a_pool(change: Change, lines: list[str]) -> None:
     bed = Bed()
     change(bed)
-    assert bed.said() == lines
+    assert bed.report_lines() == lines
 
 
 PLUGIN = "look at the log of the device plugin's pod there"
@@ -259,14 +259,14 @@ PLUGIN = "look at the log of the device plugin's pod there"
 def test_how_gpus_are_shared(change: Change, lines: list[str]) -> None:
     bed = Bed()
     change(bed)
-    assert bed.said() == lines
+    assert bed.report_lines() == lines
 
 
 def test_nodes_without_a_zone_where_a_plan_spreads_over_zones() -> None:
     bed = Bed()
     for name in ("l4-ts4-1", "l4-ts4-3"):
-        del bed.one(cluster_snapshot.NODES, name)["metadata"]["labels"]["topology.kubernetes.io/zone"]
-    assert bed.said() == [
+        del bed.find_object(cluster_snapshot.NODES, name)["metadata"]["labels"]["topology.kubernetes.io/zone"]
+    assert bed.report_lines() == [
         "warning [nodes] NodePool l4-ts4: l4-ts4-1, l4-ts4-3 lack the label topology.kubernetes.io/zone, so no copy of an instance"
         " with spread: [Zones] is scheduled there -> kubectl label node l4-ts4-1 topology.kubernetes.io/zone=ZONE, or take Zones"
         " out of the plans' allow.spread"
@@ -279,8 +279,8 @@ def test_a_node_of_two_pools(tmp_path: Path) -> None:
     edit(tmp_path, "clusters/eu-1/node-pools/l4-whole.yaml", "pool: l4-whole", "rack: a")
     bed = Bed("eu-1", offers_of(tmp_path))
     labels(bed, "l4-ts4-1")["rack"] = "a"
-    said = [line.partition(" -> ")[0] for line in bed.said() if "two" in line or "twice" in line]
-    assert said == [
+    finding_lines = [line.partition(" -> ")[0] for line in bed.report_lines() if "two" in line or "twice" in line]
+    assert finding_lines == [
         "error [nodes] Node l4-ts4-1: has the labels of the pools l4-ts4, l4-whole, so its units are sold twice"
     ]
 
@@ -295,17 +295,17 @@ def ways(tmp_path: Path) -> Bed:
 
 
 def test_pools_of_mps_and_dra(ways: Bed) -> None:
-    assert ways.said() == []
-    assert [line for line in ways.said("ok") if "DRA" in line or "gpu.nvidia.com" in line]
+    assert ways.report_lines() == []
+    assert [line for line in ways.report_lines("ok") if "DRA" in line or "gpu.nvidia.com" in line]
     slices = ways.objects[cluster_snapshot.RESOURCE_SLICES]
     (first,) = [resource_slice for resource_slice in slices if resource_slice["spec"]["nodeName"] == "l4-dra-1"]
     first["spec"]["devices"].pop()
-    assert [line.partition(" -> ")[0] for line in ways.said()] == [
+    assert [line.partition(" -> ")[0] for line in ways.report_lines()] == [
         f"error [device-plugin] Node l4-dra-1: has {len(first['spec']['devices'])} devices of gpu.nvidia.com in ResourceSlices, and"
         f" pool l4-dra declares {len(first['spec']['devices']) + 1}"
     ]
     ways.refused[cluster_snapshot.RESOURCE_SLICES] = 403
-    assert "needs list of resourceslices.resource.k8s.io" in ways.said()[0]
+    assert "needs list of resourceslices.resource.k8s.io" in ways.report_lines()[0]
 
 
 def bought(bed: Bed, name: str, *, initialized: bool = True, pool: str = "h100") -> dict[str, Any]:
@@ -332,13 +332,13 @@ def bought(bed: Bed, name: str, *, initialized: bool = True, pool: str = "h100")
 
 def test_nodes_that_karpenter_buys() -> None:
     bed = Bed("us-1")
-    assert "ok [nodes] NodePool h100: no node now" in bed.said("ok")
+    assert "ok [nodes] NodePool h100: no node now" in bed.report_lines("ok")
     bought(bed, "a")
     bought(bed, "b", initialized=False)
-    assert bed.said() == [], "what isn't initialised yet has its labels and resources later"
-    assert "ok [nodes] NodePool h100: 1 node, tainted and ready, 1 more on the way" in bed.said("ok")
+    assert bed.report_lines() == [], "what isn't initialised yet has its labels and resources later"
+    assert "ok [nodes] NodePool h100: 1 node, tainted and ready, 1 more on the way" in bed.report_lines("ok")
     bought(bed, "c")["metadata"]["labels"][names.DEVICE_PLUGIN_CONFIG] = "time-slicing-2"
-    assert bed.said() == [
+    assert bed.report_lines() == [
         "warning [nodes] NodePool h100: Karpenter has bought 3 nodes, and maxNodes is 2"
         " -> kubectl get nodeclaims --selector karpenter.sh/nodepool=h100; what is empty goes by itself",
         "warning [device-plugin] Node c: has nvidia.com/device-plugin.config=time-slicing-2, and pool h100 wants exclusive: it was"
@@ -383,7 +383,7 @@ def test_pods_of_storages_find_no_node_where_each_has_gpus_or_a_taint() -> None:
     bed = Bed("eu-1")
     for number in (1, 2):
         taint(bed, f"cpu-{number}", ("team", "NoSchedule"))
-    assert bed.said() == [
+    assert bed.report_lines() == [
         "error [nodes] nodes for storages: each node has GPUs or a taint, so no node takes preparation Jobs and file accessors: a"
         " storage with prepare stays Preparing -> add a node without GPUs, or write storagePods in a static NodePool"
     ]
@@ -393,11 +393,11 @@ def test_karpenter_may_buy_a_node_for_pods_of_storages() -> None:
     bed = Bed("us-1")
     for number in (1, 2):
         without(bed, f"cpu-{number}")
-    assert any("nodes for storages" in line for line in bed.said())
+    assert any("nodes for storages" in line for line in bed.report_lines())
     bed.objects[cluster_snapshot.KARPENTER_NODE_POOLS].append(
         {"metadata": {"name": "plain"}, "spec": {"template": {"spec": {}}}, **READY}
     )
-    assert bed.said() == []
+    assert bed.report_lines() == []
 
 
 def test_a_pool_that_takes_pods_of_storages_has_room_for_them(tmp_path: Path) -> None:
@@ -411,8 +411,8 @@ def test_a_pool_that_takes_pods_of_storages_has_room_for_them(tmp_path: Path) ->
     for number in (1, 2):
         has(bed, f"l4-whole-{number}", "cpu", "46")
         has(bed, f"l4-whole-{number}", "memory", "198Gi")
-    assert bed.said() == [
+    assert bed.report_lines() == [
         "error [nodes] NodePool l4-whole: cpu 46 and memory 198Gi are left for pods on its smallest node (l4-whole-1), and node.cpu"
         " is 46 and node.memory 190Gi, beside storagePods' 2 and 8Gi: units are sold that don't fit -> write cpu: 44, memory: 190Gi"
     ]
-    assert "the pools l4-whole" in "\n".join(bed.said("ok"))
+    assert "the pools l4-whole" in "\n".join(bed.report_lines("ok"))

@@ -37,8 +37,8 @@ def pull(sample: Path, allot: Allot) -> Pull:
     return Pull(sample, allot)
 
 
-def cold(said: Result) -> list[str]:
-    return [line.strip() for line in said.out.splitlines() if "kept warm" in line]
+def cold(result: Result) -> list[str]:
+    return [line.strip() for line in result.out.splitlines() if "kept warm" in line]
 
 
 def declare(root: Path, name: str, spec: str, tenant: str = "ml-orbit") -> None:
@@ -47,11 +47,11 @@ def declare(root: Path, name: str, spec: str, tenant: str = "ml-orbit") -> None:
 
 def test_where_nothing_is_kept_warm_a_node_comes_first(pull: Pull) -> None:
     declare(pull.root, "big", "h100-eight")
-    said = pull.plan()
-    assert cold(said) == [
+    result = pull.plan()
+    assert cold(result) == [
         f"instance ml-orbit/big: no unit of h100-eight is kept warm in us-1: a node comes first; {UNKNOWN}"
     ]
-    assert cold(pull.plan("-o", "markdown")) == cold(said)
+    assert cold(pull.plan("-o", "markdown")) == cold(result)
     assert pull.planned()["cold"] == [
         {
             "cluster": "us-1", "gpuSpec": "h100-eight", "instances": ["ml-orbit/big"], "units": 1, "warm": 0, "alone": True,
@@ -88,9 +88,9 @@ def test_what_takes_the_place_of_what_goes_needs_no_other_node(pull: Pull) -> No
     edit(
         pull.root, "tenants/ml-orbit/instances/other.yaml", "spec:\n", "spec:\n  env:\n    - name: A\n      value: b\n"
     )
-    said = pull.plan()
-    assert "renamed" in said.out
-    assert cold(said) == []
+    result = pull.plan()
+    assert "renamed" in result.out
+    assert cold(result) == []
 
 
 def with_own_stock(pull: Pull) -> None:
@@ -124,7 +124,7 @@ TOOK = "; it took 6 min at the median of 3 starts, 9 min at most"
 
 
 @pytest.fixture
-def told(place: Place, allot: Allot, tmp_path: Path) -> Callable[[], str]:
+def explain_cold_start(place: Place, allot: Allot, tmp_path: Path) -> Callable[[], str]:
     """Return what plans a start in a clone that has nothing but the branch main, and returns what is said of its node."""
     clone = tmp_path / "clone"
 
@@ -139,31 +139,33 @@ def told(place: Place, allot: Allot, tmp_path: Path) -> Callable[[], str]:
 
 
 def test_how_long_it_took_is_told_where_a_status_was_seen(
-    place: Place, allot: Allot, told: Callable[[], str], tmp_path: Path
+    place: Place, allot: Allot, explain_cold_start: Callable[[], str], tmp_path: Path
 ) -> None:
     report(place, STATUS)
-    assert told().endswith(UNKNOWN), "a plan fetches nothing"
+    assert explain_cold_start().endswith(UNKNOWN), "a plan fetches nothing"
     assert "6 min" in allot("stock", "list", "--repo", tmp_path / "clone").out
-    assert told().endswith(TOOK)
+    assert explain_cold_start().endswith(TOOK)
     plan = checked("plan", allot("plan", "--repo", tmp_path / "clone", "--as-of", DAY, "-o", "json").out)
     assert plan["cold"][0]["coldStart"] == {"starts": 3, "medianSeconds": 371, "longestSeconds": 540}
 
 
-def test_what_git_fetched_is_as_good(place: Place, told: Callable[[], str], tmp_path: Path) -> None:
+def test_what_git_fetched_is_as_good(place: Place, explain_cold_start: Callable[[], str], tmp_path: Path) -> None:
     report(place, STATUS)
-    assert told().endswith(UNKNOWN)
+    assert explain_cold_start().endswith(UNKNOWN)
     git(tmp_path / "clone", "fetch", "-q", "origin", "+refs/heads/*:refs/remotes/origin/*")
-    assert told().endswith(TOOK)
+    assert explain_cold_start().endswith(TOOK)
 
 
-def test_what_the_clusters_key_did_not_sign_says_nothing(place: Place, told: Callable[[], str], tmp_path: Path) -> None:
+def test_what_the_clusters_key_did_not_sign_says_nothing(
+    place: Place, explain_cold_start: Callable[[], str], tmp_path: Path
+) -> None:
     public = new_key(tmp_path, "reporter").with_suffix(".pub").read_text().strip()
     edit(place.root, "clusters/us-1/cluster.yaml", "spec:\n", f"spec:\n  reporter:\n    publicKey: {public}\n")
     place.merge()
     report(place, STATUS)
-    assert told().endswith(UNKNOWN)
+    assert explain_cold_start().endswith(UNKNOWN)
     git(tmp_path / "clone", "fetch", "-q", "origin", "+refs/heads/*:refs/remotes/origin/*")
-    assert told().endswith(UNKNOWN)
+    assert explain_cold_start().endswith(UNKNOWN)
 
 
 def test_what_only_counts_against_another_stock_starts_nowhere(pull: Pull) -> None:
@@ -171,5 +173,5 @@ def test_what_only_counts_against_another_stock_starts_nowhere(pull: Pull) -> No
     with_own_stock(pull)
     pull.remove("clusters/us-1/stocks/own.yaml")
     edit(pull.root, "clusters/us-1/stocks/h100-one.yaml", "count: 3", "count: 8")
-    said = pull.plan()
-    assert (said.code, cold(said)) == (0, [])
+    result = pull.plan()
+    assert (result.code, cold(result)) == (0, [])

@@ -38,7 +38,7 @@ def changes(root: Path, change: Callable[[Path], object]) -> list[str]:
     change(root)
     after = folders(root)
 
-    def found() -> Iterator[str]:
+    def describe_changes() -> Iterator[str]:
         for scope in sorted(before.keys() | after.keys()):
             nothing = ScopeDeclarations(scope)
             for declared_change in declared_changes(
@@ -46,7 +46,7 @@ def changes(root: Path, change: Callable[[Path], object]) -> list[str]:
             ):
                 yield f"{declared_change.topic}: {declared_change.path}: {declared_change.text}"
 
-    return list(found())
+    return list(describe_changes())
 
 
 def swap(path: str, old: str, new: str) -> Callable[[Path], object]:

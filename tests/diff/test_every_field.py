@@ -90,7 +90,7 @@ def in_file(model: BaseModel) -> bytes:
     return json.dumps(model.model_dump(mode="json", by_alias=True, exclude_none=True), indent=1).encode()
 
 
-def told(kind: str, old: BaseModel, new: BaseModel) -> list[str]:
+def list_changes(kind: str, old: BaseModel, new: BaseModel) -> list[str]:
     """Return the fields that are told as changed."""
     path = KINDS[kind].path.format(name="one", cluster="one", tenant="one")
     scope = Scope(KINDS[kind].scope, "one")
@@ -113,7 +113,7 @@ def test_every_field_is_told_where_it_changes(kind: str) -> None:
         count += 1
         if not any(
             changed_field.startswith(field) or field.startswith(changed_field)
-            for changed_field in told(kind, was, is_now)
+            for changed_field in list_changes(kind, was, is_now)
         ):
             unsaid.add(field)
     assert unsaid == set()

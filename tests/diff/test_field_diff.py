@@ -27,7 +27,7 @@ def declared(*swaps: tuple[str, str]) -> DeclarationFile[Declaration]:
     return folder.of_kind(GPUInstance)["simulate"]
 
 
-def found(*swaps: tuple[str, str]) -> list[str]:
+def describe_differences(*swaps: tuple[str, str]) -> list[str]:
     return [str(change) for change in differences(declared(), declared(*swaps))]
 
 
@@ -43,7 +43,7 @@ def found(*swaps: tuple[str, str]) -> list[str]:
     ],
 )  # fmt: skip
 def test_a_field_is_named_with_both_values(old: str, new: str, lines: list[str]) -> None:
-    assert found((old, new)) == lines
+    assert describe_differences((old, new)) == lines
 
 
 def test_the_order_of_a_list_counts_only_where_it_means_something() -> None:

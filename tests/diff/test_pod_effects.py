@@ -36,11 +36,11 @@ def allocated(
     effect: Effect, before: list[UnitClaim], after: list[UnitClaim], *losses: Destruction
 ) -> tuple[tuple[Effect | None, tuple[str, ...]], tuple[str, ...]]:
     """Return the effect and the reasons of one change, and the words of the losses."""
-    thing = ResourceChange(
+    original_change = ResourceChange(
         tenant="acme", cluster="eu-1", kind="instance", name="web", action="changed", causes=(), effect=effect
     )
     offers = offers_of()
-    (resource_change,), lost = with_allocation((thing,), losses, (offers, before), (offers, after))
+    (resource_change,), lost = with_allocation((original_change,), losses, (offers, before), (offers, after))
     return (resource_change.effect, resource_change.causes), tuple(loss.message for loss in lost)
 
 

@@ -38,7 +38,7 @@ class Command:
     text: str
     begin: int
     end: int
-    shown: tuple[str, ...]
+    shown_lines: tuple[str, ...]
 
 
 @dataclass
@@ -88,17 +88,17 @@ def _commands(lines: list[str], at: int, end: int) -> Iterator[Command]:
 
 def run(page: str, folder: Path, environment: dict[str, str]) -> list[Ran]:
     """Run a page's blocks in one shell that begins in a folder; return how its commands ended."""
-    kept = folder.with_name(f"{folder.name}.ran")
-    kept.mkdir()
+    work_folder = folder.with_name(f"{folder.name}.ran")
+    work_folder.mkdir()
     script, commands = [], []
     for number, block in enumerate(blocks(page)):
         if isinstance(block, File):
-            (kept / f"{number}.file").write_text(block.text, encoding="utf-8")
-            script.append(f'mkdir -p "$(dirname "{block.path}")" && cp "{kept}/{number}.file" "{block.path}"')
+            (work_folder / f"{number}.file").write_text(block.text, encoding="utf-8")
+            script.append(f'mkdir -p "$(dirname "{block.path}")" && cp "{work_folder}/{number}.file" "{block.path}"')
             continue
         commands.append((number, block))
         script.append(
-            f"{{\n{block.text}\n}} > {kept}/{number}.out 2>&1; s=$?; echo $s > {kept}/{number}.status; (exit $s)"
+            f"{{\n{block.text}\n}} > {work_folder}/{number}.out 2>&1; s=$?; echo $s > {work_folder}/{number}.status; (exit $s)"
         )
     subprocess.run(
         ["bash", "--noprofile", "--norc", "-c", "\n".join(script)],
@@ -112,18 +112,18 @@ def run(page: str, folder: Path, environment: dict[str, str]) -> list[Ran]:
     return [
         Ran(
             command,
-            int((kept / f"{number}.status").read_text()),
-            (kept / f"{number}.out").read_text(encoding="utf-8").splitlines(),
+            int((work_folder / f"{number}.status").read_text()),
+            (work_folder / f"{number}.out").read_text(encoding="utf-8").splitlines(),
         )
         for number, command in commands
     ]
 
 
-def same(shown: tuple[str, ...], lines: list[str]) -> bool:
+def same(shown_lines: tuple[str, ...], lines: list[str]) -> bool:
     """Return whether an output is what the page shows of it."""
     wanted = "".join(
         "(?:.*\n)*" if shown_line == "…" else ".*".join(re.escape(part) for part in shown_line.split("…")) + "\n"
-        for shown_line in shown
+        for shown_line in shown_lines
     )
     return re.fullmatch(wanted, "".join(f"{line.rstrip()}\n" for line in lines)) is not None
 
@@ -131,32 +131,36 @@ def same(shown: tuple[str, ...], lines: list[str]) -> bool:
 def differences(ran: list[Ran]) -> Iterator[str]:
     """Yield, in words, each command that answers otherwise than its page shows."""
     for number, execution in enumerate(ran):
-        asked = number + 1 < len(ran) and ran[number + 1].command.text == STATUS
-        if execution.status and not asked:
-            said = "\n".join(execution.lines)
-            yield f"line {execution.command.line}: `{execution.command.text}` ended with {execution.status}, and no `{STATUS}` follows:\n{said}"
-        elif not same(execution.command.shown, execution.lines):
-            shown, said = "\n".join(execution.command.shown), "\n".join(execution.lines)
-            yield f"line {execution.command.line}: `{execution.command.text}`\nthe page shows:\n{shown}\nit said:\n{said}"
+        checks_status = number + 1 < len(ran) and ran[number + 1].command.text == STATUS
+        if execution.status and not checks_status:
+            output = "\n".join(execution.lines)
+            yield f"line {execution.command.line}: `{execution.command.text}` ended with {execution.status}, and no `{STATUS}` follows:\n{output}"
+        elif not same(execution.command.shown_lines, execution.lines):
+            shown_text, output = "\n".join(execution.command.shown_lines), "\n".join(execution.lines)
+            yield f"line {execution.command.line}: `{execution.command.text}`\nthe page shows:\n{shown_text}\nit said:\n{output}"
 
 
 def with_outputs(page: str, ran: list[Ran]) -> str:
     """Return a page with the outputs that came, where they aren't what it shows; what is another each time as `…`."""
     lines = page.splitlines()
     for execution in reversed(ran):
-        if not same(execution.command.shown, execution.lines):
-            said = [VARIES.sub("…", line.rstrip()) for line in execution.lines]
-            lines[execution.command.begin - 1 : execution.command.end - 1] = _cut_alike(execution.command.shown, said)
+        if not same(execution.command.shown_lines, execution.lines):
+            output_lines = [VARIES.sub("…", line.rstrip()) for line in execution.lines]
+            lines[execution.command.begin - 1 : execution.command.end - 1] = _cut_alike(
+                execution.command.shown_lines, output_lines
+            )
     return "\n".join(lines) + "\n"
 
 
-def _cut_alike(shown: tuple[str, ...], said: list[str]) -> list[str]:
+def _cut_alike(shown_lines: tuple[str, ...], printed_lines: list[str]) -> list[str]:
     """Return an output without the lines that its page doesn't show either: `…` stands for them, as before."""
-    if "…" not in shown:
-        return said
+    if "…" not in shown_lines:
+        return printed_lines
     output_lines: list[str] = []
-    for line in said:
-        if difflib.get_close_matches(line, [shown_line for shown_line in shown if shown_line != "…"], n=1, cutoff=0.8):
+    for line in printed_lines:
+        if difflib.get_close_matches(
+            line, [shown_line for shown_line in shown_lines if shown_line != "…"], n=1, cutoff=0.8
+        ):
             output_lines.append(line)
         elif output_lines[-1:] != ["…"]:
             output_lines.append("…")

@@ -95,7 +95,7 @@ def test_a_block_that_cant_be_run_is_named(page: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shown", "lines", "expected"),
+    ("shown_lines", "lines", "expected"),
     [
         (("a", "b"), ["a", "b"], True),
         (("a",), ["a", "b"], False),
@@ -107,8 +107,8 @@ def test_a_block_that_cant_be_run_is_named(page: str, words: str) -> None:
         ((), ["a"], False),
     ],
 )
-def test_an_output_is_what_is_shown_of_it(shown: tuple[str, ...], lines: list[str], expected: bool) -> None:
-    assert same(shown, lines) is expected
+def test_an_output_is_what_is_shown_of_it(shown_lines: tuple[str, ...], lines: list[str], expected: bool) -> None:
+    assert same(shown_lines, lines) is expected
 
 
 def test_a_shell_goes_on_where_it_was_and_what_it_says_otherwise_is_told(tmp_path: Path) -> None:
@@ -135,9 +135,9 @@ as expected
 
 
 def test_what_a_page_leaves_out_stays_out() -> None:
-    shown = ("can be merged · 1 added", "…", "Cost a month 313.60", "…")
-    command = Command(2, "allot plan", 3, 7, shown)
-    page = "\n".join(["```console {.run}", "$ allot plan", *shown, "```", ""])
+    shown_lines = ("can be merged · 1 added", "…", "Cost a month 313.60", "…")
+    command = Command(2, "allot plan", 3, 7, shown_lines)
+    page = "\n".join(["```console {.run}", "$ allot plan", *shown_lines, "```", ""])
     ran = [Ran(command, 0, ["can be merged · 2 added", "Plan of x", "", "Cost a month 315.60", "Checksum"])]
     assert with_outputs(page, ran).splitlines()[2:6] == ["can be merged · 2 added", "…", "Cost a month 315.60", "…"]
 

@@ -51,9 +51,9 @@ def test_every_condition_and_reason_is_explained() -> None:
 def test_explain_says_the_same() -> None:
     """A reader of a terminal and one of the guide are told the same."""
     rows = [line.strip("| ").split(" | ") for line in LINK.sub(r"\1", PAGE).splitlines() if line.startswith("| `")]
-    told = {name: (cells[1], cells[2]) for cells in rows if len(cells) == 3 for name in CODE.findall(cells[0])}
+    documented = {name: (cells[1], cells[2]) for cells in rows if len(cells) == 3 for name in CODE.findall(cells[0])}
     for name, page in {**CONDITIONS, **REASONS}.items():
-        assert told[name] == tuple(page), name
+        assert documented[name] == tuple(page), name
     assert {*CONDITIONS, *REASONS, *GOOD_REASONS} == set(NAMES.values()) - (STATES - {conditions.STOPPED})
 
 
@@ -72,9 +72,9 @@ def test_every_event_to_look_at_is_explained() -> None:
 def test_every_reason_of_a_retention_is_explained() -> None:
     page = (PROJECT / "docs/operate/publishing.md").read_text(encoding="utf-8")
     rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `")]
-    told = {CODE.findall(cells[0])[0]: cells[2] for cells in rows if len(cells) == 3}
-    assert told == {str(reason): way_out for reason, way_out in WAYS_OUT.items()}
-    assert list(told) == [str(reason) for reason in RetentionReason]
+    documented = {CODE.findall(cells[0])[0]: cells[2] for cells in rows if len(cells) == 3}
+    assert documented == {str(reason): way_out for reason, way_out in WAYS_OUT.items()}
+    assert list(documented) == [str(reason) for reason in RetentionReason]
 
 
 def test_what_the_guide_tells_is_there() -> None:

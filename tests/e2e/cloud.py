@@ -103,8 +103,8 @@ class Cloud:
             self.argocd.register(cluster, name)
         hub.apply(self._repository_secret())
         command = [sys.executable, "-m", "allotment", "bootstrap", "--repo", str(self.root)]
-        said = subprocess.run(command, capture_output=True, check=True).stdout
-        hub.apply(*yaml.load_all(said, yaml.CSafeLoader))
+        output = subprocess.run(command, capture_output=True, check=True).stdout
+        hub.apply(*yaml.load_all(output, yaml.CSafeLoader))
         self.all_synced(600)
 
     def end(self) -> None:
@@ -147,7 +147,7 @@ class Cloud:
         git(self.root, "push", "-q", self.url, "HEAD:main")
         return git(self.root, "rev-parse", "HEAD")
 
-    def again(self) -> Running:
+    def restart_publisher(self) -> Running:
         """Start another publisher beside the one that runs, with the same options and a clone of its own."""
         return Running(self.url, self._unused_folder(), 3600, *self._more)
 
@@ -245,22 +245,24 @@ class Cloud:
         They are asked to look: each by itself takes most of a minute. What syncs is left in peace: looks beside it only slow it.
         """
         wanted, since = self.declared_applications(), datetime.datetime.now(datetime.UTC)
-        asked: dict[str, datetime.datetime] = {}
+        requested_at: dict[str, datetime.datetime] = {}
 
-        def found() -> dict[str, Object]:
+        def find_synced() -> dict[str, Object]:
             live_applications, now = self.applications(), datetime.datetime.now(datetime.UTC)
             for name in wanted & live_applications.keys():
-                again = asked_already(live_applications[name]) and now - asked.setdefault(name, now) > FORGOTTEN
-                if again or (unsynced(live_applications[name], since) and idle(live_applications[name], since)):
-                    self.argocd.refresh(name, again=again)
-                    asked[name] = now
+                repeated = (
+                    asked_already(live_applications[name]) and now - requested_at.setdefault(name, now) > FORGOTTEN
+                )
+                if repeated or (unsynced(live_applications[name], since) and idle(live_applications[name], since)):
+                    self.argocd.refresh(name, repeated=repeated)
+                    requested_at[name] = now
             left = {name: unsynced(live_applications.get(name), since) for name in wanted}
             left |= dict.fromkeys(live_applications.keys() - wanted, "not declared")
             if wrong := {name: words for name, words in left.items() if words}:
                 raise AssertionError(len(wrong), dict(sorted(wrong.items())[:8]))
             return live_applications
 
-        applications = eventually(found, "every Application to be Synced", seconds, pause=1)
+        applications = eventually(find_synced, "every Application to be Synced", seconds, pause=1)
         oracle.same(self, seconds)
         return applications
 
@@ -287,13 +289,13 @@ def unsynced(application: Object | None, since: datetime.datetime) -> str | None
     if application is None:
         return "missing"
     status: dict[str, Any] = application.get("status", {})
-    said = status.get("sync", {}).get("status")
-    if said != "Synced":
+    sync_status = status.get("sync", {}).get("status")
+    if sync_status != "Synced":
         different = [
             f"{resource['kind']} {resource.get('namespace')}/{resource['name']} {resource.get('status')}"
             for resource in status.get("resources", ())
             if resource.get("status") != "Synced"
         ]
-        return f"{said}: {status.get('operationState', {}).get('message')}; {', '.join(different[:5])}"
+        return f"{sync_status}: {status.get('operationState', {}).get('message')}; {', '.join(different[:5])}"
     looked = datetime.datetime.fromisoformat(status["reconciledAt"])
     return None if looked > since else f"last looked at {looked}"

@@ -106,9 +106,9 @@ def sample_cluster(empty_cluster: Cluster, sample_tree: Path) -> Cluster:
 def growing(growing_cluster: Cluster, render: Render, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Growing]:
     """Return the cluster us-1 with the sample's platform and pools of shared GPUs, in which nothing runs yet."""
     rendered.clear(growing_cluster.client)
-    made = Growing(tmp_path_factory.mktemp("growing"), render, growing_cluster.client)
-    made.begin()
-    yield made
+    growing_bed = Growing(tmp_path_factory.mktemp("growing"), render, growing_cluster.client)
+    growing_bed.begin()
+    yield growing_bed
     rendered.clear(growing_cluster.client)
     growing_cluster.client.delete(NODE_CLASS, "EC2NodeClass", KEPT)
 
@@ -131,13 +131,13 @@ def a_cloud(
         patch.setenv("GIT_COMMITTER_NAME", "allotment")
         patch.setenv("GIT_COMMITTER_EMAIL", "allotment@northlight.example")
         rendered.clear(*(test_cluster.client for test_cluster in clusters.values()))
-        made = Cloud(clusters, argocd, gitea, folder, *more)
+        new_cloud = Cloud(clusters, argocd, gitea, folder, *more)
         try:
-            made.begin(edits, left_out, declared)
-            yield made
-            oracle.check(made)
+            new_cloud.begin(edits, left_out, declared)
+            yield new_cloud
+            oracle.check(new_cloud)
         finally:
-            made.end()
+            new_cloud.end()
 
 
 @pytest.fixture(scope="module")
@@ -150,8 +150,8 @@ def cloud(
 ) -> Iterator[Cloud]:
     """Return a cloud in which all of the sample is published."""
     clusters = {"eu-1": empty_cluster, "us-1": growing_cluster}
-    with a_cloud(clusters, argocd, gitea, tmp_path_factory.mktemp("cloud")) as made:
-        yield made
+    with a_cloud(clusters, argocd, gitea, tmp_path_factory.mktemp("cloud")) as shared_cloud:
+        yield shared_cloud
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +166,6 @@ def reported_cloud(
     clusters = {"eu-1": empty_cluster, "us-1": growing_cluster}
     options = ("--report", "eu-1", "--kubeconfig", str(empty_cluster.kubeconfig), "--report-interval", "1")
     lease = ("--lease", "default/allot-run")
-    with a_cloud(clusters, argocd, gitea, tmp_path_factory.mktemp("cloud"), *options, *lease) as made:
-        yield made
+    with a_cloud(clusters, argocd, gitea, tmp_path_factory.mktemp("cloud"), *options, *lease) as shared_cloud:
+        yield shared_cloud
     empty_cluster.client.delete("coordination.k8s.io/v1", "Lease", "allot-run", "default")

@@ -13,7 +13,7 @@ from allotment.observed.status import ClusterStatus, Instance, TenantStatus, dum
 from tests.controlplane.processes import eventually
 from tests.e2e.abuse import PUBLISHED, VICTIMS, Harm, allot, log_event, uid
 from tests.e2e.cloud import Cloud
-from tests.e2e.test_edits import SECONDS, add_by_hand, open_policy, said
+from tests.e2e.test_edits import SECONDS, add_by_hand, open_policy, read_edit_conditions
 from tests.e2e.test_publish import deployment, missing, sync_messages
 from tests.e2e.test_report import BRANCH, OURS, instance, status
 from tests.published import git
@@ -58,7 +58,7 @@ def edit_by_hand(cloud: Cloud, chance: Random) -> Harm:
     yield False
 
     def named() -> bool:
-        edits = said(cloud)
+        edits = read_edit_conditions(cloud)
         assert set(edits) == {f"{tenant}/{name} AsPublished", f"{tenant}/ OnlyPublished"}, edits
         message = edits[f"{tenant}/{name} AsPublished"].message
         assert all(f"{field} isn't published" in message for field in fields), message
@@ -67,7 +67,7 @@ def edit_by_hand(cloud: Cloud, chance: Random) -> Harm:
     eventually(named, "the edits to be named", SECONDS, pause=0.5)
     client.delete("networking.k8s.io/v1", "NetworkPolicy", "open", space)
     client.delete("apps/v1", "Deployment", name, space)
-    eventually(lambda: said(cloud) == {}, "nothing to differ any more", SECONDS, pause=0.5)
+    eventually(lambda: read_edit_conditions(cloud) == {}, "nothing to differ any more", SECONDS, pause=0.5)
 
 
 @contextmanager

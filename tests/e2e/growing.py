@@ -229,8 +229,8 @@ class Growing:
 
 def condition(live_object: Object, name: str) -> str | None:
     """Return the status of an object's condition: "True", "False", "Unknown", or None without it."""
-    said = live_object.get("status", {}).get("conditions", ())
-    return next((str(each["status"]) for each in said if each["type"] == name), None)
+    conditions = live_object.get("status", {}).get("conditions", ())
+    return next((str(each["status"]) for each in conditions if each["type"] == name), None)
 
 
 def amounts(node: Object) -> dict[str, str]:

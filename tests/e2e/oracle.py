@@ -48,7 +48,7 @@ def identity(cluster: str, manifest: Object) -> Identity:
     )
 
 
-def said(cloud: Cloud) -> dict[Identity, Object]:
+def list_declared_objects(cloud: Cloud) -> dict[Identity, Object]:
     """Return every object that the published branches of all clusters declare, and what is applied once."""
     hub = cloud.hub
     declared_objects = {identity(hub, manifest): manifest for manifest in _bootstrap(cloud)}
@@ -99,7 +99,7 @@ def _objects_of(text: str) -> list[Object]:
     return list(yaml.load_all(text, yaml.CSafeLoader))
 
 
-def there(cloud: Cloud, *, every_kind: bool = False) -> dict[Identity, Object]:
+def list_live_objects(cloud: Cloud, *, every_kind: bool = False) -> dict[Identity, Object]:
     """Return every object of ours that the clusters have: of the kinds that the branches declare, or of every kind there is."""
     live_objects: dict[Identity, Object] = {}
     for name, cluster in cloud.clusters.items():
@@ -113,7 +113,7 @@ def there(cloud: Cloud, *, every_kind: bool = False) -> dict[Identity, Object]:
 
 
 def _declared_kinds(cloud: Cloud) -> set[tuple[str, str]]:
-    return {(manifest["apiVersion"], manifest["kind"]) for manifest in said(cloud).values()}
+    return {(manifest["apiVersion"], manifest["kind"]) for manifest in list_declared_objects(cloud).values()}
 
 
 def _kinds(client: Client) -> list[tuple[str, str]]:
@@ -133,7 +133,7 @@ def _listed(client: Client, api_version: str, kind: str) -> list[Object]:
 
 def differences(cloud: Cloud, *, every_kind: bool = False) -> list[str]:
     """Return in words what a branch declares and its cluster hasn't got, and the other way round."""
-    wanted, live = said(cloud), there(cloud, every_kind=every_kind)
+    wanted, live = list_declared_objects(cloud), list_live_objects(cloud, every_kind=every_kind)
     return [
         *(f"missing: {object_identity}" for object_identity in sorted(wanted.keys() - live.keys())),
         *(f"not declared: {object_identity}" for object_identity in sorted(live.keys() - wanted.keys())),

@@ -68,9 +68,11 @@ def cloud(
     clusters = {"eu-1": empty_cluster, "us-1": growing_cluster}
     options = ("--report", "eu-1", "--kubeconfig", str(empty_cluster.kubeconfig), "--report-interval", "1")
     declared = {**MANY, PATH: INSTANCE.format(name="witness", labels="")}
-    with a_cloud(clusters, argocd, gitea, tmp_path_factory.mktemp("cloud"), *options, declared=declared) as made:
-        git(made.root, "remote", "add", "origin", made.url)
-        yield made
+    with a_cloud(
+        clusters, argocd, gitea, tmp_path_factory.mktemp("cloud"), *options, declared=declared
+    ) as shared_cloud:
+        git(shared_cloud.root, "remote", "add", "origin", shared_cloud.url)
+        yield shared_cloud
 
 
 class Witness:

@@ -104,11 +104,11 @@ class Bed:
 
 @pytest.fixture
 def bed(tmp_path: Path, git_remote: GitRemote, render: Render, cluster: Cluster, argocd: ArgoCD) -> Iterator[Bed]:
-    made = Bed(tmp_path, git_remote, render)
+    test_bed = Bed(tmp_path, git_remote, render)
     client = cluster.client
     once = yaml.safe_load_all((PROJECT / "argo/bootstrap.yaml").read_text(encoding="utf-8"))
     client.apply(*(manifest for manifest in once if manifest["metadata"]["name"] == "argocd-cm"))
-    yield made
+    yield test_bed
     for kind in ("Application", "AppProject"):
         for live_object in client.list(
             ARGO, kind, namespace=NAMESPACE, labels="app.kubernetes.io/managed-by=allotment"
@@ -150,7 +150,7 @@ def test_a_later_wave_waits_and_a_newer_commit_mends_the_earlier(bed: Bed, clust
     argocd.refresh(ALL)
     kinds = "allotment--add-on-kinds--eu-1"
     eventually(lambda: state(cluster, kinds)[0] == "Synced", "the first to be had", 120)
-    argocd.refresh(kinds, again=True)  # that a CRD is established Argo CD sees at its next look, within two minutes
+    argocd.refresh(kinds, repeated=True)  # that a CRD is established Argo CD sees at its next look, within two minutes
     eventually(lambda: state(cluster, ALL) == ("Synced", "Healthy"), "all of them to be up", 300)
     assert cluster.client.get("add-ons.example/v1", "Greeting", "hello", "greetings-system")["text"] == "hello"
     assert state(cluster, "allotment--add-on-greetings--eu-1") == ("Synced", "Healthy")

@@ -49,8 +49,8 @@ def test_it_is_accepted(folder: Path, cluster: Cluster, namespace: str) -> None:
 
 @pytest.mark.parametrize("folder", sorted(ADD_ONS.iterdir()), ids=lambda folder: folder.name)
 def test_only_a_digest_of_ones_own_makes_an_image_that_can_be_pulled(folder: Path, tmp_path: Path) -> None:
-    def image(**given: str) -> str:
-        images = [{"name": "registry.example/allotment", "newName": "registry.acme.example/allotment", **given}]
+    def image(**overrides: str) -> str:
+        images = [{"name": "registry.example/allotment", "newName": "registry.acme.example/allotment", **overrides}]
         own = {"resources": [os.path.relpath(folder, tmp_path.resolve())], "images": images}
         (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(own))
         (deployment,) = (manifest for manifest in built(tmp_path) if manifest["kind"] == "Deployment")

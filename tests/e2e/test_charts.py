@@ -72,7 +72,7 @@ def declared(name: str) -> dict[str, Any]:
     return spec
 
 
-def placed(name: str, folder: Path) -> Path:
+def place_chart(name: str, folder: Path) -> Path:
     """Put a chart and those that it needs into a folder, with a version, as its release has one."""
     chart = CHARTS[name]
     module = programs.module_folder(chart.module, checksum=chart.checksum)
@@ -101,7 +101,7 @@ def charts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("charts")
     try:
         programs.build(["helm"])
-        return {name: placed(name, folder) for name in CHARTS}
+        return {name: place_chart(name, folder) for name in CHARTS}
     except programs.NotBuilt as why:
         pytest.skip(str(why))
 
@@ -198,7 +198,7 @@ def test_the_api_server_takes_what_it_brings(name: str, charts: dict[str, Path],
     for space in spaces:
         client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}})
     try:
-        said = []
+        refusals = []
         for manifest in rendered(name, charts[name]):
             if (manifest["apiVersion"], manifest["kind"]) in known:
                 if manifest["kind"] == "StorageClass":  # the test bed has its own of these names, which never change
@@ -206,8 +206,8 @@ def test_the_api_server_takes_what_it_brings(name: str, charts: dict[str, Path],
                 if is_namespaced(client, manifest):
                     manifest["metadata"].setdefault("namespace", spec["namespace"])
                 if wrong := refusal(client.apply, manifest, dry_run=True):
-                    said.append(f"{manifest['kind']} {manifest['metadata']['name']}: {wrong}")
-        assert said == []
+                    refusals.append(f"{manifest['kind']} {manifest['metadata']['name']}: {wrong}")
+        assert refusals == []
     finally:
         for space in spaces:
             client.delete("v1", "Namespace", space)

@@ -78,9 +78,9 @@ def desk(gitea: Gitea, tmp_path: Path, allot: Allot, monkeypatch: pytest.MonkeyP
     for name in ("GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE"):
         monkeypatch.setenv(name, str(gitea.authority))
     monkeypatch.setenv("ALLOT_FORGE_TOKEN", gitea.tokens[BOT])
-    made = Desk(gitea, tmp_path, allot)
-    yield made
-    for person in (made.admin, made.ada, made.bob):
+    comment_desk = Desk(gitea, tmp_path, allot)
+    yield comment_desk
+    for person in (comment_desk.admin, comment_desk.ada, comment_desk.bob):
         person.forget()
     gitea.api(f"repos/{REPOSITORY}", method="DELETE")
 

@@ -32,7 +32,7 @@ def where(pod: Object) -> tuple[str, str]:
     return pod["metadata"]["uid"], pod["spec"]["nodeName"]
 
 
-def taken(growing: Growing) -> list[str]:
+def list_disrupted(growing: Growing) -> list[str]:
     """Return the nodes that Karpenter is emptying."""
     nodes = growing.nodes(SLICED).items()
     return [name for name, node in nodes if any(taint["key"] == TAKEN for taint in node["spec"].get("taints", ()))]
@@ -68,7 +68,7 @@ def test_a_new_generation_replaces_free_nodes_one_at_a_time_and_an_instances_las
     def turned_over() -> bool:
         nonlocal most
         assert [where(pod) for pod in growing.pods_of("held")] == [held]
-        now = taken(growing)
+        now = list_disrupted(growing)
         emptied.update(now)
         most = max(most, len(now))
         new = [pod for pod in growing.placeholders("large-slice") if generations(growing).get(where(pod)[1]) == "2"]
@@ -91,9 +91,9 @@ def test_a_new_generation_replaces_free_nodes_one_at_a_time_and_an_instances_las
 def test_draining_a_node_is_refused_while_an_instance_runs_there(growing: Growing) -> None:
     growing.instance("held", "slice")
     held = where(growing.running("held"))
-    code, said = drain(growing, held[1])
+    code, output = drain(growing, held[1])
     assert code == 1
-    assert "Cannot evict pod as it would violate the pod's disruption budget" in said
+    assert "Cannot evict pod as it would violate the pod's disruption budget" in output
     assert where(growing.running("held")) == held
 
 
@@ -112,12 +112,12 @@ def test_draining_is_refused_too_while_an_instance_is_unwell_and_not_before_it_s
     unborn = eventually(lambda: pod("unborn", "Pending"), "a pod without a container")
     assert condition(unwell, "Ready") == "False"
     assert where(unwell)[1] == where(unborn)[1]
-    code, said = drain(growing, where(unwell)[1])
+    code, output = drain(growing, where(unwell)[1])
     assert code == 1
-    assert "Cannot evict pod as it would violate the pod's disruption budget" in said
+    assert "Cannot evict pod as it would violate the pod's disruption budget" in output
     (now,) = growing.pods_of("unwell")
     assert where(now) == where(unwell)
-    assert f"pod/{unborn['metadata']['name']} evicted" in said
+    assert f"pod/{unborn['metadata']['name']} evicted" in output
 
 
 def test_copies_of_an_instance_leave_a_drained_node_one_after_the_other(growing: Growing) -> None:
@@ -129,9 +129,11 @@ def test_copies_of_an_instance_leave_a_drained_node_one_after_the_other(growing:
 
     before = eventually(lambda: ready(2), "both copies to be ready")
     (node,) = {where(pod)[1] for pod in before}
-    code, said = drain(growing, node, seconds=60)
-    assert code == 0, said
-    assert "Cannot evict pod as it would violate the pod's disruption budget" in said, "the second waits for the first"
+    code, output = drain(growing, node, seconds=60)
+    assert code == 0, output
+    assert "Cannot evict pod as it would violate the pod's disruption budget" in output, (
+        "the second waits for the first"
+    )
     after = eventually(lambda: ready(2), "both copies to be ready elsewhere")
     assert node not in {where(pod)[1] for pod in after}
     budgets = growing.client.list("policy/v1", "PodDisruptionBudget", SPACE)
@@ -161,7 +163,7 @@ def test_consolidation_moves_no_instance(growing: Growing) -> None:
     print(f"\nplaceholders put together: {time.monotonic() - started:.1f} s")
     assert [where(growing.running(name)) for name in ("one", "two")] == [instance_location, two]
     assert set(growing.nodes(SLICED)) == {instance_location[1], two[1]}
-    assert taken(growing) == []
+    assert list_disrupted(growing) == []
 
 
 def test_a_node_that_expires_takes_no_more_and_waits_for_its_instance(growing: Growing) -> None:
@@ -169,7 +171,7 @@ def test_a_node_that_expires_takes_no_more_and_waits_for_its_instance(growing: G
     growing.patch_pool(SLICED, {"template": {"spec": {"expireAfter": "15s"}}})
     growing.instance("held", "slice")
     held = where(growing.running("held"))
-    eventually(lambda: taken(growing) == [held[1]], "the node to expire", 60)
+    eventually(lambda: list_disrupted(growing) == [held[1]], "the node to expire", 60)
     eventually(
         lambda: any(event.startswith("FailedDraining") for event in events(growing.client, held[1])),
         "Karpenter to say that it can't empty the node",

@@ -55,17 +55,18 @@ class Doctor(NamedTuple):
     kubeconfig: Path
     declared: ScopeDeclarations
 
-    def said(self, allot: Allot) -> Counter[str]:
+    def count_problems(self, allot: Allot) -> Counter[str]:
         """Return what isn't as it should be, a line each, of a folder that is no clone of anything."""
         repo = self.kubeconfig.parent / "sample"
         if not repo.exists():
             copy_sample(repo)
         result = allot(*("doctor", "--repo", repo, "--cluster", "eu-1", "--kubeconfig", self.kubeconfig, "-o", "json"))
         assert result.err == ""
-        said = [finding for finding in json.loads(result.out)["findings"] if finding["severity"] != "ok"]
-        assert result.code == (1 if any(finding["severity"] == "error" for finding in said) else 0)
+        problems = [finding for finding in json.loads(result.out)["findings"] if finding["severity"] != "ok"]
+        assert result.code == (1 if any(finding["severity"] == "error" for finding in problems) else 0)
         return Counter(
-            f"{finding['severity']} {finding['topic']} {finding['object']}: {finding['message']}" for finding in said
+            f"{finding['severity']} {finding['topic']} {finding['object']}: {finding['message']}"
+            for finding in problems
         )
 
 
@@ -141,7 +142,7 @@ def test_the_bed_has_what_it_deserves_by_reading_alone(doctor: Doctor, allot: Al
     )
     assert "secrets is forbidden" in str(refusal(account.list, "v1", "Secret"))
     assert "is forbidden" in str(refusal(account.patch, "v1", "Node", NODE, {"metadata": {"labels": {"a": "b"}}}))
-    assert doctor.said(allot) == BED
+    assert doctor.count_problems(allot) == BED
 
 
 @contextmanager
@@ -373,5 +374,5 @@ def test_one_thing_that_is_broken_is_one_line(
     """The bed's own lines stay, but for those about an object of `instead`."""
     left = Counter({line: 1 for line in BED if not any(f" {what}: " in line for what in instead)})
     with contextmanager(broken)(doctor):
-        assert doctor.said(allot) == left + Counter(lines)
-    assert doctor.said(allot) == BED
+        assert doctor.count_problems(allot) == left + Counter(lines)
+    assert doctor.count_problems(allot) == BED

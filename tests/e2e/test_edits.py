@@ -24,18 +24,21 @@ SECONDS = 120  # an edit must last for half a minute
 SETTLED_SECONDS = EDIT_DELAY_SECONDS + 15
 
 
-def said(cloud: Cloud) -> dict[str, Condition]:
+def read_edit_conditions(cloud: Cloud) -> dict[str, Condition]:
     """Return what the status says of edits, by the condition's type and whose it is."""
     names = git(cloud.forge, "ls-tree", "--name-only", "refs/heads/status/eu-1", "tenants/").splitlines()
     edit_conditions: dict[str, Condition] = {}
     for name in names:
         tenant_status = status(cloud, name.removeprefix("tenants/").removesuffix(".yaml"))
-        things: list[Instance | Storage | Snapshot] = [
+        resources: list[Instance | Storage | Snapshot] = [
             *tenant_status.instances,
             *tenant_status.storages,
             *tenant_status.snapshots,
         ]
-        for label, conditions in [("", tenant_status.conditions), *((each.name, each.conditions) for each in things)]:
+        for label, conditions in [
+            ("", tenant_status.conditions),
+            *((each.name, each.conditions) for each in resources),
+        ]:
             edit_conditions |= {
                 f"{tenant_status.tenant}/{label} {each.type}": each
                 for each in conditions
@@ -72,7 +75,7 @@ def test_nothing_of_the_sample_differs(reported_cloud: Cloud) -> None:
     reported_cloud.all_synced(300)
 
     time.sleep(SETTLED_SECONDS)
-    assert said(reported_cloud) == {}
+    assert read_edit_conditions(reported_cloud) == {}
 
 
 def test_every_live_object_of_the_sample_is_as_published(reported_cloud: Cloud) -> None:
@@ -99,7 +102,7 @@ def test_a_hand_edit_is_named_and_goes_with_it(reported_cloud: Cloud) -> None:
     client.apply(open_policy(SPACE))
 
     def named() -> bool:
-        edit_conditions = said(cloud)
+        edit_conditions = read_edit_conditions(cloud)
         assert set(edit_conditions) == {f"{TENANT}/webui AsPublished", f"{TENANT}/ OnlyPublished"}, edit_conditions
         edited = edit_conditions[f"{TENANT}/webui AsPublished"]
         assert edited.reason == "EditedByHand"
@@ -113,4 +116,4 @@ def test_a_hand_edit_is_named_and_goes_with_it(reported_cloud: Cloud) -> None:
     assert instance(cloud, "webui").state != "Failed"
     client.delete("networking.k8s.io/v1", "NetworkPolicy", "open", SPACE)
     client.delete("apps/v1", "Deployment", "webui", SPACE)
-    eventually(lambda: said(cloud) == {}, "nothing to differ any more", SECONDS, pause=1)
+    eventually(lambda: read_edit_conditions(cloud) == {}, "nothing to differ any more", SECONDS, pause=1)

@@ -53,15 +53,25 @@ def cloud(
         ("platform/platform.yaml", "  images:\n", "  deletion:\n    after: 10s\n  images:\n"),
         ("platform/platform.yaml", "maxDeletedPercent: 30", "maxDeletedPercent: 100"),
     )
-    with a_cloud(clusters, argocd, gitea, folder, *options, edits=edits) as made:
-        words = ["report", "--cluster", "us-1", "--to", made.url, "--data", str(folder / "us-1"), "--interval", "1"]
+    with a_cloud(clusters, argocd, gitea, folder, *options, edits=edits) as shared_cloud:
+        words = [
+            "report",
+            "--cluster",
+            "us-1",
+            "--to",
+            shared_cloud.url,
+            "--data",
+            str(folder / "us-1"),
+            "--interval",
+            "1",
+        ]
         words += ["--kubeconfig", str(growing_cluster.kubeconfig), "--argocd-kubeconfig", str(empty_cluster.kubeconfig)]
-        with (folder / "us-1.log").open("wb") as said:
+        with (folder / "us-1.log").open("wb") as log_file:
             reporter = subprocess.Popen(
-                [sys.executable, "-m", "allotment", *words], stdout=said, stderr=subprocess.STDOUT
+                [sys.executable, "-m", "allotment", *words], stdout=log_file, stderr=subprocess.STDOUT
             )
         try:
-            yield made
+            yield shared_cloud
         finally:
             reporter.kill()
             reporter.wait()
@@ -88,18 +98,20 @@ def running(client: Client, name: str, space: str = SPACE) -> dict[str, str]:
 def test_node_pools_are_in_their_cluster_and_buy_nodes_for_the_stock(cloud: Cloud) -> None:
     client = cloud.clusters["us-1"].client
     declared = {
-        identity.name for identity in oracle.said(cloud) if (identity.cluster, identity.kind) == ("us-1", "NodePool")
+        identity.name
+        for identity in oracle.list_declared_objects(cloud)
+        if (identity.cluster, identity.kind) == ("us-1", "NodePool")
     }
     assert len(declared) >= 2
 
-    def there() -> bool:
+    def pools_exist() -> bool:
         pool_uids = uids(client, "karpenter.sh/v1", "NodePool", labels=rendered.OURS)
         assert {name.removeprefix("/") for name in pool_uids} == declared, pool_uids
         return True
 
-    eventually(there, "every declared node pool", 120)
+    eventually(pools_exist, "every declared node pool", 120)
 
-    def placed() -> bool:
+    def placeholders_have_nodes() -> bool:
         stocks = {
             deployment["metadata"]["name"]: deployment
             for deployment in client.list("apps/v1", "Deployment", names.STOCK_NAMESPACE)
@@ -113,7 +125,7 @@ def test_node_pools_are_in_their_cluster_and_buy_nodes_for_the_stock(cloud: Clou
         assert not left, left
         return True
 
-    eventually(placed, "every placeholder to have a node", 180, pause=1)
+    eventually(placeholders_have_nodes, "every placeholder to have a node", 180, pause=1)
     nodes = client.list("v1", "Node", labels=names.POOL)
     assert {node["metadata"]["labels"][names.POOL] for node in nodes} <= declared
     assert nodes
@@ -167,7 +179,7 @@ def test_a_file_that_moves_between_any_folders_leaves_nothing_behind(cloud: Clou
         lines = "".join(f"  line-{line}: what is alike in {folder}\n" for line in range(20))
         return f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: moved-{number}-{step}\n  namespace: {space}\ndata:\n{lines}"
 
-    def there() -> set[tuple[str, str]]:
+    def list_moved() -> set[tuple[str, str]]:
         config_maps = client.list("v1", "ConfigMap")
         return {
             (config_map["metadata"]["namespace"], config_map["metadata"]["name"])
@@ -179,7 +191,7 @@ def test_a_file_that_moves_between_any_folders_leaves_nothing_behind(cloud: Clou
         wanted = {
             (spaces[places[(number + step) % len(places)]], f"moved-{number}-{step}") for number in range(len(places))
         }
-        assert there() == wanted, sorted(there() ^ wanted)[:6]
+        assert list_moved() == wanted, sorted(list_moved() ^ wanted)[:6]
         return True
 
     with cloud.publisher_stopped():
@@ -189,7 +201,7 @@ def test_a_file_that_moves_between_any_folders_leaves_nothing_behind(cloud: Clou
             cloud.smuggle(cluster, changes, marks=places)
             last = moved(step)
             eventually(partial(lies_as, step), f"step {step} to be in the cluster", 120, pause=1)
-    eventually(lambda: not there(), "all of it to be gone once the publisher is back", 120, pause=1)
+    eventually(lambda: not list_moved(), "all of it to be gone once the publisher is back", 120, pause=1)
     cloud.all_synced()
 
 
@@ -297,7 +309,7 @@ def test_another_attempt_replaces_the_last_job_once_that_was_let_go(cloud: Cloud
     brought_back(cloud)
     seen(cloud, f"{ADA}--eu-1--storage")
 
-    def said() -> bool:
+    def second_attempt_counts() -> bool:
         storage_status = storage(cloud, "twice", ADA)
         assert storage_status.prepare is not None
         assert (storage_status.state, storage_status.prepare.attempt, storage_status.prepare.state) == (
@@ -307,7 +319,7 @@ def test_another_attempt_replaces_the_last_job_once_that_was_let_go(cloud: Cloud
         ), storage_status
         return True
 
-    assert eventually(said, "the second attempt to count", 60)
+    assert eventually(second_attempt_counts, "the second attempt to count", 60)
     for api_version, kind in (("batch/v1", "Job"), ("v1", "ConfigMap")):
         client.delete(api_version, kind, first.partition("/")[2], SPACE)
     cloud.all_synced()
@@ -366,13 +378,13 @@ def test_an_application_that_is_deleted_with_its_cascade_takes_nothing_along(clo
         *((("karpenter.sh/v1", "NodePool"),) if part == "node-pools" else ()),
     )
 
-    def kept() -> dict[str, dict[str, str]]:
+    def list_tenant_uids() -> dict[str, dict[str, str]]:
         uids_by_kind = {kind: uids(client, version, kind, labels=rendered.OURS) for version, kind in kinds}
         uids_by_kind["AppProject"] = uids(hub, ARGO, "AppProject", NAMESPACE, rendered.OURS)
         uids_by_kind["Pod"] = uids(client, "v1", "Pod", labels=names.INSTANCE)
         return uids_by_kind
 
-    before, was = kept(), cloud.argocd.application(name)["metadata"]["uid"]
+    before, was = list_tenant_uids(), cloud.argocd.application(name)["metadata"]["uid"]
     hub.patch(ARGO, "Application", name, {"metadata": {"finalizers": [CASCADE]}}, NAMESPACE)
     hub.delete(ARGO, "Application", name, NAMESPACE)
     begun = time.monotonic()
@@ -383,9 +395,9 @@ def test_an_application_that_is_deleted_with_its_cascade_takes_nothing_along(clo
 
     eventually(healed, "the root to bring it back", 180)
     print(f"\n{name} was back after {time.monotonic() - begun:.0f} s")
-    assert kept() == before
+    assert list_tenant_uids() == before
     cloud.all_synced()
-    assert kept() == before
+    assert list_tenant_uids() == before
 
 
 def test_what_is_removed_and_runs_on_is_said(cloud: Cloud) -> None:
@@ -400,7 +412,7 @@ def test_what_is_removed_and_runs_on_is_said(cloud: Cloud) -> None:
         (cloud.root / path).unlink()
         cloud.merged()
 
-        def said() -> bool:
+        def removal_is_reported() -> bool:
             instance_status = instance(cloud, "stays", ADA)
             assert instance_status.reason == "RemovedStillRunning", (
                 instance_status.state,
@@ -409,7 +421,7 @@ def test_what_is_removed_and_runs_on_is_said(cloud: Cloud) -> None:
             )
             return instance_status.state == "Running" and instance_status.message.startswith("removed, still running: ")
 
-        assert eventually(said, "the status to say so", 240, pause=2)
+        assert eventually(removal_is_reported, "the status to say so", 240, pause=2)
         assert cloud.running.metric('allotment_removed_still_running{cluster="eu-1"}') == 1
     finally:
         controller.send_signal(signal.SIGCONT)

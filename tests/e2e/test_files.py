@@ -56,9 +56,9 @@ def run(programs: Path, program: str, *arguments: str) -> list[str]:
 @contextmanager
 def served(folder: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
     """Show a folder as an accessor does, on the loopback."""
-    given = [str(port) if word == "5000" else str(folder) if word == "/data" else word for word in SERVER_ARGS]
+    arguments = [str(port) if word == "5000" else str(folder) if word == "/data" else word for word in SERVER_ARGS]
     process = subprocess.Popen(
-        [crates.program("dufs"), *given, "--bind", "127.0.0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
+        [crates.program("dufs"), *arguments, "--bind", "127.0.0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
     )
     try:
         eventually(lambda: get(port, "/?json")[0] == 200, "dufs to answer", 20)
@@ -255,15 +255,15 @@ def fetched(endpoint: str, secret: str, root: Path) -> None:
 
 
 def test_a_real_s3_server_takes_our_signature_and_no_other(tmp_path: Path) -> None:
-    shown, root = tmp_path / "buckets", tmp_path / "volume"
-    for folder in (shown / "data" / "models" / "x y", root / volume.OWN):
+    buckets, root = tmp_path / "buckets", tmp_path / "volume"
+    for folder in (buckets / "data" / "models" / "x y", root / volume.OWN):
         folder.mkdir(parents=True)
-    (shown / "data" / "models" / "big.bin").write_bytes(os.urandom(5_000_000))
-    (shown / "data" / "models" / "x y" / "é+%.txt").write_bytes(b"strange")
-    (shown / "data" / "other.txt").write_bytes(b"not this")
-    with bucket(shown) as endpoint:
+    (buckets / "data" / "models" / "big.bin").write_bytes(os.urandom(5_000_000))
+    (buckets / "data" / "models" / "x y" / "é+%.txt").write_bytes(b"strange")
+    (buckets / "data" / "other.txt").write_bytes(b"not this")
+    with bucket(buckets) as endpoint:
         fetched(endpoint, "not-a-secret", root)
-        assert files(root) == files(shown / "data" / "models")
+        assert files(root) == files(buckets / "data" / "models")
         with pytest.raises(ending.Failed) as failure:
             fetched(endpoint, "another", root)
         assert failure.value.status == ending.ACCESS_DENIED

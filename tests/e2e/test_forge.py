@@ -61,8 +61,10 @@ class GiteaWorld:
         head = self._commit(f"change-{number}")
         git(self.root, "push", "-q", "-f", "origin", f"change-{number}")
         body = {"head": f"change-{number}", "base": base, "title": "x"}
-        made = eventually(lambda: self.api("pulls", body, user=self.people[0])["number"], "the branch to be known", 30)
-        assert made == number
+        pull_number = eventually(
+            lambda: self.api("pulls", body, user=self.people[0])["number"], "the branch to be known", 30
+        )
+        assert pull_number == number
         return head
 
     def push(self, number: int, *, login: str = "") -> str:
@@ -133,10 +135,10 @@ def world(gitea: Gitea, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     for name in ("GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE"):
         monkeypatch.setenv(name, str(gitea.authority))
     monkeypatch.setattr(adapter, "PAGE", 2)  # so few on a page that every list has several
-    made = GiteaWorld(gitea, tmp_path)
-    made.open(1)
-    yield made
-    made.end()
+    gitea_world = GiteaWorld(gitea, tmp_path)
+    gitea_world.open(1)
+    yield gitea_world
+    gitea_world.end()
 
 
 @pytest.mark.parametrize("check", CONTRACT, ids=lambda check: check.__name__)

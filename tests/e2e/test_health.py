@@ -49,8 +49,8 @@ STATUSES: dict[str, dict[str, Any]] = {
 CHECKED = "Container check for pod x/web-7dpl2 failed with exit code 78 matching FailJob rule at index 0"
 
 
-def condition(kind: str, status: str = "True", **said: str) -> dict[str, str]:
-    return {"type": kind, "status": status, **said}
+def condition(kind: str, status: str = "True", **fields: str) -> dict[str, str]:
+    return {"type": kind, "status": status, **fields}
 
 
 # Conditions of a Job, each a branch of Argo CD's own check.
@@ -133,8 +133,8 @@ class Argo:
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        said = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
-        return said.get("STATUS", "").strip(), said.get("MESSAGE", "").strip()
+        fields = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
+        return fields.get("STATUS", "").strip(), fields.get("MESSAGE", "").strip()
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +183,7 @@ ACCEPTED = {"type": "Accepted", "status": "True", "observedGeneration": 2}
 
 
 @pytest.mark.parametrize(
-    ("one", "health"),
+    ("gateway_policy", "health"),
     [
         (policy(OURS), ("Progressing", "Waiting for the gateway to accept it")),
         (policy(OURS, ACCEPTED), ("Healthy", "Accepted")),
@@ -196,8 +196,8 @@ ACCEPTED = {"type": "Accepted", "status": "True", "observedGeneration": 2}
     ],
     ids=["new", "accepted", "refused", "changed", "another's"],
 )
-def test_of_a_policy(one: dict[str, Any], health: tuple[str, str], argo: Argo) -> None:
-    assert argo.says(one, argo.ours) == health
+def test_of_a_policy(gateway_policy: dict[str, Any], health: tuple[str, str], argo: Argo) -> None:
+    assert argo.says(gateway_policy, argo.ours) == health
 
 
 def application(labels: dict[str, str], **status: Any) -> dict[str, Any]:
@@ -212,7 +212,7 @@ NO_CHART = {"type": "ComparisonError", "message": "no such chart"}
 
 
 @pytest.mark.parametrize(
-    ("one", "health"),
+    ("argo_application", "health"),
     [
         (application(ADD_ON), ("Progressing", "Argo CD hasn't begun with it")),
         (application(ADD_ON, **FAILED), ("Degraded", "no such kind")),
@@ -224,6 +224,6 @@ NO_CHART = {"type": "ComparisonError", "message": "no such chart"}
     ids=["new", "refused", "not to be had", "coming up", "up", "a tenant's"],
 )
 def test_of_an_application_it_says_whether_an_add_on_is_up(
-    one: dict[str, Any], health: tuple[str, str], argo: Argo
+    argo_application: dict[str, Any], health: tuple[str, str], argo: Argo
 ) -> None:
-    assert argo.says(one, argo.ours) == health
+    assert argo.says(argo_application, argo.ours) == health

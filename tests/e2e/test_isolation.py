@@ -56,7 +56,7 @@ def test_an_ordinary_pod_is_accepted(sample_cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "why"),
+    ("insecure_pod", "why"),
     [
         (pod(hostNetwork=True, hostUsers=True), "host namespaces"),
         (pod(hostPID=True, hostUsers=True), "host namespaces"),
@@ -69,45 +69,46 @@ def test_an_ordinary_pod_is_accepted(sample_cluster: Cluster) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_pod_security_is_enforced(one: Object, why: str, sample_cluster: Cluster) -> None:
-    said = words(sample_cluster, one)
-    assert said is not None
-    assert 'violates PodSecurity "restricted' in said
-    assert why in said
+def test_pod_security_is_enforced(insecure_pod: Object, why: str, sample_cluster: Cluster) -> None:
+    message = words(sample_cluster, insecure_pod)
+    assert message is not None
+    assert 'violates PodSecurity "restricted' in message
+    assert why in message
 
 
 @pytest.mark.parametrize("priority", ["system-cluster-critical", "system-node-critical", "allotment-stock-1"])
 def test_a_pod_takes_no_other_priority(priority: str, sample_cluster: Cluster) -> None:
-    said = words(sample_cluster, pod(priorityClassName=priority))
-    assert said is not None
+    message = words(sample_cluster, pod(priorityClassName=priority))
+    assert message is not None
     assert (
-        "A tenant's pod has one of Allotment's priority classes." in said or "exceeded quota: other-priorities" in said
+        "A tenant's pod has one of Allotment's priority classes." in message
+        or "exceeded quota: other-priorities" in message
     )
 
 
 def test_a_pod_does_not_choose_its_node(sample_cluster: Cluster) -> None:
-    said = words(sample_cluster, pod(nodeName="l4-ts4-1"))
-    assert said is not None
-    assert "A tenant's pod doesn't choose its node." in said
+    message = words(sample_cluster, pod(nodeName="l4-ts4-1"))
+    assert message is not None
+    assert "A tenant's pod doesn't choose its node." in message
 
 
 def test_a_pod_over_quota_is_refused(sample_cluster: Cluster) -> None:
     hard = sample_cluster.client.get("v1", "ResourceQuota", "backstop", A)["spec"]["hard"]
     most = int(hard["requests.nvidia.com/gpu"])
-    asked = {"nvidia.com/gpu": str(most + 1)}
-    said = words(sample_cluster, with_container(resources={"requests": asked, "limits": asked}))
-    assert said is not None
-    assert "exceeded quota: backstop, requested: requests.nvidia.com/gpu=" in said
-    assert f"limited: requests.nvidia.com/gpu={most}" in said
+    requests = {"nvidia.com/gpu": str(most + 1)}
+    message = words(sample_cluster, with_container(resources={"requests": requests, "limits": requests}))
+    assert message is not None
+    assert "exceeded quota: backstop, requested: requests.nvidia.com/gpu=" in message
+    assert f"limited: requests.nvidia.com/gpu={most}" in message
 
 
 def test_a_class_that_the_plan_does_not_have_is_refused(sample_cluster: Cluster) -> None:
-    asked = {"nvidia.com/mig-3g.40gb": "1"}
-    pod_manifest = with_container(resources={"requests": asked, "limits": asked})
+    requests = {"nvidia.com/mig-3g.40gb": "1"}
+    pod_manifest = with_container(resources={"requests": requests, "limits": requests})
     pod_manifest["metadata"]["namespace"] = names.namespace("solo-ada")
-    said = words(sample_cluster, pod_manifest)
-    assert said is not None
-    assert "exceeded quota: backstop" in said
+    message = words(sample_cluster, pod_manifest)
+    assert message is not None
+    assert "exceeded quota: backstop" in message
 
 
 def test_a_service_account_reads_nothing_of_another_tenant_nor_of_its_own(sample_cluster: Cluster) -> None:
@@ -115,9 +116,9 @@ def test_a_service_account_reads_nothing_of_another_tenant_nor_of_its_own(sample
     kinds = ("Pod", "Secret", "ConfigMap", "PersistentVolumeClaim", "Service", "ServiceAccount", "ResourceQuota")
     for kind in kinds:
         for place in (B, A, None):
-            said = refusal(intruder.list, "v1", kind, place)
-            assert said is not None, f"{kind} of {place}"
-            assert f'User "system:serviceaccount:{A}:default" cannot list resource' in said
+            message = refusal(intruder.list, "v1", kind, place)
+            assert message is not None, f"{kind} of {place}"
+            assert f'User "system:serviceaccount:{A}:default" cannot list resource' in message
     for kind in ("Namespace", "Node", "PersistentVolume"):
         assert "cannot list resource" in (refusal(intruder.list, "v1", kind) or "")
     assert "cannot patch resource" in (refusal(intruder.apply, pod(), dry_run=True) or "")
@@ -130,9 +131,9 @@ def test_what_is_protected_is_not_deleted_even_by_an_administrator(sample_cluste
         ("v1", "PersistentVolumeClaim", "model-cache", A),
         ("scheduling.k8s.io/v1", "PriorityClass", names.INSTANCE_PRIORITY, None),
     ):
-        said = refusal(client.delete, version, kind, name, namespace, dry_run=True)
-        assert said is not None
-        assert "Allotment protects this: it is deleted by two merges, see deletionPolicy." in said
+        message = refusal(client.delete, version, kind, name, namespace, dry_run=True)
+        assert message is not None
+        assert "Allotment protects this: it is deleted by two merges, see deletionPolicy." in message
 
 
 def test_every_pod_that_runs_is_one_of_ours_and_may(sample_cluster: Cluster) -> None:

@@ -23,7 +23,7 @@ def deployment(cloud: Cloud, tenant: str, name: str) -> Object:
     return cloud.clusters["eu-1"].client.get("apps/v1", "Deployment", name, f"t-{tenant}")
 
 
-def kept(client: Client) -> dict[str, str]:
+def list_retained_uids(client: Client) -> dict[str, str]:
     """Return the identity of everything of ours that must never be lost."""
     live_objects = [
         *client.list("v1", "PersistentVolumeClaim"),
@@ -44,7 +44,7 @@ def kept(client: Client) -> dict[str, str]:
 def test_all_of_both_clusters_is_synced_and_nothing_stays_different(cloud: Cloud) -> None:
     applications = cloud.all_synced()
     assert {"allotment--root--eu-1", "allotment--root--us-1", "acme-robotics--us-1--storage"} <= applications.keys()
-    assert len(kept(cloud.clusters["us-1"].client)) > 4
+    assert len(list_retained_uids(cloud.clusters["us-1"].client)) > 4
 
 
 def test_what_waits_is_suspended_and_says_for_what(cloud: Cloud) -> None:
@@ -54,16 +54,16 @@ def test_what_waits_is_suspended_and_says_for_what(cloud: Cloud) -> None:
             tree_node for tree_node in tree if (tree_node["kind"], tree_node["name"]) == ("Deployment", "webui")
         ).get("health")
 
-    said = {"status": "Suspended", "message": "preparation of storage model-cache"}
-    assert eventually(lambda: health() == said, "the waiting instance to be Suspended", 120)
+    suspended = {"status": "Suspended", "message": "preparation of storage model-cache"}
+    assert eventually(lambda: health() == suspended, "the waiting instance to be Suspended", 120)
 
 
 def test_a_tree_has_the_pods_without_which_the_dashboard_has_no_log_and_no_terminal(cloud: Cloud) -> None:
     pods = cloud.clusters["eu-1"].client.list("v1", "Pod", "t-solo-ada", "allotment.dev/instance=webui")
     tree = cloud.argocd.api("applications/solo-ada--eu-1--compute/resource-tree")["nodes"]
-    shown = {tree_node["name"] for tree_node in tree if tree_node["kind"] == "Pod"}
-    assert shown == {pod["metadata"]["name"] for pod in pods}
-    assert shown
+    pod_names = {tree_node["name"] for tree_node in tree if tree_node["kind"] == "Pod"}
+    assert pod_names == {pod["metadata"]["name"] for pod in pods}
+    assert pod_names
 
 
 def test_links_lead_to_the_declarations(cloud: Cloud) -> None:
@@ -146,8 +146,8 @@ metadata:
     folder = "tenants/solo-ada/compute"
 
     def refused() -> bool:
-        said = sync_messages(cloud, "solo-ada--eu-1--compute")
-        return "namespace t-uni-lab is not permitted" in said and "not permitted in project" in said
+        messages = sync_messages(cloud, "solo-ada--eu-1--compute")
+        return "namespace t-uni-lab is not permitted" in messages and "not permitted in project" in messages
 
     with cloud.publisher_stopped():
         commit = cloud.smuggle(
@@ -157,8 +157,8 @@ metadata:
         client = cloud.clusters["eu-1"].client
         assert missing(client, "v1", "ConfigMap", "evil", "t-uni-lab")
         assert missing(client, "v1", "Secret", "evil", "t-solo-ada")
-    told = cloud.running.event("foreign commit replaced", commit=commit)
-    assert (told["cluster"], told["level"]) == ("eu-1", "warning")
+    event = cloud.running.event("foreign commit replaced", commit=commit)
+    assert (event["cluster"], event["level"]) == ("eu-1", "warning")
     eventually(lambda: cloud.published()["refs/heads/rendered/eu-1"] != commit, "it to be replaced", 60)
     cloud.all_synced()
 
@@ -201,7 +201,7 @@ def test_a_failed_preparation_holds_up_nobody(cloud: Cloud) -> None:
 @pytest.mark.parametrize("mistake", ["files", "branch", "applications", "rename", "project"])
 def test_no_mistake_loses_a_volume_or_a_namespace(cloud: Cloud, mistake: str) -> None:
     client = cloud.clusters["eu-1"].client
-    before = kept(client)
+    before = list_retained_uids(client)
     assert len(before) > 12
     source = git(cloud.root, "rev-parse", "HEAD")
     if mistake == "files":
@@ -217,7 +217,7 @@ def test_no_mistake_loses_a_volume_or_a_namespace(cloud: Cloud, mistake: str) ->
         with cloud.publisher_stopped():
             commit = cloud.smuggle("eu-1", {"control": None, "tenants": None, "platform": None, "README": "gone\n"})
             wait_for_a_look(cloud)
-            assert kept(client) == before
+            assert list_retained_uids(client) == before
         eventually(lambda: cloud.published()["refs/heads/rendered/eu-1"] != commit, "it to be replaced", 60)
     else:
         kind = "Application" if mistake == "applications" else "AppProject"
@@ -228,7 +228,7 @@ def test_no_mistake_loses_a_volume_or_a_namespace(cloud: Cloud, mistake: str) ->
                 client.delete(ARGO, kind, name, NAMESPACE)
         wait_for_a_look(cloud)
     cloud.all_synced()
-    after = kept(client)
+    after = list_retained_uids(client)
     assert {name: uid for name, uid in before.items() if after.get(name) != uid} == {}
     git(cloud.root, "checkout", "-q", source, "--", ".")
     if (cloud.root / "tenants/film-hut").exists():
@@ -236,7 +236,7 @@ def test_no_mistake_loses_a_volume_or_a_namespace(cloud: Cloud, mistake: str) ->
     if mistake in ("files", "rename"):
         cloud.merged()
         cloud.all_synced()
-        assert {name: uid for name, uid in before.items() if kept(client).get(name) != uid} == {}
+        assert {name: uid for name, uid in before.items() if list_retained_uids(client).get(name) != uid} == {}
 
 
 def wait_for_a_look(cloud: Cloud) -> None:
@@ -331,8 +331,8 @@ def test_where_nothing_reports_a_cluster_no_marked_storage_goes(cloud: Cloud) ->
     path.unlink()
     cloud.merged()
     words = "kept until the cluster was seen to have it marked for 1h; nothing reports that cluster, so nothing goes"
-    said = f"us-1: storage acme-robotics/old-frames: {words}"
-    cloud.running.event("leaving", message=said)
+    message = f"us-1: storage acme-robotics/old-frames: {words}"
+    cloud.running.event("leaving", message=message)
     cloud.all_synced()
     live = client.get(*claim)["metadata"]
     assert (live["uid"], live["annotations"]["allotment.dev/protected"]) == (before, "true")

@@ -50,12 +50,12 @@ def storage(cloud: Cloud, name: str, tenant: str = TENANT) -> Storage:
 def until(cloud: Cloud, name: str, state: str, tenant: str = TENANT, seconds: float = 120) -> Instance:
     """Return an instance's status once it is in a state."""
 
-    def found() -> Instance | None:
+    def find_instance() -> Instance | None:
         instance_status = instance(cloud, name, tenant)
         assert instance_status.state == state, (instance_status.state, instance_status.reason, instance_status.message)
         return instance_status
 
-    return eventually(found, f"{tenant}/{name} to be {state}", seconds, pause=0.5)
+    return eventually(find_instance, f"{tenant}/{name} to be {state}", seconds, pause=0.5)
 
 
 def steps(cloud: Cloud, name: str, tenant: str = TENANT) -> list[Transition]:
@@ -93,9 +93,9 @@ def test_one_merge_brings_an_instance_to_running_and_the_branch_shows_how(report
     cloud.declare(f"tenants/{TENANT}/instances/notes.yaml", INSTANCE.format(name="notes", labels=""))
     source = cloud.merged()
     instance_status = until(cloud, "notes", "Running")
-    told = steps(cloud, "notes")
-    assert [transition.target for transition in told][-3:] == ["Init", "Ready", "Running"]
-    assert [transition.time for transition in told] == sorted(transition.time for transition in told)
+    transitions = steps(cloud, "notes")
+    assert [transition.target for transition in transitions][-3:] == ["Init", "Ready", "Running"]
+    assert [transition.time for transition in transitions] == sorted(transition.time for transition in transitions)
     assert instance_status.url == f"https://notes--{TENANT}.eu-1.gpu.northlight.example/lab"
     declared = git(cloud.root, "rev-parse", f"HEAD:tenants/{TENANT}/instances/notes.yaml")
     assert instance_status.observed_blob == declared
@@ -115,11 +115,15 @@ def test_one_merge_brings_an_instance_to_running_and_the_branch_shows_how(report
 
 def test_a_storage_is_prepared_and_who_waits_for_it_starts_by_itself(reported_cloud: Cloud) -> None:
     until(reported_cloud, "webui", "Running", "studio-kite")
-    kept = storage(reported_cloud, "model-cache", "studio-kite")
-    assert kept.prepare is not None
-    assert (kept.state, kept.prepare.state, kept.prepare.exit_code) == ("Ready", "Succeeded", 0)
-    told = [transition.target for transition in steps(reported_cloud, "webui", "studio-kite")]
-    assert told[-4:] == ["Waiting", "Init", "Ready", "Running"]
+    storage_status = storage(reported_cloud, "model-cache", "studio-kite")
+    assert storage_status.prepare is not None
+    assert (storage_status.state, storage_status.prepare.state, storage_status.prepare.exit_code) == (
+        "Ready",
+        "Succeeded",
+        0,
+    )
+    states = [transition.target for transition in steps(reported_cloud, "webui", "studio-kite")]
+    assert states[-4:] == ["Waiting", "Init", "Ready", "Running"]
 
 
 @pytest.mark.parametrize(
@@ -228,8 +232,8 @@ def test_another_cluster_is_reported_with_the_argo_cd_of_this_one(reported_cloud
     }
     synced = [
         condition.status
-        for kept in tenant_status.storages
-        for condition in kept.conditions
+        for storage_status in tenant_status.storages
+        for condition in storage_status.conditions
         if condition.type == "Synced"
     ]
     assert synced
@@ -258,8 +262,8 @@ def test_nodes_are_replaced_once_instances_were_seen_to_be_protected(reported_cl
         return {
             claim["status"]["nodeName"]
             for claim in claims
-            for said in claim["status"].get("conditions", ())
-            if (said["type"], said["status"]) == ("Drifted", "True")
+            for condition in claim["status"].get("conditions", ())
+            if (condition["type"], condition["status"]) == ("Drifted", "True")
         }
 
     cloud.edit("tenants/ml-orbit/instances/chat.yaml", "replicas: 4", "replicas: 1")  # several copies move, one by one
@@ -301,8 +305,8 @@ def test_the_status_branch_may_be_deleted_and_nothing_that_runs_changes(reported
     git(cloud.root, "push", "-q", cloud.url, f":{BRANCH}", f":{OURS}")
     cloud.edit(f"tenants/{TENANT}/instances/notes.yaml", "spec:\n", "spec:\n  description: Still there.\n")
     cloud.merged()
-    again = eventually(lambda: cloud.published().get(BRANCH), "the status to be written again", 120)
-    assert again != tip
+    new_tip = eventually(lambda: cloud.published().get(BRANCH), "the status to be written again", 120)
+    assert new_tip != tip
     cloud.all_synced()
     assert running() == before
     assert {job["metadata"]["uid"] for job in client.list("batch/v1", "Job")} == jobs
@@ -310,7 +314,7 @@ def test_the_status_branch_may_be_deleted_and_nothing_that_runs_changes(reported
 
 def test_another_replica_takes_over_within_half_a_minute(reported_cloud: Cloud) -> None:
     cloud = reported_cloud
-    other = cloud.again()
+    other = cloud.restart_publisher()
     try:
         time.sleep(3)
         assert not other.events("leading")
@@ -323,8 +327,8 @@ def test_another_replica_takes_over_within_half_a_minute(reported_cloud: Cloud) 
         cloud.merge()
         other.get("/webhook", b"")
         until(cloud, "notes", "Stopped", seconds=60)
-        told = [transition.target for transition in steps(cloud, "notes")]
-        assert told[-2:] == ["Running", "Stopped"]
+        states = [transition.target for transition in steps(cloud, "notes")]
+        assert states[-2:] == ["Running", "Stopped"]
         lines = git(cloud.forge, "log", "--format=%s", BRANCH).splitlines()
         assert lines.count(f"{TENANT}/notes: Running → Stopped") <= 1, "nobody tells it twice"
     finally:

@@ -36,8 +36,10 @@ def cloud(
     clusters = {"eu-1": empty_cluster, "us-1": growing_cluster}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REQUESTS_CA_BUNDLE", str(gitea.authority))
-        with a_cloud(clusters, argocd, gitea, folder, *options, "--comment", "--forge-token-file", str(token)) as made:
-            yield made
+        with a_cloud(
+            clusters, argocd, gitea, folder, *options, "--comment", "--forge-token-file", str(token)
+        ) as shared_cloud:
+            yield shared_cloud
 
 
 @pytest.fixture(scope="module")
@@ -54,15 +56,15 @@ def admin(cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pe
     person.forget()
 
 
-def said(person: Person, number: int, marker: str, *texts: str, seconds: float = 120) -> str:
+def wait_for_comment(person: Person, number: int, marker: str, *texts: str, seconds: float = 120) -> str:
     """Return the bot's comment with a marker, once all these texts are in it."""
 
-    def found() -> str:
+    def find_comment() -> str:
         text = person.comment(number, marker)
         assert all(expected_text in text for expected_text in texts), text
         return text
 
-    return eventually(found, f"{texts} on #{number}", seconds, pause=0.5)
+    return eventually(find_comment, f"{texts} on #{number}", seconds, pause=0.5)
 
 
 def merged(cloud: Cloud, admin: Person, number: int, style: str = "merge") -> None:
@@ -85,11 +87,11 @@ def test_a_pull_request_is_planned_merged_and_followed_to_its_url(cloud: Cloud, 
         (Path(cloud.root) / WEBUI).read_text().replace("name: webui\n", "name: sketch\n", 1),
     )
     number = ada.open("sketch")
-    said(ada, number, "plan", "### ✅ This can be merged", "`instance solo-ada/webui in eu-1` is removed")
+    wait_for_comment(ada, number, "plan", "### ✅ This can be merged", "`instance solo-ada/webui in eu-1` is removed")
     assert eventually(lambda: ada.status(number)[0], "a verdict") == "success"
     merged(cloud, admin, number)
     url = "<https://sketch--solo-ada.eu-1.gpu.northlight.example/>"
-    text = said(ada, number, "rollout", "1 running", url, "| gone |", seconds=180)
+    text = wait_for_comment(ada, number, "rollout", "1 running", url, "| gone |", seconds=180)
     assert text.startswith("<!-- allotment:rollout -->\n\n### ✅ Rollout of `")
     assert eventually(lambda: ada.status(number, "allot/rollout")[0] == "success", "the last word", 60)
     assert len(ada.comments(number)) == 2, "one plan, one rollout"
@@ -103,16 +105,16 @@ def test_what_fails_is_told_with_the_reason_and_the_way_out_and_then_that_it_run
         f"{ADA}/instances/sketch.yaml", "  name: sketch\n", "  name: sketch\n  labels:\n    simulate: image-missing\n"
     )
     number = ada.open("fails")
-    said(ada, number, "plan", "This can be merged")
+    wait_for_comment(ada, number, "plan", "This can be merged")
     merged(cloud, admin, number, "squash")
-    said(ada, number, "rollout", "1 failed", "→ correct the image's name and digest", seconds=180)
+    wait_for_comment(ada, number, "rollout", "1 failed", "→ correct the image's name and digest", seconds=180)
     assert eventually(lambda: ada.status(number, "allot/rollout")[0] == "failure", "a failure", 60)
     ada.sync()
     ada.edit(f"{ADA}/instances/sketch.yaml", "  labels:\n    simulate: image-missing\n", "")
     other = ada.open("mended")
     merged(cloud, admin, other, "rebase")
-    said(ada, number, "rollout", "overtaken", seconds=180)
-    said(ada, other, "rollout", "1 running", seconds=180)
+    wait_for_comment(ada, number, "rollout", "overtaken", seconds=180)
+    wait_for_comment(ada, other, "rollout", "1 running", seconds=180)
 
 
 def test_a_rollout_whose_comment_a_person_took_away_is_silent(cloud: Cloud, ada: Person, admin: Person) -> None:
@@ -121,7 +123,7 @@ def test_a_rollout_whose_comment_a_person_took_away_is_silent(cloud: Cloud, ada:
         ada.edit(f"{ADA}/instances/sketch.yaml", "spec:\n", "spec:\n  state: Stopped\n")
         number = ada.open("stopped")
         admin.merge(number)
-    said(ada, number, "rollout")
+    wait_for_comment(ada, number, "rollout")
     (mine,) = [comment for comment in ada.comments(number) if "allotment:rollout" in comment["body"]]
     admin.api(f"issues/comments/{mine['id']}", method="DELETE")
     cloud.all_synced()
@@ -129,5 +131,5 @@ def test_a_rollout_whose_comment_a_person_took_away_is_silent(cloud: Cloud, ada:
     ada.edit("tenants/solo-ada/storages/models.yaml", "spec:\n", "spec:\n  description: Mine.\n")
     other = ada.open("another")
     merged(cloud, admin, other)
-    said(ada, other, "rollout", seconds=180)
+    wait_for_comment(ada, other, "rollout", seconds=180)
     assert not [comment for comment in ada.comments(number) if "allotment:rollout" in comment["body"]]

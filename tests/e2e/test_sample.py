@@ -28,8 +28,8 @@ def refused(hub: Client, client: Client, tree: Path) -> list[str]:
     accepted: list[tuple[Client, Object]] = []
     for manifest in rendered.objects(tree):
         place = hub if manifest["metadata"].get("namespace") == ARGO_NAMESPACE else client
-        if said := refusal(place.apply, manifest, dry_run=True) or refusal(place.apply, manifest):
-            wrong.append(f"{identity(manifest)}: {said}")
+        if message := refusal(place.apply, manifest, dry_run=True) or refusal(place.apply, manifest):
+            wrong.append(f"{identity(manifest)}: {message}")
         else:
             accepted.append((place, manifest))
     for place, manifest in accepted:
@@ -97,9 +97,11 @@ def test_the_largest_that_validation_allows_is_accepted(
         "NodePool",
         "NodeOverlay",
     ]
-    said = [(identity(manifest), refusal(client.apply, manifest, dry_run=True)) for manifest in [*own, *pool]]
-    said += [(identity(manifest), refusal(growing_cluster.client.apply, manifest, dry_run=True)) for manifest in bought]
-    assert [verdict for verdict in said if verdict[1]] == []
+    refusals = [(identity(manifest), refusal(client.apply, manifest, dry_run=True)) for manifest in [*own, *pool]]
+    refusals += [
+        (identity(manifest), refusal(growing_cluster.client.apply, manifest, dry_run=True)) for manifest in bought
+    ]
+    assert [verdict for verdict in refusals if verdict[1]] == []
 
 
 def test_everything_comes_up(sample_cluster: Cluster) -> None:

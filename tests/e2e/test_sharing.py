@@ -46,20 +46,20 @@ class Ways(NamedTuple):
     def holds(self, stock: str, count: int) -> Counter[str]:
         """Wait until so many placeholders of a stock run, and return how many are on each node."""
 
-        def found() -> Counter[str] | None:
+        def count_placeholders() -> Counter[str] | None:
             nodes = self.nodes(names.STOCK_NAMESPACE, f"{names.STOCK}={stock}")
             return nodes if nodes.total() == count else None
 
-        return eventually(found, f"{count} placeholders of {stock}", 60)
+        return eventually(count_placeholders, f"{count} placeholders of {stock}", 60)
 
     def pod(self, instance: str) -> Object:
         """Wait until an instance runs, and return its pod."""
 
-        def found() -> Object | None:
+        def find_running_pod() -> Object | None:
             pods = self.client.list("v1", "Pod", SPACE, f"{names.INSTANCE}={instance}")
             return next((pod for pod in pods if pod["status"].get("phase") == "Running"), None)
 
-        return eventually(found, f"{instance} to run", 30)
+        return eventually(find_running_pod, f"{instance} to run", 30)
 
 
 @pytest.fixture(scope="module")
@@ -109,13 +109,13 @@ def test_placeholders_fill_the_nodes_of_their_own_way(ways: Ways) -> None:
 
     def waits() -> bool:
         pods = ways.client.list("v1", "Pod", names.STOCK_NAMESPACE, f"{names.STOCK}=l4-mps")
-        said = [
+        conditions = [
             condition
             for pod in pods
             for condition in pod["status"].get("conditions", ())
             if condition.get("reason") == "Unschedulable"
         ]
-        return len(pods) == 33 and len(said) == 1
+        return len(pods) == 33 and len(conditions) == 1
 
     eventually(waits, "the 33rd unit of MPS to wait")
     ways.client.patch("apps/v1", "Deployment", "l4-mps", {"spec": {"replicas": 32}}, names.STOCK_NAMESPACE)

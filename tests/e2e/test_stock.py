@@ -118,12 +118,14 @@ class Trial:
         """Return the UIDs of placeholders that hold a node."""
         return {uid for uid, pod in self.pods(stock).items() if pod["status"].get("phase") == "Running"}
 
-    def settled(self, ones: int, fours: int) -> None:
+    def wait_until_settled(self, ones: int, fours: int) -> None:
         """Wait until exactly so many placeholders hold capacity, and none waits."""
 
         def is_so() -> bool:
-            said = {size: (self.running(f"trial-{size}"), self.pods(f"trial-{size}")) for size in ("one", "four")}
-            counts = {size: (len(running), len(pods)) for size, (running, pods) in said.items()}
+            pods_by_size = {
+                size: (self.running(f"trial-{size}"), self.pods(f"trial-{size}")) for size in ("one", "four")
+            }
+            counts = {size: (len(running), len(pods)) for size, (running, pods) in pods_by_size.items()}
             if counts != {"one": (ones, ones), "four": (fours, fours)}:
                 raise AssertionError(counts)
             return True
@@ -163,21 +165,21 @@ def trial(empty_cluster: Cluster, render: Render, tmp_path_factory: pytest.TempP
     root = tmp_path_factory.mktemp("trial")
     for folder in ROOTS:
         shutil.copytree(PROJECT / folder, root / folder)
-    made = Trial(root, render, empty_cluster.client)
+    stock_trial = Trial(root, render, empty_cluster.client)
     for path, text in FILES.items():
-        made.write(path, text)
-    made.declare("ml-orbit", "one", "trial-one", "Stopped")
+        stock_trial.write(path, text)
+    stock_trial.declare("ml-orbit", "one", "trial-one", "Stopped")
     pool = simulated.declared(root, "eu-1").of_kind(NodePool)[POOL].model
     nodes = [simulated.gpu_node(f"{POOL}-{number}", pool) for number in (1, 2)]
     for node in nodes:
-        made.client.create(node)
-    made.client.apply(*rendered.objects(made.tree, "platform/cluster", "control/namespaces"))
-    made.apply_stock()
-    made.settled(4, 1)
-    yield made
-    rendered.clear(made.client)  # before the nodes go: pods of a lost node wait long for their end
+        stock_trial.client.create(node)
+    stock_trial.client.apply(*rendered.objects(stock_trial.tree, "platform/cluster", "control/namespaces"))
+    stock_trial.apply_stock()
+    stock_trial.wait_until_settled(4, 1)
+    yield stock_trial
+    rendered.clear(stock_trial.client)  # before the nodes go: pods of a lost node wait long for their end
     for node in nodes:
-        made.client.delete("v1", "Node", node["metadata"]["name"])
+        stock_trial.client.delete("v1", "Node", node["metadata"]["name"])
 
 
 def test_an_instance_takes_a_placeholders_place_within_seconds_although_the_nodes_are_full(trial: Trial) -> None:
@@ -188,17 +190,17 @@ def test_an_instance_takes_a_placeholders_place_within_seconds_although_the_node
         took.append(trial.starts("ml-orbit", "one", "trial-one"))
         assert trial.running("trial-four") == large, "a small instance took a large unit's place"
         trial.apply_stock()
-        trial.settled(3, 1)
+        trial.wait_until_settled(3, 1)
 
         small = trial.running("trial-one")
         took.append(trial.starts("film-house", "four", "trial-four"))
         assert trial.running("trial-one") == small, "a large instance took a small unit's place"
         trial.apply_stock()
-        trial.settled(3, 0)
+        trial.wait_until_settled(3, 0)
 
         trial.stops("film-house", "four", "trial-four")
         trial.stops("ml-orbit", "one", "trial-one")
-        trial.settled(4, 1)
+        trial.wait_until_settled(4, 1)
     print(f"\n{len(took)} starts: {sorted(took)[len(took) // 2]:.1f} s in the middle, {max(took):.1f} s at most")
     assert len(took) == 2 * TRIALS
 
@@ -206,16 +208,16 @@ def test_an_instance_takes_a_placeholders_place_within_seconds_although_the_node
 def test_a_large_placeholder_pushes_small_ones_together(trial: Trial) -> None:
     """Small placeholders lie on both nodes; the large one gets a whole node all the same."""
     trial.scale("trial-four", 0)
-    trial.settled(4, 0)
+    trial.wait_until_settled(4, 0)
     (full,) = {pod["spec"]["nodeName"] for pod in trial.pods("trial-one").values()}
     trial.client.patch("v1", "Node", full, {"spec": {"unschedulable": True}})
     for pod in list(trial.pods("trial-one").values())[:2]:
         trial.client.delete("v1", "Pod", pod["metadata"]["name"], STOCK)
-    trial.settled(4, 0)
+    trial.wait_until_settled(4, 0)
     trial.client.patch("v1", "Node", full, {"spec": {"unschedulable": None}})
     assert len({pod["spec"]["nodeName"] for pod in trial.pods("trial-one").values()}) == 2
     trial.apply_stock()
-    trial.settled(4, 1)
+    trial.wait_until_settled(4, 1)
 
 
 def test_instances_of_two_tenants_never_preempt_each_other(trial: Trial) -> None:
@@ -223,10 +225,10 @@ def test_instances_of_two_tenants_never_preempt_each_other(trial: Trial) -> None
     trial.starts("ml-orbit", "one", "trial-one")
     trial.starts("film-house", "four", "trial-four")
     trial.apply_stock()
-    trial.settled(3, 0)
+    trial.wait_until_settled(3, 0)
     trial.scale("trial-one", 0)
-    trial.settled(0, 0)
-    kept = (trial.runs("ml-orbit", "one"), trial.runs("film-house", "four"))
+    trial.wait_until_settled(0, 0)
+    runs_before = (trial.runs("ml-orbit", "one"), trial.runs("film-house", "four"))
     # No declaration says this: review refuses what is oversold. So the film house's rendered instance is given to another.
     late = next(iter(rendered.objects(trial.tree, "tenants/film-house/compute/four.rendered.yaml")))
     space = names.namespace("studio-kite")
@@ -243,4 +245,4 @@ def test_instances_of_two_tenants_never_preempt_each_other(trial: Trial) -> None
     eventually(lambda: "No preemption victims found" in (why_it_waits() or ""), "the scheduler to find no victims")
     time.sleep(5)  # whatever it might still try
     assert [pod["status"].get("nominatedNodeName") for pod in trial.client.list("v1", "Pod", space)] == [None]
-    assert (trial.runs("ml-orbit", "one"), trial.runs("film-house", "four")) == kept
+    assert (trial.runs("ml-orbit", "one"), trial.runs("film-house", "four")) == runs_before

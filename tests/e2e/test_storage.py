@@ -42,12 +42,12 @@ spec:
 def ready(cloud: Cloud, name: str, tenant: str = TENANT) -> Storage:
     """Return a storage's status once it is ready."""
 
-    def found() -> Storage:
+    def find_storage() -> Storage:
         storage_status = storage(cloud, name, tenant)
         assert storage_status.state == "Ready", (storage_status.state, storage_status.reason, storage_status.message)
         return storage_status
 
-    return eventually(found, f"{tenant}/{name} to be ready", 180, pause=1)
+    return eventually(find_storage, f"{tenant}/{name} to be ready", 180, pause=1)
 
 
 def snapshot(cloud: Cloud, name: str) -> Snapshot:
@@ -113,19 +113,19 @@ def test_a_clone_and_an_instance_wait_for_a_failed_storage_until_it_is_recovered
     waiting = instance(cloud, "artist")
     assert (waiting.state, waiting.reason, pods(cloud, "artist")) == ("Waiting", "StorageUnprepared", [])
 
-    again = recover(cloud, f"{TENANT}/origin", "--reason", "The registry is back.")
-    assert again.returncode == 0, again.stderr
+    recovery = recover(cloud, f"{TENANT}/origin", "--reason", "The registry is back.")
+    assert recovery.returncode == 0, recovery.stderr
     branch = f"recover/{TENANT}/origin-2"
-    assert again.stdout.startswith(f"{branch}: ")
+    assert recovery.stdout.startswith(f"{branch}: ")
     merge_branch(cloud, branch)
-    said = git(cloud.root, "log", "-1", "--format=%an|%B")
-    assert said.startswith(
+    commit_message = git(cloud.root, "log", "-1", "--format=%an|%B")
+    assert commit_message.startswith(
         f"allotment|Recover {TENANT}/origin: attempt 2\n\nThe registry is back.\n\nAttempt 1 failed on eu-1 at "
     )
     assert ready(cloud, "origin").prepare is not None
-    kept = ready(cloud, "twin").prepare
-    assert kept is not None
-    assert kept.state == "Succeeded"
+    twin_preparation = ready(cloud, "twin").prepare
+    assert twin_preparation is not None
+    assert twin_preparation.state == "Succeeded"
     live = claim(cloud, "twin")
     assert live is not None
     assert live["spec"]["dataSourceRef"]["name"] == "origin"
@@ -158,12 +158,12 @@ def test_a_snapshot_is_taken_and_restored_into_a_new_storage(reported_cloud: Clo
     source = live["spec"]["dataSourceRef"]
     assert (source["kind"], source["name"]) == ("VolumeSnapshot", "keep")
 
-    def taken() -> Snapshot:
+    def read_snapshot() -> Snapshot:
         snapshot_status = snapshot(cloud, "keep")
         assert snapshot_status.state == "Ready", snapshot_status
         return snapshot_status
 
-    snapshot_status = eventually(taken, "the snapshot to be ready", 60)
+    snapshot_status = eventually(read_snapshot, "the snapshot to be ready", 60)
     assert (snapshot_status.storage, snapshot_status.restore_size) == ("origin", "10Gi")
     assert "keep" in allot(cloud, "status", TENANT)
     cloud.all_synced()
@@ -247,9 +247,9 @@ def test_nobody_deletes_a_snapshot_or_a_bucket_by_hand_and_no_lost_file_does(rep
         ("objectbucket.io/v1alpha1", "ObjectBucketClaim", "datasets", "t-ml-orbit"),
         ("v1", "PersistentVolumeClaim", "twin", SPACE),
     ):
-        said = refusal(client.delete, api_version, kind, name, space)
-        assert said is not None
-        assert "Allotment protects this" in said
+        message = refusal(client.delete, api_version, kind, name, space)
+        assert message is not None
+        assert "Allotment protects this" in message
     paths = [f"tenants/{TENANT}/snapshots/keep.yaml", f"tenants/{TENANT}/storages/restored.yaml"]
     for path in paths:
         (cloud.root / path).unlink()
@@ -264,11 +264,11 @@ def test_nobody_deletes_a_snapshot_or_a_bucket_by_hand_and_no_lost_file_does(rep
 
 def test_a_snapshot_goes_in_two_merges_as_far_apart_as_is_declared(reported_cloud: Cloud) -> None:
     cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
-    kept = ("snapshot.storage.k8s.io/v1", "VolumeSnapshot", "keep", SPACE)
+    volume_snapshot = ("snapshot.storage.k8s.io/v1", "VolumeSnapshot", "keep", SPACE)
     claimed = ("v1", "PersistentVolumeClaim", "restored", SPACE)
 
     def gone() -> bool:
-        for reference in (kept, claimed):
+        for reference in (volume_snapshot, claimed):
             try:
                 client.get(*reference)
             except NotFoundError:

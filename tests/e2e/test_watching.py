@@ -85,13 +85,13 @@ def seen(store: ObservedObjects, tenant: str) -> dict[str, str]:
     return {live_pod.name: live_pod.uid for live_pod in store.objects(tenant) if isinstance(live_pod, Pod)}
 
 
-def there(client: Client, tenant: str) -> dict[str, str]:
+def list_live_pods(client: Client, tenant: str) -> dict[str, str]:
     pods = client.list("v1", "Pod", f"t-{tenant}")
     return {live_pod["metadata"]["name"]: live_pod["metadata"]["uid"] for live_pod in pods}
 
 
 def same(store: ObservedObjects, client: Client, tenant: str, seconds: float = 60) -> None:
-    eventually(lambda: seen(store, tenant) == there(client, tenant), "all that is there to be seen", seconds)
+    eventually(lambda: seen(store, tenant) == list_live_pods(client, tenant), "all that is there to be seen", seconds)
 
 
 def test_one_made_anew_is_another_one(cluster: Cluster, tenant: str, watching: Any) -> None:

@@ -464,9 +464,9 @@ def test_programs_are_judged_once_for_all_tenants(sample_tree: dict[str, bytes])
     """They are the longest texts of a tree, and the same in every namespace."""
     gate = IsolationGate(BOUNDARIES)
 
-    def check(tenant: str, told: str) -> None:
-        data = sample_tree[PROGRAMS].replace(b": t-studio-kite", f": t-{told}".encode())
-        data = data.replace(b"tenant: studio-kite", f"tenant: {told}".encode())
+    def check(tenant: str, namespace_tenant: str) -> None:
+        data = sample_tree[PROGRAMS].replace(b": t-studio-kite", f": t-{namespace_tenant}".encode())
+        data = data.replace(b"tenant: studio-kite", f"tenant: {namespace_tenant}".encode())
         gate.check(PROGRAMS.replace("studio-kite", tenant), data, NO_ENTITLEMENTS)
 
     check("solo-ada", "solo-ada")
@@ -478,12 +478,14 @@ def test_programs_are_judged_once_for_all_tenants(sample_tree: dict[str, bytes])
         check(tenant, tenant)
 
 
-@pytest.mark.parametrize("thing", ["lab", "models", "checkpoints"])
-def test_programs_pass_in_their_own_file_alone(thing: str, sample_tree: dict[str, bytes]) -> None:
+@pytest.mark.parametrize("requirement", ["lab", "models", "checkpoints"])
+def test_programs_pass_in_their_own_file_alone(requirement: str, sample_tree: dict[str, bytes]) -> None:
     gate = IsolationGate(BOUNDARIES)
     gate.check(PROGRAMS, sample_tree[PROGRAMS], entitled(PROGRAMS))
-    with pytest.raises(IsolationBroken, match=f"must be {thing}"):
-        gate.check(f"eu-1/tenants/studio-kite/storage/{thing}.rendered.yaml", sample_tree[PROGRAMS], entitled(PROGRAMS))
+    with pytest.raises(IsolationBroken, match=f"must be {requirement}"):
+        gate.check(
+            f"eu-1/tenants/studio-kite/storage/{requirement}.rendered.yaml", sample_tree[PROGRAMS], entitled(PROGRAMS)
+        )
 
 
 @pytest.mark.parametrize("tenant", ["gpu", "edge", "data", "main", "sha256", "kube", "example", "allotment", "system"])
@@ -509,13 +511,13 @@ def test_a_name_that_is_a_word_of_yaml_must_stand_in_quotes(sample_tree: dict[st
     plain = sample_tree[MODELS].replace(b"solo-ada", b"no")
     quoted = plain.replace(b"allotment.dev/tenant: no\n", b'allotment.dev/tenant: "no"\n')
     path = MODELS.replace("solo-ada", "no")
-    kept = NO_ENTITLEMENTS._replace(
+    entitlements = NO_ENTITLEMENTS._replace(
         required_endings=entitled(MODELS).required_endings, max_replicas=entitled(MODELS).max_replicas
     )
-    gate.check(path, quoted, kept)
+    gate.check(path, quoted, entitlements)
     assert quoted.count(b'"no"') > 3
     with pytest.raises(IsolationBroken, match="not of the written shape"):
-        gate.check(path, plain, kept)
+        gate.check(path, plain, entitlements)
 
 
 def test_shapes_are_the_same_whatever_the_hash_and_whatever_words_of_ours_a_name_stands_in(
@@ -656,8 +658,8 @@ def test_text_of_any_shape_is_stopped_and_sifted(path: str, data: bytes) -> None
     for published in (False, True):
         with pytest.raises(IsolationBroken):
             gate.check(path, data, entitled(path), published=published)
-    kept, wrong = gate.drop_forbidden(path, data)
-    assert kept == b""
+    allowed, wrong = gate.drop_forbidden(path, data)
+    assert allowed == b""
     assert wrong
 
 

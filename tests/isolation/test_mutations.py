@@ -146,25 +146,25 @@ def spots(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, .
 
 def mutated(manifest: Any, path: tuple[Any, ...], how: str) -> Any:
     """Return an object that is otherwise in one place; what lies beside the way there is the same, not a copy."""
-    made = copy.copy(manifest)
-    place = made
+    mutant = copy.copy(manifest)
+    place = mutant
     for key in path[:-1]:
         place[key] = copy.copy(place[key])
         place = place[key]
-    value = place[path[-1]] if path else made
+    value = place[path[-1]] if path else mutant
     if how == "drop":
         del place[path[-1]]
     elif how == "add" and path:
         place[path[-1]] = {**value, "evil": "x"}
     elif how == "add":
-        made["evil"] = "x"
+        mutant["evil"] = "x"
     elif how == "twice":
         place[path[-1]] = [*value, value[0]]
     elif isinstance(value, bool):
         place[path[-1]] = not value
     else:
         place[path[-1]] = value + 1 if isinstance(value, int) else f"evil{value}"
-    return made
+    return mutant
 
 
 def test_no_field_is_otherwise_but_what_is_a_tenants_own(bed: tuple[IsolationGate, list[File]]) -> None:

@@ -96,8 +96,10 @@ def test_the_last_job_is_let_go_once_it_has_ended() -> None:
     )
     assert b"Prune=false" in GOLDEN.read_bytes().partition(b"kind: Job")[2]
     assert b"Prune=false" not in follows.data.partition(b"kind: Job")[2]
-    again = next_file(PATH, follows.data, NEXT, lambda: StorageUsers(finished_jobs=[OLD_JOB], protected_jobs=[OLD_JOB]))
-    assert again == (follows.data, [], "its last preparation is let go first"), "the cluster still keeps it"
+    second_transition = next_file(
+        PATH, follows.data, NEXT, lambda: StorageUsers(finished_jobs=[OLD_JOB], protected_jobs=[OLD_JOB])
+    )
+    assert second_transition == (follows.data, [], "its last preparation is let go first"), "the cluster still keeps it"
 
 
 def test_a_job_of_another_name_is_new_once_the_last_was_seen_to_be_let_go() -> None:

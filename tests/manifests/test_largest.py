@@ -50,8 +50,8 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_what_the_largest_declarations_render_fits_every_schema(repository: Path, allot: Allot, tmp_path: Path) -> None:
-    said = allot("render", "--repo", repository, "--out", tmp_path / "out", "--as-of", DAY)
-    assert said.code == 0, said.err[-2000:]
+    result = allot("render", "--repo", repository, "--out", tmp_path / "out", "--as-of", DAY)
+    assert result.code == 0, result.err[-2000:]
     objects = [manifest for path in sorted((tmp_path / "out").rglob("*.yaml")) for manifest in load(path.read_bytes())]
     kinds = {
         manifest["kind"]

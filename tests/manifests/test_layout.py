@@ -187,10 +187,10 @@ def test_the_same_bytes_whatever_the_circumstances(
         DAY,
     ]
     subprocess.run(run, check=True, capture_output=True, env={**os.environ, **circumstances}, cwd=tmp_path)
-    again = {
+    second_tree = {
         path.relative_to(tmp_path / "out").as_posix(): path.read_bytes() for path in (tmp_path / "out").rglob("*.yaml")
     }
-    assert again == sample_tree
+    assert second_tree == sample_tree
 
 
 def test_the_same_bytes_from_a_copy_in_another_order(

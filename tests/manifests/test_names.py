@@ -60,13 +60,13 @@ def test_names_in_argo_cd_are_injective() -> None:
 
 
 def test_hosts_are_injective() -> None:
-    things: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+    parts_by_host: dict[str, set[tuple[str, ...]]] = defaultdict(set)
     for tenant, name in product(NAMES, NAMES):
-        things[files_host(name, tenant, "d.example")].add(("files", name, tenant))
+        parts_by_host[files_host(name, tenant, "d.example")].add(("files", name, tenant))
         for port in PORTS:
-            things[instance_host(name, port, tenant, "d.example")].add(("port", name, port, tenant))
-    assert len(things) == len(NAMES) ** 2 * (1 + len(PORTS))
-    assert [owners for owners in things.values() if len(owners) > 1] == []
+            parts_by_host[instance_host(name, port, tenant, "d.example")].add(("port", name, port, tenant))
+    assert len(parts_by_host) == len(NAMES) ** 2 * (1 + len(PORTS))
+    assert [owners for owners in parts_by_host.values() if len(owners) > 1] == []
 
 
 def test_the_longest_names_fit() -> None:

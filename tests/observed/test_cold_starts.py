@@ -18,7 +18,7 @@ HANDED = started(live.pod(status={"conditions": [UNSCHEDULABLE], "nominatedNodeN
 HOUR = "2026-11-21T{:02d}:00:00Z"
 
 
-def placed(at: int, **more: Any) -> tuple[dict[str, Any], ...]:
+def build_started_pod(at: int, **more: Any) -> tuple[dict[str, Any], ...]:
     return started(live.pod(node="n1", scheduled=at, container=live.waiting("ContainerCreating"), **more))
 
 
@@ -38,36 +38,48 @@ def through(*looks: tuple[int, tuple[dict[str, Any], ...]]) -> list[ColdStart]:
 
 
 def test_a_start_that_waited_for_a_node_is_measured_by_when_its_pod_had_one() -> None:
-    starts = through((1, PENDING), (12, PENDING), (50, PENDING), (59, placed(52)))
+    starts = through((1, PENDING), (12, PENDING), (50, PENDING), (59, build_started_pod(52)))
     assert starts == [ColdStart("l4-quarter", "solo-ada/webui", live.AT.format(52), 52)]
 
 
 def test_it_is_counted_once_also_while_its_image_is_pulled() -> None:
     running = started(live.pod(node="n1", scheduled=40, container=live.started(57, ready=True), ready=58))
     assert (
-        len(through((1, PENDING), (12, PENDING), (45, placed(40)), (50, placed(40)), (59, running), (59, running))) == 1
+        len(
+            through(
+                (1, PENDING),
+                (12, PENDING),
+                (45, build_started_pod(40)),
+                (50, build_started_pod(40)),
+                (59, running),
+                (59, running),
+            )
+        )
+        == 1
     )
     (seen_late,) = through((1, PENDING), (12, PENDING), (59, running))
     assert seen_late.seconds == 40, "the image's time isn't the node's"
 
 
 def test_what_took_a_placeholders_place_is_none() -> None:
-    assert through((1, PENDING), (4, placed(3))) == []
-    assert through((1, HANDED), (4, HANDED), (5, placed(5))) == []
+    assert through((1, PENDING), (4, build_started_pod(3))) == []
+    assert through((1, HANDED), (4, HANDED), (5, build_started_pod(5))) == []
 
 
 def test_what_waits_without_replicas_looks_for_no_node() -> None:
     waits = (live.deployment(replicas=0, units="0", waits_reason="NoFreeUnit", waits_for="l4-quarter"),)
     assert look(*waits).instances[0].reason == "NoFreeUnit"
-    (start,) = through((1, waits), (40, made_at(29)), (42, placed(41)))
+    (start,) = through((1, waits), (40, made_at(29)), (42, build_started_pod(41)))
     assert start.seconds == 12, "since its pod was made, however late that was seen"
-    assert through((1, waits), (40, made_at(39)), (42, placed(41))) == []
-    assert through((1, PENDING), (12, PENDING), (20, waits), (50, placed(49))) == [], "given back, and started again"
+    assert through((1, waits), (40, made_at(39)), (42, build_started_pod(41))) == []
+    assert through((1, PENDING), (12, PENDING), (20, waits), (50, build_started_pod(49))) == [], (
+        "given back, and started again"
+    )
 
 
 def test_an_instance_whose_node_was_taken_away_waits_for_another() -> None:
     running = started(live.pod(node="n1", container=live.started(3, ready=True), ready=4))
-    (start,) = through((5, running), (20, made_at(19)), (32, made_at(19)), (35, placed(33)))
+    (start,) = through((5, running), (20, made_at(19)), (32, made_at(19)), (35, build_started_pod(33)))
     assert start.seconds == 14
 
 

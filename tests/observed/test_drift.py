@@ -43,26 +43,26 @@ def fill(target: Object, **defaults: Any) -> None:
 
 def live(published: Object) -> Object:
     """Return an object as an API server of Kubernetes 1.36 answers it once it was applied."""
-    made = copy.deepcopy(published)
-    made["metadata"] |= {
+    live_object = copy.deepcopy(published)
+    live_object["metadata"] |= {
         "uid": "8d0c",
         "resourceVersion": "7",
         "generation": 1,
         "creationTimestamp": "2026-11-21T10:00:00Z",
         "managedFields": [{"manager": "argocd-controller"}],
     }
-    made["metadata"].setdefault("annotations", {})["argocd.argoproj.io/tracking-id"] = "x:y/z:a/b"
-    made["status"] = {"observedGeneration": 1}
-    if made["kind"] in FILL:
-        FILL[made["kind"]](made)
-    return made
+    live_object["metadata"].setdefault("annotations", {})["argocd.argoproj.io/tracking-id"] = "x:y/z:a/b"
+    live_object["status"] = {"observedGeneration": 1}
+    if live_object["kind"] in FILL:
+        FILL[live_object["kind"]](live_object)
+    return live_object
 
 
-def fill_deployment(made: Object) -> None:
-    made["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = "3"
-    fill(made["spec"], progressDeadlineSeconds=600)
-    made["spec"]["template"]["metadata"]["creationTimestamp"] = None
-    pod = made["spec"]["template"]["spec"]
+def fill_deployment(deployment: Object) -> None:
+    deployment["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = "3"
+    fill(deployment["spec"], progressDeadlineSeconds=600)
+    deployment["spec"]["template"]["metadata"]["creationTimestamp"] = None
+    pod = deployment["spec"]["template"]["spec"]
     fill(pod, restartPolicy="Always", dnsPolicy="ClusterFirst", schedulerName="default-scheduler")
     fill(pod, terminationGracePeriodSeconds=30, securityContext={})
     for container in pod["containers"]:
@@ -84,25 +84,25 @@ def fill_deployment(made: Object) -> None:
             fill(volume["ephemeral"]["volumeClaimTemplate"], metadata={"creationTimestamp": None})
 
 
-def fill_service(made: Object) -> None:
-    fill(made["spec"], clusterIP="10.96.0.7", clusterIPs=["10.96.0.7"], ipFamilies=["IPv4"])
-    fill(made["spec"], ipFamilyPolicy="SingleStack", internalTrafficPolicy="Cluster", sessionAffinity="None")
+def fill_service(service: Object) -> None:
+    fill(service["spec"], clusterIP="10.96.0.7", clusterIPs=["10.96.0.7"], ipFamilies=["IPv4"])
+    fill(service["spec"], ipFamilyPolicy="SingleStack", internalTrafficPolicy="Cluster", sessionAffinity="None")
 
 
-def fill_claim(made: Object) -> None:
-    made["metadata"]["finalizers"] = ["kubernetes.io/pvc-protection"]
-    made["metadata"]["annotations"] |= {
+def fill_claim(claim: Object) -> None:
+    claim["metadata"]["finalizers"] = ["kubernetes.io/pvc-protection"]
+    claim["metadata"]["annotations"] |= {
         "pv.kubernetes.io/bind-completed": "yes",
         "volume.kubernetes.io/storage-provisioner": "rook-ceph.rbd.csi.ceph.com",
     }
-    made["spec"]["volumeName"] = "pvc-8d0c"
-    if "dataSourceRef" in made["spec"]:
-        made["spec"]["dataSource"] = copy.deepcopy(made["spec"]["dataSourceRef"])
+    claim["spec"]["volumeName"] = "pvc-8d0c"
+    if "dataSourceRef" in claim["spec"]:
+        claim["spec"]["dataSource"] = copy.deepcopy(claim["spec"]["dataSourceRef"])
 
 
-def fill_namespace(made: Object) -> None:
-    made["metadata"]["labels"]["kubernetes.io/metadata.name"] = made["metadata"]["name"]
-    made["spec"] = {"finalizers": ["kubernetes"]}
+def fill_namespace(namespace: Object) -> None:
+    namespace["metadata"]["labels"]["kubernetes.io/metadata.name"] = namespace["metadata"]["name"]
+    namespace["spec"] = {"finalizers": ["kubernetes"]}
 
 
 FILL: dict[str, Callable[[Object], None]] = {
@@ -113,22 +113,25 @@ FILL: dict[str, Callable[[Object], None]] = {
 }
 
 
-def said(published: Object, made: Object) -> list[str]:
-    return [str(difference) for difference in find_differences(published, made)]
+def list_differences(published: Object, live_object: Object) -> list[str]:
+    return [str(difference) for difference in find_differences(published, live_object)]
 
 
 def test_what_an_api_server_fills_in_is_no_difference() -> None:
     assert {manifest["kind"] for manifest in OBJECTS} == set(DEFAULTS_BY_KIND)
-    assert [manifest for manifest in OBJECTS if said(manifest, live(manifest))] == []
+    assert [manifest for manifest in OBJECTS if list_differences(manifest, live(manifest))] == []
 
 
 def test_what_the_api_server_writes_otherwise_is_no_difference() -> None:
     published = of("Deployment", "preview")
-    made = live(published)
-    made["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] |= {"cpu": "6000m", "memory": "24576Mi"}
-    made["spec"]["template"]["spec"]["containers"][0]["env"].append({"name": "EMPTY"})
+    live_object = live(published)
+    live_object["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] |= {
+        "cpu": "6000m",
+        "memory": "24576Mi",
+    }
+    live_object["spec"]["template"]["spec"]["containers"][0]["env"].append({"name": "EMPTY"})
     published["spec"]["template"]["spec"]["containers"][0]["env"].append({"name": "EMPTY", "value": ""})
-    assert said(published, made) == []
+    assert list_differences(published, live_object) == []
 
 
 Edit = Callable[[Object, Object, Object], Any]  # of the object, its pod's spec, and the first container
@@ -199,10 +202,10 @@ MAIN = f"{POD}.containers[main]"
 )
 def test_an_edit_of_a_deployment_is_named(edit: Edit, words: str) -> None:
     published = of("Deployment", "preview")
-    made = live(published)
-    pod = made["spec"]["template"]["spec"]
-    edit(made, pod, pod["containers"][0])
-    assert said(published, made) == [words]
+    deployment = live(published)
+    pod = deployment["spec"]["template"]["spec"]
+    edit(deployment, pod, pod["containers"][0])
+    assert list_differences(published, deployment) == [words]
 
 
 LOOSENED = ["authorization.defaultAction isn't as published", "authorization.rules is missing"]
@@ -234,16 +237,19 @@ LOOSENED = ["authorization.defaultAction isn't as published", "authorization.rul
 )
 def test_an_edit_of_another_kind_is_named(kind: str, name: str, spec: Object, words: list[str]) -> None:
     published = of(kind, name)
-    made = live(published)
-    made["spec"] |= spec
-    assert said(published, made) == [f"spec.{message}" for message in words]
+    live_object = live(published)
+    live_object["spec"] |= spec
+    assert list_differences(published, live_object) == [f"spec.{message}" for message in words]
 
 
 def test_a_label_that_a_pod_security_check_would_obey_is_named() -> None:
     published = of("Namespace", "t-film-house")
-    made = live(published)
-    made["metadata"]["labels"] |= {"pod-security.kubernetes.io/enforce": "privileged", "mesh.example/inject": "true"}
-    assert said(published, made) == [
+    live_object = live(published)
+    live_object["metadata"]["labels"] |= {
+        "pod-security.kubernetes.io/enforce": "privileged",
+        "mesh.example/inject": "true",
+    }
+    assert list_differences(published, live_object) == [
         "metadata.labels[pod-security.kubernetes.io/enforce] isn't as published",
         "metadata.labels[mesh.example/inject] isn't published",
     ]
@@ -251,18 +257,18 @@ def test_a_label_that_a_pod_security_check_would_obey_is_named() -> None:
 
 def test_only_the_first_differences_are_kept_and_all_of_them_are_printable() -> None:
     published = of("Service", "preview")
-    made = live(published)
-    made["metadata"]["labels"] |= {f"{number}\x1b[2J\n{'x' * 300}": "" for number in range(MAX_DIFFERENCES + 1)}
-    messages = said(published, made)
+    live_object = live(published)
+    live_object["metadata"]["labels"] |= {f"{number}\x1b[2J\n{'x' * 300}": "" for number in range(MAX_DIFFERENCES + 1)}
+    messages = list_differences(published, live_object)
     assert len(messages) == MAX_DIFFERENCES
     assert all("\x1b" not in message and "\n" not in message and len(message) < 160 for message in messages)
 
 
 def test_no_value_is_told() -> None:
     published = of("Deployment", "preview")
-    made = live(published)
-    made["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "HF_HOME", "value": "s3cret"}]
-    assert "s3cret" not in json.dumps(said(published, made))
+    deployment = live(published)
+    deployment["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "HF_HOME", "value": "s3cret"}]
+    assert "s3cret" not in json.dumps(list_differences(published, deployment))
 
 
 DEPLOYMENTS = [manifest for manifest in OBJECTS if manifest["kind"] == "Deployment"]
@@ -282,17 +288,17 @@ VALUES = st.one_of(SCALARS, st.lists(SCALARS, max_size=2), st.dictionaries(st.te
 
 @given(st.sampled_from(DEPLOYMENTS), st.data(), st.text(min_size=1, max_size=20), VALUES)
 def test_a_field_that_is_added_anywhere_is_found(published: Object, data: st.DataObject, name: str, value: Any) -> None:
-    made = live(published)
-    places = [*mappings(made["spec"]), made["metadata"]["labels"], made["metadata"]["annotations"]]
+    live_object = live(published)
+    places = [*mappings(live_object["spec"]), live_object["metadata"]["labels"], live_object["metadata"]["annotations"]]
     place = data.draw(st.sampled_from(places))
     if name not in place:
         place[name] = value
-        assert len(find_differences(published, made)) == 1
+        assert len(find_differences(published, live_object)) == 1
 
 
 @given(st.sampled_from(DEPLOYMENTS), st.data())
 def test_a_published_field_that_is_removed_anywhere_is_found(published: Object, data: st.DataObject) -> None:
-    made = copy.deepcopy(published)
-    place = data.draw(st.sampled_from([mapping for mapping in mappings(made["spec"]) if mapping]))
+    live_object = copy.deepcopy(published)
+    place = data.draw(st.sampled_from([mapping for mapping in mappings(live_object["spec"]) if mapping]))
     del place[data.draw(st.sampled_from(sorted(place)))]
-    assert len(find_differences(published, made)) >= 1
+    assert len(find_differences(published, live_object)) >= 1

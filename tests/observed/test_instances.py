@@ -80,8 +80,8 @@ UNBEGUN = {
 
 def gone_at(created: str, ended: str) -> dict[str, Any]:
     """Return a pod that its node threw out for want of disk, made and ended at these times."""
-    said = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": ended}
-    status = {"phase": "Failed", "reason": "Evicted", "message": LOW, "conditions": [said]}
+    condition = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": ended}
+    status = {"phase": "Failed", "reason": "Evicted", "message": LOW, "conditions": [condition]}
     return live.pod(node="n1", creationTimestamp=created, status=status)
 
 
@@ -495,9 +495,9 @@ def test_a_pod_that_just_came_may_still_look_for_its_place() -> None:
 
 def test_what_claims_to_be_another_tenants_counts_for_nothing() -> None:
     foreign = live.pod(node="n1", container=live.started(3, ready=True), ready=4, namespace="t-evil")
-    (kept,) = live.seen(foreign)
-    assert isinstance(kept, Pod)
-    assert (kept.tenant, kept.instance) == ("", "webui")
+    (live_pod,) = live.seen(foreign)
+    assert isinstance(live_pod, Pod)
+    assert (live_pod.tenant, live_pod.instance) == ("", "webui")
 
 
 def way(*looks: Objects) -> list[tuple[str, str, str]]:
@@ -587,10 +587,10 @@ def test_a_condition_keeps_its_time_while_it_holds() -> None:
 
 def test_a_container_that_ends_at_once_isnt_up_between_its_restarts() -> None:
     """Kubelets say that it is ready then, for less than a second, and start it after ever longer waits."""
-    again = started(
+    restarted_objects = started(
         live.pod(node="n1", container=live.started(40, ready=True, restarts=2, ended=live.run(4, 0)), ready=40)
     )
-    early, late = look(*again, now=live.AT.format(49)), look(*again, now=live.AT.format(50))
+    early, late = look(*restarted_objects, now=live.AT.format(49)), look(*restarted_objects, now=live.AT.format(50))
     words = "the container ended with exit code 4 (2 restarts)"
     assert [
         (instance_status.state, instance_status.message) for instance_status in (*early.instances, *late.instances)
@@ -600,16 +600,18 @@ def test_a_container_that_ends_at_once_isnt_up_between_its_restarts() -> None:
     ]
     assert (is_time_dependent(early), is_time_dependent(late)) == (True, False)
     assert [instance_status.ready_replicas for instance_status in (*early.instances, *late.instances)] == [0, 1]
-    told = {condition.type: (condition.status, condition.reason) for condition in early.instances[0].conditions}
-    assert told["Available"] == told["Started"] == ("False", "CrashLoop")
+    conditions = {condition.type: (condition.status, condition.reason) for condition in early.instances[0].conditions}
+    assert conditions["Available"] == conditions["Started"] == ("False", "CrashLoop")
     between = started(live.pod(node="n1", container=live.ended(4, restarts=2)))
-    assert way(RUNS, between, again, between)[3:] == [("Running", "Failed", "21")]
+    assert way(RUNS, between, restarted_objects, between)[3:] == [("Running", "Failed", "21")]
     assert not is_time_dependent(look(*between))
 
 
 def test_one_that_ran_for_a_while_is_up_again_at_once() -> None:
-    again = live.started(40, ready=True, restarts=1, ended=live.run(137, 30, "OOMKilled"))
-    instance_status = the(*started(live.pod(node="n1", container=again, ready=40)), now=live.AT.format(41))
+    restarted_container = live.started(40, ready=True, restarts=1, ended=live.run(137, 30, "OOMKilled"))
+    instance_status = the(
+        *started(live.pod(node="n1", container=restarted_container, ready=40)), now=live.AT.format(41)
+    )
     assert (instance_status.state, instance_status.restarts) == ("Running", 1)
 
 
@@ -621,8 +623,8 @@ def test_one_whose_start_failed_once_is_up_again_by_time_alone() -> None:
 
 
 def test_one_that_answered_late_is_up_again_by_time_alone() -> None:
-    again = live.started(40, ready=True, restarts=1, ended=live.run(143, 5))
-    objects = started(live.pod(node="n1", container=again, ready=41, start_limit=10))
+    restarted_container = live.started(40, ready=True, restarts=1, ended=live.run(143, 5))
+    objects = started(live.pod(node="n1", container=restarted_container, ready=41, start_limit=10))
     early, late = look(*objects, now=live.AT.format(49)), look(*objects, now=live.AT.format(50))
     assert [(status.instances[0].state, status.instances[0].reason) for status in (early, late)] == [
         ("Failed", "ProbeFailed"),

@@ -198,12 +198,12 @@ def test_an_instance_that_is_removed_after_its_route_begins_to_count_anew() -> N
 
 
 def accessor() -> dict[str, Any]:
-    made = live.deployment("models--files")
-    made["metadata"]["labels"] = {
+    deployment = live.deployment("models--files")
+    deployment["metadata"]["labels"] = {
         "allotment.dev/tenant": live.TENANT,
         "allotment.dev/storage": "models",
     }
-    return made
+    return deployment
 
 
 @pytest.mark.parametrize(
@@ -247,8 +247,8 @@ def test_what_is_published_again_is_forgotten() -> None:
     gone = after(130, *RUNS, published_objects=published())
     back = look(*RUNS, before=gone, seconds=140, published_objects=published(DEPLOYMENT, time=at(139)))
     assert back.instances == look(*RUNS).instances
-    again = look(*RUNS, before=back, seconds=150, published_objects=published(time=at(149)))
-    assert again.instances[0].conditions[-1].last_transition_time == at(150)
+    republished_status = look(*RUNS, before=back, seconds=150, published_objects=published(time=at(149)))
+    assert republished_status.instances[0].conditions[-1].last_transition_time == at(150)
 
 
 def test_what_is_gone_is_gone() -> None:
@@ -331,8 +331,8 @@ def test_an_instance_that_is_published_without_replicas_and_runs_says_so_after_t
     old = after(600, *RUNS, *ARGOCD, published_objects=published_objects)
     (instance_status,) = old.instances
     assert (instance_status.state, instance_status.reason) == ("Running", "StoppedStillRunning")
-    said = f"declared stopped, still running: published without replicas since {SINCE}"
-    assert instance_status.message == f"{said}; {REFRESH.format('compute')}"
+    message = f"declared stopped, still running: published without replicas since {SINCE}"
+    assert instance_status.message == f"{message}; {REFRESH.format('compute')}"
     assert [(orphan.name, orphan.is_stopped) for orphan in find_orphans(old)] == [("webui", True)]
     unknown = look(*RUNS, *ARGOCD, before=old, seconds=700)
     assert stopping(*unknown.instances[0].conditions) == [("StoppedStillRunning", SINCE)], "not known: as it was"
@@ -352,8 +352,10 @@ def test_pods_hold_units_until_they_are_gone() -> None:
     (runs,) = look(*RUNS).instances
     assert runs.pods == 1
     ending = {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": SINCE}}
-    (again,) = look(*[ending if live_object["kind"] == "Pod" else live_object for live_object in RUNS]).instances
-    assert again.pods == 0, "another takes its place"
+    (ending_instance,) = look(
+        *[ending if live_object["kind"] == "Pod" else live_object for live_object in RUNS]
+    ).instances
+    assert ending_instance.pods == 0, "another takes its place"
     going = live.deployment()
     going["metadata"]["deletionTimestamp"] = SINCE  # which waits for its pods
     (removed,) = look(going, ending).instances

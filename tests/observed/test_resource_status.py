@@ -13,8 +13,8 @@ MODELS = ResourceRef("storage", "solo-ada", "models", "eu-1", "b1")
 
 
 def row(seen: Instance | Storage | None, replicas: int = 0, state: str = "published") -> ResourceStatus:
-    thing = MODELS if isinstance(seen, Storage) else WEBUI
-    return ResourceStatus(thing, RolloutStage("going", state), seen, None, "path", replicas=replicas)
+    resource = MODELS if isinstance(seen, Storage) else WEBUI
+    return ResourceStatus(resource, RolloutStage("going", state), seen, None, "path", replicas=replicas)
 
 
 def test_an_instance_that_has_not_answered_its_probe_is_starting_and_a_storage_is_ready() -> None:

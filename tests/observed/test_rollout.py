@@ -33,8 +33,8 @@ REMOVED = BlobVersions("", "")
 STAYS = f"{{}}: not published since {SINCE}"
 
 
-def of(thing: ResourceRef, *statuses: TenantStatus) -> RolloutStage:
-    return derive_stage(thing, BlobVersions(thing.blob, thing.blob), statuses)
+def of(resource: ResourceRef, *statuses: TenantStatus) -> RolloutStage:
+    return derive_stage(resource, BlobVersions(resource.blob, resource.blob), statuses)
 
 
 def test_an_instance_that_is_published_as_it_was_waits_where_it_says_so() -> None:
@@ -49,27 +49,27 @@ def test_a_change_of_a_retained_tenant_names_the_reason() -> None:
     words = "its tenant is retained: Brake: the brake stops this (and 4 more)"
     way_out = "restore the declarations, or have the deletion approved"
     for old, what in (("b0", "still published as it was before"), ("", "not published")):
-        found = derive_stage(CHANGED, BlobVersions("b1", old), [], retained=tenant)
-        assert found == RolloutStage("failed", "kept", f"{what}: {words}", remedy=way_out)
+        stage = derive_stage(CHANGED, BlobVersions("b1", old), [], retained=tenant)
+        assert stage == RolloutStage("failed", "kept", f"{what}: {words}", remedy=way_out)
     assert derive_stage(CHANGED, BlobVersions("b1", "b1"), [look(*RUNS)], retained=tenant).state != "kept"
 
 
 @pytest.mark.parametrize(
-    ("thing", "objects", "state", "part"),
+    ("resource", "objects", "state", "part"),
     [
         (WEBUI, RUNS, "still running", "compute"),
         (MODELS, (live.claim(),), "still there", "storage"),
         (KEEP, (live.snapshot(),), "still there", "storage"),
     ],
 )
-def test_a_removed_thing(thing: ResourceRef, objects: tuple[dict[str, Any], ...], state: str, part: str) -> None:
+def test_a_removed_thing(resource: ResourceRef, objects: tuple[dict[str, Any], ...], state: str, part: str) -> None:
     being_removed = RolloutStage("going", "published", "being removed")
-    assert of(thing, look(*objects, *ARGOCD)) == being_removed, "the reporter hasn't seen the branch yet"
-    assert of(thing, after(119, *objects, *ARGOCD, published_objects=published())) == being_removed
-    assert of(thing, after(120, *objects, *ARGOCD, published_objects=published())) == RolloutStage(
+    assert of(resource, look(*objects, *ARGOCD)) == being_removed, "the reporter hasn't seen the branch yet"
+    assert of(resource, after(119, *objects, *ARGOCD, published_objects=published())) == being_removed
+    assert of(resource, after(120, *objects, *ARGOCD, published_objects=published())) == RolloutStage(
         "failed", state, STAYS.format(f"removed, {state}"), remedy=REFRESH.format(part)
     )
-    assert of(thing, look(*ARGOCD)) == of(thing) == RolloutStage("done", "gone")
+    assert of(resource, look(*ARGOCD)) == of(resource) == RolloutStage("done", "gone")
 
 
 def test_another_cluster_s_counts_for_nothing() -> None:

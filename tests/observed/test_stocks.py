@@ -21,7 +21,7 @@ def placeholder(name: str, count: int, owner: str = "") -> dict[str, Any]:
 
 
 def pods(name: str, ready: int, pending: int) -> list[dict[str, Any]]:
-    made = [
+    stock_pods = [
         live.pod(
             name,
             number,
@@ -29,10 +29,10 @@ def pods(name: str, ready: int, pending: int) -> list[dict[str, Any]]:
         )
         for number in range(ready + pending)
     ]
-    for pod in made:
+    for pod in stock_pods:
         pod["metadata"]["namespace"] = "allotment-stock"
         pod["metadata"]["labels"] = {"allotment.dev/stock": name}
-    return made
+    return stock_pods
 
 
 def test_the_pool_whose_nodes_come_is_that_of_its_placeholders() -> None:

@@ -325,14 +325,14 @@ def test_conditions_and_the_url_of_its_files() -> None:
 
 def test_a_volume_made_anew_is_another_one() -> None:
     first = look(live.claim(), live.job(condition="Complete"))
-    again = look(live.claim(uid="c2", created=20), before=first)
+    second = look(live.claim(uid="c2", created=20), before=first)
     assert [
-        (transition.name, transition.source, transition.target, transition.reason) for transition in again.transitions
+        (transition.name, transition.source, transition.target, transition.reason) for transition in second.transitions
     ] == [
         ("models", "Ready", "", "VolumeLost"),
         ("models", "", "Ready", "VolumeBound"),
     ]
-    assert (again.storages[0].claim, again.storages[0].prepare) == ("c2", None)
+    assert (second.storages[0].claim, second.storages[0].prepare) == ("c2", None)
 
 
 @pytest.mark.parametrize("pods", [(), (live.job_pod(container=live.started(3)),)], ids=["no pod yet", "runs"])
@@ -341,9 +341,9 @@ def test_a_job_that_somebody_deleted_runs_again_and_its_storage_stays_available(
 ) -> None:
     done = look(live.claim(), live.job(condition="Complete"))
     before = done.storages[0]
-    again = live.job(created=5)
-    again["metadata"]["uid"] = "j-again"
-    storage_status = look(live.claim(), again, *pods, before=done).storages[0]
+    second_job = live.job(created=5)
+    second_job["metadata"]["uid"] = "j-again"
+    storage_status = look(live.claim(), second_job, *pods, before=done).storages[0]
     assert (storage_status.state, storage_status.since) == (before.state, before.since)
     assert (
         storage_status.message

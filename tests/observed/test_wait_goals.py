@@ -15,8 +15,8 @@ GOING, DONE, FAILED = (RolloutStage(progress, "x") for progress in ("going", "do
 PREPARED = (Condition("Prepared", "True", ""),)
 
 
-def row(thing: ResourceRef, stage: RolloutStage, seen: Resource | None = None) -> ResourceStatus:
-    return ResourceStatus(thing, stage, seen, None, "path")
+def row(resource: ResourceRef, stage: RolloutStage, seen: Resource | None = None) -> ResourceStatus:
+    return ResourceStatus(resource, stage, seen, None, "path")
 
 
 def instance(state: str, stage: RolloutStage, blob: str = "b1") -> ResourceStatus:
@@ -28,7 +28,7 @@ def storage(state: str, stage: RolloutStage, *conditions: Condition) -> Resource
 
 
 @pytest.mark.parametrize(
-    ("goal", "one", "found"),
+    ("goal", "resource", "outcome"),
     [
         ("Running", instance("Running", DONE), "reached"),
         ("Running", instance("Ready", GOING), "going"),
@@ -58,8 +58,8 @@ def storage(state: str, stage: RolloutStage, *conditions: Condition) -> Resource
         ("Gone", row(INSTANCE._replace(blob=""), FAILED, Instance("webui", "b1", "Running", "")), "failed"),
     ],
 )
-def test_one_thing(goal: str, one: ResourceStatus, found: str) -> None:
-    assert evaluate_goal([one], goal) == found
+def test_one_thing(goal: str, resource: ResourceStatus, outcome: str) -> None:
+    assert evaluate_goal([resource], goal) == outcome
 
 
 def test_several_of_one_name() -> None:

@@ -22,7 +22,7 @@ class Request(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        self.server.asked.append((self.path, self.headers.get("Range", "")))
+        self.server.requests.append((self.path, self.headers.get("Range", "")))
         answer = next(self.server.script, None) or whole
         answer(self)
 
@@ -57,7 +57,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Request)
         self.files = files
         self.script: Iterator[Answer] = iter(())
-        self.asked: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []
 
     @property
     def url(self) -> str:

@@ -54,12 +54,12 @@ def test_one_private_address_of_several_speaks_against_the_name(monkeypatch: pyt
 
 
 def test_the_address_that_was_checked_is_the_one_that_is_spoken_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    hosts: list[str] = []
     spoken: list[tuple[str, int]] = []
 
     def look_up(host: str, *_: object, **__: object) -> list[tuple[object, ...]]:
-        asked.append(host)
-        address = "1.1.1.1" if len(asked) == 1 else "169.254.169.254"
+        hosts.append(host)
+        address = "1.1.1.1" if len(hosts) == 1 else "169.254.169.254"
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 443))]
 
     def dial(place: tuple[str, int], *_: object) -> socket.socket:
@@ -70,5 +70,5 @@ def test_the_address_that_was_checked_is_the_one_that_is_spoken_to(monkeypatch: 
     monkeypatch.setattr(socket, "create_connection", dial)
     with pytest.raises(ConnectionError):
         addresses.connect("https://models.example/x")
-    assert asked == ["models.example"]
+    assert hosts == ["models.example"]
     assert spoken == [("1.1.1.1", 443)]

@@ -83,9 +83,9 @@ def test_what_is_no_file_is_left_out_and_told(source: Path, target: Path, capsys
     os.mkfifo(source / "pipe")
     copy(str(source), str(target))
     assert not (target / "pipe").exists()
-    said = capsys.readouterr()
-    assert "left out, no file: 'pipe'" in said.err
-    assert "1 left out" in said.out
+    result = capsys.readouterr()
+    assert "left out, no file: 'pipe'" in result.err
+    assert "1 left out" in result.out
 
 
 def test_a_preparation_of_the_source_is_not_the_copys(source: Path, target: Path) -> None:

@@ -81,7 +81,7 @@ def test_it_is_not_sent_to_another_host(root: Path) -> None:
     with serving(SERVED) as other, serving({}, server.sends_to(f"{other.url}/?json")) as served:
         with pytest.raises(ending.Failed, match="it sends to another host") as failure:
             copy(Web(connect, wait=0, stays=True), served.url, str(root))
-        assert other.asked == []
+        assert other.requests == []
     assert failure.value.status == ending.ADDRESS_REFUSED
 
 
@@ -90,9 +90,9 @@ def test_what_is_there_is_not_fetched_again(root: Path) -> None:
         copy(web(), served.url, str(root))
         (root / "l").write_bytes(b"half")
         (root / "w.bin").unlink()
-        asked = len(served.asked)
+        earlier_requests = len(served.requests)
         copy(web(), served.url, str(root))
-    assert [urlsplit(path).path for path, _ in served.asked[asked:]] == ["/", "/w.bin", "/l", "/a/"]
+    assert [urlsplit(path).path for path, _ in served.requests[earlier_requests:]] == ["/", "/w.bin", "/l", "/a/"]
     assert files(root) == WANTED
 
 

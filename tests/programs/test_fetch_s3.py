@@ -59,16 +59,19 @@ def test_every_page_of_it(root: Path) -> None:
     with serving(bucket(first, second), server.whole, server.breaks_off(100)) as served:
         fetched(served, root)
     assert files(root) == {"a.bin": b"a" * 5000, "x/b ü+%.bin": b"b", "none": b""}
-    assert ("/data/models/a.bin", "bytes=100-") in served.asked
+    assert ("/data/models/a.bin", "bytes=100-") in served.requests
 
 
 def test_what_is_there_is_not_fetched_again_but_another_version_is(root: Path) -> None:
     with serving(bucket({"models/a": b"one", "models/b": b"two"})) as served:
         fetched(served, root)
         (root / "b").unlink()
-        asked = len(served.asked)
+        earlier_requests = len(served.requests)
         fetched(served, root)
-        assert [path for path, _ in served.asked[asked:]] == ["/data?list-type=2&prefix=models%2F", "/data/models/b"]
+        assert [path for path, _ in served.requests[earlier_requests:]] == [
+            "/data?list-type=2&prefix=models%2F",
+            "/data/models/b",
+        ]
     with serving(bucket({"models/a": b"six", "models/b": b"two"}, tag="2")) as served:
         fetched(served, root)
     assert files(root) == {"a": b"six", "b": b"two"}

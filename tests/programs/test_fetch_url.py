@@ -29,7 +29,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("script", "asked"),
+    ("script", "ranges"),
     [
         ((), ["", ""][:1]),
         ((server.breaks_off(1000),), ["", "bytes=1000-"]),
@@ -44,11 +44,11 @@ def root(tmp_path: Path) -> Path:
     ],
     ids=["at once", "broken off", "busy", "no ranges", "another range", "no such range", "twenty times"],
 )
-def test_it_comes_whole(root: Path, script: tuple[server.Answer, ...], asked: list[str]) -> None:
+def test_it_comes_whole(root: Path, script: tuple[server.Answer, ...], ranges: list[str]) -> None:
     with serving({"/m.bin": BODY}, *script) as served:
         fetch(web(), f"{served.url}/m.bin", SHA, "models/m.bin", str(root))
     assert files(root) == {"models/m.bin": BODY}
-    assert [wanted for _, wanted in served.asked] == asked
+    assert [wanted for _, wanted in served.requests] == ranges
     assert not [name for name in os.listdir(root / volume.OWN) if name.startswith("part-")]
 
 
@@ -58,7 +58,7 @@ def test_redirects_are_followed(root: Path) -> None:
         serving({}, server.sends_to("/a2"), server.sends_to(f"{other.url}/b?x=1")) as first,
     ):
         fetch(web(), f"{first.url}/a?download=true", SHA, "b", str(root))
-    assert [path for path, _ in first.asked] == ["/a?download=true", "/a2"]
+    assert [path for path, _ in first.requests] == ["/a?download=true", "/a2"]
     assert files(root) == {"b": BODY}
 
 
@@ -145,7 +145,7 @@ def test_it_is_there_already(root: Path) -> None:
     (root / "m.bin").write_bytes(BODY)
     with serving({}) as served:
         fetch(web(), f"{served.url}/m.bin", SHA, "m.bin", str(root))
-    assert served.asked == []
+    assert served.requests == []
 
 
 def test_killed_at_every_step(tmp_path: Path) -> None:

@@ -97,8 +97,8 @@ def _options(options: list[click.Option], context: click.Context) -> list[str]:
     return markdown_table(("Option", "What it does"), rows)
 
 
-def _variable(option: click.Option, said: str) -> str:
+def _variable(option: click.Option, description: str) -> str:
     """Return which variable says it too, where its own words don't."""
-    if not isinstance(option.envvar, str) or option.envvar in said:
+    if not isinstance(option.envvar, str) or option.envvar in description:
         return ""
     return f" {code_span(f'${option.envvar}')} says it too."

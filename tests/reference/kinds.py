@@ -68,18 +68,18 @@ def _row(of: ExplainOutput, field: FieldOutput, below: Collection[str]) -> tuple
     """Return a field's row. The type of one that has fields of its own leads to their section."""
     subject = f"{of.subject}.{field.name}"
     absent = "**required**" if field.required else code_span(field.default)
-    said = " ".join(
+    description = " ".join(
         sentence
         for sentence in (prose(field.description), f"({prose(field.limits)})" if field.limits else "")
         if sentence
     )
     section = subject.split(".", maxsplit=1)[1].replace(".", "").lower()
-    shown = f"[{code_span(field.type)}](#{section})" if subject in below else code_span(field.type)
-    return code_span(field.name), shown, absent, said
+    type_cell = f"[{code_span(field.type)}](#{section})" if subject in below else code_span(field.type)
+    return code_span(field.name), type_cell, absent, description
 
 
 def _example(kind: Kind) -> str:
     """Return the file of the sample that `allot explain` shows."""
-    shown = CliRunner().invoke(allot, ["explain", kind.name, "--output", "json"], catch_exceptions=False)
-    text: str = json.loads(shown.stdout)["example"]
+    result = CliRunner().invoke(allot, ["explain", kind.name, "--output", "json"], catch_exceptions=False)
+    text: str = json.loads(result.stdout)["example"]
     return text

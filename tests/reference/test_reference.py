@@ -57,8 +57,8 @@ def test_every_option_that_help_shows_is_told(name: str, pages: dict[str, str]) 
     for parameter in command.params:
         record = parameter.get_help_record(click.Context(command)) if isinstance(parameter, click.Option) else None
         if record is not None:
-            told = f"| `{record[0].replace('|', chr(92) + '|')}` |"
-            assert told in section or told in shared
+            table_cell = f"| `{record[0].replace('|', chr(92) + '|')}` |"
+            assert table_cell in section or table_cell in shared
 
 
 def test_a_kinds_page_tells_a_field_deep_below_and_leads_there(pages: dict[str, str]) -> None:

@@ -34,10 +34,12 @@ def by_glob(pattern: str, path: str) -> bool:
     if pattern == "*":
         return True
     assert pattern.startswith("/")
-    wanted, given = pattern[1:].split("/"), path.split("/")
-    if wanted[-1] == "**":
-        return given[: len(wanted) - 1] == wanted[:-1] and len(given) >= len(wanted)
-    return len(wanted) == len(given) and all(fnmatchcase(*pair) for pair in zip(given, wanted, strict=True))
+    pattern_parts, path_parts = pattern[1:].split("/"), path.split("/")
+    if pattern_parts[-1] == "**":
+        return path_parts[: len(pattern_parts) - 1] == pattern_parts[:-1] and len(path_parts) >= len(pattern_parts)
+    return len(pattern_parts) == len(path_parts) and all(
+        fnmatchcase(*pair) for pair in zip(path_parts, pattern_parts, strict=True)
+    )
 
 
 @pytest.mark.parametrize("forge", ["GitHub", "GitLab"])
@@ -59,7 +61,7 @@ def test_it_asks_those_whose_approval_counts(path: str) -> None:
     holders = ChangeAuthority(
         SPEC, {"acme": ACME}.get, {"@acme/platform": frozenset({Account("pat", 7)})}
     ).approvers_of_path(path)
-    asked = {name.removeprefix("@") for name in PATHS[path]}
+    owners = {name.removeprefix("@") for name in PATHS[path]}
     assert {account.login for account in holders.accounts} == {
-        "pat" if name == "acme/platform" else name for name in asked
+        "pat" if name == "acme/platform" else name for name in owners
     }

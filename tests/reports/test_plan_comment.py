@@ -78,7 +78,7 @@ def prose(text: str) -> str:
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_whatever_is_written_stands_in_code(attack: str) -> None:
     text = render_comment(of_text(attack), LIMIT).text
-    shown = prose(text)
+    rendered_text = prose(text)
     for live in (
         "@everyone",
         "@ada",
@@ -93,9 +93,9 @@ def test_whatever_is_written_stands_in_code(attack: str) -> None:
         "task",
         "quote",
     ):
-        assert live not in shown, shown
+        assert live not in rendered_text, rendered_text
     assert text.startswith(f"{MARKER}\n")
-    assert shown.count("<details>") == shown.count("</details>") == 2
+    assert rendered_text.count("<details>") == rendered_text.count("</details>") == 2
     for line in text.splitlines():
         assert not line.startswith("/"), "no forge takes it for a quick action"
     for hidden in "\u202e\u200b\u2066\x00\x1b\u2028\ud800":
@@ -203,12 +203,12 @@ def test_so_much_destruction_that_it_can_not_be_named_is_no_verdict_to_merge() -
 def test_whole_objects_are_left_out_from_the_end_and_counted() -> None:
     diffs = tuple(FileDiff(f"eu-1/f{at:03}.yaml", b"x\n" * 50, b"y\n" * 50) for at in range(200))
     plan_text = render_comment(plan(object_diffs=diffs, file_counts=FileCounts(0, 200, 0, 0)), 20_000)
-    shown = [at for at in range(200) if f"`eu-1/f{at:03}.yaml`" in plan_text.text]
-    assert shown == list(range(len(shown)))
-    assert 0 < len(shown) < 200
-    assert f"Objects: {200 - len(shown)} files left out for their size" in plan_text.text
+    listed_numbers = [at for at in range(200) if f"`eu-1/f{at:03}.yaml`" in plan_text.text]
+    assert listed_numbers == list(range(len(listed_numbers)))
+    assert 0 < len(listed_numbers) < 200
+    assert f"Objects: {200 - len(listed_numbers)} files left out for their size" in plan_text.text
     assert plan_text.text.count("</details>") == 1
-    assert plan_text.text.count("```diff") == len(shown)
+    assert plan_text.text.count("```diff") == len(listed_numbers)
 
 
 def test_the_basis_of_the_cost_and_what_makes_the_difference_are_said() -> None:
@@ -292,9 +292,11 @@ def test_what_is_declared_is_inert_and_counted_where_it_is_too_much() -> None:
     for attack in ATTACKS:
         cluster_change = DeclaredChange("clusters", f"clusters/{attack}.yaml", "spec.domain", attack, attack, attack)
         other = DeclaredChange("access", attack, attack, None, attack, "")
-        shown = prose(render_comment(plan(declared_changes=(other, cluster_change), declared_count=500), LIMIT).text)
-        assert "evil" not in shown
-        assert "@everyone" not in shown
+        rendered_text = prose(
+            render_comment(plan(declared_changes=(other, cluster_change), declared_count=500), LIMIT).text
+        )
+        assert "evil" not in rendered_text
+        assert "@everyone" not in rendered_text
     many = tuple(DeclaredChange("plans", "platform/plans/a.yaml", f"spec.f{at}", "1", "2", "") for at in range(400))
     text = render_comment(plan(declared_changes=many, declared_count=5_000), LIMIT).text
     assert "*Declared: 4,600 rows left out for their size*" in text
@@ -330,9 +332,11 @@ def test_the_first_line_says_it_all_within_what_a_forge_shows_of_it() -> None:
         CostChange(tenant=name, days=(CostDay(TODAY, Decimal(0), Decimal("113.60")),), parts=(), budget=Decimal(100))
         for name in ("acme", "bold", "calm", "dear", "even")
     )
-    thing = ResourceChange(tenant="acme", cluster="eu-1", kind="instance", name="web", action="added", causes=())
+    resource_change = ResourceChange(
+        tenant="acme", cluster="eu-1", kind="instance", name="web", action="added", causes=()
+    )
     merge_plan = plan(
-        resource_changes=(thing,) * 3,
+        resource_changes=(resource_change,) * 3,
         destructions=(Destruction("x", "is removed"),),
         cost_changes=costs,
         total_costs=tuple(total_costs(costs)),

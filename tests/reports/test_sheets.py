@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.terminal import shown
+from tests.terminal import run_in_terminal
 
 from allotment.reports.sheets import Sheet, sanitize_sentence, sanitize_value
 
@@ -32,7 +32,7 @@ print_output(Group(sheet, Text(), FactList([("State", "Failed"), ("Why", {LONG!r
 def on_terminal(columns: int) -> list[str]:
     """Return the lines that a pseudo-terminal of so many columns shows."""
     path = {"PYTHONPATH": os.pathsep.join(sys.path)}
-    return shown([sys.executable, "-c", SHOWN], Path.cwd(), columns, path).lines
+    return run_in_terminal([sys.executable, "-c", SHOWN], Path.cwd(), columns, path).lines
 
 
 @pytest.mark.parametrize("columns", [60, 80, 99, 120])

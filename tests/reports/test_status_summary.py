@@ -74,8 +74,8 @@ def test_a_shared_reason_is_printed_once_whatever_the_number_of_its_rows() -> No
 def test_a_row_that_is_as_declared_shows_no_reason(kind: str, state: str, reason: str) -> None:
     rows = [as_declared(kind, name, state, reason) for name in ("a", "b")]
     assert shared_reasons(rows) == {}
-    for shown in (render_overview((), rows, NOW), render_details(rows[0], CONSOLES, NOW)):
-        text = printed(shown)
+    for renderable in (render_overview((), rows, NOW), render_details(rows[0], CONSOLES, NOW)):
+        text = printed(renderable)
         assert state in text
         assert reason not in text
 
@@ -92,7 +92,7 @@ def as_declared(kind: str, name: str, state: str, reason: str) -> ResourceStatus
     )
 
 
-def printed(shown: RenderableType) -> str:
+def printed(renderable: RenderableType) -> str:
     out = io.StringIO()
-    Console(file=out, width=80, color_system=None).print(shown, soft_wrap=True)
+    Console(file=out, width=80, color_system=None).print(renderable, soft_wrap=True)
     return out.getvalue()

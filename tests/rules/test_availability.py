@@ -29,25 +29,25 @@ STORAGE = KIND + "  storageSpec: {spec}\n  size: {size}\n"
 APP = KIND + "  state: {state}\n  gpuSpec: {spec}\n  app:\n    name: {app}\n    version: '{version}'\n"
 
 
-class Asked:
+class OfferValidation:
     """What validation says of a source, and of it with one more of something."""
 
     def __init__(self, root: Path) -> None:
         self.source = FolderSource(root)
-        self.found: RepositoryCheck = check_repository(
+        self.repository_check: RepositoryCheck = check_repository(
             self.source, datetime.date.fromisoformat(DAY), CheckOptions(processes=1)
         )
-        assert not self.found.errors, self.found.errors[:3]
+        assert not self.repository_check.errors, self.repository_check.errors[:3]
 
     def folder(self, tenant: str) -> ScopeDeclarations:
         scope = Scope("tenant", tenant)
         return read_folder(scope, read_scope(self.source, scope).files)[0]
 
     def catalog(self, tenant: str | None = None) -> AvailableOffers:
-        parts = [self.found.tally_entries[name] for name in sorted(self.found.tally_entries)]
+        parts = [self.repository_check.tally_entries[name] for name in sorted(self.repository_check.tally_entries)]
         claims = [claim for part in parts for claim in part.claims]
         held = [storage for part in parts for storage in part.storages]
-        return list_offers(self.found.catalog, claims, held, self.folder(tenant) if tenant else None)
+        return list_offers(self.repository_check.catalog, claims, held, self.folder(tenant) if tenant else None)
 
     def refuses(self, tenant: str, folder: str, text: str) -> bool:
         """Return whether one more of something is an error."""
@@ -61,10 +61,10 @@ class Asked:
         return bool([finding for finding in new if not finding.warning])
 
     def _errors(self, tenant: str, folder: ScopeDeclarations) -> Iterator[Finding]:
-        offers = self.found.catalog
+        offers = self.repository_check.catalog
         for check in TENANT_RULES.values():
             yield from check(offers, folder)
-        tally = Tally({**self.found.tally_entries, tenant: build_tally_entry(offers, folder)})
+        tally = Tally({**self.repository_check.tally_entries, tenant: build_tally_entry(offers, folder)})
         for shared in SHARED_RULES.values():
             yield from shared(offers, tally)
 
@@ -96,15 +96,15 @@ def words(barriers: Iterable[Barrier]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("change", [all_as_it_is, all_tight])
 def test_a_catalog_and_validation_agree(change: Any, sample: Path) -> None:
     change(sample)
-    asked = Asked(sample)
+    validation = OfferValidation(sample)
     barred, fine = 0, 0
-    for tenant in asked.found.tally_entries:
-        tenant_catalog = asked.catalog(tenant)
+    for tenant in validation.repository_check.tally_entries:
+        tenant_catalog = validation.catalog(tenant)
         assert len(tenant_catalog.gpu_offers) == 8
         assert len(tenant_catalog.storage_offers) == 5
         for gpu_offer in tenant_catalog.gpu_offers:
             text = INSTANCE.format(kind="GPUInstance", cluster=gpu_offer.cluster, spec=gpu_offer.spec.model.name)
-            refused = asked.refuses(tenant, "instances", text)
+            refused = validation.refuses(tenant, "instances", text)
             assert refused == bool(gpu_offer.barriers), (
                 tenant,
                 gpu_offer.cluster,
@@ -115,7 +115,7 @@ def test_a_catalog_and_validation_agree(change: Any, sample: Path) -> None:
         for store in tenant_catalog.storage_offers:
             size = f"{store.spec.model.spec.size.min >> 30}Gi"
             text = STORAGE.format(kind="GPUStorage", cluster=store.cluster, spec=store.spec.model.name, size=size)
-            refused = asked.refuses(tenant, "storages", text)
+            refused = validation.refuses(tenant, "storages", text)
             assert refused == bool(store.barriers), (tenant, store.cluster, store.spec.model.name, store.barriers)
             barred, fine = barred + refused, fine + (not refused)
     assert min(barred, fine) > 20
@@ -127,12 +127,12 @@ def test_apps_and_validation_agree(exposure: str, state: str, sample: Path) -> N
     edit(sample, "platform/plans/starter.yaml", "exposure:\n      - Members\n", exposure)
     for path in (*sample.glob("tenants/solo-ada/instances/*.yaml"), *sample.glob("tenants/solo-ada/storages/*.yaml")):
         path.unlink()
-    asked = Asked(sample)
+    validation = OfferValidation(sample)
     for tenant, spec in (("solo-ada", "l4-quarter"), ("studio-kite", "l4-whole")):
-        for app_offer in asked.catalog(tenant).app_offers:
+        for app_offer in validation.catalog(tenant).app_offers:
             app, version = app_offer.app.model.name, app_offer.version.version
             text = APP.format(kind="GPUInstance", cluster="eu-1", spec=spec, app=app, version=version, state=state)
-            assert asked.refuses(tenant, "instances", text) == bool(app_offer.barriers), (
+            assert validation.refuses(tenant, "instances", text) == bool(app_offer.barriers), (
                 tenant,
                 app,
                 app_offer.barriers,
@@ -143,18 +143,20 @@ def test_an_exposure_that_the_plan_does_not_allow(sample: Path) -> None:
     edit(sample, "platform/plans/starter.yaml", "exposure:\n      - Members\n", "exposure: []\n")
     for path in (*sample.glob("tenants/solo-ada/instances/*.yaml"), *sample.glob("tenants/solo-ada/storages/*.yaml")):
         path.unlink()
-    asked = Asked(sample)
+    validation = OfferValidation(sample)
     (jupyter,) = [
-        app_offer for app_offer in asked.catalog("solo-ada").app_offers if app_offer.app.model.name == "jupyter"
+        app_offer for app_offer in validation.catalog("solo-ada").app_offers if app_offer.app.model.name == "jupyter"
     ]
     assert words(jupyter.barriers) == [
         ("Members isn't what plan starter allows: Namespace", "platform/plans/starter.yaml")
     ]
 
 
-def gpus(asked: Asked, tenant: str, spec: str) -> list[tuple[str, str]]:
+def gpus(validation: OfferValidation, tenant: str, spec: str) -> list[tuple[str, str]]:
     return words(
-        next(gpu_offer for gpu_offer in asked.catalog(tenant).gpu_offers if gpu_offer.spec.model.name == spec).barriers
+        next(
+            gpu_offer for gpu_offer in validation.catalog(tenant).gpu_offers if gpu_offer.spec.model.name == spec
+        ).barriers
     )
 
 
@@ -167,21 +169,21 @@ def test_each_reason_names_the_file_that_says_so(sample: Path) -> None:
         "spec:\n",
         "spec:\n  quota:\n    gpus:\n      nvidia-l4: 2\n    instances: 1\n",
     )
-    asked = Asked(sample)
+    validation = OfferValidation(sample)
     plan, own = "platform/plans/starter.yaml", "tenants/solo-ada/tenant.yaml"
     instances = ("1 of 1 instances are declared", own)
-    assert gpus(asked, "solo-ada", "l4-quarter") == [
+    assert gpus(validation, "solo-ada", "l4-quarter") == [
         ("none of 17 is free", "clusters/eu-1/stocks/l4-quarter.yaml"), instances
     ]  # fmt: skip
-    assert gpus(asked, "solo-ada", "l4-half") == [
+    assert gpus(validation, "solo-ada", "l4-half") == [
         ("held for film-house", "clusters/eu-1/stocks/l4-half-film.yaml"), instances
     ]  # fmt: skip
-    assert gpus(asked, "solo-ada", "h100-one") == [
+    assert gpus(validation, "solo-ada", "h100-one") == [
         ("Exclusive isn't what plan starter allows: TimeSlicing", plan),
         ("no nvidia-h100-80gb is in its quota", plan),
         instances,
     ]
-    ((budget, path),) = gpus(asked, "studio-kite", "a100-3g")
+    ((budget, path),) = gpus(validation, "studio-kite", "a100-3g")
     assert (budget.partition(", and ")[0], path) == ("a month of it costs 861.40 EUR", "platform/plans/team.yaml")
     assert budget.endswith(" of 2800.00 is left")
 
@@ -192,43 +194,43 @@ def test_what_is_closed(sample: Path) -> None:
     edit(sample, "tenants/film-house/tenant.yaml", "spec:\n", "spec:\n  lifecycle: Suspended\n")
     edit(sample, "platform/storage-specs/objects.yaml", "spec:\n", "spec:\n  lifecycle: Retired\n")
     edit(sample, "platform/apps/jupyter.yaml", '- version: "4.5.0"\n', '- version: "4.5.0"\n      lifecycle: Retired\n')
-    asked = Asked(sample)
-    assert gpus(asked, "ml-orbit", "l4-quarter") == [("it is Retired", "platform/specs/l4-quarter.yaml")]
-    assert gpus(asked, "ml-orbit", "h100-one") == [("cluster us-1 is Retired", "clusters/us-1/cluster.yaml")]
-    assert gpus(asked, "film-house", "l4-half") == [("the tenant is Suspended", "tenants/film-house/tenant.yaml")]
+    validation = OfferValidation(sample)
+    assert gpus(validation, "ml-orbit", "l4-quarter") == [("it is Retired", "platform/specs/l4-quarter.yaml")]
+    assert gpus(validation, "ml-orbit", "h100-one") == [("cluster us-1 is Retired", "clusters/us-1/cluster.yaml")]
+    assert gpus(validation, "film-house", "l4-half") == [("the tenant is Suspended", "tenants/film-house/tenant.yaml")]
     (objects,) = [
         storage_offer
-        for storage_offer in asked.catalog("ml-orbit").storage_offers
+        for storage_offer in validation.catalog("ml-orbit").storage_offers
         if storage_offer.spec.model.name == "objects"
     ]
     assert words(objects.barriers) == [("it is Retired", "platform/storage-specs/objects.yaml")]
     (jupyter,) = [
-        app_offer for app_offer in asked.catalog("ml-orbit").app_offers if app_offer.app.model.name == "jupyter"
+        app_offer for app_offer in validation.catalog("ml-orbit").app_offers if app_offer.app.model.name == "jupyter"
     ]
     assert words(jupyter.barriers) == [("it is Retired", "platform/apps/jupyter.yaml")]
-    assert not any(offer.barriers for offers in asked.catalog() for offer in offers), "nobody in particular asks"
+    assert not any(offer.barriers for offers in validation.catalog() for offer in offers), "nobody in particular asks"
 
 
 def test_a_stock_of_its_own_is_its_own(sample: Path) -> None:
     edit(sample, "clusters/eu-1/stocks/l4-whole-kite.yaml", "count: 2", "count: 4")
     edit(sample, "clusters/eu-1/stocks/l4-whole.yaml", "count: 5", "count: 0")
-    asked = Asked(sample)
-    gpu_offer = {offer.spec.model.name: offer for offer in asked.catalog("studio-kite").gpu_offers}["l4-whole"]
+    validation = OfferValidation(sample)
+    gpu_offer = {offer.spec.model.name: offer for offer in validation.catalog("studio-kite").gpu_offers}["l4-whole"]
     assert (gpu_offer.units, gpu_offer.free_units, gpu_offer.reserved_for("studio-kite")) == (
         0,
         0,
         ReservedUnits("studio-kite", 4, 1),
     )
     assert gpu_offer.barriers == ()
-    assert gpus(asked, "ml-orbit", "l4-whole") == [("its stock is 0", "clusters/eu-1/stocks/l4-whole.yaml")]
+    assert gpus(validation, "ml-orbit", "l4-whole") == [("its stock is 0", "clusters/eu-1/stocks/l4-whole.yaml")]
 
 
 def test_a_plan_that_cannot_be_read_bars_all(sample: Path) -> None:
-    asked = Asked(sample)
+    validation = OfferValidation(sample)
     none: list[DeclarationFile[Declaration]] = []
-    parts = asked.found.tally_entries
+    parts = validation.repository_check.tally_entries
     tenant_catalog = list_offers(
-        asked.found.catalog,
+        validation.repository_check.catalog,
         [claim for part in parts.values() for claim in part.claims],
         [],
         ScopeDeclarations(Scope("tenant", "solo-ada"), none),

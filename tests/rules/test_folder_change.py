@@ -207,10 +207,10 @@ def test_the_newcomer_is_the_one_too_many(merged: Path, allot: Allot) -> None:
     result = allot("validate", "--repo", merged, "--base", "HEAD", "--as-of", DAY)
     assert [line.split(":")[0] for line in errors(result)] == ["tenants/solo-ada/instances/again.yaml"]
     # Without a base, the file that is not committed is the newcomer; once it is, the stock is named.
-    again = "tenants/solo-ada/instances/again.yaml"
-    for paths in ((), (merged / again,)):
+    newcomer = "tenants/solo-ada/instances/again.yaml"
+    for paths in ((), (merged / newcomer,)):
         result = allot("validate", "--repo", merged, *paths, "--as-of", DAY)
-        assert [line.split(":")[0] for line in errors(result)] == [again]
+        assert [line.split(":")[0] for line in errors(result)] == [newcomer]
     commit(merged)
     result = allot("validate", "--repo", merged, "--as-of", DAY)
     assert [line.split(":")[0] for line in errors(result)] == ["clusters/eu-1/stocks/l4-quarter.yaml"]

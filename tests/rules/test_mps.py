@@ -10,9 +10,9 @@ from tests.ways_of_sharing import declare_all
 
 def test_mps_is_a_warning(sample: Path, allot: Allot) -> None:
     declare_all(sample)
-    said = allot("validate", "--repo", sample, "--as-of", DAY)
-    assert said.code == 0
-    warnings = [line for line in said.lines if "[mps]" in line]
+    result = allot("validate", "--repo", sample, "--as-of", DAY)
+    assert result.code == 0
+    warnings = [line for line in result.lines if "[mps]" in line]
     assert warnings == [
         f"clusters/eu-1/node-pools/{pool}.yaml:13:5: spec.sharing.mps: warning: NVIDIA's MPS daemon makes a second user ID"
         " wait unless it is started with -M, which device plugin 0.20 doesn't do, and each instance has user IDs of its"

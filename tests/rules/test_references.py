@@ -77,9 +77,9 @@ def test_a_storage_of_another_tenant_is_named_with_its_owner(
 ) -> None:
     edit(sample, path, *change)
     lines = allot("validate", "--repo", sample).out.splitlines()
-    told = [line for line in lines if line.startswith(place)]
-    assert told[1].startswith(f"{place}: no GPUStorage is named 'comfy-home' in tenants/")
-    assert told[:1] == [
+    findings = [line for line in lines if line.startswith(place)]
+    assert findings[1].startswith(f"{place}: no GPUStorage is named 'comfy-home' in tenants/")
+    assert findings[:1] == [
         f"{place}: warning: comfy-home is a storage of tenant studio-kite, and an instance uses only storages of its own tenant:"
         " declare a storage that copies it (spec.prepare.source.storage), once its tenant shares it [reference]"
     ]

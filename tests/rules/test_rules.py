@@ -431,12 +431,12 @@ def test_a_rule_says_exactly(change: Change, line: str, sample: Path, allot: All
     change(sample)
     result = allot("validate", "--repo", sample, "--as-of", DAY, "--no-memory")
     assert result.code == 1, result
-    said = list(errors(result))
+    error_lines = list(errors(result))
     if "{digest}" in line:
-        digest = said[0].split("sha256:")[1][:64]
+        digest = error_lines[0].split("sha256:")[1][:64]
         line = line.replace("{digest}", digest[:-1] + digest[-1])
-        said = [error_line.replace(" (198 characters)", "") for error_line in said]
-    assert line in said, "\n" + "\n".join(["wanted", line, "said", *said])
+        error_lines = [error_line.replace(" (198 characters)", "") for error_line in error_lines]
+    assert line in error_lines, "\n" + "\n".join(["wanted", line, "said", *error_lines])
 
 
 def test_each_instance_that_mounts_a_storage_of_a_single_writer_is_named(sample: Path, allot: Allot) -> None:

@@ -30,7 +30,7 @@ def filled(way: dict[str, str | None]) -> ScopeDeclarations:
     return folder
 
 
-def found(tenant: ScopeDeclarations) -> dict[str, str]:
+def find_cycles(tenant: ScopeDeclarations) -> dict[str, str]:
     """Return what is said of the storages' circles."""
     nothing = read_folder(Scope("platform", ""), [])[0]
     clusters = {"eu-1": read_folder(Scope("cluster", "eu-1"), [])[0]}
@@ -49,7 +49,7 @@ def test_who_is_filled_from_a_circle_is_not_in_it() -> None:
         "any": "end",
         "old": "own",
     }
-    assert found(filled(dict(way))) == {
+    assert find_cycles(filled(dict(way))) == {
         "two": "the storage is filled from itself in a circle: two ← six ← ten ← two",
         "six": "the storage is filled from itself in a circle: six ← ten ← two ← six",
         "ten": "the storage is filled from itself in a circle: ten ← two ← six ← ten",
@@ -59,21 +59,21 @@ def test_who_is_filled_from_a_circle_is_not_in_it() -> None:
 
 def test_a_long_circle_is_cut() -> None:
     names = [f"way-{number}" for number in range(50)]
-    said = found(filled(dict(zip(names, [*names[1:], names[0]], strict=True))))
-    assert said.keys() == set(names)
-    assert said["way-45"].endswith(" in a circle: " + " ← ".join([*names[45:], *names[:5], "… 40 more", "way-45"]))
+    messages = find_cycles(filled(dict(zip(names, [*names[1:], names[0]], strict=True))))
+    assert messages.keys() == set(names)
+    assert messages["way-45"].endswith(" in a circle: " + " ← ".join([*names[45:], *names[:5], "… 40 more", "way-45"]))
 
 
 @pytest.mark.parametrize("last", [None, "way-0"], ids=["a chain", "a circle"])
 def test_a_way_is_walked_once(monkeypatch: pytest.MonkeyPatch, last: str | None) -> None:
     names = [f"way-{number}" for number in range(50)]
     tenant = filled(dict(zip(names, [*names[1:], last], strict=True)))
-    asked = list[str]()
+    lookups = list[str]()
 
     def counted(folder: ScopeDeclarations, storage: GPUStorage) -> DeclarationFile[GPUStorage] | None:
-        asked.append(storage.name)
+        lookups.append(storage.name)
         return own_source(folder, storage)
 
     monkeypatch.setattr(sources, "own_source", counted)
-    assert len(found(tenant)) == (0 if last is None else 50)
-    assert len(asked) <= 2 * len(names), "once for the way, once for the storage itself"
+    assert len(find_cycles(tenant)) == (0 if last is None else 50)
+    assert len(lookups) <= 2 * len(names), "once for the way, once for the storage itself"

@@ -49,8 +49,8 @@ def stocked(path: str, count: int) -> Change:
 
     def change(root: Path) -> None:
         lines = (root / path).read_text().splitlines()
-        kept = [f"  count: {count}" if "count:" in line else line for line in lines if "warm:" not in line]
-        (root / path).write_text("\n".join(kept) + "\n")
+        retained_lines = [f"  count: {count}" if "count:" in line else line for line in lines if "warm:" not in line]
+        (root / path).write_text("\n".join(retained_lines) + "\n")
 
     return change
 

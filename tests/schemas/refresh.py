@@ -25,16 +25,16 @@ def structure(node: Any) -> Any:
     """Return a schema without its texts, closed: a field that it doesn't name is refused."""
     if node.get("x-kubernetes-int-or-string"):
         return {"type": ["integer", "string"]}
-    kept = {key: value for key, value in node.items() if key in KEPT}
-    if "properties" in kept:
-        kept["properties"] = {name: structure(subschema) for name, subschema in kept["properties"].items()}
+    keywords = {key: value for key, value in node.items() if key in KEPT}
+    if "properties" in keywords:
+        keywords["properties"] = {name: structure(subschema) for name, subschema in keywords["properties"].items()}
         if not node.get("x-kubernetes-preserve-unknown-fields"):
-            kept.setdefault("additionalProperties", False)
-    if isinstance(kept.get("items"), dict):
-        kept["items"] = structure(kept["items"])
-    if isinstance(kept.get("additionalProperties"), dict):
-        kept["additionalProperties"] = structure(kept["additionalProperties"])
-    return kept
+            keywords.setdefault("additionalProperties", False)
+    if isinstance(keywords.get("items"), dict):
+        keywords["items"] = structure(keywords["items"])
+    if isinstance(keywords.get("additionalProperties"), dict):
+        keywords["additionalProperties"] = structure(keywords["additionalProperties"])
+    return keywords
 
 
 def main() -> None:
@@ -54,8 +54,8 @@ def main() -> None:
                     "metadata": {"type": "object"},
                 }
                 target = HERE / f"{group}_{version['name']}_{kind}.json"
-                said = {"source": f"{module}@{source.version} {file}", "schema": schema}
-                target.write_text(json.dumps(said, separators=(",", ":")) + "\n", encoding="utf-8")
+                document = {"source": f"{module}@{source.version} {file}", "schema": schema}
+                target.write_text(json.dumps(document, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

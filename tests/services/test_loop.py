@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from tests.services.pull_requests.test_comment_loop import Said
+from tests.services.pull_requests.test_comment_loop import RecordedLog
 
 from allotment.adapters.backoff import Backoff
 from allotment.problems import OperationRefused
@@ -23,10 +23,10 @@ class Counted(Loop):
     """A loop whose turns are what a test says, the last one again and again."""
 
     def __init__(self, *turns: Callable[[], Failure | None], pace: LoopTiming = USUAL, leads: bool = True) -> None:
-        self.said, self.reasons, self.turns, self.stood_by = Said(), list[str](), list(turns), 0
+        self.event_log, self.reasons, self.turns, self.stood_by = RecordedLog(), list[str](), list(turns), 0
         self.leads = leads
         self.began: list[float] = []
-        super().__init__(pace, self.said, "nothing done", self.reasons.append, lambda: self.leads)
+        super().__init__(pace, self.event_log, "nothing done", self.reasons.append, lambda: self.leads)
 
     display_url = "here"
 
@@ -81,17 +81,17 @@ def test_what_stays_wrong_is_counted_each_time_and_told_once_and_now_and_then(mo
     for _ in range(3):
         counted_loop.tick()
     assert counted_loop.reasons == ["refused"] * 3
-    assert counted_loop.said.events == [("nothing done", {"reason": "refused", "message": "away"})]
+    assert counted_loop.event_log.events == [("nothing done", {"reason": "refused", "message": "away"})]
     assert not counted_loop.ready()
     monkeypatch.setattr(loop, "REPEAT_LOG_SECONDS", 0.0)
     counted_loop.tick()
-    assert len(counted_loop.said.events) == 2
+    assert len(counted_loop.event_log.events) == 2
 
 
 def test_a_bug_of_ours_is_told_with_where_it_was_and_ends_nothing() -> None:
     counted_loop = Counted(raising(ZeroDivisionError("by zero")), well)
     counted_loop.tick()
-    ((_, about),) = counted_loop.said.events
+    ((_, about),) = counted_loop.event_log.events
     assert about["reason"] == "bug"
     assert "raise error" in about["message"]
     counted_loop.tick()
@@ -102,7 +102,7 @@ def test_an_error_that_went_and_came_back_is_told_again() -> None:
     counted_loop = Counted(raising(OperationRefused("away")), well, raising(OperationRefused("away")))
     for _ in range(3):
         counted_loop.tick()
-    assert len(counted_loop.said.events) == 2
+    assert len(counted_loop.event_log.events) == 2
 
 
 def test_a_failure_that_no_restart_mends_leaves_it_ready() -> None:

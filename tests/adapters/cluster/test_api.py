@@ -54,9 +54,9 @@ def test_an_error_is_told_with_how_long_to_wait() -> None:
     ) as server:
         api, waits = api_of(server), []
         for _ in range(4):
-            with pytest.raises(ApiError) as said:
+            with pytest.raises(ApiError) as caught:
                 api.read("/x", {}, "application/json", 5)
-            waits.append((said.value.status, round(said.value.retry_after / 10)))
+            waits.append((caught.value.status, round(caught.value.retry_after / 10)))
         assert waits == [(429, 1), (503, 3), (500, 0), (302, 0)]
         assert len(server.requests) == 4, "a redirect isn't followed"
 

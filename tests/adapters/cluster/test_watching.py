@@ -209,9 +209,9 @@ def test_unknown_events_and_bookmarks_do_no_harm() -> None:
 
 
 def test_one_made_anew_is_another_one() -> None:
-    again = live.pod("a", node="n2")
-    again["metadata"]["uid"] = "another"
-    script = (ALL, watched(event("ADDED", again, "11"), event("DELETED", A, "12"), then=5))
+    replacement = live.pod("a", node="n2")
+    replacement["metadata"]["uid"] = "another"
+    script = (ALL, watched(event("ADDED", replacement, "11"), event("DELETED", A, "12"), then=5))
     with watching(*script) as (_, _, store):
         eventually(
             lambda: (

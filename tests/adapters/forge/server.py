@@ -137,10 +137,10 @@ class World:
 
     def say(self, number: int, login: str, body: str) -> dict[str, Any]:
         self.ids += 1
-        made = {"id": self.ids, "login": login, "body": body}
-        self.pulls[number].comments.append(made)
+        comment = {"id": self.ids, "login": login, "body": body}
+        self.pulls[number].comments.append(comment)
         self.pulls[number].updated = self.tick()
-        return made
+        return comment
 
     def merge(self, number: int, commit: str = "") -> str:
         pull = self.pulls[number]
@@ -157,7 +157,7 @@ class World:
     def bodies(self, number: int, login: str = BOT) -> list[str]:
         return [comment["body"] for comment in self.pulls[number].comments if comment["login"] == login]
 
-    def taken(self, call: str, *, after: bool) -> Fault | None:
+    def take_fault(self, call: str, *, after: bool) -> Fault | None:
         for fault in self.faults:
             if fault.after == after and re.search(fault.pattern, call):
                 self.faults.remove(fault)
@@ -201,10 +201,10 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.world.authorised(self.headers):
             self._send(Answer(401, {"message": "Bad credentials"}))
             return
-        fault = self.world.taken(call, after=False)
+        fault = self.world.take_fault(call, after=False)
         if fault is None:
             answer = self.world.respond(self.command, path, query, body)
-            fault = self.world.taken(call, after=True)
+            fault = self.world.take_fault(call, after=True)
         if fault is not None:
             if fault.answer is None:
                 self.close_connection = True
@@ -476,10 +476,10 @@ class GitLabWorld(World):
 
     def _approvals(self, _: Any, __: Any, number: str) -> Answer:
         last = {login: (moment, good) for login, _, moment, good in self.pulls[int(number)].approvals}
-        said = [
+        approvals = [
             {"user": self._user(login), "approved_at": _time(moment)} for login, (moment, good) in last.items() if good
         ]
-        return _done({"approved_by": said})
+        return _done({"approved_by": approvals})
 
     def _notes(self, query: dict[str, str], _: Any, number: str) -> Answer:
         items = [

@@ -29,10 +29,10 @@ from allotment.adapters.forge.forge import (
 @pytest.fixture(params=[GitHubWorld, GitLabWorld], ids=["GitHub", "GitLab"])
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
     """Return a forge's server with one open pull request."""
-    made: World = request.param()
-    made.open(1)
-    yield made
-    made.close()
+    forge_world: World = request.param()
+    forge_world.open(1)
+    yield forge_world
+    forge_world.close()
 
 
 @pytest.fixture
@@ -127,9 +127,9 @@ def test_what_is_locked_is_forbidden(world: World, forge: Forge) -> None:
 
 
 def test_what_is_declined_is_about_that_one_thing(world: World, forge: Forge) -> None:
-    said = "This SHA and context has reached the maximum number of statuses."
-    world.fail("POST .*statuses/", Answer(422, {"message": said}))
-    with pytest.raises(RequestDeclined, match=said):
+    message = "This SHA and context has reached the maximum number of statuses."
+    world.fail("POST .*statuses/", Answer(422, {"message": message}))
+    with pytest.raises(RequestDeclined, match=message):
         forge.set_status(world.head(1), CommitStatus("allot/plan", "success", "can be merged", world.bot))
 
 

@@ -16,15 +16,15 @@ OFFSET_DELTA, BLOB = 6, 3  # kinds of objects in a pack
 
 def pack(size: int, count: int) -> bytes:
     """Return a pack of a blob of so many zeros and of deltas of it: each is the same behind eight bytes of its own."""
-    made = bytearray(b"PACK" + struct.pack(">II", 2, 1 + count))
-    first = len(made)
-    made += _header(BLOB, size) + zlib.compress(bytes(size), 9)
+    pack_bytes = bytearray(b"PACK" + struct.pack(">II", 2, 1 + count))
+    first = len(pack_bytes)
+    pack_bytes += _header(BLOB, size) + zlib.compress(bytes(size), 9)
     for number in range(count):
         delta = _number(size) + _number(size + 8) + b"\x08" + struct.pack(">Q", number + 1)
         for at in range(0, size, MOST_COPIED):
             delta += b"\xff" + struct.pack("<I", at) + struct.pack("<I", min(MOST_COPIED, size - at))[:3]
-        made += _header(OFFSET_DELTA, len(delta)) + _offset(len(made) - first) + zlib.compress(delta)
-    return bytes(made) + hashlib.sha1(made).digest()
+        pack_bytes += _header(OFFSET_DELTA, len(delta)) + _offset(len(pack_bytes) - first) + zlib.compress(delta)
+    return bytes(pack_bytes) + hashlib.sha1(pack_bytes).digest()
 
 
 def _number(value: int) -> bytes:

@@ -41,8 +41,10 @@ def test_a_date_that_is_none_is_long_ago(committer: str, time: int, repository: 
 
 @pytest.mark.parametrize("author", ["x 1767225600 +0100", "<a> 1 +0000", "x <a> b> 1 +0000", "x <a> 1e9 +0000"])
 def test_an_author_that_is_none_is_the_committer(author: str, repository: Repository) -> None:
-    made = hostile(repository, author)
-    commit = write_commit(repository, [made], {"a.yaml": b"1\n"}, SAID._replace(author=repository.author(made)))
+    hostile_commit = hostile(repository, author)
+    commit = write_commit(
+        repository, [hostile_commit], {"a.yaml": b"1\n"}, SAID._replace(author=repository.author(hostile_commit))
+    )
     assert git(repository.folder, "log", "-1", "--format=%an", commit) == "allotment"
 
 

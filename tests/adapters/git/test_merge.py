@@ -57,9 +57,9 @@ def test_it_is_what_git_says(root: Path, seed: int) -> None:
         return commit(root)
 
     before, after = shake(), shake()
-    said = git(root, "diff-tree", "-r", "-z", "--raw", "--no-renames", before, after).split("\0")
+    fields = git(root, "diff-tree", "-r", "-z", "--raw", "--no-renames", before, after).split("\0")
     wanted = []
-    for meta, path in zip(said[::2], said[1::2], strict=False):
+    for meta, path in zip(fields[::2], fields[1::2], strict=False):
         old_mode, mode, old, new, _ = meta.removeprefix(":").split()
         nothing = "0" * 40
         wanted.append(
@@ -123,13 +123,13 @@ def test_a_source_made_from_another_reads_as_one_of_its_own(root: Path) -> None:
     write(root, "tenants/beta/tenant.yaml", "beta")
     after = commit(root)
     base, whole = CommitSource(root, before), CommitSource(root, after)
-    made = base.with_changes(
+    derived = base.with_changes(
         whole.tree, {change.path: change.blob for change in list_changed_files(Repository(root), before, after)}
     )
-    assert made.scopes() == whole.scopes()
+    assert derived.scopes() == whole.scopes()
     for scope in whole.scopes()[0]:
-        assert made.files(scope) == whole.files(scope)
-        assert [made.read(path) for path in made.files(scope).paths] == [
+        assert derived.files(scope) == whole.files(scope)
+        assert [derived.read(path) for path in derived.files(scope).paths] == [
             whole.read(path) for path in whole.files(scope).paths
         ]
     assert base.read("tenants/acme/instances/one.yaml") == b"one"

@@ -39,9 +39,9 @@ def new_remote(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def unfolding(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a remote like the other, whose pull request is short and unfolds to half a gigabyte."""
-    made = new_remote(tmp_path_factory.mktemp("unfolding") / "remote.git")
-    propose(made, write_deltas(made, git(made, "rev-parse", MAIN), 64 << 20, 8))
-    return made
+    remote = new_remote(tmp_path_factory.mktemp("unfolding") / "remote.git")
+    propose(remote, write_deltas(remote, git(remote, "rev-parse", MAIN), 64 << 20, 8))
+    return remote
 
 
 @pytest.fixture
@@ -128,6 +128,6 @@ def test_what_git_does_not_write_does_not_come(bare: Path, here: Repository) -> 
 
 
 def test_what_is_not_there_is_told_and_no_password_with_it(here: Repository) -> None:
-    with pytest.raises(OperationRefused, match=r"'https://127.0.0.1:1/x.git' doesn't answer") as said:
+    with pytest.raises(OperationRefused, match=r"'https://127.0.0.1:1/x.git' doesn't answer") as caught:
         Remote(here, "https://bot:s3cret@127.0.0.1:1/x.git").fetch_limited(AMPLE, HEAD, "1" * 40)
-    assert "s3cret" not in str(said.value)
+    assert "s3cret" not in str(caught.value)

@@ -226,9 +226,9 @@ def test_a_password_is_not_shown(repository: Repository) -> None:
     remote = Remote(repository, "https://bot:s3cret@127.0.0.1:1/x.git")
     assert str(remote) == "https://127.0.0.1:1/x.git"
     for call in (lambda: remote.fetch(BRANCH), lambda: remote.push({BRANCH: commit(repository, None, a="1")})):
-        with pytest.raises(OperationRefused, match=r"'https://127.0.0.1:1/x.git'") as said:
+        with pytest.raises(OperationRefused, match=r"'https://127.0.0.1:1/x.git'") as caught:
             call()
-        assert "s3cret" not in str(said.value)
+        assert "s3cret" not in str(caught.value)
 
 
 def test_hooks_of_the_checkout_do_not_run(remote: Remote, repository: Repository, tmp_path: Path) -> None:
@@ -307,8 +307,8 @@ def test_a_remote_that_never_answers_is_left(scheme: str, first: bytes, trickle:
             remote.fetch(BRANCH)
         with pytest.raises(RemoteTimeout, match=r"keeps git push waiting"):
             remote.push({BRANCH: commit(repository, None, a="1")})
-    said = str(caught.value)
-    assert said == (
+    message = str(caught.value)
+    assert message == (
         f"'{url}' keeps git ls-remote waiting: it made no progress for 0.5 seconds. See whether the server and the network"
         " to it work, then try again"
     )
@@ -329,8 +329,8 @@ def test_a_remote_that_never_ends_is_left(remote: Remote, repository: Repository
 
 def test_a_slow_fetch_that_progresses_is_not_ended(repository: Repository, bare: Path, tmp_path: Path) -> None:
     """1.5 MB in parts of 20 KB, 0.04 seconds apart, take 3 seconds: longer than the silence that ends a fetch."""
-    made = commit(repository, None, **{f"f{number}": os.urandom(100_000).hex() for number in range(15)})
-    assert Remote(repository, str(bare)).push({BRANCH: made})
+    tip = commit(repository, None, **{f"f{number}": os.urandom(100_000).hex() for number in range(15)})
+    assert Remote(repository, str(bare)).push({BRANCH: tip})
     slow = tmp_path / "slow"
     slow.write_text(f"#!{sys.executable}\n{SLOW_PACK}")
     slow.chmod(0o755)
@@ -338,9 +338,9 @@ def test_a_slow_fetch_that_progresses_is_not_ended(repository: Repository, bare:
     git(other_repository.folder, "config", "remote.slow.url", str(bare))
     git(other_repository.folder, "config", "remote.slow.uploadpack", str(slow))
     assert Remote(other_repository, "slow", transfer=Patience(silent_seconds=2.0, total_seconds=60)).fetch(BRANCH) == {
-        BRANCH: made
+        BRANCH: tip
     }
-    assert other_repository.has_object(made)
+    assert other_repository.has_object(tip)
 
 
 SLOW_PACK = """

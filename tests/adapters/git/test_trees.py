@@ -21,11 +21,11 @@ from allotment.problems import OperationRefused
 
 def fsck(folder: Path, tree: str) -> set[str]:
     """Return the words that Git has for a tree."""
-    said = subprocess.run(
+    result = subprocess.run(
         ["git", "-C", str(folder), "fsck", "--strict", "--full"], capture_output=True, text=True, check=False
     )
-    words = set(re.findall(rf"in tree {tree}: (\w+):", said.stderr))
-    return words | ({"badTree"} if "badTree" in said.stderr else set())
+    words = set(re.findall(rf"in tree {tree}: (\w+):", result.stderr))
+    return words | ({"badTree"} if "badTree" in result.stderr else set())
 
 
 def faults(repository: Repository, folder: str, tree: str) -> list[str]:
@@ -34,7 +34,7 @@ def faults(repository: Repository, folder: str, tree: str) -> list[str]:
     root = write(repository.folder, "tree", entry("40000", folder, raw))
     commit = write_commit(repository.folder, root)
     empty = write(repository.folder, "tree", b"")
-    said = []
+    messages = []
     for read in (
         lambda: TreeSource(repository, root).scopes(),
         lambda: repository.listing(commit),
@@ -46,8 +46,8 @@ def faults(repository: Repository, folder: str, tree: str) -> list[str]:
     ):
         with pytest.raises(MalformedTree) as refused:
             read()
-        said.append(str(refused.value))
-    return said
+        messages.append(str(refused.value))
+    return messages
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -55,10 +55,10 @@ def test_what_git_fsck_has_a_word_for_is_refused_by_whoever_reads(case: str, rep
     word, words, build = REFUSED[case]
     tree = write_tree(repository.folder, build)
     assert fsck(repository.folder, tree) & set(word.split("|")), "the corpus is what it says"
-    said = faults(repository, "tenants", tree)
-    assert len(set(said)) == 1
-    assert f"tree {tree} is malformed: " in said[0]
-    assert words in said[0]
+    messages = faults(repository, "tenants", tree)
+    assert len(set(messages)) == 1
+    assert f"tree {tree} is malformed: " in messages[0]
+    assert words in messages[0]
 
 
 @pytest.mark.parametrize("word", LINKS)

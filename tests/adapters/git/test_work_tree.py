@@ -47,9 +47,9 @@ def planned(root: Path, within: str = "", most: int = MOST) -> Iterator[tuple[Re
     before, here = state(root), Repository(root / within)
     commit = checked_out_commit(here)
     with sandbox_repository(here, commit) as repository:
-        made = commit_of_folder(here, repository, root / within, commit, most)
-        assert repository.parents(made) == [commit]
-        yield repository, CommitSource(root / within, made, repository)
+        folder_commit = commit_of_folder(here, repository, root / within, commit, most)
+        assert repository.parents(folder_commit) == [commit]
+        yield repository, CommitSource(root / within, folder_commit, repository)
         elsewhere = Path(repository.git.run_text("rev_parse", "--absolute-git-dir"))
     assert not elsewhere.exists()
     assert state(root) == before
@@ -172,8 +172,8 @@ def test_what_a_nested_repository_configures_never_runs(root: Path) -> None:
         (folder / "file.txt").write_text("two\n")
     git(root, "commit", "-q", "-m", "Nested")
     with planned(root) as (repository, source):
-        said = [(problem.path, problem.message) for problem in source.scopes()[1]]
-        assert said == [("tenants/ada/inner", "is a submodule: replace it by the file itself")]
+        problems = [(problem.path, problem.message) for problem in source.scopes()[1]]
+        assert problems == [("tenants/ada/inner", "is a submodule: replace it by the file itself")]
         entry = repository.trees.find_entry(repository.trees.root(source.commit), "tenants/ada/inner")
         assert entry is not None
         assert (entry.mode, entry.id) == (SUBMODULE, git(inner, "rev-parse", "HEAD"))

@@ -104,10 +104,10 @@ def app_images() -> dict[str, images.Image]:
     ):
         for version in app.model.spec.versions:
             container = version.container
-            asked = container.probe.http_get.path if container.probe and container.probe.http_get else "/"
+            probe_path = container.probe.http_get.path if container.probe and container.probe.http_get else "/"
             port = container.ports[0].container_port
-            said = ANSWERS.format(name=f"{name} {version.version}", port=port, probe=asked.lstrip("/"))
-            images_by_name[container.image] = images.busybox("/bin/sh", "-c", said, "app")
+            script = ANSWERS.format(name=f"{name} {version.version}", port=port, probe=probe_path.lstrip("/"))
+            images_by_name[container.image] = images.busybox("/bin/sh", "-c", script, "app")
     return images_by_name
 
 
@@ -140,8 +140,8 @@ def real_cloud(
     argocd = bed.argocd_of(cluster)
     with a_cloud(
         {"eu-1": cluster}, argocd, gitea, folder, *options, edits=EDITS, left_out=OTHERS, declared=MORE
-    ) as made:
-        yield made
+    ) as shared_cloud:
+        yield shared_cloud
 
 
 def declare_all(cloud: Cloud, declared: Mapping[str, str]) -> None:
@@ -162,4 +162,4 @@ def only_pod(cloud: Cloud, name: str) -> Object:
 
 def in_pod(cloud: Cloud, pod: Object, *command: str) -> str:
     """Return what a command says in a pod's container."""
-    return pods.said(cloud.clusters["eu-1"], pod, *command)
+    return pods.run_command(cloud.clusters["eu-1"], pod, *command)

@@ -56,9 +56,11 @@ def running(real_node: Node, *wanted: Pod) -> Iterator[list[Pod]]:
 
 def _ready(real_node: Node, pod: Pod) -> Pod | None:
     live_pod = seen(real_node, pod)
-    said = live_pod["status"].get("conditions", ())
+    conditions = live_pod["status"].get("conditions", ())
     return (
-        live_pod if any(condition["type"] == "Ready" and condition["status"] == "True" for condition in said) else None
+        live_pod
+        if any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+        else None
     )
 
 
@@ -74,7 +76,7 @@ def _exec(cluster: Cluster, pod: Pod, command: Sequence[str]) -> subprocess.Comp
     return subprocess.run(run, capture_output=True, text=True, check=False)
 
 
-def said(cluster: Cluster, pod: Pod, *command: str) -> str:
+def run_command(cluster: Cluster, pod: Pod, *command: str) -> str:
     """Return what a command says in a pod's container. Raises CalledProcessError where it fails."""
     ended = _exec(cluster, pod, command)
     ended.check_returncode()

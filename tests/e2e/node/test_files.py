@@ -63,8 +63,8 @@ class Accessor(NamedTuple):
     def check_unharmed(self) -> None:
         """Fail where the container was killed, or restarted."""
         now = self.client.get("v1", "Pod", self.pod["metadata"]["name"], KITE)
-        (said,) = now["status"]["containerStatuses"]
-        assert (said["restartCount"], said["ready"]) == (0, True)
+        (container_status,) = now["status"]["containerStatuses"]
+        assert (container_status["restartCount"], container_status["ready"]) == (0, True)
         assert "oom_kill 0" in self.counted("oom_control").splitlines()
 
 
@@ -182,12 +182,12 @@ def test_a_download_of_two_gibibytes_comes_whole(accessor: Accessor) -> None:
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "MKCOL", "PATCH", "MOVE", "COPY"])
 def test_nothing_can_be_written_through_it(accessor: Accessor, method: str) -> None:
-    kept = accessor.volume / "kept.txt"
-    kept.write_text("kept")
+    existing_file = accessor.volume / "kept.txt"
+    existing_file.write_text("kept")
     where = {"Destination": f"http://{accessor.pod['status']['podIP']}:{names.FILES_PORT}/moved.txt"}
     assert accessor.ask("/kept.txt", method, **where)[0] in (403, 405)
     assert accessor.ask("/new", method, **where)[0] in (403, 404, 405)
-    assert kept.read_text() == "kept"
+    assert existing_file.read_text() == "kept"
     assert not {"new", "moved.txt"} & set(os.listdir(accessor.volume))
 
 

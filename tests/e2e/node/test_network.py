@@ -28,9 +28,9 @@ def probe(real_node: Node) -> Iterator[Pod]:
     serves = "echo probe > /tmp/index.html; exec httpd -f -p 8080 -h /tmp"
     node.take_in(real_node.world, {IMAGE: images.busybox("/bin/sh", "-c", serves)})
     client.apply(SERVICE)
-    with pods.running(real_node, pods.pod("default", "probe", IMAGE, {"app": "probe"})) as (made,):
-        processes.eventually(lambda: pods.fetch(real_node, made, "web").stdout, "kube-proxy to know the Service")
-        yield made
+    with pods.running(real_node, pods.pod("default", "probe", IMAGE, {"app": "probe"})) as (probe_pod,):
+        processes.eventually(lambda: pods.fetch(real_node, probe_pod, "web").stdout, "kube-proxy to know the Service")
+        yield probe_pod
     client.delete("v1", "Service", "web", "default")
 
 

@@ -133,21 +133,21 @@ def kubectl(synced: Bed, *words: str, token: str | None = None) -> list[str]:
     return [*run, "--kubeconfig=/dev/null", *reached, *words]
 
 
-def said(command: list[str]) -> tuple[int, str, str]:
+def run_command(command: list[str]) -> tuple[int, str, str]:
     """Return how a command ended, and what it said."""
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     return done.returncode, done.stdout, done.stderr
 
 
 def test_the_administrator_reads_its_log(synced: Bed) -> None:
-    assert said(kubectl(synced, "logs", synced.pods[KITE])) == (0, f"pictures of {synced.pods[KITE]}\n", "")
+    assert run_command(kubectl(synced, "logs", synced.pods[KITE])) == (0, f"pictures of {synced.pods[KITE]}\n", "")
 
 
 def test_the_administrator_runs_a_command_in_it(synced: Bed) -> None:
     command = kubectl(synced, "exec", "-i", synced.pods[KITE], "--", "cat")
     done = subprocess.run(command, input=bytes(range(256)) * 4096, capture_output=True, check=True, timeout=30)
     assert done.stdout == bytes(range(256)) * 4096
-    ended = said(kubectl(synced, "exec", synced.pods[KITE], "--", "sh", "-c", "echo bad >&2; exit 7"))
+    ended = run_command(kubectl(synced, "exec", synced.pods[KITE], "--", "sh", "-c", "echo bad >&2; exit 7"))
     assert ended == (7, "", "bad\ncommand terminated with exit code 7\n")
 
 
@@ -180,7 +180,7 @@ def test_a_service_account_of_the_tenant_may_nothing_of_it(synced: Bed, what: li
     account = synced.client.as_service_account("default", f"t-{KITE}")
     known = {"POD": synced.pods[KITE], "SPACE": f"t-{KITE}", "NODE": node.NAME, "NULL": "/dev/null"}
     words = [re.sub("POD|SPACE|NODE|NULL", lambda match: known[match[0]], word) for word in what]
-    status, out, error = said(kubectl(synced, *words, token=account.token))
+    status, out, error = run_command(kubectl(synced, *words, token=account.token))
     assert (status, out) == (1, "")
     assert "Forbidden" in error
     assert refused in error
@@ -196,8 +196,8 @@ def people(synced: Bed) -> Iterator[dict[str, Person]]:
 def log_of(synced: Bed, person: Person, tenant: str = KITE, of: str = KITE) -> Any:
     """Return the lines of an instance's log as the dashboard asks for them, in a tenant's Application; or the status that
     refuses."""
-    asked = {"appNamespace": NAMESPACE, "namespace": f"t-{of}", "podName": synced.pods[of], "container": "main"}
-    query = urlencode({**asked, "tailLines": 100, "follow": "false", "sinceSeconds": 0})
+    parameters = {"appNamespace": NAMESPACE, "namespace": f"t-{of}", "podName": synced.pods[of], "container": "main"}
+    query = urlencode({**parameters, "tailLines": 100, "follow": "false", "sinceSeconds": 0})
     answer = person.ask(f"applications/{tenant}--eu-1--compute/logs?{query}")
     if isinstance(answer, int):
         return answer
@@ -222,7 +222,7 @@ def test_a_neighbours_own_application_shows_no_log_of_others(synced: Bed, people
 
 def terminal(synced: Bed, person: Person, tenant: str = KITE, of: str = KITE, **more: str) -> websocket.WebSocket:
     """Return a terminal in an instance, opened as the dashboard does. Raises WebSocketBadStatusException."""
-    asked = {
+    parameters = {
         "pod": synced.pods[of],
         "container": "main",
         "appName": f"{tenant}--eu-1--compute",
@@ -231,7 +231,7 @@ def terminal(synced: Bed, person: Person, tenant: str = KITE, of: str = KITE, **
         "namespace": f"t-{of}",
         **more,
     }
-    url = f"{synced.argocd.url.replace('http:', 'ws:')}/terminal?{urlencode(asked)}"
+    url = f"{synced.argocd.url.replace('http:', 'ws:')}/terminal?{urlencode(parameters)}"
     return websocket.create_connection(url, timeout=20, cookie=f"argocd.token={person.token}")
 
 
@@ -251,22 +251,22 @@ def typed(opened: websocket.WebSocket, line: str, until: str) -> str:
         opened.send(json.dumps({"operation": operation, **more}))
 
     send("resize", cols=120, rows=30)
-    shown = ""
-    while until not in shown:
+    output = ""
+    while until not in output:
         piece = json.loads(opened.recv())["data"]
-        shown += piece
+        output += piece
         if WHERE in piece.encode():
             send("stdin", data=THERE)
             send("stdin", data=line)
-    return shown
+    return output
 
 
 @pytest.mark.parametrize("who", [ADMIN, MEMBER])
 def test_members_type_in_a_terminal(who: str, synced: Bed, people: dict[str, Person]) -> None:
     opened = terminal(synced, people[who])
     try:
-        shown = typed(opened, 'echo "$((6 * 7)) in $HOSTNAME by $(id -u)"\r', f"42 in {synced.pods[KITE]} by 0")
-        assert "Permission denied" not in shown
+        output = typed(opened, 'echo "$((6 * 7)) in $HOSTNAME by $(id -u)"\r', f"42 in {synced.pods[KITE]} by 0")
+        assert "Permission denied" not in output
     finally:
         opened.close()
 
@@ -314,15 +314,15 @@ def test_the_account_of_argo_cds_server_needs_one_right_more_for_terminals(synce
         token = synced.client.as_service_account("server", NAMESPACE).token
         logs = kubectl(synced, "logs", synced.pods[KITE], token=token)
         shell = kubectl(synced, "exec", synced.pods[KITE], "--", "id", "-u", token=token)
-        eventually(lambda: said(logs)[0] == 0, "the role to be in force")
-        assert 'cannot create resource "pods/exec"' in said(shell)[2]
+        eventually(lambda: run_command(logs)[0] == 0, "the role to be in force")
+        assert 'cannot create resource "pods/exec"' in run_command(shell)[2]
         page = (PROJECT / "docs" / "start" / "first-cluster.md").read_text(encoding="utf-8")
-        given = _GIVEN.findall(page)
-        assert len(given) == 2
-        for words in given:
-            status, _, error = said(kubectl(synced, *words.replace(":argocd-server", ":server").split()))
+        rules = _GIVEN.findall(page)
+        assert len(rules) == 2
+        for words in rules:
+            status, _, error = run_command(kubectl(synced, *words.replace(":argocd-server", ":server").split()))
             assert status == 0, error
-        eventually(lambda: said(shell) == (0, "0\n", ""), "the right to be in force")
+        eventually(lambda: run_command(shell) == (0, "0\n", ""), "the right to be in force")
     finally:
         for name in ("server", "argocd-terminals"):
             synced.client.delete(kind, "ClusterRoleBinding", name)

@@ -62,8 +62,8 @@ def neighbours(real_node: Node, sample_tree: Path) -> Iterator[Neighbours]:
     ]
     wanted += [pods.pod("edge", "gateway", IMAGE), pods.pod("default", "stranger", IMAGE)]
     with pods.running(real_node, *wanted) as running:
-        made = {pod["metadata"]["name"]: pod for pod in running}
-        addresses = {name: pod["status"]["podIP"] for name, pod in made.items()}
+        pods_by_name = {pod["metadata"]["name"]: pod for pod in running}
+        addresses = {name: pod["status"]["podIP"] for name, pod in pods_by_name.items()}
         places = {
             "its own pod": Place(addresses["adas-other"], PORT),
             "DNS": Place(dns.ADDRESS, 53),
@@ -77,7 +77,7 @@ def neighbours(real_node: Node, sample_tree: Path) -> Iterator[Neighbours]:
             "the pods' gateway on the node": Place(f"{network.pods.rpartition('.')[0]}.1", 10250),
             "a private address": Place(internet.PRIVATE, internet.HTTP),
         }
-        yield Neighbours(made, places)
+        yield Neighbours(pods_by_name, places)
     rendered.clear(client)
 
 

@@ -49,16 +49,16 @@ def reasons(real_node: Node, pod: Pod) -> dict[str, str]:
 
 def test_an_image_that_is_not_there_is_not_found(real_node: Node) -> None:
     image = f"registry.example/nowhere@sha256:{'0' * 64}"
-    said = reasons(real_node, pods.pod("default", "astray", image))
-    assert said.keys() == {"ErrImagePull", "ImagePullBackOff"}
-    assert said["ErrImagePull"].endswith(f"{image}: not found")
-    assert said["ImagePullBackOff"].startswith(f'Back-off pulling image "{image}"')
+    messages = reasons(real_node, pods.pod("default", "astray", image))
+    assert messages.keys() == {"ErrImagePull", "ImagePullBackOff"}
+    assert messages["ErrImagePull"].endswith(f"{image}: not found")
+    assert messages["ImagePullBackOff"].startswith(f'Back-off pulling image "{image}"')
 
 
 def test_a_private_image_is_not_given(real_node: Node) -> None:
     image = offered(real_node, "private/web")
-    said = reasons(real_node, pods.pod("default", "stranger", image))
-    assert said.keys() == {"ErrImagePull", "ImagePullBackOff"}
+    messages = reasons(real_node, pods.pod("default", "stranger", image))
+    assert messages.keys() == {"ErrImagePull", "ImagePullBackOff"}
     denied = "pull access denied, repository does not exist or may require authorization"
-    assert denied in said["ErrImagePull"]
-    assert denied in said["ImagePullBackOff"]
+    assert denied in messages["ErrImagePull"]
+    assert denied in messages["ImagePullBackOff"]

@@ -77,8 +77,8 @@ def runs(client: Client, name: str) -> bool:
 
 def device_of(real_node: Node, name: str, namespace: str = "default") -> str:
     """Return the unit that a pod's container sees."""
-    said = pods.said(real_node.cluster, {"metadata": {"name": name, "namespace": namespace}}, "env")
-    return dict(line.split("=", 1) for line in said.splitlines())["NVIDIA_VISIBLE_DEVICES"]
+    environment = pods.run_command(real_node.cluster, {"metadata": {"name": name, "namespace": namespace}}, "env")
+    return dict(line.split("=", 1) for line in environment.splitlines())["NVIDIA_VISIBLE_DEVICES"]
 
 
 @pytest.fixture
@@ -99,12 +99,12 @@ def test_one_too_many_waits_until_another_ends(real_node: Node, client: Client, 
     client.apply(pod("gpu-4"))
 
     def refused() -> str | None:
-        said = [
+        conditions = [
             condition
             for condition in status_of(client, "gpu-4").get("conditions", ())
             if condition["reason"] == "Unschedulable"
         ]
-        return str(said[0]["message"]) if said else None
+        return str(conditions[0]["message"]) if conditions else None
 
     assert f"Insufficient {GPU}" in processes.eventually(refused, "the fifth pod to be refused")
     released = device_of(real_node, full[2])
@@ -131,8 +131,8 @@ def test_a_unit_that_went_bad_is_given_to_nobody(real_node: Node, client: Client
         return sorted(status_of(client, f"gpu-{number}")["phase"] for number in range(3))
 
     processes.eventually(lambda: phases() == ["Pending", "Running", "Running"], "two of them to run")
-    given = [name for name in ("gpu-0", "gpu-1", "gpu-2") if runs(client, name)]
-    assert sorted(device_of(real_node, name) for name in given) == ["1", "3"]
+    running_pods = [name for name in ("gpu-0", "gpu-1", "gpu-2") if runs(client, name)]
+    assert sorted(device_of(real_node, name) for name in running_pods) == ["1", "3"]
 
 
 @pytest.fixture
@@ -148,8 +148,8 @@ def apply(real_node: Node, tree: Path, pool: str, *parts: str) -> NodePool:
     node.pose(real_node.cluster, node_pool)
     objects = [*rendered.objects(tree, *SHARED, *parts)]
     pods = [manifest["spec"]["template"]["spec"] for manifest in objects if manifest["kind"] == "Deployment"]
-    asked = {container["image"] for pod_spec in pods for container in pod_spec["containers"]}
-    node.take_in(real_node.world, dict.fromkeys(asked, images.busybox("/bin/sh", "-c", SLEEPS)))
+    images_by_pod = {container["image"] for pod_spec in pods for container in pod_spec["containers"]}
+    node.take_in(real_node.world, dict.fromkeys(images_by_pod, images.busybox("/bin/sh", "-c", SLEEPS)))
     real_node.cluster.client.apply(*objects)
     return node_pool
 
@@ -167,9 +167,9 @@ def test_the_copies_of_an_instance_get_a_slice_of_a_gpu_each(posing: Node, clien
         return [live_pod["metadata"]["name"] for live_pod in pods if live_pod["status"].get("phase") == "Running"]
 
     processes.eventually(lambda: len(started()) == 2, "both copies to run")
-    given = {int(device_of(posing, name, ORBIT)) for name in started()}
-    assert len(given) == 2
-    assert given <= set(range(mig["nvidia.com/mig-1g.10gb"]))
+    devices = {int(device_of(posing, name, ORBIT)) for name in started()}
+    assert len(devices) == 2
+    assert devices <= set(range(mig["nvidia.com/mig-1g.10gb"]))
 
 
 def test_a_unit_that_goes_bad_is_none_that_a_stock_has_ready(

@@ -72,7 +72,7 @@ def test_the_pods_root_is_nobody_of_the_machine(web: dict[str, Any]) -> None:
 
 
 def test_a_command_runs_in_it_through_the_api_server(real_node: Node, web: dict[str, Any]) -> None:
-    assert pods.said(real_node.cluster, web, "cat", "/tmp/index.html") == "served by 1000\n"
+    assert pods.run_command(real_node.cluster, web, "cat", "/tmp/index.html") == "served by 1000\n"
 
 
 @pytest.fixture(scope="module")
@@ -107,16 +107,18 @@ def test_an_instance_of_the_sample_runs_as_it_is_rendered(webui: dict[str, Any])
 
 
 def test_it_has_its_unit_its_memory_and_no_token(real_node: Node, webui: dict[str, Any]) -> None:
-    environment = dict(line.split("=", 1) for line in pods.said(real_node.cluster, webui, "env").splitlines())
+    environment = dict(line.split("=", 1) for line in pods.run_command(real_node.cluster, webui, "env").splitlines())
     assert environment["HF_HOME"] == "/scratch/hf"
     assert int(environment["NVIDIA_VISIBLE_DEVICES"]) in range(node.UNITS["nvidia.com/gpu.shared"])
-    shm = pods.said(real_node.cluster, webui, "df", "-m", "/dev/shm").splitlines()[-1].split()
+    shm = pods.run_command(real_node.cluster, webui, "df", "-m", "/dev/shm").splitlines()[-1].split()
     assert shm[1] == "4096"
-    assert pods.said(real_node.cluster, webui, "sh", "-c", "ls /var/run/secrets 2>&1 || echo none").endswith("none\n")
+    assert pods.run_command(real_node.cluster, webui, "sh", "-c", "ls /var/run/secrets 2>&1 || echo none").endswith(
+        "none\n"
+    )
 
 
 def test_its_storage_is_a_volume_with_files(real_node: Node, webui: dict[str, Any]) -> None:
-    pods.said(real_node.cluster, webui, "sh", "-c", "echo weights > /workspace/models/sdxl.safetensors")
+    pods.run_command(real_node.cluster, webui, "sh", "-c", "echo weights > /workspace/models/sdxl.safetensors")
     claim = real_node.cluster.client.get("v1", "PersistentVolumeClaim", "models", ADA)
     written = node.volumes(real_node.cluster) / claim["metadata"]["uid"] / "sdxl.safetensors"
     assert written.read_text(encoding="ascii") == "weights\n"
@@ -156,7 +158,7 @@ def test_a_world_leaves_nothing_behind(killed: bool, tmp_path: Path) -> None:
                 with contextlib.suppress(ProcessLookupError):  # it ended with the first
                     os.kill(process.pid, signal.SIGKILL)
             processes.eventually(lambda: not processes.running(folder), "its processes to end")
-            assert world.found(folder) is None
+            assert world.find_world(folder) is None
     finally:
         world.end(folder)
     assert not processes.running(folder)

@@ -22,7 +22,7 @@ def traces(folder: Path, link: Link | None = None) -> dict[str, object]:
     """
     own_links = {link.name} if link and link.exists() else set()
 
-    def told(what: str) -> list[str]:
+    def list_network(what: str) -> list[str]:
         lines = subprocess.run(["ip", "-o", what], capture_output=True, text=True, check=True).stdout.splitlines()
         return [line for line in lines if {*LINK.findall(line)} <= own_links]
 
@@ -33,7 +33,7 @@ def traces(folder: Path, link: Link | None = None) -> dict[str, object]:
     environment = {**os.environ, "LD_LIBRARY_PATH": str(debian.library_path("nft"))}
     nft = [str(debian.folder("nft") / "usr" / "sbin" / "nft"), "list", "tables"]
     settings["tables"] = subprocess.run(nft, capture_output=True, text=True, check=True, env=environment).stdout
-    network_state = {what: told(what) for what in ("link", "addr", "route")}
+    network_state = {what: list_network(what) for what in ("link", "addr", "route")}
     return {
         **network_state,
         "mounts": Path("/proc/self/mounts").read_text(encoding="utf-8"),

@@ -185,8 +185,8 @@ def test_dra_has_a_device_class_for_each_kind_of_device(tree: Tree) -> None:
 
 
 def test_instances_ask_for_a_unit_of_their_way(tree: Tree) -> None:
-    asked = {name: resources(tree, f"tenants/{TENANT}/compute/{name}") for name in INSTANCES}
-    assert asked == {
+    requests = {name: resources(tree, f"tenants/{TENANT}/compute/{name}") for name in INSTANCES}
+    assert requests == {
         "by-mps": {"cpu": "2", "memory": "8Gi", "nvidia.com/gpu.shared": "1"},
         "by-dra": {"cpu": "8", "memory": "8Gi", "gpu.allotment.dev/gpu": "1"},
         "by-mig-dra": {"cpu": "2", "memory": "8Gi", "gpu.allotment.dev/mig-1g.10gb": "1"},

@@ -60,8 +60,8 @@ def test_what_is_let_out_is_what_preparations_take_for_the_internet(address: IPv
 def test_a_cluster_denies_ranges_of_its_own(sample: Path, allot: Allot, tmp_path: Path) -> None:
     own = "  network:\n    denied:\n      - 198.51.100.0/24\n      - 8.8.4.0/24\n      - 2606:4700::/32\n      - fd00::/8\n"
     edit(sample, "clusters/eu-1/cluster.yaml", "  monitoring:\n", f"{own}  monitoring:\n")
-    said = allot("render", "--repo", sample, "--out", tmp_path / "out", "--as-of", DAY)
-    assert said.code == 0, said
+    result = allot("render", "--repo", sample, "--out", tmp_path / "out", "--as-of", DAY)
+    assert result.code == 0, result
     file = tmp_path / "out/eu-1/control/namespaces/s/solo-ada.rendered.yaml"
     after = {block["cidr"]: block["except"] for block in blocks(file)}
     before = {block["cidr"]: block["except"] for block in blocks()}

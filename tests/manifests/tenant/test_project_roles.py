@@ -66,6 +66,6 @@ def test_without_members_nobody_sees_anything() -> None:
 def test_terminals_are_those_of_instances_alone() -> None:
     """In a preparation one would read the keys that it fetches with, and write what nobody reviewed."""
     for role, opens in (("Admin", True), ("Member", True), ("Viewer", False)):
-        given = [policy for policy in project_roles.list_policies("lab--eu-1", role) if "exec" in policy]
+        exec_policies = [policy for policy in project_roles.list_policies("lab--eu-1", role) if "exec" in policy]
         only = f"p, proj:lab--eu-1:{role.lower()}, exec, create, lab--eu-1/lab--eu-1--compute, allow"
-        assert given == [only] * opens
+        assert exec_policies == [only] * opens

@@ -89,6 +89,6 @@ def test_karpenter_buys_no_gpu_node_for_a_job(sample: Path, allot: Allot) -> Non
 
 def test_the_room_of_a_job_is_the_least(sample: Path, allot: Allot) -> None:
     edit(sample, POOL, "  static:\n", "  storagePods:\n    cpu: 100m\n    memory: 16Mi\n  static:\n")
-    said = allot("validate", "--repo", sample).out
-    assert "l4-whole.yaml:14:10: spec.storagePods.cpu: " in said
-    assert "l4-whole.yaml:15:13: spec.storagePods.memory: " in said
+    output = allot("validate", "--repo", sample).out
+    assert "l4-whole.yaml:14:10: spec.storagePods.cpu: " in output
+    assert "l4-whole.yaml:15:13: spec.storagePods.memory: " in output

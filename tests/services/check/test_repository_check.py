@@ -136,8 +136,8 @@ def test_reading_one_tenant_again_is_like_reading_all(crowd: Path) -> None:
     first = check_repository(source, DAY)
     edit(crowd, "tenants/eteam-4x/instances/render.yaml", "spec:\n", "spec:\n  replicas: 2\n")
     edit(crowd, "tenants/fteam-5x/tenant.yaml", "plan: team", "plan: teem")
-    again = recheck_tenants(first, source, ["eteam-4x", "fteam-5x"])
-    assert again.problems == check_repository(source, DAY).problems != []
+    rechecked = recheck_tenants(first, source, ["eteam-4x", "fteam-5x"])
+    assert rechecked.problems == check_repository(source, DAY).problems != []
     edit(crowd, "tenants/eteam-4x/instances/render.yaml", "  replicas: 2\n", "")
     edit(crowd, "tenants/fteam-5x/tenant.yaml", "plan: teem", "plan: team")
-    assert recheck_tenants(again, source, ["eteam-4x", "fteam-5x"]).problems == []
+    assert recheck_tenants(rechecked, source, ["eteam-4x", "fteam-5x"]).problems == []

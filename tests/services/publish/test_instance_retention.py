@@ -25,11 +25,11 @@ CLAIM = (b"claimName: models", b"claimName: styles")
 def rendered_claim(sample: Path, claim: UnitClaim, old: bytes = b"", new: bytes = b"") -> int:
     """Return the rendered units of the published claim; its file has `new` in the place of `old`."""
     repository_check = checked(FolderSource(sample))
-    made = repository_check.artifacts["solo-ada"]
-    data = made[f"eu-1/{PATH}"]
+    rendered_files = repository_check.artifacts["solo-ada"]
+    data = rendered_files[f"eu-1/{PATH}"]
     assert old in data
     before = PublishedTrees({"eu-1": Written("eu-1", {PATH: data.replace(old, new, 1)})})
-    rendered = {"solo-ada": build_rendered_tenant({path: ("", data) for path, data in made.items()}, ())}
+    rendered = {"solo-ada": build_rendered_tenant({path: ("", data) for path, data in rendered_files.items()}, ())}
     published = limit_retention(
         repository_check.catalog, rendered, before, build_gate(repository_check.catalog), lambda _: OLD
     )(claim)

@@ -15,7 +15,7 @@ from tests import damage
 from tests.cli.test_gating import replicas, seen, waiting
 from tests.conftest import DAY, edit
 from tests.published import Place, git
-from tests.services.pull_requests.test_comment_loop import Said
+from tests.services.pull_requests.test_comment_loop import RecordedLog
 
 from allotment.adapters.git.clone import Clone
 from allotment.adapters.git.remote import Remote
@@ -46,14 +46,14 @@ class Bed:
         repository = Clone.open_or_create(data)
         remote = Asked(repository, str(place.remote), keep=True)
         day = datetime.date.fromisoformat(DAY)
-        self.remote, self.registry, self.log = remote, CollectorRegistry(), Said()
+        self.remote, self.registry, self.log = remote, CollectorRegistry(), RecordedLog()
         publisher = Publisher(data, remote, ReleaseBuilder(processes=1), lambda _: day, status=remote, tip=self.tip)
         self.rounds = PublishLoop(remote, "main", publisher, Metrics(self.registry), self.log, 30)
 
     def tip(self) -> str | None:
         return self.remote.look("refs/heads/main").get("refs/heads/main")
 
-    def asked(self) -> int:
+    def count_requests(self) -> int:
         """Run one round; return how often it asked the remote."""
         self.remote.times = 0
         self.rounds.tick()
@@ -99,7 +99,7 @@ def test_what_never_happened_yet_is_counted_as_0(bed: Bed) -> None:
 
 def test_a_round_asks_three_times_whatever_the_number_of_clusters(bed: Bed, waiting: Place) -> None:
     bed.rounds.tick()
-    assert bed.asked() == 3, "the source, the rendered branches, the statuses"
+    assert bed.count_requests() == 3, "the source, the rendered branches, the statuses"
     events: list[tuple[str, dict[str, Any]]] = bed.log.events
     assert not [event for event, _ in events if event == "nothing published"]
 
@@ -169,9 +169,9 @@ def test_a_branch_that_went_back_is_a_rewind_whose_way_out_is_named(bed: Bed, wa
     bed.rounds.tick()
     git(waiting.root, "push", "-q", "--force", "origin", "HEAD~1:main")
     bed.rounds.tick()
-    (said,) = [about for event, about in bed.log.events if event == "nothing published"]
-    assert said["reason"] == "rewound"
-    assert "--delete refs/allotment/source" in said["message"]
+    (event_fields,) = [about for event, about in bed.log.events if event == "nothing published"]
+    assert event_fields["reason"] == "rewound"
+    assert "--delete refs/allotment/source" in event_fields["message"]
 
 
 @pytest.mark.parametrize("harm", damage.DAMAGES)

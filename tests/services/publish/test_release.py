@@ -22,7 +22,7 @@ NOTHING = TenantTransition([], {}, {}, [], [])
 
 
 @pytest.fixture(scope="module")
-def found() -> RepositoryCheck:
+def sample_check() -> RepositoryCheck:
     """Return the sample, checked and rendered as nobody knows anything of its preparations."""
     return checked(FolderSource(PROJECT), unknown_state)
 
@@ -36,16 +36,16 @@ def published() -> dict[str, bytes]:
 def together(
     repository_check: RepositoryCheck,
     was: PublishedTrees,
-    kept: Mapping[str, bytes],
-    settled: TenantTransition = NOTHING,
+    retained_files: Mapping[str, bytes],
+    transition: TenantTransition = NOTHING,
 ) -> ClusterTrees:
     """Return the trees of all tenants; solo-ada's are kept where there is anything to keep, or settle so."""
     trees = ClusterTrees(repository_check.catalog, was)
     for tenant, files in repository_check.artifacts.items():
-        if tenant == "solo-ada" and kept:
-            trees.add_retained_files(kept)
+        if tenant == "solo-ada" and retained_files:
+            trees.add_retained_files(retained_files)
         else:
-            trees.add_tenant(of_files(files or {}, was), settled if tenant == "solo-ada" else NOTHING)
+            trees.add_tenant(of_files(files or {}, was), transition if tenant == "solo-ada" else NOTHING)
     trees.add_cluster_files(
         [claim for part in repository_check.tally_entries.values() for claim in part.claims],
         repository_check.list_letters,
@@ -63,42 +63,48 @@ def of_all(trees: ClusterTrees) -> dict[str, str]:
 
 
 def test_the_first_trees_are_the_golden_ones_with_all_their_bytes(
-    found: RepositoryCheck, published: dict[str, bytes]
+    sample_check: RepositoryCheck, published: dict[str, bytes]
 ) -> None:
-    trees = together(found, before({}), {})
+    trees = together(sample_check, before({}), {})
     assert of_all(trees) == blobs(published)
     written = {f"{cluster}/{path}": data for cluster, files in trees.data.items() for path, data in files.items()}
     assert written == published
 
 
-def test_where_all_is_published_so_nothing_has_bytes(found: RepositoryCheck, published: dict[str, bytes]) -> None:
-    trees = together(found, before(published), {})
+def test_where_all_is_published_so_nothing_has_bytes(
+    sample_check: RepositoryCheck, published: dict[str, bytes]
+) -> None:
+    trees = together(sample_check, before(published), {})
     assert of_all(trees) == blobs(published)
     assert trees.data == {"eu-1": {}, "us-1": {}}
 
 
 def test_a_kept_file_changes_the_marker_beside_it_and_nothing_else(
-    found: RepositoryCheck, published: dict[str, bytes]
+    sample_check: RepositoryCheck, published: dict[str, bytes]
 ) -> None:
     path = "eu-1/tenants/solo-ada/compute/webui.rendered.yaml"
-    files = {file_path: data for file_path, data in published.items() if file_path in found.artifacts["solo-ada"]}
-    kept = {**files, path: files[path].replace(b"replicas: 1", b"replicas: 0", 1)}
-    trees = together(found, before(published), kept)
+    files = {
+        file_path: data for file_path, data in published.items() if file_path in sample_check.artifacts["solo-ada"]
+    }
+    retained_files = {**files, path: files[path].replace(b"replicas: 1", b"replicas: 0", 1)}
+    trees = together(sample_check, before(published), retained_files)
     changed = {file_path for file_path, blob in of_all(trees).items() if blobs(published).get(file_path) != blob}
     assert changed == {path, "eu-1/tenants/solo-ada/compute/allotment--marker.rendered.yaml"}
     assert {f"eu-1/{file_path}" for file_path in trees.data["eu-1"]} == changed
     assert trees.data["us-1"] == {}
 
 
-def test_what_stays_of_what_is_gone_lies_beside_the_rest(found: RepositoryCheck, published: dict[str, bytes]) -> None:
+def test_what_stays_of_what_is_gone_lies_beside_the_rest(
+    sample_check: RepositoryCheck, published: dict[str, bytes]
+) -> None:
     models = published["eu-1/tenants/solo-ada/storage/models.rendered.yaml"].split(b"\n---\n")[0] + b"\n"
-    trees = together(found, before(published), {}, NOTHING._replace(retained={LEFT: models}))
+    trees = together(sample_check, before(published), {}, NOTHING._replace(retained={LEFT: models}))
     added = of_all(trees).keys() - published.keys()
     assert added == {LEFT}
     assert trees.data["eu-1"][LEFT.removeprefix("eu-1/")] == models
 
 
-def test_what_is_somebody_elses_does_not_come_along(found: RepositoryCheck, published: dict[str, bytes]) -> None:
+def test_what_is_somebody_elses_does_not_come_along(sample_check: RepositoryCheck, published: dict[str, bytes]) -> None:
     theirs = published["eu-1/tenants/film-house/storage/loras.rendered.yaml"]
-    trees = together(found, before(published), {}, NOTHING._replace(retained={LEFT: theirs}))
+    trees = together(sample_check, before(published), {}, NOTHING._replace(retained={LEFT: theirs}))
     assert of_all(trees) == blobs(published)

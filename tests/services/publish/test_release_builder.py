@@ -111,9 +111,9 @@ def test_only_changed_tenants_are_rendered_again(place: Place) -> None:
     edit(place.root, GROUP, "state: Running", "state: Stopped")
     place.merge()
     assembled(place, lasting)
-    again = {tenant for tenant, blobs in lasting.rendered_blobs.items() if blobs is not before[tenant]}
-    assert "uni-lab" in again
-    assert "solo-ada" not in again
+    rerendered_tenants = {tenant for tenant, blobs in lasting.rendered_blobs.items() if blobs is not before[tenant]}
+    assert "uni-lab" in rerendered_tenants
+    assert "solo-ada" not in rerendered_tenants
 
 
 def test_only_changed_tenants_are_rendered_by_the_next_process(place: Place) -> None:

@@ -60,7 +60,7 @@ def test_a_publish_that_was_stopped_leaves_what_the_one_before_it_left() -> None
 
 def test_who_is_declared_no_more_is_forgotten() -> None:
     note(RenderCache(open_cache), DONE, "ada", "uni")
-    again = RenderCache(open_cache)
-    again.bind_prepared_jobs(DONE)(KEY).remove("uni")
-    again.store({}, {"ada": None})
+    reopened_cache = RenderCache(open_cache)
+    reopened_cache.bind_prepared_jobs(DONE)(KEY).remove("uni")
+    reopened_cache.store({}, {"ada": None})
     assert set(known(DONE)) == {"ada"}

@@ -32,9 +32,9 @@ def test_who_gets_fewer_units_is_rendered_with_those(sample: Path) -> None:
     repository_check = checked(source)
     files = repository_check.artifacts["solo-ada"]
     was = before(files)
-    again = Rerenderer(source, repository_check, was, 1).render_tenants(["solo-ada"], {("solo-ada", "webui"): 0})
-    assert again.rejected_tenants == {}
-    rendered_tenant = again.rendered_tenants["solo-ada"]
+    rerendered = Rerenderer(source, repository_check, was, 1).render_tenants(["solo-ada"], {("solo-ada", "webui"): 0})
+    assert rerendered.rejected_tenants == {}
+    rendered_tenant = rerendered.rendered_tenants["solo-ada"]
     assert yaml.safe_load(files[WEBUI].split(b"\n---\n")[0])["spec"]["replicas"] == 1
     assert next(yaml.safe_load_all(rendered_tenant.data[WEBUI]))["spec"]["replicas"] == 0
     assert [claim.rendered for claim in rendered_tenant.claims if claim.instance == "webui"] == [0]

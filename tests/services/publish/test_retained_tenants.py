@@ -99,11 +99,11 @@ CAUSES: dict[RetentionReason, Cause] = {
 def test_each_cause_has_its_reason(published: Place, monkeypatch: pytest.MonkeyPatch, reason: RetentionReason) -> None:
     with monkeypatch.context() as patch:
         CAUSES[reason](published, patch)
-        said = published.merged("-o", "json")
-    assert said.code == 4, said.err
-    kept = json.loads(said.out)["kept"]
-    assert kept
-    assert {tenant["reason"] for tenant in kept} == {reason}
+        result = published.merged("-o", "json")
+    assert result.code == 4, result.err
+    retained_tenants = json.loads(result.out)["kept"]
+    assert retained_tenants
+    assert {tenant["reason"] for tenant in retained_tenants} == {reason}
     assert {tenant["reason"] for tenant in record(published)["tenants"]} == {reason}
 
 
@@ -140,8 +140,8 @@ def test_the_record_at_the_remote(published: Place, monkeypatch: pytest.MonkeyPa
     assert published.merged(hours_ago=2).code == 4
     first = published.refs()[RETAINED]
     source = git(published.root, "rev-parse", "HEAD")
-    made = int(git(published.remote, "show", "-s", "--format=%ct", RETAINED))
-    since = datetime.datetime.fromtimestamp(made, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    commit_time = int(git(published.remote, "show", "-s", "--format=%ct", RETAINED))
+    since = datetime.datetime.fromtimestamp(commit_time, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     line = f"{WEBUI}:8:12: spec.gpuSpec: no GPUSpec is named 'l4-fifth'; did you mean 'l4-eighth'? [reference]"
     (problem,) = record(published)["tenants"][0]["problems"]
     assert problem.startswith(line.partition(";")[0])
@@ -187,9 +187,9 @@ def test_the_record_at_the_remote(published: Place, monkeypatch: pytest.MonkeyPa
 def test_a_publish_that_changes_no_branch_writes_the_record(published: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     before = published.refs()
     misspell(published, monkeypatch)
-    said = published.merged("-o", "json")
+    result = published.merged("-o", "json")
     moved = {name for name, commit in published.refs().items() if before.get(name) != commit}
-    assert (json.loads(said.out)["committed"], moved) == ([], {RETAINED, "refs/allotment/source"})
+    assert (json.loads(result.out)["committed"], moved) == ([], {RETAINED, "refs/allotment/source"})
 
 
 def test_a_dry_run_writes_no_record(published: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,10 +266,10 @@ def test_a_record_whose_file_is_lost_at_the_remote_stops_nobody(
     _damage_blob(published)
     misspell(published, monkeypatch)
     edit(published.root, GROUP, "state: Running", "state: Stopped")
-    said = published.merged()
-    assert said.code == 4, said.err
-    assert f"{RETAINED} is at " in said.err
-    assert "which cannot be fetched" in said.err
+    result = published.merged()
+    assert result.code == 4, result.err
+    assert f"{RETAINED} is at " in result.err
+    assert "which cannot be fetched" in result.err
     assert [tenant["tenant"] for tenant in record(published)["tenants"]] == ["solo-ada"]
     assert published.refs()["refs/allotment/source"] == git(published.root, "rev-parse", "HEAD")
 
@@ -280,9 +280,9 @@ def test_a_record_that_cannot_be_written_stops_no_publish(published: Place, monk
 
     monkeypatch.setattr(retention_record, "write_record_file", refuse)
     misspell(published, monkeypatch)
-    said = published.merged()
-    assert said.code == 4
-    assert f"{RETAINED} was not moved: the disk is full" in said.err
+    result = published.merged()
+    assert result.code == 4
+    assert f"{RETAINED} was not moved: the disk is full" in result.err
     assert RETAINED not in published.refs()
     assert published.refs()["refs/allotment/source"] == git(published.root, "rev-parse", "HEAD")
 
@@ -325,9 +325,9 @@ def test_a_record_is_bounded_and_has_a_tenants_own_problems_alone() -> None:
     many_tenants = RetentionRecord("c" * 40, (tenant,) * 2000)
     data = many_tenants.encode()
     assert len(data) < MAX_RECORD_BYTES
-    again = decode_record(data)
-    assert again.encode() == data
-    assert {len(tenant.problems) + tenant.omitted for tenant in again.tenants} == {32}
+    decoded = decode_record(data)
+    assert decoded.encode() == data
+    assert {len(tenant.problems) + tenant.omitted for tenant in decoded.tenants} == {32}
 
 
 def test_a_record_of_too_many_tenants_counts_those_that_it_leaves_out() -> None:

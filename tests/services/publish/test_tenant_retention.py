@@ -36,9 +36,9 @@ def test_a_tenant_with_an_error_is_kept_and_one_with_a_warning_is_not(sample: Pa
     edit(sample, "platform/specs/l4-quarter.yaml", "spec:\n", "spec:\n  lifecycle: Deprecated\n")
     repository_check = checked(FolderSource(sample))
     assert any(problem.warning for problem in repository_check.problems), "somebody is warned"
-    kept = find_invalid_tenants(repository_check)
-    assert list(kept) == ["solo-ada"]
-    assert [(problem.path, problem.field, problem.rule) for problem in kept["solo-ada"].problems] == [
+    retained_tenants = find_invalid_tenants(repository_check)
+    assert list(retained_tenants) == ["solo-ada"]
+    assert [(problem.path, problem.field, problem.rule) for problem in retained_tenants["solo-ada"].problems] == [
         (WEBUI, "spec.gpuSpec", "reference")
     ]
 
@@ -59,13 +59,16 @@ def test_a_volume_that_may_not_go_keeps_its_tenant(sample: Path) -> None:
     files = checked(FolderSource(sample)).artifacts["solo-ada"]
     (sample / MODELS).unlink()
     tenant_transition = transition_tenant("solo-ada", True, None, before(files), WATCHED)
-    kept = find_refused_transitions(
+    retained_tenants = find_refused_transitions(
         {"solo-ada": tenant_transition, "uni-lab": transition_tenant("uni-lab", True, None, before({}), WATCHED)},
         FolderSource(sample),
     )
-    assert list(kept) == ["solo-ada"]
-    assert {problem.path for problem in kept["solo-ada"].problems} == {MODELS, MODELS.replace("models", "styles")}
-    assert {problem.rule for problem in kept["solo-ada"].problems} == {"deletion"}
+    assert list(retained_tenants) == ["solo-ada"]
+    assert {problem.path for problem in retained_tenants["solo-ada"].problems} == {
+        MODELS,
+        MODELS.replace("models", "styles"),
+    }
+    assert {problem.rule for problem in retained_tenants["solo-ada"].problems} == {"deletion"}
 
 
 def test_what_was_published_of_one_who_is_kept_stays_byte_for_byte(sample: Path) -> None:
@@ -79,10 +82,10 @@ def test_a_tenant_of_two_clusters_is_reported_once(sample: Path) -> None:
     files = checked(FolderSource(sample)).artifacts["ml-orbit"]
     assert {path.partition("/")[0] for path in files} == {"eu-1", "us-1"}
     shutil.rmtree(sample / "tenants/ml-orbit")
-    kept = find_refused_transitions(
+    retained_tenants = find_refused_transitions(
         {"ml-orbit": transition_tenant("ml-orbit", False, None, before(files), WATCHED)}, FolderSource(sample)
     )
-    paths = [problem.path for problem in kept["ml-orbit"].problems]
+    paths = [problem.path for problem in retained_tenants["ml-orbit"].problems]
     assert "tenants/ml-orbit/tenant.yaml" in paths
     assert len(paths) == len(set(paths)) == 5
 
@@ -118,10 +121,10 @@ def test_who_is_kept_is_protected_from_drained_nodes_too(sample: Path) -> None:
     (path,) = [path for path in files if "/control/namespaces/" in path and path.endswith("solo-ada.rendered.yaml")]
     objects = [manifest for manifest in load(files[path]) if manifest["kind"] != "PodDisruptionBudget"]
     gate = build_gate(checked(FolderSource(sample)).catalog)
-    kept, problems = read_retained_files("solo-ada", before({**files, path: dump(objects)}), gate)
+    retained_files, problems = read_retained_files("solo-ada", before({**files, path: dump(objects)}), gate)
     assert problems == []
-    *others, budget = load(kept[path])
+    *others, budget = load(retained_files[path])
     assert others == objects
     assert (budget["metadata"]["name"], budget["spec"]["maxUnavailable"]) == ("instances", 0)
-    gate.check(path, kept[path], published=True)
-    assert read_retained_files("solo-ada", before(kept), gate)[0][path] == kept[path]
+    gate.check(path, retained_files[path], published=True)
+    assert read_retained_files("solo-ada", before(retained_files), gate)[0][path] == retained_files[path]

@@ -26,9 +26,9 @@ NOTHING_BECOMES = TenantTransition([], {}, {}, [], [])
 @pytest.fixture
 def files(sample: Path) -> dict[str, bytes]:
     """Return what solo-ada is rendered to."""
-    made = checked(FolderSource(sample)).artifacts["solo-ada"]
-    assert FILE in made
-    return dict(made)
+    rendered_files = checked(FolderSource(sample)).artifacts["solo-ada"]
+    assert FILE in rendered_files
+    return dict(rendered_files)
 
 
 def deleted(files: dict[str, bytes]) -> dict[str, bytes]:
@@ -36,60 +36,62 @@ def deleted(files: dict[str, bytes]) -> dict[str, bytes]:
     return files | {FILE: files[FILE].replace(b"deletion-policy: Retain", b"deletion-policy: Delete")}
 
 
-def settled(files: dict[str, bytes], was: PublishedTrees, watched: TransitionContext = UNKNOWN) -> TenantTransition:
+def decide_transition(
+    files: dict[str, bytes], was: PublishedTrees, watched: TransitionContext = UNKNOWN
+) -> TenantTransition:
     return transition_tenant("solo-ada", True, of_files(files, was), was, watched)
 
 
 def test_what_is_as_it_was_stays_so(files: dict[str, bytes]) -> None:
-    assert settled(files, before(files)) == NOTHING_BECOMES
+    assert decide_transition(files, before(files)) == NOTHING_BECOMES
 
 
 def test_an_instance_goes_at_once(files: dict[str, bytes]) -> None:
     (webui,) = [path for path in files if path.endswith("/compute/webui.rendered.yaml")]
     less = {path: data for path, data in files.items() if path != webui}
-    assert settled(less, before(files)) == NOTHING_BECOMES
+    assert decide_transition(less, before(files)) == NOTHING_BECOMES
 
 
 def test_a_storage_may_not_go_that_is_to_be_kept(files: dict[str, bytes]) -> None:
     less = {path: data for path, data in files.items() if path != FILE}
-    tenant_transition = settled(less, before(files))
+    tenant_transition = decide_transition(less, before(files))
     assert [finding.path for finding in tenant_transition.findings] == [MODELS]
     assert tenant_transition.retained == {}
 
 
 def test_a_storage_that_may_goes_in_steps_by_what_its_cluster_was_seen_to_have(files: dict[str, bytes]) -> None:
     less, was = {path: data for path, data in files.items() if path != FILE}, before(deleted(files))
-    first = settled(less, was)
+    first = decide_transition(less, was)
     assert first.findings == []
     assert list(first.retained) == [LEAVING]
     assert first.pending_deletions == [
         "eu-1: storage solo-ada/models: kept until the cluster was seen to have it marked for 1m;"
         " nothing reports that cluster, so nothing goes"
     ]
-    thing = ("eu-1", "storage", "models")
-    known = ObservedTenant(present=frozenset({thing}), marked_since={thing: "2026-11-21T10:00:00Z"})
+    storage = ("eu-1", "storage", "models")
+    known = ObservedTenant(present=frozenset({storage}), marked_since={storage: "2026-11-21T10:00:00Z"})
     for time, protected in (("2026-11-21T10:00:59Z", True), ("2026-11-21T10:01:00Z", False), ("nonsense", True)):
-        tenant_transition = settled(
+        tenant_transition = decide_transition(
             less, was, UNKNOWN._replace(observed_state=ObservedState({"solo-ada": known}, {"eu-1": time}))
         )
         claim = next(yaml.safe_load_all(tenant_transition.retained[LEAVING]))
         assert (claim["metadata"]["annotations"][names.PROTECTED] == "true") == protected, time
     gone = UNKNOWN._replace(
         observed_state=ObservedState(
-            {"solo-ada": ObservedTenant(unprotected=frozenset({thing}))}, {"eu-1": "2026-11-21T10:02:00Z"}
+            {"solo-ada": ObservedTenant(unprotected=frozenset({storage}))}, {"eu-1": "2026-11-21T10:02:00Z"}
         )
     )
     left = {path: data for path, data in deleted(files).items() if path != FILE} | {
         LEAVING: tenant_transition.retained[LEAVING]
     }
     unprotected = left | {LEAVING: left[LEAVING].replace(b'protected: "true"', b'protected: "false"')}
-    assert settled(less, before(unprotected), gone) == NOTHING_BECOMES
+    assert decide_transition(less, before(unprotected), gone) == NOTHING_BECOMES
 
 
 def test_a_storage_that_is_declared_again_is_taken_back(files: dict[str, bytes]) -> None:
     less, was = {path: data for path, data in files.items() if path != FILE}, before(deleted(files))
-    published_files = less | settled(less, was).retained
-    tenant_transition = settled(files, before(published_files))
+    published_files = less | decide_transition(less, was).retained
+    tenant_transition = decide_transition(files, before(published_files))
     assert (tenant_transition.findings, tenant_transition.retained) == ([], {})
     claim = next(yaml.safe_load_all(tenant_transition.updated[FILE]))
     assert claim["metadata"]["annotations"][names.PROTECTED] == "true"
@@ -97,8 +99,8 @@ def test_a_storage_that_is_declared_again_is_taken_back(files: dict[str, bytes])
 
 def test_a_volume_does_not_shrink(sample: Path, files: dict[str, bytes]) -> None:
     edit(sample, MODELS, "size: 60Gi", "size: 50Gi")
-    made = checked(FolderSource(sample)).artifacts["solo-ada"]
-    (finding,) = settled(made, before(files)).findings
+    rendered_files = checked(FolderSource(sample)).artifacts["solo-ada"]
+    (finding,) = decide_transition(rendered_files, before(files)).findings
     assert (finding.path, finding.field) == (MODELS, ("spec", "size"))
 
 
@@ -113,16 +115,16 @@ def test_a_preparation_waits_until_who_uses_the_volume_has_stopped(sample: Path)
         (StorageUsers(running_instances=["webui"]), "", False),
         (StorageUsers(), "waits until the last one was seen to have ended", True),
     ):
-        asked: list[tuple[str, str]] = []
+        queries: list[tuple[str, str]] = []
 
         def ask(
-            cluster: str, storage: str, users: StorageUsers = users, asked: list[tuple[str, str]] = asked
+            cluster: str, storage: str, users: StorageUsers = users, queries: list[tuple[str, str]] = queries
         ) -> StorageUsers:
-            asked.append((cluster, storage))
+            queries.append((cluster, storage))
             return users
 
-        tenant_transition = settled(now, before(was), UNKNOWN._replace(find_users=ask))
-        assert asked == [("eu-1", "styles")]
+        tenant_transition = decide_transition(now, before(was), UNKNOWN._replace(find_users=ask))
+        assert queries == [("eu-1", "styles")]
         assert bool(tenant_transition.findings) != allowed
         assert "".join(tenant_transition.pending_preparations).endswith(held)
         jobs = [
@@ -137,11 +139,13 @@ def test_a_preparation_waits_until_who_uses_the_volume_has_stopped(sample: Path)
 def test_a_new_storage_is_not_prepared_because_another_of_its_name_was(sample: Path, files: dict[str, bytes]) -> None:
     less = {path: data for path, data in files.items() if path != FILE}
     watched = UNKNOWN._replace(find_last_job_uid=lambda cluster, storage: f"uid-of-{cluster}-{storage}")
-    tenant_transition = settled(files, before(less), watched)
+    tenant_transition = decide_transition(files, before(less), watched)
     assert list(tenant_transition.updated) == [FILE]
     claim = next(yaml.safe_load_all(tenant_transition.updated[FILE]))
     assert "uid-of-eu-1-models" in claim["metadata"]["annotations"].values()
-    assert settled(files, before({}), watched) == NOTHING_BECOMES, "a branch that is new says nothing of its storages"
+    assert decide_transition(files, before({}), watched) == NOTHING_BECOMES, (
+        "a branch that is new says nothing of its storages"
+    )
 
 
 def test_a_jobs_programs_stay_as_long_as_it_does(sample: Path, files: dict[str, bytes]) -> None:
@@ -150,7 +154,7 @@ def test_a_jobs_programs_stay_as_long_as_it_does(sample: Path, files: dict[str, 
     job, name, theirs = of_another_version(files[path])
     other = f"eu-1/{paths.resource_file('solo-ada', 'storage', name)}"
     older = {**{file_path: data for file_path, data in files.items() if file_path != now}, path: job, other: theirs}
-    tenant_transition = settled(files, before(older))
+    tenant_transition = decide_transition(files, before(older))
     assert (tenant_transition.updated, tenant_transition.retained, tenant_transition.unreferenced) == (
         {path: job},
         {other: theirs},
@@ -158,15 +162,15 @@ def test_a_jobs_programs_stay_as_long_as_it_does(sample: Path, files: dict[str, 
     )
     edit(sample, MODELS, "size: 60Gi", "size: 70Gi")
     grown = checked(FolderSource(sample)).artifacts["solo-ada"]
-    tenant_transition = settled(grown, before(older))
+    tenant_transition = decide_transition(grown, before(older))
     assert (tenant_transition.updated.keys(), tenant_transition.retained, tenant_transition.unreferenced) == (
         {path, FILE},
         {other: theirs},
         {now},
     )
-    assert settled(files, before({**files, other: theirs})) == NOTHING_BECOMES, "nobody names them any more"
+    assert decide_transition(files, before({**files, other: theirs})) == NOTHING_BECOMES, "nobody names them any more"
     lost = {file_path: data for file_path, data in older.items() if file_path != other}
-    assert settled(files, before(lost)).retained == {}
+    assert decide_transition(files, before(lost)).retained == {}
 
 
 def test_what_lies_where_programs_or_a_marker_should_is_followed_by_nothing(files: dict[str, bytes]) -> None:
@@ -174,7 +178,7 @@ def test_what_lies_where_programs_or_a_marker_should_is_followed_by_nothing(file
     job = files[f"eu-1/{paths.resource_file('solo-ada', 'storage', 'styles')}"]
     for path in files:
         if "/storage/allotment--" in path:
-            assert settled(files, before({**files, path: job})) == NOTHING_BECOMES, path
+            assert decide_transition(files, before({**files, path: job})) == NOTHING_BECOMES, path
 
 
 def test_a_job_with_programs_beside_it_needs_no_others(files: dict[str, bytes]) -> None:
@@ -184,7 +188,7 @@ def test_a_job_with_programs_beside_it_needs_no_others(files: dict[str, bytes]) 
         **{file_path: data for file_path, data in files.items() if file_path != now},
         path: with_own_programs(files[path]),
     }
-    tenant_transition = settled(files, before(older))
+    tenant_transition = decide_transition(files, before(older))
     assert (tenant_transition.updated, tenant_transition.retained, tenant_transition.unreferenced) == (
         {path: older[path]},
         {},

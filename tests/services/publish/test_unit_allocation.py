@@ -28,7 +28,7 @@ def pods(*held: UnitClaim) -> PodUnits:
     return PodUnits(
         ObservedState(known),
         {"eu-1": Written("eu-1", {})},
-        lambda asked: next(held_claim for held_claim in held if held_claim[:4] == asked[:4]),
+        lambda requested_claim: next(held_claim for held_claim in held if held_claim[:4] == requested_claim[:4]),
     )
 
 

@@ -31,7 +31,7 @@ from allotment.services.pull_requests.comment_loop import CommentLoop
 from allotment.services.pull_requests.rollout_comment import RolloutCommenter
 
 
-class Said:
+class RecordedLog:
     """A log that remembers."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Bed:
 
     def __init__(self, desk: Desk, folder: Path) -> None:
         self.desk, self.world = desk, desk.world
-        self.log, self.registry = Said(), CollectorRegistry()
+        self.log, self.registry = RecordedLog(), CollectorRegistry()
         repository = Clone.open_or_create(folder)
         remote = Remote(repository, str(desk.place.remote), keep=True)
         self.commenter = CommentLoop(
@@ -143,8 +143,8 @@ def test_a_bug_with_one_leaves_no_other_without_a_verdict(bed: Bed, monkeypatch:
     monkeypatch.setattr(plan_comment, "run_plan", broken)
     bed.round()
     assert (bed.desk.status(good), bed.desk.status(bad)) == ("success", "pending")
-    told = [about for event, about in bed.log.events if event == "no verdict"]
-    assert [fields["number"] for fields in told] == [1]
+    events = [about for event, about in bed.log.events if event == "no verdict"]
+    assert [fields["number"] for fields in events] == [1]
     bed.round()
     assert len([event for event, _ in bed.log.events if event == "no verdict"]) == 1, "told once"
 
@@ -281,8 +281,8 @@ def test_a_head_that_cannot_be_fetched_keeps_no_other_from_a_verdict(bed: Bed) -
     head = bed.desk.propose(2, "spec:\n", "spec:\n  description: Mine.\n")
     bed.round()
     assert (bed.desk.status(broken), bed.desk.status(head)) == ("pending", "success")
-    (told,) = (about for event, about in bed.log.events if event == "no verdict")
-    assert (told["number"], "doesn't answer" in told["message"]) == (1, True)
+    (event_fields,) = (about for event, about in bed.log.events if event == "no verdict")
+    assert (event_fields["number"], "doesn't answer" in event_fields["message"]) == (1, True)
 
 
 def test_a_token_that_is_none_any_more_ends_the_round(bed: Bed) -> None:
@@ -343,8 +343,11 @@ def test_a_crowd_of_one_commit_is_no_way_to_keep_us_busy(bed: Bed, monkeypatch: 
         bed.also(number, head, "ada-k")
     bed.round()
     assert bed.desk.status(head) == "failure"
-    said = bed.world.statuses[head][-1]["description"]
-    assert said == "#1, #2 and more are of this commit; #1: more than 2 pull requests are of this commit: close some"
+    description = bed.world.statuses[head][-1]["description"]
+    assert (
+        description
+        == "#1, #2 and more are of this commit; #1: more than 2 pull requests are of this commit: close some"
+    )
     assert bed.round() == []
 
 
@@ -355,8 +358,8 @@ def test_what_is_new_waits_at_once_before_anything_is_read(bed: Bed, monkeypatch
     bed.round()
     assert [[status["state"] for status in bed.world.statuses[head]] for head in heads] == [["pending"], ["pending"]]
     bed.round()
-    again = 0.0
-    monkeypatch.setattr(bed.commenter, "_retry_at", again)
+    retry_time = 0.0
+    monkeypatch.setattr(bed.commenter, "_retry_at", retry_time)
     bed.round()
     assert [bed.desk.status(head) for head in heads] == ["success", "success"]
     real, order = bed.commenter._services, []
@@ -366,9 +369,9 @@ def test_what_is_new_waits_at_once_before_anything_is_read(bed: Bed, monkeypatch
         real.pull_source.remote, "fetch", lambda *names: (order.append(len(bed.world.writes())), fetch(*names))[1]
     )
     new = bed.desk.propose(1, "spec:\n", "spec:\n  displayName: Mine\n")
-    said = bed.round()
+    calls = bed.round()
     assert order[0] == 2, "the first that is done is to say so"
-    assert [call.rpartition("/")[2] for call in said[:2]] == [new, heads[0]]
+    assert [call.rpartition("/")[2] for call in calls[:2]] == [new, heads[0]]
 
 
 def test_another_one_of_a_commit_that_was_found_good_takes_that_back_at_once(bed: Bed) -> None:

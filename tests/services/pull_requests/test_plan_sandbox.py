@@ -103,8 +103,8 @@ def test_one_that_somebody_else_killed_is_planned_again(
 
 def test_what_it_started_ends_with_it(bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sign = tmp_path / "alive"
-    again = f"while True:\n    open({str(sign)!r}, 'a').write('x')\n    time.sleep(0.05)"
-    deed = f"subprocess.run([sys.executable, '-c', {'import time' + chr(10) + again!r}], check=False)"
+    script = f"while True:\n    open({str(sign)!r}, 'a').write('x')\n    time.sleep(0.05)"
+    deed = f"subprocess.run([sys.executable, '-c', {'import time' + chr(10) + script!r}], check=False)"
     bad = bed.desk.propose(1, "spec:\n", "spec:\n  description: Bad.\n")
     monkeypatch.setattr(plan_sandbox, "COMMAND", [sys.executable, "-c", SCRIPT.format(head=bad, deed=deed)])
     bed.round()

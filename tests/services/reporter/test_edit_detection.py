@@ -45,10 +45,10 @@ def whole(*objects: Object) -> list[tuple[str, LiveObject]]:
     """Return objects as they are kept once an API server has sent them."""
     live_objects = []
     for number, raw_object in enumerate(objects):
-        made = applied(raw_object)
-        made["metadata"]["uid"] = f"{raw_object['kind']}-{raw_object['metadata']['name']}"
-        made["metadata"].setdefault("creationTimestamp", live.AT.format(number))
-        line = json.dumps({"type": "ADDED", "object": made}).encode()
+        live_object = applied(raw_object)
+        live_object["metadata"]["uid"] = f"{raw_object['kind']}-{raw_object['metadata']['name']}"
+        live_object["metadata"].setdefault("creationTimestamp", live.AT.format(number))
+        line = json.dumps({"type": "ADDED", "object": live_object}).encode()
         event = decoding.WHOLE_OBJECT_KINDS[raw_object["kind"]].decode_event(line)
         assert isinstance(event.object, LiveObject)
         live_objects.append((raw_object["kind"], event.object))
@@ -98,18 +98,20 @@ def bed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Edited:
     monkeypatch.setattr(published_objects, "FETCH_SECONDS", 0.0)
     monkeypatch.setattr(reporter, "BACKOFF", NO_BACKOFF)
     Repository.open_or_create(tmp_path / "remote.git")
-    made = Edited(tmp_path / "data", tmp_path / "remote.git")
-    with (made.remote / "config").open("a", encoding="utf-8") as settings:
+    test_bed = Edited(tmp_path / "data", tmp_path / "remote.git")
+    with (test_bed.remote / "config").open("a", encoding="utf-8") as settings:
         settings.write("[user]\n\tname = publisher\n\temail = publisher@northlight.example\n")
-    made.publish_all(DEPLOYMENT)
-    made.run(DEPLOYMENT, POLICY, NAMESPACE)
-    return made
+    test_bed.publish_all(DEPLOYMENT)
+    test_bed.run(DEPLOYMENT, POLICY, NAMESPACE)
+    return test_bed
 
 
 def edited(deployment: Object) -> Object:
-    made = copy.deepcopy(deployment)
-    made["spec"]["template"]["spec"]["containers"].append({"name": "miner", "image": "registry.example/y:1"})
-    return made
+    edited_deployment = copy.deepcopy(deployment)
+    edited_deployment["spec"]["template"]["spec"]["containers"].append(
+        {"name": "miner", "image": "registry.example/y:1"}
+    )
+    return edited_deployment
 
 
 def test_what_is_as_published_is_said_nothing_of(bed: Edited) -> None:
@@ -224,9 +226,9 @@ def test_a_removed_volume_of_ours_is_not_foreign(bed: Edited) -> None:
 
 def test_what_a_controller_made_is_not_foreign(bed: Edited) -> None:
     owners = [{"uid": "x"}]
-    made = {"kind": "Service", "metadata": {"name": "x", "namespace": SPACE, "ownerReferences": owners}, "spec": {}}
-    bed.run(DEPLOYMENT, POLICY, NAMESPACE, made)
-    bed.run(DEPLOYMENT, POLICY, NAMESPACE, made, seconds=1000)
+    service = {"kind": "Service", "metadata": {"name": "x", "namespace": SPACE, "ownerReferences": owners}, "spec": {}}
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, service)
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, service, seconds=1000)
     assert bed.conditions() == {}
 
 

@@ -40,12 +40,12 @@ def bed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bed:
     monkeypatch.setattr(published_objects, "POLL_SECONDS", 0.0)
     monkeypatch.setattr(reporter, "BACKOFF", NO_BACKOFF)
     Repository.open_or_create(tmp_path / "remote.git")
-    made = Bed(tmp_path / "data", tmp_path / "remote.git")
-    with (made.remote / "config").open("a", encoding="utf-8") as settings:
+    test_bed = Bed(tmp_path / "data", tmp_path / "remote.git")
+    with (test_bed.remote / "config").open("a", encoding="utf-8") as settings:
         settings.write("[user]\n\tname = publisher\n\temail = publisher@northlight.example\n")
-    made.publish(DEPLOYMENT, ROUTE, CLAIM)
-    made.report(*SEES)
-    return made
+    test_bed.publish(DEPLOYMENT, ROUTE, CLAIM)
+    test_bed.report(*SEES)
+    return test_bed
 
 
 def instance(bed: Bed) -> Instance:
@@ -54,9 +54,12 @@ def instance(bed: Bed) -> Instance:
 
 def declared(bed: Bed) -> list[Condition]:
     """Return the conditions of what is removed."""
-    things = (*bed.status().instances, *bed.status().storages)
+    resources = (*bed.status().instances, *bed.status().storages)
     return [
-        condition for resource in things for condition in resource.conditions if condition.type.startswith("Declared")
+        condition
+        for resource in resources
+        for condition in resource.conditions
+        if condition.type.startswith("Declared")
     ]
 
 
@@ -80,8 +83,8 @@ def test_pods_that_outlive_their_deployment_are_said(stopped: bool, bed: Bed) ->
     assert (instance(bed).state, instance(bed).pods, bed.warnings()) == ("Stopped", 1, [])
     bed.clock += 600 if stopped else 120
     bed.reporter.tick()
-    said = "declared stopped, still running" if stopped else "removed, still running"
-    assert instance(bed).message.startswith(said)
+    prefix = "declared stopped, still running" if stopped else "removed, still running"
+    assert instance(bed).message.startswith(prefix)
     assert "delete its pods in Namespace" in instance(bed).message
     assert counted(bed, "stopped" if stopped else "removed") == "1.0"
     assert len(bed.warnings()) == 1
@@ -119,8 +122,8 @@ def test_a_stopped_instance_that_runs_on_is_said_once_after_ten_minutes(bed: Bed
     bed.reporter.tick()
     assert instance(bed).reason == "StoppedStillRunning"
     assert (counted(bed, "stopped"), counted(bed)) == ("1.0", "0.0")
-    (told,) = bed.warnings()
-    assert told.startswith("declared stopped, still running: published without replicas since 2026-11-21T10:")
+    (warning,) = bed.warnings()
+    assert warning.startswith("declared stopped, still running: published without replicas since 2026-11-21T10:")
     summary = git(bed.remote, "show", f"{BRANCH}:summary.md")
     assert "## Stopped, and still running" in summary
     assert "## Removed, and not gone" not in summary
@@ -143,10 +146,10 @@ def test_the_warning_comes_again_with_the_next_time(bed: Bed) -> None:
 def test_a_reporter_that_begins_again_goes_on_counting(bed: Bed, tmp_path: Path) -> None:
     bed.publish(CLAIM)
     bed.report(*SEES)
-    again = Bed(tmp_path / "again", bed.remote)
-    again.clock = 121
-    again.report(*SEES)
-    assert instance(again).message.startswith(STAYS.format(2))
+    second_bed = Bed(tmp_path / "again", bed.remote)
+    second_bed.clock = 121
+    second_bed.report(*SEES)
+    assert instance(second_bed).message.startswith(STAYS.format(2))
 
 
 def test_a_route_alone(bed: Bed) -> None:
@@ -254,10 +257,10 @@ def test_it_is_told_while_the_status_can_not_be_written(bed: Bed, tmp_path: Path
 class Counted(Remote):
     """A remote that counts how often it is asked."""
 
-    asked = 0
+    request_count = 0
 
     def fetch(self, *refs: str, ours: bool = False, unfetched: tuple[str, ...] = ()) -> dict[str, str]:
-        self.asked += 1
+        self.request_count += 1
         return super().fetch(*refs, ours=ours, unfetched=unfetched)
 
 
@@ -278,17 +281,17 @@ def test_the_remote_is_asked_every_half_minute_at_most(
         branch.poll()
         clock[0] += 1
         assert branch.find_published(live.TENANT) is not None
-    assert counting.asked == 5
+    assert counting.request_count == 5
     first = branch.find_published(live.TENANT)
     bed.publish(CLAIM)
     clock[0] += 20
     branch.poll()
     assert branch.find_published(live.TENANT) == first
     assert branch.has_commit(git(bed.remote, "rev-parse", RENDERED)), "Argo CD names a commit that isn't here"
-    found = branch.find_published(live.TENANT)
-    assert found is not None and found.objects == {("PersistentVolumeClaim", "models")}
+    published = branch.find_published(live.TENANT)
+    assert published is not None and published.objects == {("PersistentVolumeClaim", "models")}
     assert not branch.has_commit("1" * 40)
-    assert counting.asked == 6
+    assert counting.request_count == 6
 
 
 def test_only_files_that_changed_are_read(bed: Bed, counting: Counted, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from tests import damage, live
 from tests.adapters.git.malformed import write
-from tests.observed.test_cold_starts import PENDING, placed
+from tests.observed.test_cold_starts import PENDING, build_started_pod
 from tests.observed.test_instances import CRASHED, RUNS, STOPPED
 from tests.published import git
 from tests.reported import BRANCH, OURS, PATH, Bed
@@ -159,12 +159,12 @@ def test_nothing_is_written_before_all_was_listed_once(bed: Bed) -> None:
 def test_one_that_begins_again_goes_on_where_the_last_one_ended(bed: Bed, tmp_path: Path) -> None:
     bed.report(*RUNS)
     since = bed.status().instances[0].since
-    again = Bed(tmp_path / "other", bed.remote)
-    again.clock = 100
-    again.report(*RUNS)
-    assert again.commits() == 1
-    again.report(*STOPPED)
-    assert again.way() == ["Init", "Ready", "Running", "Stopped"]
+    second_bed = Bed(tmp_path / "other", bed.remote)
+    second_bed.clock = 100
+    second_bed.report(*RUNS)
+    assert second_bed.commits() == 1
+    second_bed.report(*STOPPED)
+    assert second_bed.way() == ["Init", "Ready", "Running", "Stopped"]
     assert bed.status().instances[0].since > since
     third = Bed(tmp_path / "third", bed.remote)
     third.clock = 200
@@ -245,10 +245,10 @@ def test_a_commit_of_somebody_else_is_neither_overwritten_nor_believed(
 def foreign_commit(bed: Bed, parent: str) -> str:
     """Write a lie on top of a commit, as somebody who may push."""
     changes: dict[str, bytes | None] = {PATH: b"lies\n", "more.txt": b"x\n"}
-    made = write_commit(bed.repository, [parent], changes, CommitMessage("Mine", b"Eve <eve@evil.example> 1 +0000"))
-    assert Remote(bed.repository, str(bed.remote)).push({"refs/heads/draft": made})
+    commit = write_commit(bed.repository, [parent], changes, CommitMessage("Mine", b"Eve <eve@evil.example> 1 +0000"))
+    assert Remote(bed.repository, str(bed.remote)).push({"refs/heads/draft": commit})
     git(bed.remote, "update-ref", "-d", "refs/heads/draft")
-    return made
+    return commit
 
 
 @pytest.mark.parametrize("observed", ["0001-01-01T00:00:00Z", "2026-11-21T11:00:00Z", "9999-12-31T23:59:59Z"])
@@ -260,12 +260,12 @@ def test_a_status_of_another_time_keeps_no_change_from_being_reported(
     bed.report(*RUNS)
     forged = bed.write({"stocks.yaml": text_of_status(ClusterStatus("eu-1", observed))})
     bed.point(forged, BRANCH, OURS)
-    again = Bed(tmp_path / "again", remote, interval=60)
-    again.report(*STOPPED, seconds=61)
-    again.report(*STOPPED, seconds=61)
-    assert again.status().instances[0].state == "Stopped"
+    second_bed = Bed(tmp_path / "again", remote, interval=60)
+    second_bed.report(*STOPPED, seconds=61)
+    second_bed.report(*STOPPED, seconds=61)
+    assert second_bed.status().instances[0].state == "Stopped"
     stocks = git(remote, "show", f"{BRANCH}:stocks.yaml")
-    assert parse_cluster_status(f"{stocks}\n".encode()).observed_at <= again.now()
+    assert parse_cluster_status(f"{stocks}\n".encode()).observed_at <= second_bed.now()
 
 
 @pytest.mark.parametrize("refs", [(BRANCH,), (OURS,), (BRANCH, OURS)])
@@ -356,8 +356,8 @@ def test_a_cluster_that_cannot_be_seen_is_told_once_and_so_is_what_keeps_it_then
     bed.watch.trouble = "it answers 401"
     for _ in range(4):
         bed.reporter.tick()
-    told = [call.kwargs["message"] for call in bed.log.calls if call.method_name == "error"]
-    assert [words.rpartition(": ")[2] for words in told] == ["it answers 403", "it answers 401"]
+    messages = [call.kwargs["message"] for call in bed.log.calls if call.method_name == "error"]
+    assert [words.rpartition(": ")[2] for words in messages] == ["it answers 403", "it answers 401"]
     assert {call.kwargs["cluster"] for call in bed.log.calls} == {"eu-1"}
     assert not bed.reporter.ready()
     bed.watch.synced, bed.watch.trouble = True, ""
@@ -366,21 +366,21 @@ def test_a_cluster_that_cannot_be_seen_is_told_once_and_so_is_what_keeps_it_then
 
 
 def test_a_cold_start_is_kept_by_whoever_reports_next(bed: Bed, tmp_path: Path) -> None:
-    def kept() -> list[tuple[str, str, int]]:
+    def list_cold_starts() -> list[tuple[str, str, int]]:
         cluster_status = parse_cluster_status((git(bed.remote, "show", f"{BRANCH}:stocks.yaml") + "\n").encode())
         return [(cold_start.instance, cold_start.time, cold_start.seconds) for cold_start in cluster_status.cold_starts]
 
     bed.report(*PENDING)
     bed.report(*PENDING, seconds=20)
-    assert kept() == []
-    bed.report(*placed(40), seconds=25)
-    assert kept() == [("solo-ada/webui", live.AT.format(40), 40)]
+    assert list_cold_starts() == []
+    bed.report(*build_started_pod(40), seconds=25)
+    assert list_cold_starts() == [("solo-ada/webui", live.AT.format(40), 40)]
     bed.report(*RUNS)
     other = Bed(tmp_path / "other", bed.remote)
     other.clock = 60
     other.report(*RUNS)
     other.report(*CRASHED)
-    assert kept() == [("solo-ada/webui", live.AT.format(40), 40)]
+    assert list_cold_starts() == [("solo-ada/webui", live.AT.format(40), 40)]
     assert other.subject() == "solo-ada/webui: Running → Failed"
 
 
@@ -389,8 +389,8 @@ def test_a_cold_start_that_ended_while_nothing_could_be_written_is_told_once(bed
     bed.report(*PENDING, seconds=20)
     somebody = bed.write({"x": b"y"})
     bed.point(somebody, BRANCH, OURS)
-    bed.report(*placed(40), seconds=25)
-    bed.report(*placed(40), seconds=70)
+    bed.report(*build_started_pod(40), seconds=25)
+    bed.report(*build_started_pod(40), seconds=70)
     cluster_status = parse_cluster_status((git(bed.remote, "show", f"{BRANCH}:stocks.yaml") + "\n").encode())
     assert [cold_start.seconds for cold_start in cluster_status.cold_starts] == [40]
 

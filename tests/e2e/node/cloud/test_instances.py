@@ -132,6 +132,6 @@ def test_its_own_disk_is_erased_at_a_stop_and_its_storage_stays(
     eventually(lambda: not disk.exists(), "its own disk to be erased")
     cloud.edit(path, "  state: Stopped\n", "")
     cloud.merged()
-    again = running(cloud, "comfyui")
-    assert again["metadata"]["uid"] != pods["comfyui"]["metadata"]["uid"]
-    assert in_pod(cloud, again, "sh", "-c", "ls /scratch; cat /workspace/own/x") == "kept\n"
+    restarted_pod = running(cloud, "comfyui")
+    assert restarted_pod["metadata"]["uid"] != pods["comfyui"]["metadata"]["uid"]
+    assert in_pod(cloud, restarted_pod, "sh", "-c", "ls /scratch; cat /workspace/own/x") == "kept\n"

@@ -45,7 +45,7 @@ class Seen(NamedTuple):
     marker: bytes
     job: str
     pods: frozenset[str]
-    asked: int
+    request_count: int
 
 
 class Begun(NamedTuple):
@@ -89,13 +89,13 @@ class Tenant(NamedTuple):
         model = root / NAME
         (job,) = client.list("batch/v1", "Job", SPACE, f"{names.STORAGE}=models")
         pods = client.list("v1", "Pod", SPACE, f"batch.kubernetes.io/job-name={job['metadata']['name']}")
-        asked = [line for line in internet.asked_of_files(self.node.world) if NAME in line]
+        request_lines = [line for line in internet.asked_of_files(self.node.world) if NAME in line]
         return Seen(
             (model.stat().st_ino, model.stat().st_mtime_ns, hashlib.sha256(model.read_bytes()).hexdigest()),
             (root / volume.OWN / "prepared").read_bytes(),
             job["metadata"]["uid"],
             frozenset(pod["metadata"]["uid"] for pod in pods),
-            len(asked),
+            len(request_lines),
         )
 
 
@@ -136,7 +136,7 @@ def restarts(pod: Object) -> int:
 def test_it_goes_from_a_pull_request_to_an_instance_that_serves_its_model(tenant: Tenant, begun: Begun) -> None:
     assert begun.seen.model[2] == tenant.served()
     assert len(begun.seen.pods) == 1
-    assert begun.seen.asked >= 1
+    assert begun.seen.request_count >= 1
 
 
 @pytest.mark.parametrize("program", ["kubelet", "containerd"])
@@ -164,8 +164,8 @@ def test_the_node_boots_again_and_the_instance_is_back_with_its_model(tenant: Te
     def back() -> bool:
         """In the same pod, or in another where the kubelet was there before its device plugin and didn't take that one."""
         live_pod = tenant.pod()
-        again = live_pod["metadata"]["uid"] != begun.pod or restarts(live_pod) > restarts(before)
-        return again and bool(live_pod["status"]["containerStatuses"][0]["ready"])
+        restarted = live_pod["metadata"]["uid"] != begun.pod or restarts(live_pod) > restarts(before)
+        return restarted and bool(live_pod["status"]["containerStatuses"][0]["ready"])
 
     eventually(back, "its container to run again", 90)
     tenant.running()

@@ -218,8 +218,10 @@ def test_each_kind_of_source_fills_its_volume(prepared: Bench) -> None:
 def test_who_was_killed_goes_on_from_what_is_there(prepared: Bench) -> None:
     """Each went three times: killed, the node gone, done. What had come by then isn't fetched again."""
     assert (prepared.folder("of-image") / "begun").read_text(encoding="ascii") == "began\n" * 3
-    asked = [line.rpartition("bytes=")[2] for line in internet.asked_of_files(prepared.node.world) if "bytes=" in line]
-    begins = [int(byte_range.partition("-")[0]) for byte_range in asked if byte_range[:1].isdigit()]
+    byte_ranges = [
+        line.rpartition("bytes=")[2] for line in internet.asked_of_files(prepared.node.world) if "bytes=" in line
+    ]
+    begins = [int(byte_range.partition("-")[0]) for byte_range in byte_ranges if byte_range[:1].isdigit()]
     assert len([at for at in begins if at > 0]) >= 2, internet.asked_of_files(prepared.node.world)
     for name in KINDS:
         storage_status = storage(prepared.cloud, name, TENANT)

@@ -92,23 +92,25 @@ def cloud(real_cloud: Cloud, real_node: Node) -> Iterator[Cloud]:
     named = {path(name, "storages"): text for name, text in {**storages, "box": BUCKET}.items()}
     declare_all(real_cloud, {**{path(name): declared(name) for name in TROUBLE}, **named})
     yield real_cloud
-    again = FILLED.format(seconds=60, image=SHELL, script="exit 0").replace("timeout", "attempt: 2\n    timeout")
+    second_attempt = FILLED.format(seconds=60, image=SHELL, script="exit 0").replace(
+        "timeout", "attempt: 2\n    timeout"
+    )
     stopped = {
         path(name): declared(name).replace("spec:\n", "spec:\n  state: Stopped\n") for name in (*TROUBLE, "refused")
     }
-    mended = {path(name, "storages"): FILES.format(name=name) + again for name in STORAGES}
+    mended = {path(name, "storages"): FILES.format(name=name) + second_attempt for name in STORAGES}
     declare_all(real_cloud, stopped | mended)
     for name in (*TROUBLE, "refused"):
-        told(real_cloud, name, "StoppedAsDeclared")
+        wait_for_reason(real_cloud, name, "StoppedAsDeclared")
     for name in STORAGES:
         filled(real_cloud, name, "Ready")
     real_cloud.all_synced()
 
 
-def told(cloud: Cloud, name: str, *reasons: str, seconds: float = 90) -> Instance:
+def wait_for_reason(cloud: Cloud, name: str, *reasons: str, seconds: float = 90) -> Instance:
     """Return an instance's status once it has one of these reasons."""
 
-    def found() -> Instance | None:
+    def find_instance() -> Instance | None:
         instance_status = instance(cloud, name, TENANT)
         assert instance_status.reason in reasons, (
             instance_status.state,
@@ -117,13 +119,13 @@ def told(cloud: Cloud, name: str, *reasons: str, seconds: float = 90) -> Instanc
         )
         return instance_status
 
-    return processes.eventually(found, f"{name} to be {reasons}", seconds, pause=0.5)
+    return processes.eventually(find_instance, f"{name} to be {reasons}", seconds, pause=0.5)
 
 
 def filled(cloud: Cloud, name: str, *words: str) -> Storage:
     """Return a storage's status once its state or reason is one of these."""
 
-    def found() -> Storage | None:
+    def find_storage() -> Storage | None:
         storage_status = storage(cloud, name, TENANT)
         assert {storage_status.state, storage_status.reason} & {*words}, (
             storage_status.state,
@@ -132,7 +134,7 @@ def filled(cloud: Cloud, name: str, *words: str) -> Storage:
         )
         return storage_status
 
-    return processes.eventually(found, f"{name} to be {words}", 90, pause=0.5)
+    return processes.eventually(find_storage, f"{name} to be {words}", 90, pause=0.5)
 
 
 def reasons(cloud: Cloud, name: str) -> list[tuple[str, str]]:
@@ -169,7 +171,7 @@ def one_that_runs(real_node: Node, name: str) -> Object:
     ],
 )
 def test_what_never_starts_says_why_and_goes_on_saying_so(cloud: Cloud, name: str, reason: str, words: str) -> None:
-    instance_status = told(cloud, name, reason)
+    instance_status = wait_for_reason(cloud, name, reason)
     assert (instance_status.state, instance_status.message, instance_status.ready_replicas) == ("Failed", words, 0)
     assert ("Failed", reason) == reasons(cloud, name)[-1]
     assert {state for state, _ in reasons(cloud, name)} == {"Init", "Failed"}
@@ -178,11 +180,11 @@ def test_what_never_starts_says_why_and_goes_on_saying_so(cloud: Cloud, name: st
 def restarted(cloud: Cloud, name: str, *reasons: str) -> Instance:
     """Return the status of what was restarted twice, and so waits for its next try."""
 
-    def found() -> Instance | None:
-        instance_status = told(cloud, name, *reasons)
+    def find_restarted() -> Instance | None:
+        instance_status = wait_for_reason(cloud, name, *reasons)
         return instance_status if instance_status.restarts >= 2 else None
 
-    return processes.eventually(found, f"{name} to be restarted", 60, pause=0.5)
+    return processes.eventually(find_restarted, f"{name} to be restarted", 60, pause=0.5)
 
 
 def test_what_ends_at_once_is_a_crash_loop_and_not_running_between(cloud: Cloud) -> None:
@@ -206,13 +208,13 @@ def test_what_uses_up_its_memory_says_so(cloud: Cloud) -> None:
 
 
 def test_what_ran_for_a_while_and_ended_runs_again(cloud: Cloud) -> None:
-    instance_status = told(cloud, "ends", "ContainerEnded", "CrashLoop")
+    instance_status = wait_for_reason(cloud, "ends", "ContainerEnded", "CrashLoop")
     restarts = f"{instance_status.restarts} restart{'' if instance_status.restarts == 1 else 's'}"
     assert (instance_status.state, instance_status.message) == (
         "Failed",
         f"the container ended with exit code 3 ({restarts})",
     )
-    assert told(cloud, "ends", "ProbesAnswered").state == "Running"
+    assert wait_for_reason(cloud, "ends", "ProbesAnswered").state == "Running"
 
 
 def test_what_never_answers_is_pending_and_then_says_what_became_of_it(cloud: Cloud) -> None:
@@ -225,7 +227,7 @@ def test_what_never_answers_is_pending_and_then_says_what_became_of_it(cloud: Cl
 
 
 def test_what_answers_no_more_is_ready_and_says_so(cloud: Cloud) -> None:
-    instance_status = told(cloud, "quiet", "ProbeFailed")
+    instance_status = wait_for_reason(cloud, "quiet", "ProbeFailed")
     words = "the container runs, but does not answer its probe now"
     assert (instance_status.state, instance_status.message, instance_status.restarts) == ("Ready", words, 0)
     way = steps(cloud, "quiet", TENANT)
@@ -252,23 +254,25 @@ def test_a_preparation_that_takes_too_long_or_cant_start(cloud: Cloud) -> None:
 def storages_told(cloud: Cloud, name: str) -> list[Storage]:
     """Return every status that the branch ever told of a storage."""
     commits = git(cloud.forge, "rev-list", BRANCH, "--", f"tenants/{TENANT}.yaml").splitlines()
-    told = [parse_tenant_status(file(cloud, f"tenants/{TENANT}.yaml", commit)).storages for commit in commits]
+    storages_by_commit = [
+        parse_tenant_status(file(cloud, f"tenants/{TENANT}.yaml", commit)).storages for commit in commits
+    ]
     return [
         storage_status
-        for storage_statuses in told
+        for storage_statuses in storages_by_commit
         for storage_status in storage_statuses
         if storage_status.name == name
     ]
 
 
 def test_a_gpu_that_goes_bad_is_told_while_the_instance_runs_on(cloud: Cloud, real_node: Node) -> None:
-    before = told(cloud, "well", "ProbesAnswered")
+    before = wait_for_reason(cloud, "well", "ProbesAnswered")
     environment = in_pod(cloud, one_that_runs(real_node, "well"), "env").splitlines()
     (unit,) = [line.partition("=")[2] for line in environment if line.startswith("NVIDIA_VISIBLE_DEVICES=")]
     unwell = real_node.world.folder / "unwell"
     unwell.write_text(f"{UNIT}-{unit}\n", encoding="ascii")
     try:
-        instance_status = told(cloud, "well", "GPUUnhealthy")
+        instance_status = wait_for_reason(cloud, "well", "GPUUnhealthy")
         words = "its GPU went bad, and its program may fail: stop it, and start it again on another"
         assert (instance_status.state, instance_status.message, instance_status.since) == (
             "Running",
@@ -277,7 +281,7 @@ def test_a_gpu_that_goes_bad_is_told_while_the_instance_runs_on(cloud: Cloud, re
         )
     finally:
         unwell.unlink()
-    assert told(cloud, "well", "ProbesAnswered").message == ""
+    assert wait_for_reason(cloud, "well", "ProbesAnswered").message == ""
 
 
 def test_what_its_node_refuses_says_so_and_runs_once_it_is_taken(cloud: Cloud, real_node: Node) -> None:
@@ -285,12 +289,12 @@ def test_what_its_node_refuses_says_so_and_runs_once_it_is_taken(cloud: Cloud, r
     refused.write_text(f"{UNIT}\n", encoding="ascii")
     try:
         declare_all(cloud, {path("refused"): declared("refused")})
-        instance_status = told(cloud, "refused", "AdmissionFailed")
+        instance_status = wait_for_reason(cloud, "refused", "AdmissionFailed")
         words = "its node didn't take it: UnexpectedAdmissionError; it is started anew"
         assert (instance_status.state, instance_status.message) == ("Failed", words)
     finally:
         refused.unlink()
-    assert told(cloud, "refused", "ProbesAnswered").state == "Running"
+    assert wait_for_reason(cloud, "refused", "ProbesAnswered").state == "Running"
     assert {pod["status"].get("reason") for pod in pods(real_node, "refused")} == {None, "UnexpectedAdmissionError"}
 
 
@@ -298,7 +302,7 @@ def test_what_ran_on_a_node_that_is_lost_says_so_and_comes_back_with_it(cloud: C
     stopped_at = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     node.stop(real_node.cluster)
     try:
-        instance_status = told(cloud, "well", "NodeLost")
+        instance_status = wait_for_reason(cloud, "well", "NodeLost")
         assert (instance_status.state, instance_status.ready_replicas, instance_status.nodes) == (
             "Waiting",
             0,
@@ -316,7 +320,7 @@ def test_what_ran_on_a_node_that_is_lost_says_so_and_comes_back_with_it(cloud: C
         )
     finally:
         node.boot(real_node.cluster)
-    assert told(cloud, "well", "ProbesAnswered", seconds=180).state == "Running"
+    assert wait_for_reason(cloud, "well", "ProbesAnswered", seconds=180).state == "Running"
 
 
 @contextmanager
@@ -354,5 +358,5 @@ def test_what_its_node_throws_out_says_why_and_comes_back(cloud: Cloud, real_nod
         ("Init", "Scheduling"),
         ("Waiting", "NoFreeUnit"),
     }
-    assert told(cloud, "well", "ProbesAnswered", seconds=180).state == "Running"
+    assert wait_for_reason(cloud, "well", "ProbesAnswered", seconds=180).state == "Running"
     assert one_that_runs(real_node, "well")["metadata"]["uid"] != before
