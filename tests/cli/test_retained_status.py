@@ -10,7 +10,7 @@ from tests.cli.test_doctor import lines
 from tests.conftest import Allot, edit
 from tests.published import Place, git
 
-from allotment.branches.retention_record import RETAINED
+from allotment.branches.retention_ref import RETAINED
 from allotment.services.publish.release_builder import ReleaseBuilder
 
 WEBUI, GROUP = "tenants/solo-ada/instances/webui.yaml", "tenants/uni-lab/instances/group-a.yaml"

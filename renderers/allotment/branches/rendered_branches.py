@@ -22,7 +22,7 @@ from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.trees import MalformedTree
 from allotment.branches.branch import Branch
-from allotment.branches.retention_record import RETAINED, fetch_record
+from allotment.branches.retention_ref import RETAINED, fetch_record
 from allotment.manifests.names import rendered_branch
 from allotment.manifests.paths import current_path
 from allotment.problems import OperationRefused

@@ -1,4 +1,4 @@
-"""Allocates units where an instance moves to another GPUSpec: it keeps its published units until the new ones are free.
+"""Allocates units to all instances. An instance that moves to another GPUSpec keeps its published units until new units are free.
 
 Else a merge that finds no unit of the new size would stop an instance that runs. A tenant gains no GPU by that: while an
 instance keeps its published units, the tenant's other instances get no new units beyond the GPUs of each model that the tenant
@@ -86,7 +86,7 @@ class _AllocationRounds:
         self._limits: dict[InstanceKey, int] = {}
         self._excess_by_spec: dict[ClusterSpecKey, list[UnitClaim]] = {}
         self._reduced_by_spec: dict[ClusterSpecKey, dict[InstanceKey, int]] = {}
-        self._distribute_units(set(self._claims_by_spec))
+        self._reallocate_units(set(self._claims_by_spec))
 
     def first_loser(self) -> tuple[InstanceKey, UnitClaim] | None:
         """Return the first instance that would lose units, with its published claim."""
@@ -106,7 +106,7 @@ class _AllocationRounds:
             self._limits.pop(instance_key(claim), None)
             changed |= self._replace_claim(_effective_claim(claim, self._retained_claims, limits))
         self._limits |= limits
-        self._distribute_units(changed)
+        self._reallocate_units(changed)
 
     def allocation_result(self) -> AllocationResult:
         """Return the allocation after the rounds so far."""
@@ -130,7 +130,7 @@ class _AllocationRounds:
         self._claims_by_spec[claim[:2]][key] = claim
         return {old[:2], claim[:2]}
 
-    def _distribute_units(self, changed: set[ClusterSpecKey]) -> None:
+    def _reallocate_units(self, changed: set[ClusterSpecKey]) -> None:
         """Share out the units of some GPUSpecs, and of those that pods hold otherwise than in the last round."""
         beyond = group_by_cluster_and_spec(self._live_usage(list(self._effective_claims.values())))
         moved = {

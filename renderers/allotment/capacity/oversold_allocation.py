@@ -62,7 +62,7 @@ def reduced_allocations(
         cluster, gpu_spec, stocks, _sum_by_tenant((claim.tenant, claim.units) for claim in (*claims, *live))
     ).excess:
         return {}
-    units = _distribute_units(UnitUsage(cluster, gpu_spec, stocks, {}), claims, published_claim, live)
+    units = _divide_stock(UnitUsage(cluster, gpu_spec, stocks, {}), claims, published_claim, live)
     return {(claim.tenant, claim.instance): more for claim, more in units.items() if more < claim.units}
 
 
@@ -74,7 +74,7 @@ def _sum_by_tenant(units: Iterable[tuple[str, int]]) -> dict[str, int]:
     return units_by_tenant
 
 
-def _distribute_units(
+def _divide_stock(
     nobody: UnitUsage, claims: Collection[UnitClaim], published_claim: PublishedClaim, live: Collection[UnitClaim]
 ) -> dict[UnitClaim, int]:
     """Return the units of each claim. `nobody` has the stocks, and no holder."""

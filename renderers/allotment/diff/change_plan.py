@@ -219,12 +219,14 @@ def _cost_summary(plan: ChangePlan) -> Iterator[str]:
             return
 
 
-def problems_caused(problems: Iterable[Problem], standing: Iterable[Problem], paths: Iterable[str]) -> list[Problem]:
+def problems_caused(
+    problems: Iterable[Problem], runtime_state: Iterable[Problem], paths: Iterable[str]
+) -> list[Problem]:
     """Return the problems that a change causes: those that the base doesn't have, and those of the files it touches.
 
     A problem that only moved to another line is the same.
     """
-    base_keys = {(problem.path, problem.field, problem.message, problem.rule) for problem in standing}
+    base_keys = {(problem.path, problem.field, problem.message, problem.rule) for problem in runtime_state}
     touched = frozenset(paths)
     return [
         problem

@@ -1,4 +1,4 @@
-"""What the gate lets a tenant's pod be."""
+"""The second check of the gate on pods, beside `allowed/tenant.yaml`: a new key of a pod or container goes into both."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 A storage or snapshot goes in these steps; an instance has no data and goes at once:
 
     storage/<name>.yaml           declared, or marked by deletionPolicy: Delete, and protected
-    storage/<name>--leaving.yaml  the file is gone: the volume, protected until it was seen marked for `spec.deletion.grace_seconds`
+    storage/<name>--leaving.yaml  the file is gone: the volume, protected until it was seen marked for `spec.deletion.after`
     the same, unprotected         Argo CD may prune it, the cluster lets it go
     nothing                       once the cluster was seen to have it unprotected
 

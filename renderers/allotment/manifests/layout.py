@@ -59,7 +59,7 @@ class KindRendering(NamedTuple):
     suffix: str = ""
 
 
-# Of a tenant's kinds, `render(offers, cluster, tenant, standing, declared)`; of a cluster's, and of the platform's that
+# Of a tenant's kinds, `render(offers, cluster, tenant, runtime_state, declared)`; of a cluster's, and of the platform's that
 # clusters have, `render(offers, cluster, declared, placeholders)`: nothing where this cluster hasn't it.
 TENANT_MANIFESTS: dict[type[Declaration], KindRendering] = {
     GPUStorage: KindRendering(gpu_storage.render, STORAGE.tree_part),
@@ -76,7 +76,7 @@ CLUSTER_MANIFESTS: dict[type[Declaration], KindRendering] = {
 def render_tenant(
     offers: Catalog,
     tenant: ScopeDeclarations,
-    standing: RuntimeState = UNKNOWN_STATE,
+    runtime_state: RuntimeState = UNKNOWN_STATE,
     only: frozenset[str] | None = None,
 ) -> RenderedFiles:
     """Yield a tenant's files, `<cluster>/<path on its branch>`; they depend on the offers, on this tenant and on
@@ -84,19 +84,19 @@ def render_tenant(
     for name in clusters_of(tenant):
         if only is not None and name not in only:
             continue
-        files = _render_tenant_files(offers, offers.clusters[name], tenant, standing)
+        files = _render_tenant_files(offers, offers.clusters[name], tenant, runtime_state)
         for path, data in argo_folders.with_markers(name, tenant.name, files):
             yield f"{name}/{path}", data
 
 
 def _render_tenant_files(
-    offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations, standing: RuntimeState
+    offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations, runtime_state: RuntimeState
 ) -> RenderedFiles:
     yield paths.argo_file(tenant.name), dump(applications.render(offers, cluster, tenant))
     isolation = [
         *namespace.render(offers, cluster, tenant),
         *disruption.render(cluster, tenant),
-        *sharing.render(offers, cluster, tenant, standing),
+        *sharing.render(offers, cluster, tenant, runtime_state),
         *applications.render_secret_grant(cluster, tenant),
     ]
     yield paths.namespace_file(tenant.name), dump(isolation)
@@ -105,7 +105,7 @@ def _render_tenant_files(
         for declared in tenant.of_kind(kind).values():
             if cluster_in(tenant, declared.model) == cluster.name:
                 path = paths.resource_file(tenant.name, rendered.folder, declared.model.name + rendered.suffix)
-                objects = rendered.render(offers, cluster, tenant, standing, declared)
+                objects = rendered.render(offers, cluster, tenant, runtime_state, declared)
                 jobs += [manifest for manifest in objects if manifest["kind"] == "Job"]
                 yield path, dump(objects)
     for config_map in programs.render(tenant.name, jobs):

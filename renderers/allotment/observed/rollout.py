@@ -32,7 +32,7 @@ class DeletingVolume(NamedTuple):
     seen to be marked before it goes."""
 
     protected: bool
-    deletion_delay: float
+    grace_seconds: float
 
 
 class BlobVersions(NamedTuple):
@@ -114,7 +114,7 @@ def derive_stage(
     if not resource.blob and published.deleting_volume is not None:
         mark = find_marked_since(observation.conditions) if observation is not None else ""
         words = (
-            describe_data_deadline(mark, published.deleting_volume.deletion_delay)
+            describe_data_deadline(mark, published.deleting_volume.grace_seconds)
             if published.deleting_volume.protected
             else DATA_LOST_TEXT
         )

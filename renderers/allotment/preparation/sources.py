@@ -69,18 +69,18 @@ def is_cloned_by_driver(offers: Catalog, tenant: ScopeDeclarations, storage: GPU
     return same and entry is not None and entry.cloning == "Volume"
 
 
-def is_prepared(tenant: ScopeDeclarations, standing: RuntimeState, name: str) -> bool:
+def is_prepared(tenant: ScopeDeclarations, runtime_state: RuntimeState, name: str) -> bool:
     """Return whether a storage of a tenant needs no preparation, or it is known to have succeeded."""
     storage = tenant.of_kind(GPUStorage)[name].model
     if storage.spec.prepare is None:
         return True
     job = job_name(name, storage.spec.prepare)
-    return standing.has_succeeded(storage.spec.cluster, job)
+    return runtime_state.has_succeeded(storage.spec.cluster, job)
 
 
-def find_blocking_source(tenant: ScopeDeclarations, standing: RuntimeState, storage: GPUStorage) -> str:
+def find_blocking_source(tenant: ScopeDeclarations, runtime_state: RuntimeState, storage: GPUStorage) -> str:
     """Return the storage of the same tenant whose preparation one's own waits for; empty where it waits for none."""
     source = own_source(tenant, storage)
-    if source is None or is_prepared(tenant, standing, source.model.name):
+    if source is None or is_prepared(tenant, runtime_state, source.model.name):
         return ""
     return source.model.name

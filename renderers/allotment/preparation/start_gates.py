@@ -32,7 +32,7 @@ class StartGate(NamedTuple):
 
 
 def find_start_gates(
-    offers: Catalog, tenant: ScopeDeclarations, standing: RuntimeState, instance: GPUInstance
+    offers: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, instance: GPUInstance
 ) -> list[StartGate]:
     """Return what an instance waits for before any copy of it runs; empty when it may run now.
 
@@ -46,48 +46,54 @@ def find_start_gates(
     version = app_version(offers, instance)
     if version is not None and version.lifecycle == "Revoked":
         return [StartGate(conditions.VERSION_REVOKED, f"version {version.version} is revoked")]
-    short = [] if count_allocated_units(standing, instance) else find_unit_shortage(standing, instance)
+    short = [] if count_allocated_units(runtime_state, instance) else find_unit_shortage(runtime_state, instance)
     return short + [
         StartGate(conditions.STORAGE_UNPREPARED, f"preparation of storage {name}")
-        for name in unprepared_storages(tenant, standing, instance)
+        for name in unprepared_storages(tenant, runtime_state, instance)
     ]
 
 
-def unprepared_storages(tenant: ScopeDeclarations, standing: RuntimeState, instance: GPUInstance) -> list[str]:
+def unprepared_storages(tenant: ScopeDeclarations, runtime_state: RuntimeState, instance: GPUInstance) -> list[str]:
     """Return the storages that an instance mounts and whose preparation isn't known to have succeeded, sorted."""
     storages = tenant.of_kind(GPUStorage)
     mounted = sorted({mount.name for mount in instance.spec.storages if mount.name in storages})
-    return [name for name in mounted if not is_prepared(tenant, standing, name)]
+    return [name for name in mounted if not is_prepared(tenant, runtime_state, name)]
 
 
-def count_allocated_units(standing: RuntimeState, instance: GPUInstance) -> int:
+def count_allocated_units(runtime_state: RuntimeState, instance: GPUInstance) -> int:
     """Return how many of its declared units an instance gets."""
-    return min(instance.spec.replicas, standing.allocated_units.get(instance.name, instance.spec.replicas))
+    return min(instance.spec.replicas, runtime_state.allocated_units.get(instance.name, instance.spec.replicas))
 
 
-def find_unit_shortage(standing: RuntimeState, instance: GPUInstance) -> list[StartGate]:
+def find_unit_shortage(runtime_state: RuntimeState, instance: GPUInstance) -> list[StartGate]:
     """Return what an instance says of units that it declares and doesn't get; empty when it gets all."""
-    missing = instance.spec.replicas - count_allocated_units(standing, instance)
+    missing = instance.spec.replicas - count_allocated_units(runtime_state, instance)
     units = f"{missing} {'unit' if missing == 1 else 'units'} of {instance.spec.gpu_spec}"
     words = f"{units} on {instance.spec.cluster}: none is free"
     return [StartGate(conditions.NO_FREE_UNIT, words)] if missing else []
 
 
 def count_running_replicas(
-    offers: Catalog, tenant: ScopeDeclarations, standing: RuntimeState, instance: GPUInstance
+    offers: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, instance: GPUInstance
 ) -> int:
     """Return how many copies of an instance run now."""
-    return 0 if find_start_gates(offers, tenant, standing, instance) else count_allocated_units(standing, instance)
+    return (
+        0
+        if find_start_gates(offers, tenant, runtime_state, instance)
+        else count_allocated_units(runtime_state, instance)
+    )
 
 
-def claim_units(offers: Catalog, tenant: ScopeDeclarations, standing: RuntimeState) -> list[UnitClaim]:
+def claim_units(offers: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState) -> list[UnitClaim]:
     """Return what the tenant's instances hold, also while they wait."""
-    return [_claim_instance_units(offers, tenant, standing, instance) for instance in instances_holding_units(tenant)]
+    return [
+        _claim_instance_units(offers, tenant, runtime_state, instance) for instance in instances_holding_units(tenant)
+    ]
 
 
 def _claim_instance_units(
-    offers: Catalog, tenant: ScopeDeclarations, standing: RuntimeState, instance: DeclarationFile[GPUInstance]
+    offers: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, instance: DeclarationFile[GPUInstance]
 ) -> UnitClaim:
-    spec, units = instance.model.spec, count_allocated_units(standing, instance.model)
-    rendered = count_running_replicas(offers, tenant, standing, instance.model)
+    spec, units = instance.model.spec, count_allocated_units(runtime_state, instance.model)
+    rendered = count_running_replicas(offers, tenant, runtime_state, instance.model)
     return UnitClaim(spec.cluster, spec.gpu_spec, tenant.name, instance.model.name, units, rendered)

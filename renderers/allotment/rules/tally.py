@@ -147,7 +147,9 @@ class Tally:
         return read in self._copies_before
 
 
-def build_tally_entry(offers: Catalog, tenant: ScopeDeclarations, standing: RuntimeState = UNKNOWN_STATE) -> TallyEntry:
+def build_tally_entry(
+    offers: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState = UNKNOWN_STATE
+) -> TallyEntry:
     """Return a tenant's part."""
     storages = tuple(
         StorageUsage(
@@ -168,7 +170,7 @@ def build_tally_entry(offers: Catalog, tenant: ScopeDeclarations, standing: Runt
         if source := foreign_source(instance.model, tenant.name):
             reads.append(StorageCopy(spec.cluster, tenant.name, instance.model.name, str(source.tenant), source.name))
     invalid = tuple(sorted(name for kind, name in tenant.invalid if kind == GPUStorage.__name__))
-    claims = tuple(claim_units(offers, tenant, standing))
+    claims = tuple(claim_units(offers, tenant, runtime_state))
     return TallyEntry(
         claims=claims,
         storages=storages,

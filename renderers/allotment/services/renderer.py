@@ -87,7 +87,7 @@ class Renderer(Generic[M]):
             return build_rejection(error)
 
     def _render_files(
-        self, offers: Catalog, tenant: ScopeDeclarations, standing: RuntimeState, share: CpuBudget
+        self, offers: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, share: CpuBudget
     ) -> list[tuple[str, bytes]] | Rejection:
         from allotment.declared.placement import clusters_of
         from allotment.manifests.layout import render_tenant
@@ -96,7 +96,7 @@ class Renderer(Generic[M]):
             is_selected = not self._tenants or tenant.name in self._tenants
             is_selected = is_selected and all(name in offers.clusters for name in clusters_of(tenant))
             with share.measure():
-                files = render_tenant(offers, tenant, standing, self._clusters or None) if is_selected else ()
+                files = render_tenant(offers, tenant, runtime_state, self._clusters or None) if is_selected else ()
                 return list(share.meter(files))
         except BudgetExceeded:
             return BUDGET_REJECTION

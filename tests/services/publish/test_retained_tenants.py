@@ -18,7 +18,7 @@ from tests.published import Place, git
 from tests.services.publish.test_tenant_error import BREAKS
 
 from allotment.adapters.git.repository import Repository
-from allotment.branches.retention_record import RETAINED
+from allotment.branches.retention_ref import RETAINED
 from allotment.isolation.entitlements import Entitlements
 from allotment.observed.retention import (
     MAX_RECORD_BYTES,

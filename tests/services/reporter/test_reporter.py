@@ -26,7 +26,7 @@ from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.metrics import metrics_text
 from allotment.branches.rendered_branches import SOURCE_REF
-from allotment.branches.retention_record import RETAINED
+from allotment.branches.retention_ref import RETAINED
 from allotment.observed.retention import RetainedTenant, RetentionReason, RetentionRecord
 from allotment.observed.status import ClusterStatus, parse_cluster_status
 from allotment.observed.status import dump_status as text_of_status

@@ -35,7 +35,7 @@ def render(
     offers: Catalog,
     cluster: ScopeDeclarations,
     tenant: ScopeDeclarations,
-    standing: RuntimeState,
+    runtime_state: RuntimeState,
     storage: GPUStorage,
     metadata: dict[str, Any],
 ) -> list[dict[str, Any]]:
@@ -46,7 +46,9 @@ def render(
     selector = {names.STORAGE: storage.name, names.ROLE: names.FILES_ROLE}
     own = {**metadata, "name": name}
     objects = [
-        _build_deployment(offers, cluster, tenant, standing=standing, storage=storage, metadata=own, selector=selector),
+        _build_deployment(
+            offers, cluster, tenant, runtime_state=runtime_state, storage=storage, metadata=own, selector=selector
+        ),
         exposure.build_service(own, selector, [("files", names.FILES_PORT)]),
     ]
     file_exposure = storage.spec.accessor.exposure if storage.spec.accessor is not None else "Namespace"
@@ -64,7 +66,7 @@ def _build_deployment(
     cluster: ScopeDeclarations,
     tenant: ScopeDeclarations,
     *,
-    standing: RuntimeState,
+    runtime_state: RuntimeState,
     storage: GPUStorage,
     metadata: dict[str, Any],
     selector: dict[str, str],
@@ -99,7 +101,7 @@ def _build_deployment(
                     [container],
                     [volume],
                     terminationGracePeriodSeconds=GRACE_SECONDS,
-                    **_build_placement(offers, cluster, tenant, standing, storage),
+                    **_build_placement(offers, cluster, tenant, runtime_state, storage),
                 ),
             },
         },
@@ -107,7 +109,11 @@ def _build_deployment(
 
 
 def _build_placement(
-    offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations, standing: RuntimeState, storage: GPUStorage
+    offers: Catalog,
+    cluster: ScopeDeclarations,
+    tenant: ScopeDeclarations,
+    runtime_state: RuntimeState,
+    storage: GPUStorage,
 ) -> dict[str, Any]:
     """A ReadWriteOnce volume is attached to one node: where an instance has it, or where its preparation is."""
     pools = pods.storage_pools(cluster)
@@ -118,7 +124,8 @@ def _build_placement(
     users = [
         instance.model.name
         for instance in tenant.of_kind(GPUInstance).values()
-        if instance.model.spec.mounts(storage.name) and not find_start_gates(offers, tenant, standing, instance.model)
+        if instance.model.spec.mounts(storage.name)
+        and not find_start_gates(offers, tenant, runtime_state, instance.model)
     ]
     if not users:
         return {"affinity": {**anywhere, "podAffinity": pods.storage_pod_affinity(storage.name)}, **more}

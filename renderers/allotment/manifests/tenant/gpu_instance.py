@@ -39,7 +39,7 @@ def render(
     offers: Catalog,
     cluster: ScopeDeclarations,
     tenant: ScopeDeclarations,
-    standing: RuntimeState,
+    runtime_state: RuntimeState,
     declared: DeclarationFile[GPUInstance],
 ) -> list[dict[str, Any]]:
     """Return an instance's objects, the Deployment first."""
@@ -51,7 +51,7 @@ def render(
     labels = Frozen(names.labels(tenant=tenant.name, instance=instance.name))
     objects = [
         _build_deployment(
-            offers, cluster, tenant, standing=standing, declared=declared, container=container, labels=labels
+            offers, cluster, tenant, runtime_state=runtime_state, declared=declared, container=container, labels=labels
         )
     ]
     if container.ports:
@@ -107,7 +107,7 @@ def _build_deployment(
     cluster: ScopeDeclarations,
     tenant: ScopeDeclarations,
     *,
-    standing: RuntimeState,
+    runtime_state: RuntimeState,
     declared: DeclarationFile[GPUInstance],
     container: Container,
     labels: Frozen,
@@ -118,14 +118,14 @@ def _build_deployment(
         "name": instance.name,
         "namespace": names.namespace(tenant.name),
         "labels": {**labels, names.GPU_SPEC: instance.spec.gpu_spec},
-        "annotations": {names.BLOB: declared.blob, **_build_unit_annotations(offers, tenant, standing, instance)},
+        "annotations": {names.BLOB: declared.blob, **_build_unit_annotations(offers, tenant, runtime_state, instance)},
     }
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": metadata,
         "spec": {
-            "replicas": count_running_replicas(offers, tenant, standing, instance),
+            "replicas": count_running_replicas(offers, tenant, runtime_state, instance),
             "revisionHistoryLimit": 2,
             "progressDeadlineSeconds": start + PULL_SECONDS,
             "strategy": {"type": "Recreate"},
@@ -136,14 +136,14 @@ def _build_deployment(
 
 
 def _build_unit_annotations(
-    offers: Catalog, tenant: ScopeDeclarations, standing: RuntimeState, instance: GPUInstance
+    offers: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, instance: GPUInstance
 ) -> dict[str, str]:
     """Return the annotations that say what the instance holds and what it waits for, for people and for the next
     publish."""
-    waiting = find_start_gates(offers, tenant, standing, instance) or find_unit_shortage(standing, instance)
+    waiting = find_start_gates(offers, tenant, runtime_state, instance) or find_unit_shortage(runtime_state, instance)
     return without_empty(
         {
-            names.UNITS: str(count_allocated_units(standing, instance)) if holds_units(tenant, instance) else None,
+            names.UNITS: str(count_allocated_units(runtime_state, instance)) if holds_units(tenant, instance) else None,
             names.WAITS_FOR: "; ".join(wait.message for wait in waiting),
             names.WAITS_REASON: waiting[0].reason if waiting else None,
         }

@@ -26,7 +26,7 @@ def render(
     offers: Catalog,
     cluster: ScopeDeclarations,
     tenant: ScopeDeclarations,
-    standing: RuntimeState,
+    runtime_state: RuntimeState,
     declared: DeclarationFile[GPUStorage],
 ) -> list[dict[str, Any]]:
     """Return a storage's objects, the volume or bucket first.
@@ -40,15 +40,15 @@ def render(
     metadata = _build_metadata(tenant, storage)
     if spec.bucket is not None:
         return [_build_bucket_claim(offers, declared, metadata)]
-    source, cloned = find_blocking_source(tenant, standing, storage), is_cloned_by_driver(offers, tenant, storage)
+    source, cloned = find_blocking_source(tenant, runtime_state, storage), is_cloned_by_driver(offers, tenant, storage)
     job = job_name(storage.name, storage.spec.prepare) if storage.spec.prepare is not None else ""
-    objects = [] if source and cloned else [_build_volume_claim(offers, tenant, standing, declared, metadata, job)]
+    objects = [] if source and cloned else [_build_volume_claim(offers, tenant, runtime_state, declared, metadata, job)]
     if job and source:
         objects.append(wait_marker.render_wait_marker(metadata, storage.name, source, declared.blob, job))
     elif job:
         objects.append(preparation.render(offers, tenant, storage, metadata, job))
     if accessor.needs_accessor(storage) and not (source and cloned):
-        objects += accessor.render(offers, cluster, tenant, standing, storage, metadata)
+        objects += accessor.render(offers, cluster, tenant, runtime_state, storage, metadata)
     return objects
 
 
@@ -83,7 +83,7 @@ def _build_protected_metadata(declared: DeclarationFile[GPUStorage], metadata: d
 def _build_volume_claim(
     offers: Catalog,
     tenant: ScopeDeclarations,
-    standing: RuntimeState,
+    runtime_state: RuntimeState,
     declared: DeclarationFile[GPUStorage],
     metadata: dict[str, Any],
     job: str,
@@ -94,7 +94,7 @@ def _build_volume_claim(
     claim_metadata = _build_protected_metadata(declared, metadata)
     if job:
         claim_metadata["annotations"][names.PREPARES] = job
-        if is_prepared(tenant, standing, storage.name):
+        if is_prepared(tenant, runtime_state, storage.name):
             claim_metadata["annotations"][names.PREPARED] = job
     return {
         "apiVersion": "v1",

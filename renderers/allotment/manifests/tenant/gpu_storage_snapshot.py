@@ -18,7 +18,7 @@ def render(
     offers: Catalog,
     cluster: ScopeDeclarations,
     tenant: ScopeDeclarations,
-    standing: RuntimeState,
+    runtime_state: RuntimeState,
     declared: DeclarationFile[GPUStorageSnapshot],
 ) -> list[dict[str, Any]]:
     """Return the snapshot, or what stands for it while its storage is being prepared."""
@@ -34,7 +34,7 @@ def render(
             **pods.build_bill_labels(snapshot.metadata.labels),
         },
     }
-    if not is_prepared(tenant, standing, storage.name):
+    if not is_prepared(tenant, runtime_state, storage.name):
         stem = SNAPSHOT.file_stem(snapshot.name)
         return [wait_marker.render_wait_marker(metadata, stem, storage.name, declared.blob)]
     annotations = {

@@ -20,10 +20,10 @@ NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
 def render(
-    offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations, standing: RuntimeState
+    offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations, runtime_state: RuntimeState
 ) -> list[dict[str, Any]]:
     """Return a tenant's policies in a cluster. A storage is open once it is prepared."""
-    return render_declared(offers, cluster, tenant, lambda storage: is_prepared(tenant, standing, storage))
+    return render_declared(offers, cluster, tenant, lambda storage: is_prepared(tenant, runtime_state, storage))
 
 
 def render_declared(

@@ -26,7 +26,7 @@ from allotment.branches.rendered_branches import (
     published_ref,
     read_rendered_branches,
 )
-from allotment.branches.retention_record import RETAINED
+from allotment.branches.retention_ref import RETAINED
 from allotment.declared.kinds.platform import Platform
 from allotment.lifecycle import brake
 from allotment.manifests.names import rendered_branch

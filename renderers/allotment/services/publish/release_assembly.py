@@ -24,7 +24,7 @@ from allotment.services.publish.published_units import PodUnits
 from allotment.services.publish.release import ClusterTrees, Release
 from allotment.services.publish.rendered_tenant import RenderedTenant, Rerenderer, RerenderResult
 from allotment.services.publish.tenant_retention import (
-    RetainedTenants,
+    RetentionByTenant,
     read_retained_files,
     read_retained_instance_files,
     rejection,
@@ -47,7 +47,7 @@ class TenantOutcomes(NamedTuple):
     """The rendered and the retained tenants of a release, and the traces of bugs, by tenant."""
 
     rendered: dict[str, RenderedTenant]
-    retained: RetainedTenants
+    retained: RetentionByTenant
     traces: dict[str, str]
 
     def merge(self, result: RerenderResult) -> TenantOutcomes:
@@ -55,7 +55,7 @@ class TenantOutcomes(NamedTuple):
         rendered = self.rendered | result.rendered_tenants
         return self._replace(rendered=rendered).retain(result.rejected_tenants, result.traces)
 
-    def retain(self, retained: RetainedTenants, traces: Mapping[str, str] | None = None) -> TenantOutcomes:
+    def retain(self, retained: RetentionByTenant, traces: Mapping[str, str] | None = None) -> TenantOutcomes:
         """Return the outcomes with more retained tenants."""
         return self._replace(retained=self.retained | retained, traces=self.traces | dict(traces or {}))
 
@@ -68,7 +68,7 @@ class TransitionResult(NamedTuple):
     """The transitions of tenants, the tenants that a bug rejects, and its traces, by tenant."""
 
     by_tenant: dict[str, TenantTransition]
-    rejected_tenants: RetainedTenants
+    rejected_tenants: RetentionByTenant
     traces: dict[str, str]
 
 
@@ -169,14 +169,14 @@ def assemble_release(
 
 def _add_retained_files(
     inputs: ReleaseInputs, outcomes: TenantOutcomes, allocation: Allocation, trees: ClusterTrees
-) -> tuple[RetainedTenants, list[Problem]]:
+) -> tuple[RetentionByTenant, list[Problem]]:
     """Add the published files of retained instances and tenants to the trees.
 
     Return the retained tenants, each with the problems of files that the gate refuses, and such problems of instances.
     """
     files, left_out = read_retained_instance_files(allocation.retained_instances, inputs.published_trees, trees)
     trees.add_retained_files(files)
-    retained_tenants: RetainedTenants = {}
+    retained_tenants: RetentionByTenant = {}
     for tenant, retention in sorted(outcomes.retained.items()):
         files, problems = read_retained_files(tenant, inputs.published_trees, trees.gate)
         trees.add_retained_files(files)

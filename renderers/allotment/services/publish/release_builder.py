@@ -39,7 +39,7 @@ from allotment.services.publish.rendered_tenant import (
 )
 from allotment.services.publish.tenant_brake import check_tenant_brakes
 from allotment.services.publish.tenant_retention import (
-    RetainedTenants,
+    RetentionByTenant,
     find_invalid_tenants,
     find_refused_transitions,
     find_tenants_of_invalid_clusters,
@@ -111,7 +111,7 @@ class ReleaseBuilder:
 
     def _check_and_render(
         self, source: Source, as_of: datetime.date, published_trees: PublishedTrees, preparations: PreparationHistory
-    ) -> tuple[RepositoryCheck, RetainedTenants, dict[str, RenderedTenant]]:
+    ) -> tuple[RepositoryCheck, RetentionByTenant, dict[str, RenderedTenant]]:
         """Return the checked source, who is kept, and what the others are rendered to. Raises PlatformInvalid."""
         try:
             repository_check = self._check_source(source, as_of, published_trees, preparations)
@@ -140,7 +140,7 @@ class ReleaseBuilder:
         return check_repository(source, as_of, options)
 
     def _merge_with_cache(
-        self, repository_check: RepositoryCheck, retained_tenants: RetainedTenants
+        self, repository_check: RepositoryCheck, retained_tenants: RetentionByTenant
     ) -> dict[str, RenderedTenant]:
         """Return what each tenant is rendered to, now or before, but those that are kept."""
         now = {

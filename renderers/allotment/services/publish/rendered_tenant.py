@@ -13,7 +13,7 @@ from allotment.services.check.repository_check import RepositoryCheck
 from allotment.services.check.tenant_results import to_tally_entry
 from allotment.services.check.workers import TenantCheck, run_batches
 from allotment.services.publish.published_trees import Blobs, PublishedTrees, RenderedBlobs
-from allotment.services.publish.tenant_retention import RetainedTenants, rejection
+from allotment.services.publish.tenant_retention import RetentionByTenant, rejection
 from allotment.services.renderer import Renderer
 
 ReducedUnits = Mapping[
@@ -44,7 +44,7 @@ class RerenderResult(NamedTuple):
     """Tenants that were rendered again, those that were rejected, and the traces of bugs, by tenant."""
 
     rendered_tenants: dict[str, RenderedTenant]
-    rejected_tenants: RetainedTenants
+    rejected_tenants: RetentionByTenant
     traces: dict[str, str]
 
 

@@ -1,11 +1,12 @@
 """Retained tenants: they stay at their last published manifests until the reason is gone.
 
-`ReleaseBuilder.build_release` collects the reasons:
+Each step of a release that retains tenants (`RetentionReason` lists the reasons):
 
     find_invalid_tenants              the declarations are invalid or exceed the time budget, or the gate refuses their manifests
     find_tenants_of_invalid_clusters  the tenant has resources in an invalid cluster
     find_refused_transitions          a deletion (`lifecycle/deletion_steps`) or a volume (`lifecycle/volume_transitions`) may
                                       not change as declared
+    transition_tenants                a bug, or the gate refuses a published file in its next version
     check_tenant_brakes               the tenant deletes more of its resources than the brake allows
     Rerenderer.render_tenants         a second rendering is refused: the cache lacked the bytes, or the allocation is reduced
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from allotment.services.publish.tenant_transition import TenantTransition
     from allotment.services.publish.unit_allocation import RetainedInstance
 
-RetainedTenants = dict[str, Retention]  # by tenant
+RetentionByTenant = dict[str, Retention]  # by tenant
 # The rules of the rejections that stop a tenant before or beside the rules of declarations, the most urgent first.
 _REASONS = {
     tenant_error.RULE: RetentionReason.PROGRAM_ERROR,
@@ -65,7 +66,7 @@ class PlatformInvalid(AllotmentError):
         self.tenant_count = tenants
 
 
-def find_invalid_tenants(repository_check: RepositoryCheck) -> RetainedTenants:
+def find_invalid_tenants(repository_check: RepositoryCheck) -> RetentionByTenant:
     """Return the tenants whose own declarations, or one of whose clusters, are invalid. Raises PlatformInvalid where the
     catalog is."""
     if stops := repository_check.faults.blocking:
@@ -75,9 +76,9 @@ def find_invalid_tenants(repository_check: RepositoryCheck) -> RetainedTenants:
 
 def find_tenants_of_invalid_clusters(
     repository_check: RepositoryCheck, published_trees: PublishedTrees
-) -> RetainedTenants:
+) -> RetentionByTenant:
     """Return the tenants with published files in a cluster that is invalid."""
-    retained_tenants: RetainedTenants = {}
+    retained_tenants: RetentionByTenant = {}
     for cluster, problems in repository_check.faults.by_cluster.items():
         for tenant, files in published_trees.tenant_files.items():
             if tenant not in retained_tenants and any(path.startswith(f"{cluster}/") for path in files):
@@ -87,7 +88,7 @@ def find_tenants_of_invalid_clusters(
     return retained_tenants
 
 
-def find_refused_transitions(tenant_transitions: Mapping[str, TenantTransition], source: Source) -> RetainedTenants:
+def find_refused_transitions(tenant_transitions: Mapping[str, TenantTransition], source: Source) -> RetentionByTenant:
     """Return the tenants that want something gone which may not go, or a volume to be what it can't become."""
     return {  # a tenant that is removed from two clusters has the same finding in both
         name: Retention(

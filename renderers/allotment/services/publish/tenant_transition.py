@@ -51,7 +51,7 @@ class TransitionContext(NamedTuple):
     """
 
     observed_state: ObservedState
-    deletion_delay: float
+    grace_seconds: float
     find_users: Callable[[str, str], StorageUsers]
     find_last_job_uid: Callable[[str, str], str]
 
@@ -111,7 +111,7 @@ def _remove_files(
                 removed_paths={path.removeprefix(prefix) for path in removed_paths if path.startswith(prefix)},
                 read_published=published_trees.branches[cluster].read,
                 observation=_observe_cluster(cluster, tenant, watched.observed_state),
-                grace_seconds=watched.deletion_delay,
+                grace_seconds=watched.grace_seconds,
             )
         )
 

@@ -1,4 +1,4 @@
-"""Who gets which units: what is declared of those that are published, what was published of those that are kept."""
+"""Allocates the units of one release: claims as declared, or as published for retained tenants."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class RetainedInstance(NamedTuple):
 
 
 class Allocation(NamedTuple):
-    """Who gets which units: `claims` by tenant, as they are declared or were published, `leaked_claims` what pods hold
-    beyond them.
+    """The allocated units: `claims` by tenant, as declared or as published, and `leaked_claims`, the units that pods hold beyond
+    them.
 
     `reduced_units` has the units of each instance that gets fewer than it declares. `retained_instances` are the instances that keep their
     published Deployments until units of another GPUSpec are free. `waiting_instances` are messages about both, `leaked_units` about pods that

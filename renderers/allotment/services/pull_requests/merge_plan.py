@@ -145,7 +145,7 @@ class MergePlan:
         if deletes and self.options.cached_items is None:
             skipped.append(_UNKNOWN_WINDOW_NOTE)
         problems += [_build_brake_problem(excess) for excess in excesses]
-        standing = sum(not problem.warning for problem in self.base_check.problems)
+        preexisting_count = sum(not problem.warning for problem in self.base_check.problems)
         comparisons = [outcome.diff for outcome in outcomes if outcome.diff]
         costs = [outcome.cost for outcome in outcomes if outcome.cost and outcome.cost.has_effect]
         unpriced = sorted(outcome.name for outcome in outcomes if outcome.cost is None)
@@ -184,7 +184,7 @@ class MergePlan:
             is_today=self.options.day == self.options.current_day,
             problems=tuple(sorted(problems, key=lambda problem: (problem.warning, problem))),
             missing_approvals=None if unauthorised is None else tuple(unauthorised),
-            preexisting_problems=standing,
+            preexisting_problems=preexisting_count,
             destructions=(
                 *address_losses(*offers, moved),
                 *node_pool_losses(*offers),

@@ -15,7 +15,7 @@ from allotment.adapters.git.remote import FetchTooCostly, Remote, UnsoundObjects
 from allotment.adapters.git.trees import MalformedTree
 from allotment.adapters.processes import Limit
 from allotment.branches.rendered_branches import RenderedBranches, read_rendered_branches
-from allotment.branches.retention_record import RETAINED
+from allotment.branches.retention_ref import RETAINED
 from allotment.declared.layout import ROOTS
 from allotment.declared.tenant_resources import INSTANCE
 from allotment.observed.retention import RetainedTenant

@@ -93,9 +93,9 @@ class CompareTask(NamedTuple):
             for storage in folders[0].of_kind(GPUStorage).values()
             if storage.model.spec.prepare is not None
         )
-        standing = RuntimeState(done)
-        claims = tuple(tuple(build_tally_entry(end.offers, end.folder, standing).claims) for end in ends)
-        rendered = [dict(render_tenant(end.offers, end.folder, standing)) for end in ends]
+        runtime_state = RuntimeState(done)
+        claims = tuple(tuple(build_tally_entry(end.offers, end.folder, runtime_state).claims) for end in ends)
+        rendered = [dict(render_tenant(end.offers, end.folder, runtime_state)) for end in ends]
         add_changed_files(files, *rendered)
         new = [(path, data) for path, data in rendered[1].items() if rendered[0].get(path) != data]
         check_tenant_files(gate, ends[1].offers, after, new)

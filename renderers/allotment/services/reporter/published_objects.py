@@ -10,7 +10,7 @@ from typing import NamedTuple
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.branches.rendered_branches import SOURCE_REF, published_ref
-from allotment.branches.retention_record import RETAINED, fetch_record
+from allotment.branches.retention_ref import RETAINED, fetch_record
 from allotment.declared.tenant_resources import TREE_PARTS
 from allotment.lifecycle.published_manifests import read_identities, stopped_deployments
 from allotment.manifests import paths

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from allotment.adapters.git.repository import Repository
-from allotment.branches.retention_record import RETAINED, read_record_file
+from allotment.branches.retention_ref import RETAINED, read_record_file
 from allotment.observed.retention import RetainedTenant, RetentionRecord, decode_record
 from allotment.problems import escape_unprintable
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.branches.branch import Branch
 from allotment.branches.rendered_branches import SOURCE_REF, published_ref, read_rendered_branches
-from allotment.branches.retention_record import RETAINED
+from allotment.branches.retention_ref import RETAINED
 from allotment.branches.status_branches import reported_ref
 from allotment.conditions import STOPPED
 from allotment.declared.inventory import DeclarationFile
