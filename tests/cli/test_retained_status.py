@@ -43,7 +43,7 @@ def test_status_reads_the_record(retained: Place, allot: Allot, monkeypatch: pyt
     renders_nothing(monkeypatch)
     result = allot("status", "--repo", retained.root, "solo-ada")
     commit = git(retained.root, "rev-parse", "HEAD")
-    headline = f"published is {commit[:12]}, 2 tenants retained: solo-ada (Invalid), uni-lab (Invalid)"
+    headline = f"published is {commit[:12]}, 2 tenants retained: solo-ada (Invalid)"
     assert result.err.splitlines()[1] == headline
     assert f"its tenant is retained: Invalid: {WEBUI}:8:12: spec.gpuSpec: no GPUSpec is named 'l4-ada'" in result.out
     assert "Walking" not in result.out + result.err

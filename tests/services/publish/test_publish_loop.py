@@ -34,9 +34,9 @@ class Asked(Remote):
 
     times = 0
 
-    def fetch(self, *refs: str, ours: bool = False) -> dict[str, str]:
+    def fetch(self, *refs: str, ours: bool = False, unfetched: tuple[str, ...] = ()) -> dict[str, str]:
         self.times += 1
-        return super().fetch(*refs, ours=ours)
+        return super().fetch(*refs, ours=ours, unfetched=unfetched)
 
 
 class Bed:

@@ -29,6 +29,7 @@ ABSENT_SECONDS = 10.0  # a kind that is missing for so long isn't installed
 IMMEDIATE_RETRY_SECONDS = 1.0  # no watch ends so soon by itself
 MAX_LINE_BYTES = 32 << 20  # bytes of one event
 _CHUNK_BYTES = 1 << 16
+_RANDOM = random.Random()  # noqa: S311  # no secret; watches run in threads and leave the shared generator alone
 
 
 class WatchTiming(NamedTuple):
@@ -189,7 +190,7 @@ class Watch:
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": self._version,
-            "timeoutSeconds": str(random.randint(240, 480)),  # noqa: S311  # so that they don't all come back together
+            "timeoutSeconds": str(_RANDOM.randint(240, 480)),  # so that they don't all come back together
         }
         try:
             answer = self._api.open(self.kind.path, query, self._accept_header(""), self._timing.max_silence)

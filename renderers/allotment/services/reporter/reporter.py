@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -51,6 +50,7 @@ POLL_SECONDS = 60  # how often the branch is looked at for commits of others
 WAKE_DELAY_SECONDS = 0.2  # what belongs together comes close together
 MAX_SHOWN_CHANGES = 50  # lines of a commit's message
 BACKOFF = Backoff(0.8, 30.0)  # after an error
+RACE_BACKOFF = Backoff(1.0, 1.0, jitter=(0.2, 1.0))  # after another reporter pushed first
 OBSERVE_INTERVAL = 1.0  # between two looks at what changed, at most
 STALLED_SECONDS = 300
 SYNC_SECONDS = 90
@@ -327,7 +327,7 @@ class Reporter(Loop):
         )
         if not self._target.remote.push(refs, over):
             self._branch = None  # somebody was quicker: look again, and tell what they didn't
-            self.stop_event.wait(random.uniform(0.2, 1.0))  # noqa: S311
+            self.stop_event.wait(RACE_BACKOFF.delay(1))
             return
         self._branch = Branch(self._target.repository, self._session.cluster, commit, commit, None)
         self._trusted_commit = commit
