@@ -63,7 +63,7 @@ class ArgoCD:
         return self.cluster.client.get(ARGO, "Application", name, NAMESPACE)
 
     def refresh(self, name: str, *, repeated: bool = False) -> None:
-        """Make Argo CD look at an Application's source at once. `again`: it was asked already, and asking alike changes nothing."""
+        """Make Argo CD look at an Application's source at once. `repeated`: it was asked already, and asking alike changes nothing."""
         for value in (None, "normal") if repeated else ("normal",):
             annotation = {"metadata": {"annotations": {REFRESH: value}}}
             self.cluster.client.patch(ARGO, "Application", name, annotation, NAMESPACE)

@@ -84,8 +84,8 @@ def start(cluster: Cluster) -> World:
 
 
 def boot(cluster: Cluster, app_images: Mapping[str, images.Image] | None = None) -> World:
-    """Start a node that was laid out, or that ended, however it did, and return its world once it is Ready; `taken` are images
-    that it is given. What lies on its disks is what it was."""
+    """Start a node that was laid out, or that ended, however it did, and return its world once it is Ready;
+    `app_images` are images that it is given. What lies on its disks is what it was."""
     place = folder(cluster)
     world_ = world.begin(place, [(place / "kubelet", "/var/lib/kubelet"), (place / "log", "/var/log")])
     internet.start(world_)

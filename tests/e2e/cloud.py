@@ -147,7 +147,7 @@ class Cloud:
         git(self.root, "push", "-q", self.url, "HEAD:main")
         return git(self.root, "rev-parse", "HEAD")
 
-    def restart_publisher(self) -> Running:
+    def start_second_publisher(self) -> Running:
         """Start another publisher beside the one that runs, with the same options and a clone of its own."""
         return Running(self.url, self._unused_folder(), 3600, *self._more)
 

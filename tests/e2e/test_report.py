@@ -314,7 +314,7 @@ def test_the_status_branch_may_be_deleted_and_nothing_that_runs_changes(reported
 
 def test_another_replica_takes_over_within_half_a_minute(reported_cloud: Cloud) -> None:
     cloud = reported_cloud
-    other = cloud.restart_publisher()
+    other = cloud.start_second_publisher()
     try:
         time.sleep(3)
         assert not other.events("leading")

@@ -148,8 +148,8 @@ def apply(real_node: Node, tree: Path, pool: str, *parts: str) -> NodePool:
     node.pose(real_node.cluster, node_pool)
     objects = [*rendered.objects(tree, *SHARED, *parts)]
     pods = [manifest["spec"]["template"]["spec"] for manifest in objects if manifest["kind"] == "Deployment"]
-    images_by_pod = {container["image"] for pod_spec in pods for container in pod_spec["containers"]}
-    node.take_in(real_node.world, dict.fromkeys(images_by_pod, images.busybox("/bin/sh", "-c", SLEEPS)))
+    image_names = {container["image"] for pod_spec in pods for container in pod_spec["containers"]}
+    node.take_in(real_node.world, dict.fromkeys(image_names, images.busybox("/bin/sh", "-c", SLEEPS)))
     real_node.cluster.client.apply(*objects)
     return node_pool
 
