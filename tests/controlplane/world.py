@@ -147,7 +147,7 @@ def begin(folder: Path, mounted: Sequence[tuple[Path, str]] = ()) -> World:
     first = next(process.pid for process in processes.running(folder) if process.ppid() == started.process.pid)
     world = World(folder, first, _joined(first))
     _give_addresses(world)
-    (folder / NOTE).write_text(json.dumps([first, world.network.number, world.link.index]), encoding="ascii")
+    (folder / NOTE).write_text(json.dumps([first, world.network.number, world.link.kernel_index]), encoding="ascii")
     return world
 
 
