@@ -49,8 +49,8 @@ class PublishedFileCache:
         return self._predecessors[blob]
 
     def read_prepared_jobs(self, branch: Branch, storage_paths: Iterable[str]) -> Mapping[str, tuple[str, str]]:
-        """Return, by path, the Job that a storage is published as prepared by, and the Job of a storage that an older version
-        published without that record. Either is empty."""
+        """Return, by path, the Job that prepared a storage, and the Job of a storage from an older version without that
+        record. At least one of the two is empty."""
         paths = list(storage_paths)
         unread = [path for path in paths if branch.files[path] not in self._jobs]
         if len(self._jobs) + len(unread) > self._max_entries:
