@@ -1,7 +1,7 @@
 """Checks that a folder has exactly the programs that its Jobs name, including programs of older versions.
 
-A Job keeps its manifest as long as it exists (`volume_transitions`), so it may name other programs than a new rendering
-of its storage.
+A Job keeps its manifest as long as it exists (`volume_transitions`), so it may name other programs than a new
+rendering.
 """
 
 from __future__ import annotations

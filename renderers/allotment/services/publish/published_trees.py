@@ -59,7 +59,7 @@ class PublishedTrees:
             if self.find_blob(path) not in (None, blob) and _is_instance(path):
                 then = with_pod_template_of(data, self.read_file(path))
                 if then != data:
-                    data, blob = then, compute_blob_id(then)  # # noqa: PLW2901 # the file that is published
+                    data, blob = then, compute_blob_id(then)  # noqa: PLW2901  # the published file
                     retained_folders.add(folder_of(path))
             changed_blobs[path] = (blob, None if self.find_blob(path) == blob else data)
         for folder in retained_folders:

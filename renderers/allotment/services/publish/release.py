@@ -140,8 +140,7 @@ class ClusterTrees:
         return data
 
     def add_markers(self) -> None:
-        """Add the markers of all folders whose files differ from the rendered files, or to which a foreign commit
-        wrote."""
+        """Add the markers of all folders with other files than the rendered files, or with files of a foreign commit."""
         over = {}
         strayed = {
             name: stray_folders

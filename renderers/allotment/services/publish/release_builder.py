@@ -1,8 +1,8 @@
 """Builds the next release: checks and renders the tenants that changed, then calls the steps of `release_assembly`.
 
-No tenant stops another, and none loses data by the merge of another. An invalid tenant keeps its published manifests
-(`tenant_retention`). An undeclared resource leaves in steps (`tenant_transition`). An instance waits until a unit is
-free (`unit_allocation`).
+No tenant stops another, and a merge of a tenant loses no data of another tenant. An invalid tenant keeps its published
+manifests (`tenant_retention`). An undeclared resource is removed in steps (`tenant_transition`). An instance waits
+until a unit is free (`unit_allocation`).
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ class RenderCache:
         self.rendered_blobs: dict[str, Blobs] = {}
 
     def bind_prepared_jobs(self, prepared: PreparedJobs) -> OpenCache:
-        """Return a function that opens the check's cache without the tenants whose succeeded preparations have changed.
+        """Return a function that opens the check's cache without the tenants with other succeeded preparations than
+        before.
 
         `prepared` has the Jobs that have succeeded.
         """

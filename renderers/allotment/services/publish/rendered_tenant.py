@@ -89,7 +89,7 @@ class Rerenderer:
 
 
 def find_tenants_missing_bytes(rendered: Mapping[str, RenderedTenant], published_trees: PublishedTrees) -> list[str]:
-    """Return the tenants with a file that must be written and whose bytes the cache lacks."""
+    """Return the tenants with a file that must be written but has no bytes in the cache."""
     return [
         tenant
         for tenant, rendered_tenant in rendered.items()

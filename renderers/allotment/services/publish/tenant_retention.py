@@ -50,7 +50,7 @@ _REASONS = {
 
 
 def rejection(problems: list[Problem]) -> Retention:
-    """Return the retention of a tenant whose check or rendering failed with these errors."""
+    """Return the retention of a tenant after its check or rendering failed with these errors."""
     rules = {problem.rule for problem in problems}
     stopped = next((reason for rule, reason in _REASONS.items() if rule in rules), RetentionReason.INVALID)
     return Retention(RetentionReason.INVALID_CLUSTER if rules == {CLUSTER_RULE} else stopped, problems)
