@@ -1,1 +1,1 @@
-"""The only modules that touch the world, one client library each, no logic of ours."""
+"""The only modules with I/O: each wraps one client library and contains no policy."""

@@ -6,19 +6,20 @@ import random
 from typing import NamedTuple
 
 MAX_DOUBLINGS = 16
-# A generator of its own: threads draw from it, and no seed of another user may repeat its numbers.
+# A separate generator: threads draw from it, and a seed that other code sets must not make its numbers repeat.
 _RANDOM = random.Random()  # noqa: S311  # no secret
 
 
 class Backoff(NamedTuple):
-    """The wait after the first failure and the longest wait, in seconds, and the range of the random factor of each wait."""
+    """The wait after the first failure and the longest wait, in seconds, and the range of the random factor of each
+    wait."""
 
     first: float
     maximum: float
     jitter: tuple[float, float] = (0.75, 1.25)
 
     def delay(self, failures: int) -> float:
-        """Return the seconds to wait after so many failures in a row: each wait is twice as long as the last."""
+        """Return the seconds to wait after this many failures in a row. Each wait is twice as long as the last."""
         doublings = min(max(failures - 1, 0), MAX_DOUBLINGS)
         return min(self.maximum, self.first * 2.0**doublings) * _RANDOM.uniform(*self.jitter)
 

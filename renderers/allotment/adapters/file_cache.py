@@ -1,6 +1,6 @@
-"""What was found fine before, by content: one JSON file with its checksum, outside the repository.
+"""Caches the results of earlier checks by content, in a JSON file with its checksum outside the repository.
 
-It only ever saves time. What is missing, damaged, of another program or another platform is as if never written.
+The cache only saves time. A cache that is missing, damaged, or of another program version or platform counts as empty.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def program_key() -> str:
-    """Return the key of the program itself: its source, its interpreter, the libraries that decide a verdict."""
+    """Return the key of the program: its source, its interpreter, and the libraries that affect a check."""
     digest = hashlib.sha256(f"{VERSION} {sys.version}".encode())
     for path in sorted(_PACKAGE.rglob("*.*")):
         if path.suffix in (".py", ".yaml"):
@@ -33,21 +33,21 @@ def program_key() -> str:
     return digest.hexdigest()
 
 
-_MIN_CHANGES = 100  # one in so many isn't worth to write them all: it is found out again in a moment
+_MIN_CHANGES = 100  # fewer changes than 1 in this many are not saved: they are quick to compute again
 
 
 class FileCache:
-    """Remembered values by name, valid for one key; saved only when enough of them are new."""
+    """Cached values by name, valid for one key. Saved only if enough values changed."""
 
     def __init__(self, path: Path | None, key: str, values: dict[str, Any]) -> None:
         self.path = path
         self.key = key
         self.values = values
-        self.changed_count = 0  # values since it was written
+        self.changed_count = 0  # changed values since the last save
 
     @staticmethod
     def load(name: str, key: str) -> FileCache:
-        """Return what is remembered under `name`, or nothing when it isn't of `key` or isn't whole."""
+        """Return the cache of this name; an empty cache if the file is damaged or has another key."""
         path = _cache_folder() / f"{name}.json"
         try:
             checksum, _, body = path.read_bytes().partition(b"\n")
@@ -61,28 +61,28 @@ class FileCache:
 
     @staticmethod
     def disabled() -> FileCache:
-        """Return a memory that starts empty and is never saved."""
+        """Return an empty cache that is never saved."""
         return FileCache(None, "", {})
 
     def put(self, name: str, value: Any) -> None:
-        """Remember a value."""
+        """Store a value."""
         if self.values.get(name) != value:
             self.values[name] = value
             self.changed_count += 1
 
     def remove(self, name: str) -> None:
-        """Forget a value."""
+        """Remove a value."""
         if self.values.pop(name, None) is not None:
             self.changed_count += 1
 
     def keep_only(self, names: set[str]) -> None:
-        """Forget all but `names`."""
+        """Remove all values except `names`."""
         for name in self.values.keys() - names:
             del self.values[name]
             self.changed_count += 1
 
     def save(self) -> None:
-        """Write it, whole or not at all, unless next to nothing is new; a place that can't be written is no error."""
+        """Write the cache atomically, unless too few values changed. A folder that can't be written is no error."""
         if self.path is None or self.changed_count * _MIN_CHANGES <= len(self.values):
             return
         body = json.dumps(self.values, separators=(",", ":")).encode()
@@ -97,7 +97,7 @@ class FileCache:
 
 
 def cache_name(root: Path) -> str:
-    """Return the name under which a repository is remembered."""
+    """Return the name of a repository's cache."""
     return hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:24]
 
 

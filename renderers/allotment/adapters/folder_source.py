@@ -1,4 +1,4 @@
-"""Files of a folder, as declarations. Links are never followed."""
+"""Reads the declarations in a folder of the file system. Never follows symbolic links."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from allotment.declared.encoding import MAX_BYTES
 from allotment.declared.layout import PLATFORM, ROOTS, Scope, folder_of, scope_of
 from allotment.problems import OperationRefused, Problem
 
-RACY_SECONDS = 2  # a file changed this lately may change again within its timestamp's grain
+RACY_SECONDS = 2  # a file that changed this recently may change again within the resolution of its timestamp
 MAX_DEPTH = 8
 
 
@@ -50,7 +50,7 @@ class FolderSource:
         return sorted(scopes), problems
 
     def files(self, scope: Scope, *, stamped: bool = False) -> ScopeFiles:
-        """Return a scope's regular files; the stamp is made of every file's and folder's times, size and inode."""
+        """Return a scope's regular files. The stamp covers the times, size and inode of every file and folder."""
         paths: list[str] = []
         problems: list[Problem] = []
         folders = [folder_of(scope)]
@@ -82,7 +82,7 @@ class FolderSource:
         return ScopeFiles(tuple(sorted(paths)), tuple(problems), stamp)
 
     def is_unchanged(self, scope: Scope, stamp: Any) -> bool:
-        """Return whether every file and folder is as it was stamped; a folder's time tells of files come and gone."""
+        """Return whether every file and folder is as it was stamped. A folder's time shows added and removed files."""
         try:
             folders, paths, token = stamp
             return bool(token == self._stat_digest([*folders, *paths])[0])
@@ -90,7 +90,8 @@ class FolderSource:
             return False
 
     def read(self, path: str) -> bytes:
-        """Return a file's bytes, at most one more than a declaration may have. Raises OSError when it can't be read."""
+        """Return a file's bytes, at most one more than the size limit of a declaration. Raises OSError if it can't be
+        read."""
         handle = os.open(self._base + path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             data = os.read(handle, MAX_BYTES + 1)
@@ -107,7 +108,7 @@ class FolderSource:
         return [folders, paths, token]
 
     def _stat_digest(self, names: list[str]) -> tuple[str, int]:
-        """Return a digest of what the system says of each name, and the newest time among them in nanoseconds."""
+        """Return a digest of the lstat result of each name, and the newest time among them in nanoseconds."""
         base, lstat = self._base, os.lstat
         newest = 0
         facts = []
@@ -129,7 +130,7 @@ def _is_utf8(name: str) -> bool:
 
 
 def is_regular(root: Path, path: str) -> bool:
-    """Return whether a path below a folder is a regular file, with no link on the way to it."""
+    """Return whether a path below a folder is a regular file without a symbolic link on the way to it."""
     *above, _ = PurePosixPath(path).parents
     if any((root / place).is_symlink() for place in [PurePosixPath(path), *above]):
         return False
@@ -137,7 +138,8 @@ def is_regular(root: Path, path: str) -> bool:
 
 
 def find_root(start: Path) -> Path:
-    """Return the repository around `start`: the nearest folder with `platform/`. Raises OperationRefused when there is none."""
+    """Return the repository around `start`: the nearest folder with `platform/`. Raises OperationRefused if there is
+    none."""
     for folder in (start, *start.parents):
         if (folder / "platform" / "platform.yaml").is_file() or (
             (folder / ".git").exists() and (folder / "platform").is_dir()
@@ -149,7 +151,7 @@ def find_root(start: Path) -> Path:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Replace a file's content, whole or not at all, keeping its mode."""
+    """Replace a file's content atomically, and keep its mode."""
     temporary = path.with_name(f".{path.name}.allotment-new")
     try:
         temporary.write_bytes(data)

@@ -1,5 +1,5 @@
-"""What a running program of ours answers over HTTP: whether it lives, whether it is ready, and a webhook; its
-metrics on a port of their own, which nobody else is to reach."""
+"""Serves HTTP: the liveness and readiness probes and a webhook, and on a separate port the metrics, which should not be
+reachable from outside."""
 
 from __future__ import annotations
 
@@ -15,27 +15,29 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, NamedTuple
 
-MAX_BODY_BYTES = 1 << 20  # bytes of a webhook's body; what says more is found by the next look
+MAX_BODY_BYTES = 1 << 20  # bytes of a webhook's body; the next poll finds the change behind a larger webhook
 _DIGITS = re.compile(r"[0-9]{1,10}")
 _CHUNK_BYTES = 1 << 16
-MIN_INTERVAL = 5.0  # seconds between two rounds that a webhook begins, at least
-# Each has the HMAC-SHA256 of the body, in hexadecimal digits, after a prefix.
+MIN_INTERVAL = 5.0  # the least seconds between two runs that webhooks start
+# Each header has a prefix and the HMAC-SHA256 of the body in hexadecimal digits.
 _SIGNATURE_HEADERS = (
-    ("X-Hub-Signature-256", "sha256="),  # GitHub, and the others as well
+    ("X-Hub-Signature-256", "sha256="),  # GitHub; the others send it too
     ("X-Gitea-Signature", ""),
     ("X-Forgejo-Signature", ""),
 )
 _GITLAB_HEADER = "X-Gitlab-Token"  # the secret itself
-TIMEOUT = 10  # seconds that a connection may last, however often its client sends something
-MAX_CONNECTIONS = 32  # at once; of a request's head the library holds up to 6 MB
+TIMEOUT = 10  # seconds that a connection may last, even if its client keeps sending
+MAX_CONNECTIONS = 32  # simultaneous connections; the library holds up to 6 MB of a request's head
 
 
 WebhookOutcome = Literal["taken", "unsigned", "wrong"]
 
 
 class WebHandlers(NamedTuple):
-    """Where the answers come from. `on_webhook` is called for a webhook that is signed with `secret`, for any where
-    there is none; nothing else that it carries is read or believed. `on_webhook_outcome` is called with what became of it.
+    """The handlers of the requests.
+
+    `on_webhook` is called for a webhook that is signed with `secret`, or for any webhook if `secret` is empty. Nothing
+    else in a webhook is used. `on_webhook_outcome` is called with the outcome of each webhook.
     """
 
     is_alive: Callable[[], bool]
@@ -46,15 +48,15 @@ class WebHandlers(NamedTuple):
 
 
 class MetricsSource(NamedTuple):
-    """Where the metrics come from: their content type, and their text now."""
+    """The content type of the metrics, and a function that returns their current text."""
 
     content_type: str
     text: Callable[[], bytes]
 
 
 class Throttle:
-    """Passes calls on: the first one after a quiet time at once, those that come within GAP of it as one when that
-    is over."""
+    """Limits the rate of calls: forwards the first call at once, and merges calls within `gap` seconds of it into one
+    later call."""
 
     def __init__(self, woken: Callable[[], None], gap: float = MIN_INTERVAL) -> None:
         self._callback, self._min_interval = woken, gap
@@ -63,7 +65,7 @@ class Throttle:
         self._is_waiting = False
 
     def __call__(self) -> None:
-        """Pass this one on, now or later, with others."""
+        """Forward the call, now or later together with others."""
         with self._lock:
             if self._is_waiting:
                 return
@@ -85,7 +87,7 @@ class Throttle:
 
 
 class WebServer:
-    """A server that answers in threads of its own until it is closed."""
+    """A server that answers in its own threads until it is closed."""
 
     def __init__(self, host: str, port: int, answers: WebHandlers | MetricsSource) -> None:
         kind: type[_RequestHandler] = _ProbeHandler if isinstance(answers, WebHandlers) else _MetricsHandler
@@ -99,7 +101,7 @@ class WebServer:
         return int(self._server.server_address[1])
 
     def close(self) -> None:
-        """Stop answering."""
+        """Stop the server."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -107,8 +109,8 @@ class WebServer:
 class _Server(ThreadingHTTPServer):
     """Holds a limited number of connections, each for a limited time.
 
-    Beyond the limit a new connection takes the place of the oldest from the address that has the most. So a client that holds
-    the limit keeps nobody else away: a probe takes milliseconds, and its connection is never the oldest.
+    At the limit, a new connection replaces the oldest connection of the address with the most connections. A client
+    that uses up the limit therefore blocks nobody: a probe takes milliseconds, so its connection is never the oldest.
     """
 
     daemon_threads = True
@@ -122,7 +124,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(place, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer a connection in a thread of its own; make room for it first."""
+        """Answer a connection in its own thread. Close another connection first if the limit is reached."""
         with self._lock:
             if len(self._connections) >= MAX_CONNECTIONS:
                 addresses = [address for address, _ in self._connections.values()]
@@ -134,7 +136,7 @@ class _Server(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        """Cut the connections that have lasted too long; the library calls this several times a second."""
+        """Close the connections beyond their deadline. The library calls this several times a second."""
         with self._lock:
             for connection in [
                 connection for connection, (_, end) in self._connections.items() if time.monotonic() > end
@@ -142,19 +144,19 @@ class _Server(ThreadingHTTPServer):
                 self._close_connection(connection)
 
     def shutdown_request(self, request: Any) -> None:
-        """Forget a connection, and close it."""
+        """Forget and close a connection."""
         with self._lock:
             self._connections.pop(request, None)
         super().shutdown_request(request)
 
     def _close_connection(self, request: Any) -> None:
-        """End a connection at once: its thread, which waits for the client, sees the end of it. The caller holds the lock."""
+        """Shut down a connection, so that its thread stops waiting for the client. The caller holds the lock."""
         del self._connections[request]
-        with contextlib.suppress(OSError):  # the client was quicker
+        with contextlib.suppress(OSError):  # the client already closed it
             request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a client that went away before its answer; of anything else what the library says."""
+        """Ignore a client that disconnects before its answer. Report other errors as the library does."""
         if not isinstance(sys.exception(), (ConnectionError, TimeoutError)):
             super().handle_error(request, client_address)
 
@@ -166,7 +168,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
     @property
     def request_path(self) -> str:
-        """What is asked for."""
+        """The requested path without its query."""
         return self.path.partition("?")[0]
 
     def _send_not_found(self) -> None:
@@ -187,7 +189,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:  # the library's name
-        """Say nothing of each request: probes come every few seconds."""
+        """Log no requests: probes come every few seconds."""
 
 
 class _MetricsHandler(_RequestHandler):
@@ -230,7 +232,7 @@ class _ProbeHandler(_RequestHandler):
             self._send(status, "text/plain", b"not signed with the secret\n")
 
     def _check_signature(self, length: int) -> WebhookOutcome:
-        """Read a body away; return whether it is signed. It is never held as a whole."""
+        """Read a body in chunks, without holding all of it, and return whether it is signed."""
         secret = self.answers.secret
         digest = hmac.new(secret, digestmod="sha256")
         while length > 0:

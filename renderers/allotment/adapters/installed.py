@@ -1,4 +1,5 @@
-"""Finds the address that the running program was installed from: a Git commit, a wheel, or a checkout's remote and commit."""
+"""Finds the address that the running program was installed from: a Git commit, a wheel, or a checkout's remote and
+commit."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def installed_address() -> str:
 
 
 def _member(recorded: Any, name: str) -> Any:
-    """Return a member of a mapping; an empty text where there is none, or no mapping."""
+    """Return a member of a mapping; an empty string if it is missing or `recorded` is no mapping."""
     return recorded.get(name, "") if isinstance(recorded, dict) else ""
 
 
@@ -43,7 +44,8 @@ def _pinned_address(recorded: Any, url: str) -> str:
 
 
 def checkout_address(folder: Path) -> str:
-    """Return the address of a checkout's commit at its remote `origin`; empty where the remote is not seen to have it."""
+    """Return the address of a checkout's commit at its remote `origin`; empty if no remote-tracking branch contains the
+    commit."""
     from allotment.adapters.git.commands import GitCommands, GitFailed
 
     try:
@@ -56,7 +58,8 @@ def checkout_address(folder: Path) -> str:
 
 
 def without_password(url: str) -> str:
-    """Return a URL as pip takes it: scp's short form as ssh://, and no password; of https:// no user either."""
+    """Return a URL in pip's syntax: scp's short form becomes ssh://. Removes the password, and for https:// also the
+    user."""
     if short := _SCP_URL.fullmatch(url):
         return f"ssh://{short['user']}@{short['host']}/{short['path']}"
     parts = urlsplit(url)

@@ -1,7 +1,7 @@
-"""What a running publisher, reporter and commenter count, in Prometheus' terms.
+"""Defines the Prometheus metrics of the publisher, the reporter and the commenter.
 
-A counter with labels begins at 0 for each value that is known before: Prometheus' increase() misses the event that a
-series begins with.
+A counter starts at 0 for each label value that is known in advance: otherwise increase() in Prometheus misses the first
+event of a series.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BUCKETS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 
 
 class Metrics:
-    """The metrics of one process; `text` is what `/metrics` answers."""
+    """The metrics of one publisher process."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self._registry = to = registry or CollectorRegistry()
@@ -59,12 +59,12 @@ class Metrics:
         )
 
     def initialize_reasons(self, reasons: Iterable[str]) -> None:
-        """Count no error of each reason yet."""
+        """Start the error counter of each reason at 0."""
         for reason in reasons:
             self._errors.labels(reason)
 
     def initialize_clusters(self, clusters: Iterable[str]) -> None:
-        """Count nothing yet of each cluster that is new."""
+        """Start the counters of each new cluster at 0."""
         for cluster in frozenset(clusters) - self._clusters:
             self._commits.labels(cluster)
             self._foreign.labels(cluster)
@@ -83,7 +83,8 @@ class Metrics:
         retained_tenants: Mapping[str, Retention],
         waiting: int,
     ) -> None:
-        """Count a publish that succeeded: its duration, the time, what was pushed and who wasn't published as declared."""
+        """Record a successful publish: its duration and time, the pushed branches, and the tenants that were not
+        published as declared."""
         self._seconds.observe(seconds)
         self._time.set(now)
         self._renders.inc(rendered)
@@ -162,7 +163,7 @@ class ReportMetrics:
             counter.labels(cluster)
 
     def initialize_reasons(self, reasons: Iterable[str]) -> None:
-        """Count no error of each reason yet."""
+        """Start the error counter of each reason at 0."""
         for reason in reasons:
             self._errors.labels(self._cluster, reason)
 
@@ -173,7 +174,7 @@ class ReportMetrics:
         self._observed.labels(self._cluster, time).set(1)
 
     def record_foreign_commit(self) -> None:
-        """Count a commit of somebody else's."""
+        """Count a foreign commit."""
         self._foreign.labels(self._cluster).inc()
 
     def record_error(self, reason: str) -> None:
@@ -181,29 +182,29 @@ class ReportMetrics:
         self._errors.labels(self._cluster, reason).inc()
 
     def record_observation(self, tenants: int, events: int, silence: float) -> None:
-        """Note what is seen, and the seconds since the cluster last said something."""
+        """Record the observed tenants and events, and the seconds since the API server last answered."""
         self._tenants.labels(self._cluster).set(tenants)
         self._events.labels(self._cluster).set(events)
         self._silence.labels(self._cluster).set(silence)
 
     def record_orphans(self, count: int, stopped: int) -> None:
-        """Note how many objects are removed and stay, and how many instances are stopped and run."""
+        """Record the number of orphans, and of stopped instances that still run."""
         self._removed.labels(self._cluster).set(count)
         self._stopped.labels(self._cluster).set(stopped)
 
     def record_edits(self, count: int, foreign: int) -> None:
-        """Note how many objects are edited by hand, and how many are added."""
+        """Record the number of objects that were edited, and that were added, by hand."""
         self._edited.labels(self._cluster).set(count)
         self._foreign_objects.labels(self._cluster).set(foreign)
 
     def clear_observations(self) -> None:
-        """Drop the counts of objects and instances: the replica that leads reports them."""
+        """Remove the counts of objects and instances: the leading replica reports them."""
         for gauge in (self._removed, self._stopped, self._edited, self._foreign_objects):
             gauge.clear()
 
 
 class CommentMetrics:
-    """The metrics of who comments on pull requests."""
+    """The metrics of the commenter."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._reviews = Counter(
@@ -218,7 +219,7 @@ class CommentMetrics:
             self._reviews.labels(state)
 
     def initialize_reasons(self, reasons: Iterable[str]) -> None:
-        """Count no error of each reason yet."""
+        """Start the error counter of each reason at 0."""
         for reason in reasons:
             self._errors.labels(reason)
 
@@ -231,7 +232,7 @@ class CommentMetrics:
         self._errors.labels(reason).inc()
 
     def record_open_requests(self, open_requests: int, followed: int) -> None:
-        """Note how many pull requests are open, and how many merges are followed."""
+        """Record the number of open pull requests, and of followed rollouts of merges."""
         self._open.set(open_requests)
         self._followed.set(followed)
 
@@ -261,5 +262,5 @@ def metrics_text(registry: CollectorRegistry) -> bytes:
 
 
 def create_registry() -> CollectorRegistry:
-    """Return a place for metrics."""
+    """Return a new registry of metrics."""
     return CollectorRegistry()

@@ -1,4 +1,4 @@
-"""Processes with a budget: what one and those that it started take, and their end."""
+"""Runs processes within limits of time and memory, and ends them with all their descendants."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-POLL_SECONDS = 0.05  # seconds between two looks at the memory
-_CHUNK_BYTES = 1 << 16  # bytes that are read at once
+POLL_SECONDS = 0.05  # seconds between two checks of the memory
+_CHUNK_BYTES = 1 << 16  # bytes per read
 
 
 class Limit(NamedTuple):
-    """What a process may take: seconds, and megabytes of memory of all that it starts together."""
+    """The limits of a process: seconds, and megabytes of memory of the process and all its descendants together."""
 
     seconds: float
     megabytes: float
 
 
 class Patience(NamedTuple):
-    """How many seconds to wait for a process: between two outputs of it (`silent_seconds`), and until it ends (`total_seconds`)."""
+    """The seconds to wait for a process: between two outputs (`silent_seconds`), and until its end (`total_seconds`)."""
 
     silent_seconds: float
     total_seconds: float
 
 
 class ProcessLimitExceeded(Exception):
-    """A process took more than its limit; the words say what."""
+    """A process exceeded its limit; the message names which."""
 
 
 def memory_megabytes(pid: int) -> float:
-    """Return the memory that a process and those that it started hold for themselves; 0 where the system doesn't say."""
+    """Return the private memory of a process and its descendants in megabytes; 0 if the system doesn't report it."""
     total, pids = 0, [pid]
     while pids:
         process_id = pids.pop()
         try:
-            # Of what processes share, each counts its part: one that was forked shares all that its parent had.
+            # Pss counts a part of each shared page: a forked process shares all memory of its parent.
             for line in (
                 Path(f"/proc/{process_id}/smaps_rollup").read_text(encoding="ascii", errors="replace").splitlines()
             ):
@@ -54,7 +54,7 @@ def memory_megabytes(pid: int) -> float:
 
 
 def terminate_group(process: subprocess.Popen[bytes]) -> None:
-    """End a process that leads a session, and all that it started in it."""
+    """Kill a process that leads a session, and all processes of that session."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -62,9 +62,10 @@ def terminate_group(process: subprocess.Popen[bytes]) -> None:
 def run_within(
     command: Sequence[str], environment: Mapping[str, str], limit: Limit, errors: int, check: Callable[[], None]
 ) -> int:
-    """Run a command that reads and says nothing, but on the file `errors`; return its exit status. `check` may raise.
+    """Run a command without input and output, with errors written to the file `errors`. Return its exit status.
 
-    Raises ProcessLimitExceeded where it takes more than its limit. Nothing that it started is left.
+    `check` is called repeatedly and may raise. Raises ProcessLimitExceeded if the command exceeds its limit. Leaves no
+    process behind.
     """
     process = subprocess.Popen(  # noqa: S603  # the caller's
         command,
@@ -92,7 +93,7 @@ def run_within(
 def communicate_within(process: subprocess.Popen[bytes], patience: Patience) -> tuple[bytes, bytes]:
     """Return the output and the errors of a process that leads a session, once it has ended.
 
-    Raises ProcessLimitExceeded where it is silent for too long or doesn't end in time. Nothing that it started is left.
+    Raises ProcessLimitExceeded if it is silent for too long or doesn't end in time. Leaves no process behind.
     """
     assert process.stdout is not None
     assert process.stderr is not None

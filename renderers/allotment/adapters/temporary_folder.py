@@ -1,4 +1,4 @@
-"""Folders for a moment, which are gone afterwards in any case."""
+"""Provides temporary folders that are always removed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @contextmanager
 def temporary_folder(prefix: str) -> Iterator[Path]:
-    """Give an empty folder. It is removed afterwards, also where a person interrupts just then."""
+    """Yield an empty folder. Remove it afterwards, even if an interrupt arrives during the removal."""
     folder = Path(tempfile.mkdtemp(prefix=prefix))
     try:
         yield folder

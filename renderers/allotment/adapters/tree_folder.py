@@ -1,7 +1,7 @@
-"""A rendered tree in a folder of the file system, replaced whole or not at all.
+"""Replaces a rendered tree in a folder of the file system atomically.
 
-What changed is written beside the folder, what stays is linked there, and both are exchanged in one system call. A kill
-leaves the old tree or the new one, and at most a folder beside it that the next run removes.
+Changed files are written to a second folder, unchanged files are linked there, and one system call exchanges both
+folders. A kill leaves the old or the new tree, and at most a leftover folder beside it that the next run removes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _AT_FDCWD = -100  # AT_FDCWD
 
 
 class WriteCounts(NamedTuple):
-    """What a write did, in files."""
+    """The number of files that a write added, changed, removed and left unchanged."""
 
     added: int
     changed: int
@@ -33,8 +33,10 @@ class WriteCounts(NamedTuple):
 
 
 class TreeFolder:
-    """A folder that is made equal to a tree while it is entered; another `allot render` beside it waits. Raises OperationRefused
-    where it may be somebody else's, or can't be read or written."""
+    """A folder that is made equal to a tree. While it is entered, other runs of `allot render` wait.
+
+    Raises OperationRefused if the folder may belong to somebody else, or can't be read or written.
+    """
 
     def __init__(self, out: Path) -> None:
         parent = out.absolute().parent
@@ -55,7 +57,7 @@ class TreeFolder:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX)
             if self.replaced_folder.exists() and not self.out.exists():
-                os.rename(self.replaced_folder, self.out)  # a run was killed between two moves
+                os.rename(self.replaced_folder, self.out)  # a run was killed between its two renames
             for leftover in (self.staging, self.replaced_folder):
                 if leftover.exists():
                     shutil.rmtree(leftover)
@@ -79,8 +81,10 @@ class TreeFolder:
         )
 
     def stage(self, path: str, data: bytes) -> bool:
-        """Write a file's new content beside; return whether it differs from what is there. May be called in any
-        process."""
+        """Write a file's new content to the staging folder. Return whether it differs from the existing file.
+
+        May be called in any process.
+        """
         if path in self.existing_files and (self.out / path).read_bytes() == data:
             return False
         target = self.staging / path
@@ -92,9 +96,9 @@ class TreeFolder:
         return True
 
     def commit(self, produced: dict[str, bool], selected: Callable[[str], bool]) -> WriteCounts:
-        """Make the folder equal to the tree: `produced` maps each path to whether it changed.
+        """Make the folder equal to the tree. `produced` maps each path to whether it changed.
 
-        Of what was there, files that are `selected` and not produced go; the others stay.
+        Existing files that are `selected` and not produced are removed; the others stay.
         """
         produced[MARKER] = self.stage(MARKER, MARKER_TEXT)
         removed = {path for path in self.existing_files if path not in produced and selected(path)}
@@ -114,8 +118,8 @@ class TreeFolder:
 
 
 def _list_existing_files(out: Path) -> frozenset[str]:
-    """Return the files of a tree that was written before. Raises OperationRefused where something else lies there, and OSError
-    where that can't be seen."""
+    """Return the files of an earlier tree. Raises OperationRefused if the folder holds other files, and OSError if it
+    can't be read."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise OperationRefused(f"{quote_value(str(out))} is a file or a symbolic link: name a folder")
     if not out.exists():
@@ -142,12 +146,15 @@ def _list_existing_files(out: Path) -> frozenset[str]:
 def _hard_link(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
-    except OSError:  # a file system without hard links, or one that has too many of this file
+    except OSError:  # a file system without hard links, or with a limit on links per file
         shutil.copy2(source, target)
 
 
 def _swap_folders(new: Path, old: Path, aside: Path) -> None:
-    """Exchange two folders in one step; where the system can't, or there is no old one, move. Raises OperationRefused."""
+    """Exchange two folders in one system call. If that is not supported, or `old` is missing, rename them.
+
+    Raises OperationRefused.
+    """
     libc, encoded_paths = ctypes.CDLL(None), (os.fsencode(new), os.fsencode(old))
     if sys.platform == "darwin":
         done = libc.renamex_np(*encoded_paths, _RENAME_EXCHANGE) == 0

@@ -1,5 +1,5 @@
-"""A branch that only we write: what it holds, which commit of it is ours, and the next commit on top of whatever is
-there."""
+"""Reads a branch that only Allotment writes: its files, its last published commit, and the next commit on top of the
+tip."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ MAX_CLOCK_SKEW = 300.0  # seconds that the clock of another publisher may be ahe
 
 
 class Branch:
-    """One cluster's branch as the remote had it: its tip, our last commit there, the last approved one.
+    """A cluster's branch as the remote had it: its tip, the last published commit, and the last approved commit.
 
-    `now_at` returns where a file lies now that an older version of ours may have published elsewhere.
-    `forged` is what somebody else pointed the ref of our last one at, where that is known to be no commit of ours;
-    `adopted` says that our last one lacks the signature of that key, so that the next is made whether anything
-    changed or not. `signed` says that the platform declares the publisher's key.
+    - `now_at` returns the current path of a file that an older version of Allotment may have published elsewhere.
+    - `forged` is the target of the published ref if that is known to be a foreign commit.
+    - `adopted` is true if the published commit lacks the signature of the declared key: then the next commit is created
+      even without changes.
+    - `signed` is true if the platform declares the publisher's key.
     """
 
     def __init__(
@@ -50,20 +51,20 @@ class Branch:
 
     @cached_property
     def files(self) -> dict[str, str]:
-        """The blob of every file that we published, by the path that it has now."""
+        """The blob of every published file, by its current path."""
         return {self._current_path(path): blob for path, blob in self._published_blobs.items()}
 
     @cached_property
     def _published_blobs(self) -> Mapping[str, str]:
-        """The blob of every file that we published, by the path that it was published at."""
+        """The blob of every published file, by the path at which it was published."""
         return self._repository.listing(self.published_commit) if self.published_commit else {}
 
     def read(self, path: str) -> bytes:
-        """Return the bytes of a file that we published."""
+        """Return the bytes of a published file."""
         return self._repository.read(self.files[path])
 
     def read_all(self, paths: Sequence[str]) -> list[bytes]:
-        """Return the bytes of some files that we published, asked for at once."""
+        """Return the bytes of several published files with one request."""
         return self._repository.read_all([self.files[path] for path in paths])
 
     def read_blob(self, blob: str) -> bytes:
@@ -71,7 +72,7 @@ class Branch:
         return self._repository.read(blob)
 
     def history(self, most: int) -> Iterator[str]:
-        """Yield our commits, the newest first: each follows its last parent, whatever else it has as a parent."""
+        """Yield at most `most` of our commits, the newest first. Each step follows the last parent."""
         commit = self.published_commit
         for _ in range(most):
             if commit is None:
@@ -80,7 +81,7 @@ class Branch:
             commit = next(reversed(self._repository.parents(commit)), None)
 
     def tree_of(self, commit: str, folder: str) -> str | None:
-        """Return the id of a folder's tree in one of our commits; None where there is no such folder."""
+        """Return the id of a folder's tree in one of our commits; None if there is no such folder."""
         return self._repository.tree_of(commit, folder)
 
     def listing(self, commit: str, folder: str) -> Mapping[str, str]:
@@ -89,20 +90,24 @@ class Branch:
 
     @property
     def foreign_commit(self) -> str | None:
-        """The commit, at the branch or at our ref, that isn't ours; None where all is as we left it, or the branch lags."""
+        """The foreign commit at the branch or at the published ref; None if there is none or the branch is behind."""
         return self.forged_commit or (self.tip if self.tip != self.published_commit and not self.is_behind else None)
 
     @cached_property
     def is_behind(self) -> bool:
-        """Whether the branch is behind our last commit: a push was interrupted between two refs, or somebody put it back."""
+        """Whether the branch is behind the last published commit: a push was interrupted between two refs, or somebody
+        reset it."""
         if self.tip is None or self.published_commit is None or self.tip == self.published_commit:
             return False
         return self._repository.is_ancestor(self.tip, self.published_commit)
 
     def is_interrupted(self, files: Mapping[str, str], message: CommitMessage) -> bool:
-        """Return whether the tip is the very commit that a publish would make: a push moved the branch, and was interrupted
-        before it moved our ref. Its parent, files, message and author are compared; its time must lie between our last commit
-        and now. Where a key is declared, its signature alone proves that a commit is ours."""
+        """Return whether the tip is exactly the commit that this publish would create: an earlier push moved the
+        branch, but not the published ref.
+
+        Compares the parent, files, message and author. The commit time must lie between the last published commit and
+        now. If a key is declared, only its signature proves that a commit is ours.
+        """
         if (
             self.tip is None
             or self.published_commit is None
@@ -123,7 +128,7 @@ class Branch:
             return False
 
     def has_files(self, files: Mapping[str, str]) -> bool:
-        """Return whether the branch's tip has exactly these files, blobs by path."""
+        """Return whether the tip of the branch has exactly these files, blobs by path."""
         try:
             return self.tip is not None and self._repository.listing(self.tip) == files
         except (LimitExceeded, OperationRefused):
@@ -131,7 +136,7 @@ class Branch:
 
     @property
     def invalid_published_ref(self) -> str | None:
-        """What the ref of our last commit holds, where that is no commit that the next could follow."""
+        """The target of the published ref if no commit can follow it; None otherwise."""
         return (
             self.forged_commit
             if self.forged_commit and self._repository.peel_to_commit(self.forged_commit) is None
@@ -139,9 +144,10 @@ class Branch:
         )
 
     def files_before(self, seconds: float) -> Iterable[str]:
-        """Return the paths that were published so long ago, or first, or when an approval was used since.
+        """Return the paths that were published `seconds` ago; those of the first commit if the branch is younger, or of
+        the last approved commit if that is newer.
 
-        Our commits are followed by their last parent, which is always ours once there is one.
+        Follows the last parent, which is always ours except in the first commit.
         """
         commit, moment = self.published_commit, time.time() - seconds
         while commit is not None and commit != self.approved_commit and self._repository.committed_at(commit) > moment:
@@ -152,21 +158,20 @@ class Branch:
         return [self._current_path(path) for path in self._repository.listing(commit)] if commit else []
 
     def compare_files(self, files: Mapping[str, str]) -> dict[str, str]:
-        """Return A, M or D (added, changed, removed) for each path by which `files` differ from what we published,
+        """Return A, M or D (added, changed, removed) for each path at which `files` differ from the published files,
         sorted.
 
-        A file that only lies elsewhere now is among them, at both places.
+        A file that only has another path now is listed at both paths.
         """
         return _compare_blobs(self._published_blobs, files)
 
     def create_commit(
         self, files: Mapping[str, str], changed: Mapping[str, str], data: Mapping[str, bytes], message: CommitMessage
     ) -> str:
-        """Return a commit that holds exactly `files` (blobs by path), on top of whatever is there.
+        """Return a commit that holds exactly `files` (blobs by path), on top of the branch's tip.
 
-        `changed` is what `changed` says of them, `data` has the bytes of those that we hadn't published so. Where
-        the branch holds a commit of somebody else's, ours has it and our last one as parents, so that both refs
-        move forwards.
+        `changed` is the result of `compare_files`; `data` has the bytes of new or changed files. If the branch has a
+        foreign tip, the commit has that tip and the last published commit as parents, so that both refs move forwards.
         """
         parents, base = [self.published_commit] if self.published_commit else [], ""
         if self.forged_commit or not self._is_continued():
@@ -188,8 +193,8 @@ class Branch:
         return write_commit(self._repository, parents, changes, message, base)
 
     def foreign_folders(self) -> set[str]:
-        """Return the folders in which a commit of somebody else's, on top of ours, holds anything else than we
-        published: all of them where it can't be read."""
+        """Return the folders in which a foreign commit on top of the published commit differs from the published files;
+        all folders if its tree cannot be read."""
         if self._is_continued():
             return set()
         assert self.tip is not None
@@ -200,7 +205,7 @@ class Branch:
         return {path.rpartition("/")[0] for path in _compare_blobs(tip_files, self._published_blobs)}
 
     def _is_continued(self) -> bool:
-        """Return whether the branch is where we left it, or behind."""
+        """Return whether the branch is at the last published commit, or behind it."""
         if self.tip is None or self.tip == self.published_commit:
             return True
         return self.published_commit is not None and self._repository.is_ancestor(self.tip, self.published_commit)

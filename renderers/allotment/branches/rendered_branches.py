@@ -1,13 +1,16 @@
-"""The rendered branches at their remote: what each holds, which commit of it is ours, and how they all move together.
+"""Reads the rendered branches of a remote and decides which commits are ours.
 
-Beside each branch `refs/heads/rendered/<cluster>` lie refs of ours: `refs/allotment/published/<cluster>` is the last
-commit that we wrote there, `refs/allotment/source` the source commit it was rendered from, `refs/allotment/approved/
-<cluster>` the last that an approval let past the brake, `refs/allotment/retained` the record of the retained tenants
-(`retention_record.py`). They move with the branches or not at all, so that order is
-decided by ancestry, and a commit of anybody else's shows. Who may push all of them could write a commit that looks
-like ours, unless the platform declares the publisher's key: then what counts is the newest commit that it has signed
-for that cluster, and the source that this names. Refs that are gone or damaged are no leave to forget what was
-published: what can't be told stops, until a person believes what is there.
+Each branch `refs/heads/rendered/<cluster>` has these refs beside it:
+
+    refs/allotment/published/<cluster>  the last commit that we published there
+    refs/allotment/approved/<cluster>   the last commit with a deletion that an approval released
+    refs/allotment/source               the source commit of the last publish
+    refs/allotment/retained             the record of the retained tenants (`retention_ref.py`)
+
+All refs move together with the branches or not at all, so ancestry gives the order and a foreign commit is visible.
+Refs are not proof of authorship: the right to push all of them is enough to forge a publish. If the platform declares
+the publisher's key, the newest commit that it signed for the cluster counts, and the source commit that this commit
+names. Missing or damaged refs don't make a cluster new: the publish stops until a person adopts the branch.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ SOURCE_REF = "refs/allotment/source"
 BRAKE_APPROVED_LINE = (
     "Brake: approved"  # a line of each commit that an approval let past the brake; with a key, it is signed
 )
-MOST_FORGED = 1_000  # commits on top of our last one; verifying each takes 15 ms of processor time, once a process
+MOST_FORGED = 1_000  # commits on top of the published commit; to verify one takes 15 ms, once per process
 _ADOPT_REMEDY = (
     "To go on from what is there: `allot publish --adopt`, once, as docs/operate/repository.md of Allotment tells"
 )
@@ -39,25 +42,25 @@ _KEY_REMEDY = (
     "Where the key is new: `allot publish --adopt --signing-key FILE`, once. Else somebody else pushed it:"
     " docs/operate/repository.md of Allotment tells the way out"
 )
-# Shown in a status. Nothing is decided by it but where the key signed it.
+# Shown in a status. Takes part in a decision only if the key signed it.
 _SOURCE_TRAILER = re.compile(r"^Source-Commit: ([0-9a-f]{40}|[0-9a-f]{64})$", re.MULTILINE)
 
 
 def published_ref(cluster: str) -> str:
-    """Return the ref at the last commit of ours."""
+    """Return the ref of the last published commit."""
     return f"refs/allotment/published/{cluster}"
 
 
 def approved_ref(cluster: str) -> str:
-    """Return the ref at the last commit that was let past the brake."""
+    """Return the ref of the last commit that an approval released."""
     return f"refs/allotment/approved/{cluster}"
 
 
 def live_source(repository: Repository, revision: str, folder: str, known_tree: str) -> tuple[str, str] | None:
-    """Return the source commit of what a folder holds in a rendered commit, and the folder's tree.
+    """Return the source commit of a folder's content in a rendered commit, and the folder's tree.
 
-    None where the tree is `known_tree`: Argo CD names the newest commit for every Application, also for those that it didn't
-    touch, so it is the content that counts. None too where it can't be read: it is somebody else's.
+    Return None if the tree is `known_tree`, because Argo CD reports the newest commit for every Application, even for
+    an Application without changes. Return None also if the tree cannot be read: then the commit is foreign.
     """
     try:
         tree = repository.tree_of(revision, folder)
@@ -70,20 +73,22 @@ def live_source(repository: Repository, revision: str, folder: str, known_tree: 
 
 
 class PublicationUnproven(OperationRefused):
-    """What is published can't be told: our refs are gone or damaged, or the declared key signed nothing of it."""
+    """The published state is unknown: our refs are missing or damaged, or the declared key signed no commit."""
 
 
 def publish_subject_prefix(cluster: str) -> str:
-    """Return how the message of each commit to a cluster's branch begins: what is signed for one counts for no other."""
+    """Return the prefix of each commit message on a cluster's branch. It binds a signature to the cluster."""
     return f"Publish {cluster}: "
 
 
 class RenderedBranches(NamedTuple):
-    """One look at the remote: the branches by cluster, and the source commit that was published last, as the ref says.
+    """The refs of a remote at one time: the branches by cluster, and the last published source commit according to its
+    ref.
 
-    `refs` is what all refs hold, `forged_refs` what those do that are of somebody else's making, and can't go forwards from
-    there. `proven_sources` are the source commits which the key proves to have been published, the newest for each cluster;
-    empty without one, and for who adopts what is there.
+    - `refs` has the targets of all refs.
+    - `forged_refs` has the targets of the refs that point at foreign objects and cannot move forwards.
+    - `proven_sources` are the source commits that signatures prove to be published, the newest of each cluster. Empty
+      without a key, or if the caller adopts the branches.
     """
 
     source: str | None
@@ -94,7 +99,7 @@ class RenderedBranches(NamedTuple):
 
 
 def list_tips(remote: Remote, clusters: Iterable[str]) -> tuple[tuple[str, str | None, str | None], ...]:
-    """Return each cluster with what its branch and the ref of our last commit point at, as they are."""
+    """Return, for each cluster, the targets of its branch and of its published ref."""
     names = sorted(clusters)
     refs = remote.fetch(*(ref(name) for name in names for ref in (rendered_branch, published_ref)), ours=True)
     return tuple((name, refs.get(rendered_branch(name)), refs.get(published_ref(name))) for name in names)
@@ -103,9 +108,11 @@ def list_tips(remote: Remote, clusters: Iterable[str]) -> tuple[tuple[str, str |
 def read_rendered_branches(
     repository: Repository, remote: Remote, clusters: Iterable[str], key: str | None = None, *, adopt: bool = False
 ) -> RenderedBranches:
-    """Return what a remote holds for some clusters. `key` is the publisher's public SSH key, where one is declared;
-    `adopt` believes what is there, unsigned or without our refs. Raises OperationRefused when the remote doesn't answer, and
-    PublicationUnproven."""
+    """Return the rendered branches of some clusters at a remote.
+
+    `key` is the publisher's declared public SSH key. `adopt` accepts commits that are unsigned or that our refs don't
+    name. Raises OperationRefused if the remote doesn't answer, and PublicationUnproven.
+    """
     names = sorted(clusters)
     cluster_refs = (ref(name) for name in names for ref in (rendered_branch, published_ref, approved_ref))
     refs = remote.fetch(SOURCE_REF, *cluster_refs, ours=True, unfetched=(RETAINED,))
@@ -179,7 +186,7 @@ def _read_branch(
 
 
 def check_published(remote_state: RenderedBranches, clusters: Iterable[str]) -> None:
-    """Check that something is known of clusters which were published before. Raises PublicationUnproven."""
+    """Check that each cluster that was published before has a published commit. Raises PublicationUnproven."""
     for name in sorted(remote_state.branches.keys() & set(clusters)):
         if remote_state.branches[name].published_commit is None:
             fault = f"{rendered_branch(name)} has nothing of ours: what was published for this cluster isn't known"
@@ -193,16 +200,16 @@ def _unproven_error(cluster: str, own: str | None, fault: str, way_out: str) -> 
 
 
 def _listing_fault(branch: Branch) -> str:
-    """Return why what our last commit holds can't be read; empty where it can be."""
+    """Return the reason that the files of the published commit cannot be read; empty if they can."""
     try:
-        branch.files  # noqa: B018  # who asks for them later needn't ask whether they can be read
+        branch.files  # noqa: B018  # an early read, so that later readers need no check
     except OperationRefused as error:
         return f"that can't be read: {error}"
     return ""
 
 
 def _newest_similar_commit(repository: Repository, tip: str | None, cluster: str) -> str | None:
-    """Return the newest commit, from one backwards, that can be read and says what ours say: anybody could write it."""
+    """Return the newest readable ancestor of `tip` with a subject of a publish. Anyone could have written it."""
     for commit in repository.list_ancestors(tip, MOST_FORGED) if tip else ():
         with contextlib.suppress(OperationRefused):
             if (
@@ -216,8 +223,10 @@ def _newest_similar_commit(repository: Repository, tip: str | None, cluster: str
 def last_publish(
     repository: Repository, starts: Iterable[str | None], cluster: str, key: str | None = None
 ) -> str | None:
-    """Return the newest publish of a cluster, from some commits backwards: with a key, the newest that it signed;
-    without, the newest that reads like a publish. None where there is none."""
+    """Return the newest publish of a cluster among some commits and their ancestors; None if there is none.
+
+    With a key, that is the newest commit that it signed; otherwise the newest commit with a subject of a publish.
+    """
     if key is not None:
         return _newest_signed_publish(repository, starts, cluster, key)
     newest = None
@@ -229,7 +238,7 @@ def last_publish(
 
 
 class ReleasedDeletion(NamedTuple):
-    """The newest commit that an approval released, None where there is none; `is_complete` says whether all were searched."""
+    """The newest commit that an approval released, or None. `is_complete` is false if the search reached its limit."""
 
     commit: str | None
     is_complete: bool
@@ -238,7 +247,7 @@ class ReleasedDeletion(NamedTuple):
 def last_released_deletion(
     repository: Repository, commit: str, cluster: str, key: str | None = None
 ) -> ReleasedDeletion:
-    """Return the newest commit, from one backwards, that says that an approval released a deletion."""
+    """Return the newest commit, from `commit` backwards, with the line that an approval released a deletion."""
     searched = repository.list_ancestors(commit, MOST_FORGED)
     for older in searched:
         with contextlib.suppress(OperationRefused):
@@ -251,7 +260,8 @@ def last_released_deletion(
 
 
 def _newest_signed_publish(repository: Repository, starts: Iterable[str | None], cluster: str, key: str) -> str | None:
-    """Return the newest commit, from some backwards, that the publisher signed for a cluster; None where there is none."""
+    """Return the newest commit, from some commits backwards, that the publisher signed for a cluster; None if there is
+    none."""
     newest = None
     for start in dict.fromkeys(starts):
         signed_commit = _newest_signed_commit(repository, start, cluster, key)
@@ -261,15 +271,15 @@ def _newest_signed_publish(repository: Repository, starts: Iterable[str | None],
 
 
 def _is_behind(repository: Repository, own: str | None, last: str | None, cluster: str, key: str | None) -> bool:
-    """Return whether the ref of our last commit holds an earlier signed commit, as after a push that moved the branch
-    alone."""
+    """Return whether the published ref holds an earlier signed commit, as after a push that moved only the branch."""
     if own is None or last is None or key is None or repository.peel_to_commit(own) != own:
         return False
     return repository.is_ancestor(own, last) and _newest_signed_commit(repository, own, cluster, key, most=1) == own
 
 
 def _is_approved(repository: Repository, commit: str | None, last: str, cluster: str, key: str) -> bool:
-    """Return whether a commit is one of ours up to the last that says, signed, that it was let past the brake."""
+    """Return whether a commit is our ancestor of `last`, or `last`, with the signed line that an approval released a
+    deletion."""
     if commit is None or repository.peel_to_commit(commit) != commit or not repository.is_ancestor(commit, last):
         return False
     return _newest_signed_commit(
@@ -286,7 +296,7 @@ def _newest_signed_commit(
 ) -> str | None:
     commit = repository.peel_to_commit(start) if start else None
     for ancestor in repository.list_ancestors(commit, most or MOST_FORGED) if commit else ():
-        with contextlib.suppress(OperationRefused):  # what can't be read isn't ours
+        with contextlib.suppress(OperationRefused):  # an unreadable commit is not ours
             if repository.subject(ancestor).startswith(publish_subject_prefix(cluster)) and repository.is_signed_by(
                 ancestor, key
             ):

@@ -22,14 +22,15 @@ FILE = "retained.json"
 
 
 class RecordFile(NamedTuple):
-    """The file of the record, None where there is none to believe; `trouble` then says why, unless there is no record."""
+    """The file of the record, None if there is none that counts; `trouble` is the reason, empty if there is no record."""
 
     data: bytes | None
     trouble: str = ""
 
 
 def fetch_record(remote: Remote, refs: Mapping[str, str]) -> None:
-    """Fetch the record that `refs` of the remote name, apart from the branches: a damaged record stops no reader of these.
+    """Fetch the record at its ref in `refs`, separately from the branches: a damaged record must not stop their
+    readers.
 
     A failed fetch leaves the commit absent, and `read_record_file` reports that.
     """
@@ -40,7 +41,7 @@ def fetch_record(remote: Remote, refs: Mapping[str, str]) -> None:
 
 
 def read_record_file(repository: Repository, commit: str | None, key: str | None) -> RecordFile:
-    """Return the record at the commit of the ref. `key` is the declared public SSH key of the publisher, None without such a key."""
+    """Return the record at the commit of the ref. `key` is the publisher's declared public SSH key, or None."""
     if commit is None:
         return RecordFile(None)
     try:
@@ -51,7 +52,7 @@ def read_record_file(repository: Repository, commit: str | None, key: str | None
 
 
 def _data(repository: Repository, commit: str, key: str | None) -> tuple[bytes | None, str]:
-    """Return the file of the record, or why it does not count. Raises OperationRefused."""
+    """Return the file of the record, or the reason that it does not count. Raises OperationRefused."""
     if is_stuck(repository, commit):
         return None, "is no commit" if repository.has_object(commit) else "cannot be fetched"
     if key is not None and not repository.is_signed_by(commit, key):
@@ -73,6 +74,6 @@ def is_stuck(repository: Repository, commit: str) -> bool:
 
 
 def write_record_file(repository: Repository, last: str | None, data: bytes, message: CommitMessage) -> str:
-    """Return a commit that holds the record alone and follows `last`, the target of the ref. Raises OperationRefused."""
+    """Return a commit that holds only the record and follows `last`, the target of the ref. Raises OperationRefused."""
     parents = [] if last is None or is_stuck(repository, last) else [last]
     return write_commit(repository, parents, {FILE: data}, message, NULL_COMMIT)

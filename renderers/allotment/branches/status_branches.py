@@ -1,8 +1,8 @@
-"""The status branch of a cluster at its remote: what its reporter wrote there, and whether that may be believed.
+"""Reads a cluster's status branch at its remote, and decides whether its commit is trusted.
 
-Beside `refs/heads/status/<cluster>` lies `refs/allotment/status/<cluster>`, the reporter's last commit. Both move
-together, forwards, so that a commit of anybody else's shows: it is neither overwritten nor believed. Where the cluster
-declares the reporter's key, nothing but what that key has signed is believed.
+`refs/allotment/status/<cluster>` points at the reporter's last commit on `refs/heads/status/<cluster>`. Both move
+together and only forwards, so a foreign commit is visible: it is neither overwritten nor trusted. If the cluster
+declares the reporter's key, only commits with its signature are trusted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TENANTS_FOLDER = "tenants/"
 
 
 def reported_ref(cluster: str) -> str:
-    """Return the ref at the last commit of the cluster's reporter."""
+    """Return the ref of the last commit of the cluster's reporter."""
     return f"refs/allotment/status/{cluster}"
 
 
@@ -31,14 +31,14 @@ def tenant_path(tenant: str) -> str:
 
 
 def tenant_of(path: str) -> str | None:
-    """Return whose status a path holds; None for other files."""
+    """Return the tenant of a status file, by its path; None for other files."""
     return path.removeprefix(_TENANTS_FOLDER).removesuffix(".yaml") if path.startswith(_TENANTS_FOLDER) else None
 
 
 class StatusBranch(NamedTuple):
-    """A cluster's status branch as the remote had it: `trusted_commit` is the commit that counts, None where none does.
+    """A cluster's status branch as the remote had it. `trusted_commit` is the commit that counts, or None.
 
-    `distrust_reason` says in words what isn't as its reporter left it; empty where all is well.
+    `distrust_reason` is the reason that the branch is not as its reporter left it; empty if it is.
     """
 
     branch: Branch
@@ -47,15 +47,18 @@ class StatusBranch(NamedTuple):
 
 
 def read_status_branch(repository: Repository, remote: Remote, cluster: str, key: str | None = None) -> StatusBranch:
-    """Return what a remote holds of one cluster's status (`read_status_branches`)."""
+    """Return a cluster's status branch at a remote (`read_status_branches`)."""
     return read_status_branches(repository, remote, {cluster: key})[cluster]
 
 
 def read_status_branches(
     repository: Repository, remote: Remote, clusters: Mapping[str, str | None]
 ) -> dict[str, StatusBranch]:
-    """Return what a remote holds of some clusters' statuses, asked for at once; `clusters` has the reporter's
-    public SSH key of each, where one is declared. Raises OperationRefused when the remote doesn't answer."""
+    """Return the status branches of several clusters with one request to the remote.
+
+    `clusters` maps each cluster to its reporter's declared public SSH key, or None. Raises OperationRefused if the
+    remote doesn't answer.
+    """
     refs = remote.fetch(*(ref(name) for name in clusters for ref in (status_branch, reported_ref)), ours=True)
     return {name: _check_status_branch(repository, name, key, refs) for name, key in clusters.items()}
 
@@ -79,8 +82,7 @@ def _check_status_branch(
 
 
 def _check_readable(repository: Repository, branch: Branch) -> None:
-    """Raise OperationRefused where the files, or one of them, can't be read: who asks for them later needn't ask whether
-    they can."""
+    """Raise OperationRefused if a file cannot be read, so that later readers need no check."""
     for blob, (kind, size) in repository.objects.info(branch.files.values()).items():
         if kind != "blob" or size > MAX_READ_BYTES:
             raise OperationRefused(f"object {blob} is no file of ours")

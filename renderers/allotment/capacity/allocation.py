@@ -1,9 +1,10 @@
-"""Allocates units to all instances. An instance that moves to another GPUSpec keeps its published units until new units are free.
+"""Allocates units to all instances. An instance that moves to another GPUSpec keeps its published units until new units
+are free.
 
-Else a merge that finds no unit of the new size would stop an instance that runs. A tenant gains no GPU by that: while an
-instance keeps its published units, the tenant's other instances get no new units beyond the GPUs of each model that the tenant
-declares, or was published with if that is more. Prices are not compared: a tenant may exceed its budget by the difference
-between its published and its declared units.
+Otherwise a merge would stop a running instance if no unit of the new GPUSpec is free. A tenant gains no GPU by this:
+while an instance keeps its published units, the tenant's other instances get new units only up to the declared or the
+published GPUs of each model, whichever is more. Prices are not compared: a tenant may exceed its budget by the
+difference between its published and its declared units.
 """
 
 from __future__ import annotations
@@ -29,9 +30,13 @@ InstanceKey = tuple[str, str]  # tenant and instance
 
 
 class AllocationResult(NamedTuple):
-    """Who gets units: `retained_claims` has the published claim of each instance that waits for units of another GPUSpec, `reduced`
-    the units of each other instance that gets fewer than it claims, `excess_usage` what pods hold beyond all claims. `limited_instances` are
-    those of `reduced` whose tenant has to give back published units first."""
+    """The result of an allocation.
+
+    - `retained_claims` has the published claim of each instance that waits for units of another GPUSpec.
+    - `reduced` has the units of each other instance that gets fewer than it claims.
+    - `excess_usage` are the units that pods hold beyond all claims.
+    - `limited_instances` are the instances in `reduced` that wait until their tenant gives back published units.
+    """
 
     retained_claims: dict[InstanceKey, UnitClaim]
     reduced: dict[InstanceKey, int]
@@ -46,11 +51,13 @@ def allocate_units(
     held_claim: PublishedClaim,
     live: Callable[[list[UnitClaim]], list[UnitClaim]],
 ) -> AllocationResult:
-    """Allocate units. `published` returns the claim that an instance was published with in the same cluster. `held_claim`
-    returns the same claim or the units of its pods. `live` returns the units of pods beyond some claims.
+    """Allocate units to instances.
 
-    Each round retains the first instance that would lose units, in the order of allocation. Its units of the new GPUSpec
-    are then free for the next instance.
+    `published` returns the claim that an instance was published with in the same cluster. `held_claim` returns the same
+    claim or the units of its pods. `live` returns the units of pods beyond some claims.
+
+    Each round retains the first instance, in the order of allocation, that would lose units. Its units of the new
+    GPUSpec are then free for the next instance.
     """
     rounds = _AllocationRounds(offers, claims, published, held_claim, live)
     while (lost := rounds.first_loser()) is not None:
@@ -59,7 +66,7 @@ def allocate_units(
 
 
 class _AllocationRounds:
-    """The claims and units of each round. A round allocates only the units of GPUSpecs with changed claims again."""
+    """The claims and units of each round. A round reallocates only the units of GPUSpecs with changed claims."""
 
     def __init__(
         self,
@@ -98,7 +105,7 @@ class _AllocationRounds:
         return None
 
     def retain_instance(self, key: InstanceKey, old: UnitClaim) -> None:
-        """Have an instance keep its published units, and limit its tenant's other instances."""
+        """Retain the published units of an instance, and limit its tenant's other instances."""
         self._retained_claims[key] = old
         claims, changed = self._claims_by_tenant[old.tenant], set()
         limits = _tenant_unit_limits(self._offers, claims, self._retained_claims, self._published_claim)
@@ -131,7 +138,7 @@ class _AllocationRounds:
         return {old[:2], claim[:2]}
 
     def _reallocate_units(self, changed: set[ClusterSpecKey]) -> None:
-        """Share out the units of some GPUSpecs, and of those that pods hold otherwise than in the last round."""
+        """Reallocate the units of some GPUSpecs, and of those with other excess usage than in the last round."""
         beyond = group_by_cluster_and_spec(self._live_usage(list(self._effective_claims.values())))
         moved = {
             pair
@@ -146,7 +153,8 @@ class _AllocationRounds:
             )
 
     def _reduced_units(self) -> dict[InstanceKey, int]:
-        """Return the units of each instance that isn't retained and gets fewer than it declares, in the order of names."""
+        """Return the units of each instance that is not retained and gets fewer than it declares, in the order of
+        names."""
         units = {key: more for fewer in self._reduced_by_spec.values() for key, more in fewer.items()}
         units = {**self._limits, **units}
         return {
@@ -157,7 +165,7 @@ class _AllocationRounds:
 
 
 def instance_key(claim: UnitClaim) -> InstanceKey:
-    """Return whose claim it is."""
+    """Return the tenant and instance of a claim."""
     return claim.tenant, claim.instance
 
 
@@ -167,7 +175,7 @@ def required_units(claim: UnitClaim, old: UnitClaim) -> int:
 
 
 def _would_lose(claim: UnitClaim, units: int, old: UnitClaim) -> bool:
-    """Return whether an instance that runs, and may run as it is declared now, would run fewer copies than before."""
+    """Return whether an instance that runs now, and may run as declared, would run fewer copies than before."""
     runs = old.rendered > 0 and claim.rendered > 0
     return runs and old.gpu_spec != claim.gpu_spec and units < required_units(claim, old)
 
@@ -182,7 +190,7 @@ def _effective_claim(
 def _tenant_unit_limits(
     offers: Catalog, claims: list[UnitClaim], retained: Mapping[InstanceKey, UnitClaim], published: PublishedClaim
 ) -> dict[InstanceKey, int]:
-    """Return how many units each instance of one tenant may have that isn't retained."""
+    """Return the limit of units of each instance of a tenant that is not retained."""
     old = {instance_key(claim): was for claim in claims if (was := published(claim)) is not None}
     declared, old_gpus = _count_gpus(offers, claims), _count_gpus(offers, old.values())
     current_claims = {
@@ -215,6 +223,6 @@ def _count_gpus(offers: Catalog, claims: Iterable[UnitClaim]) -> defaultdict[str
 
 
 def _gpus_of_unit(offers: Catalog, claim: UnitClaim) -> tuple[str, Fraction]:
-    """Return the model and the physical GPUs of a unit; none of a GPUSpec that isn't declared."""
+    """Return the GPU model and the physical GPUs of a unit; no GPUs if its GPUSpec is not declared."""
     spec = offers.platform.of_kind(GPUSpec).get(claim.gpu_spec)
     return (spec.model.spec.gpu.model, physical_gpus(spec.model.spec)) if spec is not None else ("", Fraction(0))

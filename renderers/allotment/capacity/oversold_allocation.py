@@ -1,6 +1,6 @@
-"""Who gets units when merges together oversold: who was published keeps what it holds, who came later waits.
+"""Allocates the units of an oversold GPUSpec: published instances keep their units, and later instances wait.
 
-Review prevents it (`rules.stock`), but two pull requests that were each fine can be merged together.
+Review prevents overselling (`rules.stock`), but two pull requests that are valid separately can oversell together.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ ClusterSpecKey = tuple[str, str]  # cluster and GPUSpec
 
 
 def usage_beyond_claims(claims: Iterable[UnitClaim], live: Iterable[UnitClaim]) -> list[UnitClaim]:
-    """Return what pods hold beyond what is claimed for them: of an instance that was stopped, removed or moved, and
-    still runs.
+    """Return the units that pods hold beyond the claims of their instances, such as pods of a stopped, removed or moved
+    instance that still run.
 
-    `live` are the units that pods of instances hold.
+    `live` are the units that the pods of instances hold.
     """
     units: dict[tuple[str, str, str, str], tuple[int, int]] = {claim[:4]: claim[4:] for claim in claims}
     excess = []
@@ -33,7 +33,7 @@ def usage_beyond_claims(claims: Iterable[UnitClaim], live: Iterable[UnitClaim]) 
 
 
 def group_by_cluster_and_spec(claims: Iterable[UnitClaim]) -> dict[ClusterSpecKey, list[UnitClaim]]:
-    """Return claims by cluster and GPUSpec."""
+    """Return the claims by cluster and GPUSpec."""
     pairs: dict[ClusterSpecKey, list[UnitClaim]] = {}
     for claim in claims:
         pairs.setdefault(claim[:2], []).append(claim)
@@ -47,12 +47,12 @@ def reduced_allocations(
     published_claim: PublishedClaim,
     live: Collection[UnitClaim] = (),
 ) -> dict[tuple[str, str], int]:
-    """Return the units of each (tenant, instance) that gets fewer than it claims of a GPUSpec in a cluster; nothing of a
-    cluster that isn't declared.
+    """Return the units of each (tenant, instance) that gets fewer units of a GPUSpec in a cluster than it claims.
 
-    `published_claim` returns the last published claim of an instance, or the units of its pods, or None; it is called only if the
-    GPUSpec is oversold. `live` are the units that pods hold beyond their claims (`usage_beyond_claims`): nobody else gets those. Published
-    instances come first, then the order of names; a smaller claim may pass a larger claim.
+    Return nothing for an undeclared cluster. `published_claim` returns the last published claim of an instance, or the
+    units of its pods, or None; it is called only if the GPUSpec is oversold. `live` are the units that pods hold beyond
+    their claims (`usage_beyond_claims`), which no other instance gets. Published instances come first, then the order
+    of names; a smaller claim may pass a larger claim.
     """
     cluster, gpu_spec = pair
     if cluster not in offers.clusters:
@@ -77,7 +77,7 @@ def _sum_by_tenant(units: Iterable[tuple[str, int]]) -> dict[str, int]:
 def _divide_stock(
     nobody: UnitUsage, claims: Collection[UnitClaim], published_claim: PublishedClaim, live: Collection[UnitClaim]
 ) -> dict[UnitClaim, int]:
-    """Return the units of each claim. `nobody` has the stocks, and no holder."""
+    """Return the units of each claim. `nobody` has the stocks, without holders."""
     published = {claim: published_claim(claim) for claim in claims}
     units = {claim: retained_units(claim, old) for claim, old in published.items()}
     tenant_units = ((claim.tenant, more) for claim, more in units.items())
@@ -94,5 +94,5 @@ def _divide_stock(
 
 
 def retained_units(claim: UnitClaim, old: UnitClaim | None) -> int:
-    """Return how many units of its GPUSpec an instance had, at most those that it claims."""
+    """Return the units that an instance already has of its GPUSpec in its cluster, at most the units that it claims."""
     return min(claim.units, old.units) if old is not None and old[:2] == claim[:2] else 0

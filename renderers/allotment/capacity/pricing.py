@@ -1,4 +1,4 @@
-"""What things cost: prices by day, and the cost of what is declared to run, a month of 730 hours."""
+"""Computes prices by day, and the monthly cost of running declarations. A month has 730 hours."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ P = TypeVar("P", bound=_DatedPrice)
 
 
 def price_on(prices: Sequence[P], day: datetime.date) -> P:
-    """Return the entry in force on `day`: the last that has begun, or the first when none has."""
+    """Return the price in force on `day`: the last that has begun, or the first if none has."""
     ordered = sorted(prices, key=lambda price: price.start)
     begun = [price for price in ordered if price.start <= day]
     return begun[-1] if begun else ordered[0]
 
 
 def next_price(prices: Sequence[P], day: datetime.date) -> P | None:
-    """Return the entry that begins next after `day`; None where none does."""
+    """Return the first price that begins after `day`; None if there is none."""
     later = [price for price in prices if price.start > day]
     return min(later, key=lambda price: price.start, default=None)
 
 
 def is_sold(prices: Sequence[_DatedPrice], day: datetime.date) -> bool:
-    """Return whether a price has begun: before the first, nothing of it is sold, though its first price is counted."""
+    """Return whether a price has begun. Before the first price, the offer is not sold, but costs count its first price."""
     return any(price.start <= day for price in prices)
 
 
 class Cost(NamedTuple):
-    """A part of a tenant's cost: what it is for, and currency per month. Where `has_price` is false no price has begun, and
-    the first price is counted."""
+    """A part of a tenant's cost: its label and path, and the currency per month. If `has_price` is false, no price has
+    begun, and the first price counts."""
 
     label: str
     path: str
@@ -56,11 +56,11 @@ class Cost(NamedTuple):
 
 
 def monthly_costs(offers: Catalog, tenant: ScopeDeclarations) -> list[Cost]:
-    """Return what a tenant's storages, snapshots and running instances cost a month at the prices of
-    `offers.as_of`, largest first.
+    """Return the monthly costs of a tenant's storages, snapshots and running instances at the prices of `offers.as_of`,
+    largest first.
 
-    An instance: units × price per hour × 730. A storage: GiB × price per GiB and month. A snapshot: the same of its
-    storage's GiB, at the price for snapshots.
+    An instance costs units × price per hour × 730. A storage costs GiB × price per GiB and month. A snapshot costs the
+    GiB of its storage at the price for snapshots.
     """
     specs, storage_specs = offers.platform.of_kind(GPUSpec), offers.platform.of_kind(StorageSpec)
     costs = []
@@ -95,17 +95,19 @@ def monthly_costs(offers: Catalog, tenant: ScopeDeclarations) -> list[Cost]:
 
 
 def monthly_cost(offers: Catalog, tenant: ScopeDeclarations) -> Decimal:
-    """Return what all that a tenant declares costs a month."""
+    """Return the monthly cost of all that a tenant declares."""
     return sum((cost.per_month for cost in monthly_costs(offers, tenant)), Decimal(0))
 
 
 def has_known_cost(offers: Catalog, tenant: ScopeDeclarations) -> bool:
-    """Return whether it is known what all of a tenant's things cost: each can be read, and what it is of is on offer."""
+    """Return whether the cost of each of a tenant's resources is known: each file is readable, and its GPUSpec or
+    StorageSpec exists."""
     return not count_uncosted_files(offers, tenant)
 
 
 def count_uncosted_files(offers: Catalog, tenant: ScopeDeclarations) -> int:
-    """Return the number of a tenant's files that can't be read, or name no GPUSpec or StorageSpec on offer: they have no cost."""
+    """Return the number of a tenant's files without a known cost: unreadable, or with an undeclared GPUSpec or
+    StorageSpec."""
     specs, storage_specs = offers.platform.of_kind(GPUSpec), offers.platform.of_kind(StorageSpec)
     instances = [instance.model.spec.gpu_spec not in specs for instance in tenant.of_kind(GPUInstance).values()]
     storages = [storage.model.spec.storage_spec not in storage_specs for storage in tenant.of_kind(GPUStorage).values()]
@@ -119,7 +121,7 @@ def format_signed(amount: Decimal) -> str:
 
 
 def price_days(offers: Catalog, tenant: ScopeDeclarations) -> set[datetime.date]:
-    """Return the days on which a price begins of what a tenant declares."""
+    """Return the days on which a price of a tenant's resources begins."""
     specs, storage_specs = offers.platform.of_kind(GPUSpec), offers.platform.of_kind(StorageSpec)
     used = {instance.model.spec.gpu_spec for instance in tenant.of_kind(GPUInstance).values()}
     stored = {storage.model.spec.storage_spec for storage in tenant.of_kind(GPUStorage).values()}

@@ -1,6 +1,6 @@
-"""Units of GPU capacity: how large one is, how many a node pool fits, who holds them.
+"""Computes units of GPU capacity: their size, how many fit on a node pool, and their holders.
 
-A unit is what one replica of an instance gets. Formulas are those of docs/decisions/0002-units.md.
+Each replica of an instance gets a unit. The formulas are in docs/decisions/0002-units.md.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.values import MEBI
 
 GPU = "nvidia.com/gpu"
-SHARED_GPU = "nvidia.com/gpu.shared"  # time-slicing and MPS: what the device plugin renames a shared nvidia.com/gpu to
-DRA_GPU = "gpu.allotment.dev/gpu"  # extended resources of our own DeviceClasses
+SHARED_GPU = "nvidia.com/gpu.shared"  # time-slicing and MPS: the device plugin's name for a shared nvidia.com/gpu
+DRA_GPU = "gpu.allotment.dev/gpu"  # extended resources of Allotment's own DeviceClasses
 _DRA_MIG = "gpu.allotment.dev/mig-"
-MIG_SLICES = 7  # compute slices of a MIG-capable GPU: NVIDIA's 1g is one of seven
+MIG_SLICES = 7  # compute slices of a MIG-capable GPU: NVIDIA's 1g is a seventh
 
 
 class Unit(NamedTuple):
-    """What one unit asks of a node: `amount` of an extended resource, CPU in millicores, memory in bytes."""
+    """The requests of a unit: `amount` of an extended resource, CPU in millicores, and memory in bytes."""
 
     resource: str
     amount: int
@@ -41,12 +41,12 @@ def mig_resource(profile: str) -> str:
 
 
 def dra_resource(profile: str | None) -> str:
-    """Return the extended resource that DRA's whole GPUs, or its MIG partitions of a profile, are asked for by."""
+    """Return the extended resource of DRA's whole GPUs, or of its MIG partitions with a profile."""
     return DRA_GPU if profile is None else f"{_DRA_MIG}{profile.replace('+', '.')}"
 
 
 def unit_of_spec(spec: GPUSpecSpec) -> Unit:
-    """Return what a unit of `spec` asks of a node."""
+    """Return the requests of a unit of `spec`."""
     resource = GPU
     if spec.sharing is not None:
         if spec.sharing.mig is not None:
@@ -67,7 +67,8 @@ def physical_gpus(spec: GPUSpecSpec) -> Fraction:
 
 
 def mig_profile(spec: GPUSpecSpec) -> str | None:
-    """Return the profile of a unit that is a MIG slice, by whatever way it is handed out."""
+    """Return the MIG profile of a unit, whether the device plugin or DRA allocates it; None if the unit is no MIG
+    slice."""
     if spec.sharing is None:
         return None
     if spec.sharing.mig is not None:
@@ -76,11 +77,12 @@ def mig_profile(spec: GPUSpecSpec) -> str | None:
 
 
 def gpu_memory_limit(spec: GPUSpecSpec) -> int | None:
-    """Return the bytes of a GPU's memory that each process of a unit may take, in whole MiB; None where nothing limits it to
-    less than its devices have.
+    """Return the bytes of GPU memory that each process of a unit may use, in whole MiB; None without a limit below the
+    device's memory.
 
-    Only MPS sets a limit: the device plugin's daemon gives every client the GPU's memory, divided by the replicas
-    (NVIDIA/k8s-device-plugin, cmd/mps-control-daemon/mps/daemon.go). What the GPU reports is somewhat less than `gpu.memory`.
+    Only MPS sets a limit: the device plugin's daemon gives every client the GPU's memory divided by the replicas
+    (NVIDIA/k8s-device-plugin, cmd/mps-control-daemon/mps/daemon.go). The GPU itself reports somewhat less than
+    `gpu.memory`.
     """
     if spec.sharing is None or spec.sharing.mps is None:
         return None
@@ -88,7 +90,7 @@ def gpu_memory_limit(spec: GPUSpecSpec) -> int | None:
 
 
 def node_resources(pool: NodePoolSpec) -> dict[str, int]:
-    """Return the extended resources that one node of a pool has."""
+    """Return the extended resources of a node of a pool."""
     gpus, sharing = pool.node.gpu.count, pool.sharing
     if sharing is None:
         return {GPU: gpus}
@@ -103,22 +105,22 @@ def node_resources(pool: NodePoolSpec) -> dict[str, int]:
 
 
 def units_per_node(spec: GPUSpecSpec, pool: NodePoolSpec) -> int:
-    """Return how many units of `spec` an empty node of `pool` takes, by GPUs (or slices), CPU and memory."""
+    """Return the number of units of `spec` that fit on an empty node of `pool`, by GPUs (or slices), CPU and memory."""
     unit = unit_of_spec(spec)
     slots = node_resources(pool).get(unit.resource, 0) // unit.amount
     return min(slots, pool.node.cpu // unit.cpu, pool.node.memory // unit.memory)
 
 
 def placeholder_cpu(pool: NodePoolSpec, spec: GPUSpecSpec, stocked: Iterable[GPUSpecSpec]) -> int:
-    """Return the millicores that a placeholder of a unit holds; `stocked` are the specs of the pool's stocks.
+    """Return the millicores that the placeholder of a unit requests; `stocked` are the specs of the pool's stocks.
 
-    A placeholder holds exactly a unit, but under DRA it holds no device: Kubernetes 1.36 preempts no pod for its claim. There
-    it takes its part of a node's CPU instead, so that a node that is empty takes no more placeholders than it has devices where
-    all units of the pool are alike; where profiles are mixed it may take more of one.
+    A placeholder requests exactly a unit. Under DRA it holds no device, because Kubernetes 1.36 preempts no pod for its
+    claim. There it requests its share of a node's CPU instead. If all units of the pool are alike, an empty node then
+    fits at most as many placeholders as it has devices; with mixed profiles it may fit more of some profile.
     """
     if spec.sharing is None or spec.sharing.dra is None:
         return spec.cpu
-    each: dict[str, int] = {}  # by resource, the most CPU that a stocked unit asks for one device
+    each: dict[str, int] = {}  # by resource: the most CPU per device that a stocked unit requests
     for gpu_spec in [spec, *stocked]:
         unit = unit_of_spec(gpu_spec)
         each[unit.resource] = max(each.get(unit.resource, 0), -(-unit.cpu // unit.amount))
@@ -127,14 +129,14 @@ def placeholder_cpu(pool: NodePoolSpec, spec: GPUSpecSpec, stocked: Iterable[GPU
 
 
 class Packing(NamedTuple):
-    """How stocks lie on a pool: nodes in use, and the units of each stock that found no place."""
+    """The nodes in use, and the units of each stock that don't fit."""
 
     nodes: int
     missing: dict[str, int]
 
 
 class _NodeGroup(NamedTuple):
-    """Nodes that are filled alike: how many, what each has left, and whether anything lies on them."""
+    """Nodes with the same load: their number, the free resources of each, and whether they are in use."""
 
     number: int
     resources: dict[str, int]
@@ -143,22 +145,23 @@ class _NodeGroup(NamedTuple):
     used: bool
 
     def free_units(self, unit: Unit) -> int:
-        """Return how many units each still takes."""
+        """Return the number of units that fit on each node."""
         slots = self.resources.get(unit.resource, 0) // unit.amount
         return min(slots, self.cpu // unit.cpu, self.memory // unit.memory)
 
     def with_units(self, unit: Unit, units: int, number: int) -> _NodeGroup:
-        """Return `number` of these nodes with that many units more on each."""
+        """Return `number` of these nodes with `units` more units on each."""
         remaining = self.resources[unit.resource] - units * unit.amount
         resources = {**self.resources, unit.resource: remaining}
         return _NodeGroup(number, resources, self.cpu - units * unit.cpu, self.memory - units * unit.memory, True)
 
 
 def pack_stocks(pool: NodePoolSpec, stocks: Iterable[tuple[str, GPUSpecSpec, int]]) -> Packing:
-    """Return how `stocks` (name, spec, units) lie on the pool's nodes: first fit by decreasing size, every node alike.
+    """Return how `stocks` (name, spec, units) fit on the pool's nodes: first fit by decreasing size, with identical
+    nodes.
 
-    Size is GPUs, then memory, then CPU. Nodes that are filled alike are counted together, so that a pool of a million
-    nodes takes no longer than one of three.
+    Size is GPUs, then memory, then CPU. Nodes with the same load are counted together, so the duration does not depend
+    on the number of nodes.
     """
 
     def size(stock: tuple[str, GPUSpecSpec, int]) -> tuple[int, int, int, str]:
@@ -175,7 +178,7 @@ def pack_stocks(pool: NodePoolSpec, stocks: Iterable[tuple[str, GPUSpecSpec, int
 
 
 def _place_units(nodes: list[_NodeGroup], unit: Unit, remaining: int) -> tuple[list[_NodeGroup], int]:
-    """Return the nodes with `remaining` units on the first that take them, and how many found no place."""
+    """Return the nodes with `remaining` units on the first that fit them, and the number of units that don't fit."""
     after: list[_NodeGroup] = []
     for some in nodes:
         each, free_nodes = some.free_units(unit), some.number
@@ -193,7 +196,7 @@ def _place_units(nodes: list[_NodeGroup], unit: Unit, remaining: int) -> tuple[l
 
 
 class UnitClaim(NamedTuple):
-    """What an instance holds: units of a spec in a cluster; `rendered` of them as pods that may run now."""
+    """The units of a GPUSpec that an instance claims in a cluster; `rendered` of them have pods that may run now."""
 
     cluster: str
     gpu_spec: str
@@ -204,7 +207,7 @@ class UnitClaim(NamedTuple):
 
 
 def is_active(tenant: ScopeDeclarations) -> bool:
-    """Return whether a tenant's instances may run: it is neither suspended nor retired."""
+    """Return whether a tenant's instances may run: the tenant is neither suspended nor retired."""
     declared = tenant.get_singleton(Tenant)
     return declared is not None and declared.model.spec.lifecycle == "Active"
 
@@ -220,18 +223,18 @@ def instances_holding_units(tenant: ScopeDeclarations) -> list[DeclarationFile[G
 
 
 class SpecStocks(NamedTuple):
-    """One cluster's stocks of one spec."""
+    """The stocks of a GPUSpec in a cluster."""
 
     shared: list[DeclarationFile[Stock]]
     reserved: dict[str, list[DeclarationFile[Stock]]]
 
     @property
     def all_stocks(self) -> list[DeclarationFile[Stock]]:
-        """All of them, shared ones first."""
+        """All stocks, shared stocks first."""
         return self.shared + [stock for owner in sorted(self.reserved) for stock in self.reserved[owner]]
 
     def reserved_units(self, tenant: str) -> int:
-        """Return the units held for one tenant alone."""
+        """Return the units that are reserved for a tenant."""
         return sum(stock.model.spec.count for stock in self.reserved.get(tenant, ()))
 
     @property
@@ -242,7 +245,7 @@ class SpecStocks(NamedTuple):
 
 @cached_by_scope
 def stocks_of_spec(cluster: ScopeDeclarations, gpu_spec: str) -> SpecStocks:
-    """Return the stocks of a spec in a cluster."""
+    """Return the stocks of a GPUSpec in a cluster."""
     stocks = SpecStocks([], {})
     for stock in cluster.of_kind(Stock).values():
         if stock.model.spec.gpu_spec == gpu_spec:
@@ -252,7 +255,7 @@ def stocks_of_spec(cluster: ScopeDeclarations, gpu_spec: str) -> SpecStocks:
 
 
 class UnitUsage(NamedTuple):
-    """Who holds units of one spec in one cluster, against its stocks."""
+    """The units of a GPUSpec that each tenant holds in a cluster, and the stocks."""
 
     cluster: str
     gpu_spec: str
@@ -260,22 +263,22 @@ class UnitUsage(NamedTuple):
     held_by_tenant: dict[str, int]
 
     def shared_use(self, tenant: str) -> int:
-        """Return the shared units that a tenant holds: what goes beyond its own stocks."""
+        """Return the shared units that a tenant holds: its units beyond its reserved stocks."""
         return max(0, self.held_by_tenant.get(tenant, 0) - self.stocks.reserved_units(tenant))
 
     @property
     def total_shared_use(self) -> int:
-        """Shared units held by all tenants together; more than `stocks.shared_units` is oversold."""
+        """The shared units that all tenants hold together; more than `stocks.shared_units` is oversold."""
         return sum(self.shared_use(tenant) for tenant in self.held_by_tenant)
 
     @property
     def excess(self) -> int:
-        """How many units are oversold, 0 where all held have their place."""
+        """The number of oversold units; 0 if all units fit the stocks."""
         return max(0, self.total_shared_use - self.stocks.shared_units)
 
 
 def compute_unit_usage(offers: Catalog, claims: Iterable[UnitClaim]) -> list[UnitUsage]:
-    """Return who holds what, for every cluster and spec that is claimed or stocked, sorted."""
+    """Return the usage of each GPUSpec with a claim or a stock in a declared cluster, sorted."""
     usage_by_spec: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     for claim in claims:
         units = usage_by_spec[(claim.cluster, claim.gpu_spec)]
@@ -304,9 +307,9 @@ class StockUsage(NamedTuple):
 
 
 def compute_stock_usage(offers: Catalog, claims: Iterable[UnitClaim]) -> list[StockUsage]:
-    """Return how many units of each stock are held, by cluster and name.
+    """Return the held units of each stock, by cluster and name.
 
-    A tenant's units lie on its own stocks first, then on shared ones, each in the order of names.
+    A tenant's units count on its own stocks first, then on shared stocks, each in the order of names.
     """
     uses: list[StockUsage] = []
     for unit_usage in compute_unit_usage(offers, claims):
@@ -323,7 +326,7 @@ def compute_stock_usage(offers: Catalog, claims: Iterable[UnitClaim]) -> list[St
 
 
 def count_placeholders(offers: Catalog, claims: Iterable[UnitClaim]) -> dict[tuple[str, str], int]:
-    """Return how many placeholders each stock (cluster, name) keeps: min(warm, count − units rendered)."""
+    """Return the number of placeholders of each stock (cluster, name): min(warm, count − units rendered)."""
     counts: dict[tuple[str, str], int] = {}
     for use in compute_stock_usage(offers, [claim._replace(units=claim.rendered) for claim in claims]):
         spec = use.stock.model.spec
@@ -334,7 +337,7 @@ def count_placeholders(offers: Catalog, claims: Iterable[UnitClaim]) -> dict[tup
 
 
 def pool_stocks(offers: Catalog, cluster: ScopeDeclarations, pool: str) -> list[tuple[str, GPUSpecSpec, int]]:
-    """Return a pool's stocks as `pack_stocks` takes them, leaving out those whose spec doesn't exist."""
+    """Return a pool's stocks in the form for `pack_stocks`, without stocks of an undeclared GPUSpec."""
     specs: Mapping[str, DeclarationFile[GPUSpec]] = offers.platform.of_kind(GPUSpec)
     return [
         (stock.model.name, specs[stock.model.spec.gpu_spec].model.spec, stock.model.spec.count)
@@ -344,7 +347,7 @@ def pool_stocks(offers: Catalog, cluster: ScopeDeclarations, pool: str) -> list[
 
 
 def pools_for(cluster: ScopeDeclarations, gpu_spec: str, tenant: str) -> list[DeclarationFile[NodePool]]:
-    """Return the pools on which a tenant's units of a spec may lie: those of its own and of shared stocks, by name."""
+    """Return the pools for a tenant's units of a GPUSpec, by name: the pools of the tenant's own and of shared stocks."""
     pools = cluster.of_kind(NodePool)
     stocks = stocks_of_spec(cluster, gpu_spec)
     names = {stock.model.spec.node_pool for stock in [*stocks.shared, *stocks.reserved.get(tenant, ())]}

@@ -1,11 +1,11 @@
-"""The safety brake: a mass deletion, at once or bit by bit within a day, waits until a person approves exactly that.
+"""Stops a mass deletion, at once or in steps within a day, until a person approves exactly this deletion.
 
-The brake acts in two places. A tenant that deletes too much of its own is retained, and all others are published. A
-publish is stopped as a whole only where the deletions cross tenants: no single tenant may be the cause, so the limit must
-be exceeded whichever tenant is left out of the count.
+The brake acts in two places. A tenant that deletes too many of its own resources is retained, and all others are
+published. A whole publish is stopped only if its deletions cross tenants: no single tenant may be the cause, so the
+limit must be exceeded whichever tenant is left out of the count.
 
-An approval is the checksum of one deletion. It counts where it was published while everything that it deletes
-was still declared, and once: the checksum also covers the last deletion that an approval released.
+An approval is the checksum of a deletion. It counts if it was published while everything that it deletes was still
+declared, and only once: the checksum also covers the last deletion that an approval released.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ _PLURALS = {"tenant": "tenants", **{kind.word: kind.plural for kind in RESOURCE_
 
 
 class BrakeItem(NamedTuple):
-    """An item that the brake counts: an instance, storage or snapshot of a cluster, or a tenant, with cluster and name
-    empty, that has anything in any cluster."""
+    """An item that the brake counts: an instance, storage or snapshot of a cluster, or a tenant.
+
+    A tenant has an empty cluster and name. It counts if it has anything in any cluster.
+    """
 
     kind: str
     cluster: str
@@ -45,11 +47,12 @@ BrakeItems = frozenset[BrakeItem]
 
 
 class BrakeWindow(NamedTuple):
-    """The facts, beside the deletion itself, by which the brake decides.
+    """The facts, besides the deletion itself, for the brake's verdict.
 
-    `published_day_ago` are the items that were published 24 hours ago, by tenant. `approved_checksums` are the checksums that the last
-    published source approves, `used_approvals` has the last commit that an approval released, by cluster. `is_declared` returns
-    whether the last published source declares an item.
+    - `published_day_ago` has the items that were published 24 hours ago, by tenant.
+    - `approved_checksums` are the checksums that the last published source approves.
+    - `used_approvals` has the last commit that an approval released, by cluster.
+    - `is_declared` returns whether the last published source declares an item.
     """
 
     published_day_ago: Mapping[str, BrakeItems] = {}
@@ -65,10 +68,11 @@ class BrakeWindow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrakeExcess:
-    """A deletion beyond the limit: `deleted_count` of `total` items of a kind (`kind_plural`, a plural), with the first names in `sample_names`.
+    """A deletion beyond the limit: `deleted_count` of `total` items of a kind (`kind_plural`), with the first names in
+    `sample_names`.
 
-    `tenant` is the tenant that the brake retains, empty where the brake stops the publish. `checksum` is that of the
-    whole deletion, empty where it is not known.
+    `tenant` is the tenant that the brake retains, empty if the brake stops the publish. `checksum` is the checksum of
+    the whole deletion, empty if it is unknown.
     """
 
     tenant: str
@@ -81,12 +85,12 @@ class BrakeExcess:
 
     @property
     def deleted_text(self) -> str:
-        """How much is deleted, such as `9 of 18 instances`."""
+        """The extent of the deletion, such as `9 of 18 instances`."""
         return f"{self.deleted_count:,} of {self.total:,} {self.kind_plural}"
 
     @property
     def publish_message(self) -> str:
-        """The verdict of a publish, and the way out."""
+        """The message of a publish, with the remedy."""
         whose = f" of tenant {escape_unprintable(self.tenant)}" if self.tenant else ""
         return (
             f"the brake stops this: {self.deleted_text}{whose} would be deleted within 24 hours, more than"
@@ -97,7 +101,7 @@ class BrakeExcess:
 
     @property
     def plan_message(self) -> str:
-        """The verdict of a plan, and the way out."""
+        """The message of a plan, with the remedy."""
         whose = f" of tenant {escape_unprintable(self.tenant)}" if self.tenant else ""
         effect = (
             f"Once it is merged, tenant {escape_unprintable(self.tenant)} keeps its last published manifests"
@@ -126,8 +130,8 @@ class BrakeVerdict(NamedTuple):
 
 
 def brake_items(files: Iterable[str]) -> BrakeItems:
-    """Return the items that rendered trees hold, by the paths `<cluster>/<path>` of their files. A removed volume that is
-    still there no longer counts."""
+    """Return the items in rendered trees, by the paths `<cluster>/<path>` of their files. A removed volume that still
+    exists doesn't count."""
     items: set[BrakeItem] = set()
     for file in files:
         cluster, _, path = file.partition("/")
@@ -152,13 +156,13 @@ def group_items_by_tenant(items: Iterable[BrakeItem]) -> dict[str, BrakeItems]:
 def judge_tenant(
     brake: Brake, tenant: str, published: BrakeItems, now: BrakeItems, window: BrakeWindow
 ) -> BrakeVerdict:
-    """Return whether a tenant's items `now` may follow its `published` items."""
+    """Return the verdict on a tenant's change from its `published` items to its items `now`."""
     previous = window.published_day_ago.get(tenant, frozenset()) | published
     return _decide_verdict(brake, tenant, published - now, _excessive_deletions(brake, previous, now), window)
 
 
 def judge_release(brake: Brake, published: BrakeItems, now: BrakeItems, window: BrakeWindow) -> BrakeVerdict:
-    """Return whether the items of all tenants `now` may follow the `published` items."""
+    """Return the verdict on the change of all tenants from the `published` items to the items `now`."""
     return _decide_verdict(
         brake,
         "",
@@ -198,7 +202,7 @@ def _decide_verdict(
 
 
 def _excessive_deletions(brake: Brake, previous: BrakeItems, now: BrakeItems) -> Iterator[_KindDeletion]:
-    """Yield each kind of which too many items are gone, with the items before and the items that are gone."""
+    """Yield each kind with too many deleted items, with the items before and the deleted items."""
     for kind in sorted(_PLURALS):
         items = frozenset(item for item in previous if item.kind == kind)
         if _exceeds_limit(brake, len(items - now), len(items)):
@@ -206,7 +210,7 @@ def _excessive_deletions(brake: Brake, previous: BrakeItems, now: BrakeItems) ->
 
 
 def _excessive_deletions_across_tenants(brake: Brake, previous: BrakeItems, now: BrakeItems) -> Iterator[_KindDeletion]:
-    """Yield each kind of which too many items are gone whichever tenant is left out, as `_excessive_deletions` does."""
+    """Yield each kind with too many deleted items whichever tenant is left out, as `_excessive_deletions` does."""
     for kind in sorted(_PLURALS):
         items = frozenset(item for item in previous if item.kind == kind)
         lost = items - now

@@ -1,19 +1,19 @@
-"""Removes in steps what is declared no more, so that no data is lost by one merge, by a rename or by a mistake.
+"""Removes undeclared resources in steps, so that no single merge, rename or mistake loses data.
 
-A storage or snapshot goes in these steps; an instance has no data and goes at once:
+A storage or snapshot is removed in these steps; an instance has no data and is removed at once:
 
     storage/<name>.yaml           declared, or marked by deletionPolicy: Delete, and protected
-    storage/<name>--leaving.yaml  the file is gone: the volume, protected until it was seen marked for `spec.deletion.after`
-    the same, unprotected         Argo CD may prune it, the cluster lets it go
-    nothing                       once the cluster was seen to have it unprotected
+    storage/<name>--leaving.yaml  undeclared: protected until the cluster has reported the mark for `spec.deletion.after`
+    the same, unprotected         Argo CD may prune the volume, and the cluster may delete it
+    no file                       after the cluster has reported the volume as unprotected
 
-A tenant leaves a cluster after its last volume there: then its Applications go and its namespace is unprotected,
-then the namespace goes. Argo CD reads the option that keeps a thing from the live object, hence a step of its own
-to drop it.
+A tenant is removed from a cluster after its last volume there: first its Applications are removed and its namespace is
+unprotected, then the namespace is removed. Argo CD reads the option that prevents pruning from the live object, so a
+step of its own removes the option.
 
-Every step waits for what the cluster was seen to have, and time is between two times of its own API server: neither
-a clock of ours nor the date of a commit, which anybody may write, makes a step come sooner. Without a status
-nothing goes.
+Every step waits for the observed state of the cluster, and durations are between two times of its own API server:
+neither a local clock nor the date of a commit, which anybody may write, advances a step. Without a status, nothing is
+removed.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ NAMESPACE = ("namespace", "")
 
 
 class ClusterObservation(NamedTuple):
-    """What a cluster was seen to have of a tenant when it was last looked at.
+    """The resources of a tenant that a cluster was last seen to have.
 
-    `present` are its things, by kind and name, and its namespace (NAMESPACE); `marked_seconds` are the seconds for which one
-    was seen to be marked for deletion, `unprotected` those that were seen to be let go. `is_observed` says whether
-    anything is.
+    - `present` are the resources, by kind and name, and the namespace (NAMESPACE).
+    - `marked_seconds` has the seconds for which a resource is marked for deletion.
+    - `unprotected` are the resources without protection.
+    - `is_observed` is true if there is an observation.
     """
 
     is_observed: bool = False
@@ -46,12 +47,12 @@ class ClusterObservation(NamedTuple):
     unprotected: Collection[tuple[str, str]] = ()
 
     def has_released(self, resource: tuple[str, str]) -> bool:
-        """Return whether the cluster was seen to have let a thing go, or not to have it."""
+        """Return whether the cluster was seen with a resource unprotected, or without it."""
         return self.is_observed and (resource in self.unprotected or resource not in self.present)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing but the namespace was seen there."""
+        """Whether the cluster has nothing of the tenant except the namespace."""
         return self.is_observed and set(self.present) <= {NAMESPACE}
 
 
@@ -60,10 +61,10 @@ _UNOBSERVED_TEXT = "; nothing reports that cluster, so nothing goes"
 
 
 class RemovalStep(NamedTuple):
-    """What stays of a tenant in a cluster although it is no longer rendered.
+    """The files of a tenant in a cluster that stay although they are no longer rendered.
 
-    With `findings` the deletion is not allowed, and the tenant keeps all it had. `pending_deletions` says in words what is on its
-    way out.
+    With `findings`, the deletion is not allowed, and the tenant is retained. `pending_deletions` are messages about
+    deletions in progress.
     """
 
     files: dict[str, bytes]
@@ -72,10 +73,11 @@ class RemovalStep(NamedTuple):
 
 
 class Removal(NamedTuple):
-    """A tenant some of whose published files are no longer rendered for a cluster.
+    """A tenant with published files that are no longer rendered for a cluster.
 
-    `removed_paths` are the paths of those files; `read_published` returns a published file's bytes. `observation` is what the cluster was
-    seen to have, and `grace_seconds` the seconds for which it must have been seen to have a thing marked.
+    - `removed_paths` are the paths of those files; `read_published` returns the bytes of a published file.
+    - `observation` is the last observation of the cluster.
+    - `grace_seconds` is the time for which the cluster must have reported the mark for deletion.
     """
 
     tenant: str
@@ -88,7 +90,7 @@ class Removal(NamedTuple):
 
 
 def next_removal_step(leaver: Removal) -> RemovalStep:
-    """Return what stays of what is gone."""
+    """Return the next step of a removal."""
     step = RemovalStep({}, [], [])
     for path in sorted(leaver.removed_paths):
         spot = paths.parse_tree_path(path)
@@ -102,7 +104,7 @@ def next_removal_step(leaver: Removal) -> RemovalStep:
 def _remove_volume(leaver: Removal, path: str, stem: str, step: RemovalStep) -> None:
     name = stem.removesuffix(paths.DELETING_SUFFIX)
     if paths.resource_file(leaver.tenant, "storage", name) in leaver.rendered_paths:
-        return  # declared again, and protected again
+        return  # declared and protected again
     data = leaver.read_published(path)
     volume = read_volume(data)
     if volume is None:
@@ -126,7 +128,7 @@ def _remove_volume(leaver: Removal, path: str, stem: str, step: RemovalStep) -> 
 
 
 def declaration_path(spot: paths.TreePath) -> str:
-    """Return the path of a storage's or snapshot's declaration; of a file that we wouldn't name so, a storage's."""
+    """Return the path of a storage's or snapshot's declaration; of a file with a foreign name, a storage's."""
     return RESOURCE_KINDS.get(spot.kind, STORAGE).declaration_path(spot.tenant, spot.resource_name)
 
 
@@ -156,7 +158,7 @@ def _remove_tenant(leaver: Removal, step: RemovalStep) -> None:
 
 
 def _holds_only_markers(leaver: Removal) -> bool:
-    """Return whether nothing but what keeps the folders was published, so that all else has been pruned."""
+    """Return whether all removed files are folder markers, so that Argo CD has pruned everything else."""
     spots = [paths.parse_tree_path(path) for path in leaver.removed_paths]
     return all(
         spot is None or spot.part not in TREE_PARTS or spot.name == paths.DELETING_FOLDER_MARKER for spot in spots
@@ -164,7 +166,7 @@ def _holds_only_markers(leaver: Removal) -> bool:
 
 
 def _deletion_markers(leaver: Removal) -> Iterator[tuple[str, bytes]]:
-    """Yield what keeps the tenant's folders from being empty, under the name that says it is leaving."""
+    """Yield the markers of the tenant's folders, under the name of a marker during a deletion."""
     for part in TREE_PARTS:
         for stem in (paths.FOLDER_MARKER, paths.DELETING_FOLDER_MARKER):
             path = paths.resource_file(leaver.tenant, part, stem)

@@ -1,8 +1,7 @@
-"""The programs beside a tenant's Jobs: those that some Job names lie in the folder, also of another version of
-ours, and no others.
+"""Checks that a folder has exactly the programs that its Jobs name, including programs of older versions.
 
-A Job keeps its text for as long as it stands (`volumes`), so the programs that it names aren't always those that
-its storage would be rendered with today.
+A Job keeps its manifest as long as it exists (`volume_transitions`), so it may name other programs than a new
+rendering.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from allotment.manifests.argo_folders import folder_of
 
 
 class ProgramCheck(NamedTuple):
-    """The paths of programs that Jobs name and that aren't there, and of those that are there and that no Job names."""
+    """The paths of missing programs that Jobs name, and of existing programs that no Job names."""
 
     missing_programs: frozenset[str]
     unreferenced_programs: frozenset[str]
 
 
 def check_programs(files: Collection[str], read: Callable[[str], bytes]) -> ProgramCheck:
-    """Return what is wrong with the programs among the files of some storage folders; `read` returns a file's bytes."""
+    """Return the missing and unreferenced programs of some storage folders; `read` returns a file's bytes."""
     programs = frozenset(path for path in files if paths.is_programs(path))
     named = frozenset(
         f"{folder_of(path)}/{name}{paths.FILE_SUFFIX}"

@@ -1,6 +1,7 @@
-"""Reads back what was published: units held, volumes, how far a deletion is; and rewrites what must stay or may go.
+"""Reads published manifests (units, volumes, progress of a deletion), and rewrites files that must stay or may be
+removed.
 
-Everything here is the text of `dump`, written by us before; a Malformed text isn't.
+The input is always the output of an earlier `dump`; other text raises Malformed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _PREPARED_LINE = re.compile(rb"^    allotment\.dev/prepared: ([a-z0-9-]+)$", re.
 UNPROTECTED_ANNOTATIONS = {names.PROTECTED: "false"}
 _NO_REPLICAS_LINE = re.compile(r"^spec:\n(?:  .*\n)*?  replicas: 0$", re.MULTILINE)
 _KIND_LINE = re.compile(r"^kind: (.+)$", re.MULTILINE)
-# The text of a Job's volume, at its depth there.
+# The line of a Job's volume, at its indentation.
 _PROGRAMS_LINE = re.compile(
     rb"^          name: (" + re.escape(paths.PROGRAMS_PREFIX).encode() + rb"[a-z0-9-]+)$", re.MULTILINE
 )
@@ -27,10 +28,9 @@ _NAME_LINE = re.compile(r"^metadata:\n(?:  .*\n)*?  name: (.+)$", re.MULTILINE)
 
 
 class PublishedVolume(NamedTuple):
-    """What holds data: a volume, a bucket, or the snapshot of a volume (`source_volume` then names that); and what may become
-    of it.
+    """A resource that holds data: a volume, a bucket, or a snapshot, which names its volume in `source_volume`.
 
-    `size` is in bytes, 0 of a snapshot.
+    `size` is in bytes, 0 for a snapshot.
     """
 
     kind: str
@@ -43,9 +43,10 @@ class PublishedVolume(NamedTuple):
 
 
 def read_identities(data: bytes) -> frozenset[tuple[str, str]]:
-    """Return the kind and name of each object of a file. Raises Malformed where an object has none.
+    """Return the kind and name of each object of a file. Raises Malformed if an object has none.
 
-    Only those two lines of an object are read: that is some ten times as quick as `load`, and there are many files.
+    Reads only these two lines of an object, because that is about ten times as fast as `load`, and there are many
+    files.
     """
     try:
         return frozenset((_read_value(_KIND_LINE, text), _read_value(_NAME_LINE, text)) for text in split(data))
@@ -54,13 +55,13 @@ def read_identities(data: bytes) -> frozenset[tuple[str, str]]:
 
 
 def stopped_deployments(data: bytes) -> frozenset[str]:
-    """Return the names of a file's Deployments that have no replicas. Raises Malformed where an object has no name."""
+    """Return the names of a file's Deployments without replicas. Raises Malformed if an object has no name."""
     texts = [text for text in split(data) if _NO_REPLICAS_LINE.search(text)]
     return frozenset(_read_value(_NAME_LINE, text) for text in texts if _read_value(_KIND_LINE, text) == "Deployment")
 
 
 def _read_value(line: re.Pattern[str], text: str) -> str:
-    """Return the text that a line has as its value."""
+    """Return the value of a matching line."""
     match = line.search(text)
     if match is None:
         raise Malformed("an object without kind or name")
@@ -74,7 +75,7 @@ def has_disruption_budget(data: bytes) -> bool:
 
 
 def with_disruption_budget(data: bytes, tenant: str) -> bytes:
-    """Return a tenant's namespace file, of whatever version of ours, with a budget that protects its instances."""
+    """Return a tenant's namespace file, of any version of Allotment, with a budget that protects its instances."""
     return (
         data
         if has_disruption_budget(data)
@@ -83,8 +84,11 @@ def with_disruption_budget(data: bytes, tenant: str) -> bytes:
 
 
 def node_template(data: bytes) -> dict[tuple[str, str], Any]:
-    """Return what Karpenter compares a pool's nodes with, by the kind and name of each object: the template of its
-    NodePool, and its node class. Limits, budgets and overlays replace no node."""
+    """Return the specs that determine a pool's nodes, by the kind and name of each object: the template of its
+    NodePool, and its node class.
+
+    A change of limits, budgets or overlays replaces no node.
+    """
     specs: dict[tuple[str, str], Any] = {}
     for manifest in load(data):
         if manifest["kind"] != "NodeOverlay":
@@ -94,7 +98,7 @@ def node_template(data: bytes) -> dict[tuple[str, str], Any]:
 
 
 def with_nodes_of(data: bytes, previous: bytes) -> bytes:
-    """Return a pool's file with the nodes that its predecessor had: its template and its node class, whatever else changed."""
+    """Return a pool's file with the published template and node class, and all other changes."""
     old = {(manifest["kind"], manifest["metadata"]["name"]): manifest for manifest in load(previous)}
     objects = []
     for manifest in load(data):
@@ -109,7 +113,7 @@ def with_nodes_of(data: bytes, previous: bytes) -> bytes:
 
 
 def read_unit_claim(cluster: str, tenant: str, data: bytes) -> UnitClaim | None:
-    """Return the units that an instance's file says it holds; None where it holds none, or is of no instance."""
+    """Return the claim in an instance's file; None if it holds no units, or is of no instance."""
     deployment = load_one(split(data)[0])
     metadata = deployment.get("metadata", {})
     units, spec = metadata.get("annotations", {}).get(names.UNITS), metadata.get("labels", {}).get(names.GPU_SPEC)
@@ -119,7 +123,7 @@ def read_unit_claim(cluster: str, tenant: str, data: bytes) -> UnitClaim | None:
 
 
 def read_volume(data: bytes) -> PublishedVolume | None:
-    """Return what holds data in a storage's or snapshot's file; None where it waits, and there is nothing yet."""
+    """Return the volume in a storage's or snapshot's file; None if it waits and has no volume yet."""
     manifest = load_one(split(data)[0])
     kind, spec = manifest.get("kind", ""), manifest.get("spec", {})
     if kind == "PersistentVolumeClaim":
@@ -136,7 +140,7 @@ def read_volume(data: bytes) -> PublishedVolume | None:
 
 
 def waits_for_job(data: bytes) -> str | None:
-    """Return the Job that a storage's file waits to run, empty of a snapshot's; None where the file doesn't wait."""
+    """Return the Job that a storage's file waits for, empty for a snapshot; None if the file doesn't wait."""
     for text in split(data):
         if names.WAITS_REASON in text and "\nkind: ConfigMap\n" in f"\n{text}\n":
             job: str = load_one(text)["metadata"]["annotations"].get(names.PREPARES, "")
@@ -145,7 +149,7 @@ def waits_for_job(data: bytes) -> str | None:
 
 
 def with_data_source_of(data: bytes, previous: bytes) -> bytes:
-    """Return a file whose volume or snapshot is made from what its predecessor's was: that can't change any more."""
+    """Return a file with the data source of the published volume or snapshot, which can't change any more."""
     manifest, old = load_one(split(data)[0]), load_one(split(previous)[0])
     if manifest.get("kind") != old.get("kind"):
         return data
@@ -166,36 +170,35 @@ def _with_first(data: bytes, manifest: Object) -> bytes:
 
 
 def read_declared_blob(data: bytes) -> str:
-    """Return the Git blob of the declaration that a file was rendered from; empty where it says none."""
+    """Return the Git blob of the declaration from which a file was rendered; empty if it isn't recorded."""
     blob: str = load_one(split(data)[0]).get("metadata", {}).get("annotations", {}).get(names.BLOB, "")
     return blob
 
 
 def read_predecessor(data: bytes) -> str:
-    """Return the uid of the Job that prepared another storage of this name before; empty where there was none."""
+    """Return the uid of the Job that prepared the predecessor of this name; empty if there was none."""
     noted: str = load_one(split(data)[0]).get("metadata", {}).get("annotations", {}).get(names.PREDECESSOR, "")
     return noted
 
 
 def with_predecessor(data: bytes, uid: str) -> bytes:
-    """Return a storage's file that says whose preparation isn't its own."""
+    """Return a storage's file with the uid of its predecessor's Job, which doesn't count as its own preparation."""
     manifest = load_one(split(data)[0])
     manifest["metadata"]["annotations"][names.PREDECESSOR] = uid
     return _with_first(data, manifest)
 
 
 def read_prepared_by(data: bytes) -> str:
-    """Return the Job that had been seen to have filled a storage's volume when its file was published; empty where
-    none had.
+    """Return the Job that prepared a storage's volume, as recorded in its published file; empty if there is none.
 
-    It is read from the text: a publish asks it of every storage there is.
+    Reads the text directly, because a publish reads every storage.
     """
     match = _PREPARED_LINE.search(data.partition(b"\n---\n")[0])
     return match[1].decode("ascii") if match else ""
 
 
 def find_prunable_job(data: bytes) -> str:
-    """Return the Job of a storage's file that was published before Jobs were kept; empty where there is none."""
+    """Return the Job in a storage's file from a version that let Argo CD prune Jobs; empty if there is none."""
     if b"\nkind: Job\n" not in data or has_kept_jobs(data):
         return ""
     return next(iter(read_job_names(data)), "")
@@ -209,9 +212,9 @@ def read_job_names(data: bytes) -> frozenset[str]:
 
 
 def read_program_names(data: bytes) -> frozenset[str]:
-    """Return the names of the programs that the Jobs in a storage's file run; none of a Job that has its own beside it.
+    """Return the programs that the Jobs in a storage's file name; none for a Job with its own ConfigMap beside it.
 
-    They are read from the text: where a tenant has Jobs of an older version, a publish asks it of all its storages.
+    Reads the text directly: if a tenant has Jobs of an older version, a publish reads all its storages.
     """
     return frozenset(name.decode("ascii") for name in _PROGRAMS_LINE.findall(data))
 
@@ -226,21 +229,24 @@ def read_mounts(data: bytes) -> frozenset[str]:
 
 
 def read_lifecycle(data: bytes) -> str:
-    """Return the lifecycle of a tenant, from the file of its project."""
+    """Return a tenant's lifecycle, from the file of its project."""
     lifecycle: str = load_one(split(data)[0])["metadata"]["labels"][names.LIFECYCLE]
     return lifecycle
 
 
 def deleting_volume(data: bytes, *, protected: bool) -> bytes:
-    """Return what holds data, and its Jobs, let go; unprotected, Argo CD may prune it too and the cluster lets it go."""
+    """Return the objects that hold data, with their Jobs, as Argo CD may delete them.
+
+    Without `protected`, Argo CD may prune the data too, and the cluster may delete it.
+    """
     claim = load_one(split(data)[0])
     jobs = [load_one(text) for text in split(data)[1:] if _read_job_identity(text) is not None]
     return dump([claim if protected else _without_protection(claim), *(_without_keep_options(job) for job in jobs)])
 
 
 def reprotected(data: bytes) -> bytes:
-    """Return a leaving storage's or snapshot's file as one that is declared again: protected, not marked, its Jobs
-    not pruned."""
+    """Return the file of a storage or snapshot that is declared again during its deletion: protected, unmarked, and its
+    Jobs not prunable."""
     manifest = load_one(split(data)[0])
     annotations = {
         names.SYNC_OPTIONS: names.KEEP_OPTIONS,
@@ -253,13 +259,15 @@ def reprotected(data: bytes) -> bytes:
 
 
 def has_kept_jobs(data: bytes) -> bool:
-    """Return whether a storage's file has a Job that Argo CD doesn't prune."""
+    """Return whether a storage's file has a Job that Argo CD must not prune."""
     return any(_read_job_identity(text) is not None and names.KEEP_OPTIONS in text for text in split(data))
 
 
 def with_prunable_jobs(data: bytes) -> bytes:
-    """Return a storage's file in which Argo CD may prune the Jobs and what they run: it reads that from the live
-    objects, so it is a step of its own before they go."""
+    """Return a storage's file in which Argo CD may prune the Jobs and their ConfigMaps.
+
+    Argo CD reads the option from the live objects, so this step precedes their removal.
+    """
     texts = [
         text if _read_job_identity(text) is None else _dump_object(_without_keep_options(load_one(text)))
         for text in split(data)
@@ -268,7 +276,7 @@ def with_prunable_jobs(data: bytes) -> bytes:
 
 
 def _with_keep_options(text: str) -> str:
-    """Return a Job, or what it runs, as one that Argo CD doesn't prune."""
+    """Return a Job, or its ConfigMap, with the option that stops Argo CD from pruning it."""
     if names.KEEP_OPTIONS in text:
         return text
     manifest = load_one(text)
@@ -289,7 +297,7 @@ def _dump_object(manifest: Object) -> str:
 
 
 def deleting_namespace(data: bytes) -> bytes:
-    """Return a tenant's namespace and its isolation, all free to go."""
+    """Return a tenant's namespace and its isolation without protection from deletion."""
     return dump([_without_protection(manifest) for manifest in load(data)])
 
 
@@ -300,12 +308,11 @@ def _without_protection(manifest: Object) -> Object:
 
 
 def with_jobs_of(data: bytes, previous: bytes, *, is_pending: bool = False) -> bytes:
-    """Return a file with the Jobs of its predecessor and their programs, byte for byte, in place of the Jobs of the same names;
-    with `is_pending`, with all of the predecessor's Jobs.
+    """Return a file with the published Jobs and their programs, byte for byte, in place of the Jobs of the same names.
 
-    A Job's template can't change, and a Job that ran must not run again because we write it differently today. Unless
-    `is_pending`, each Job gets the annotation that stops Argo CD from pruning it. Old Jobs have a ConfigMap with their programs,
-    which stays as long as the Job.
+    With `is_pending`, return it with all published Jobs. A Job's template can't change, and a finished Job must not run
+    again because a new version renders it differently. Unless `is_pending`, each Job gets the annotation that stops
+    Argo CD from pruning it. Old Jobs have a ConfigMap with their programs, which stays as long as the Job.
     """
     old = {ran: text for text in split(previous) if (ran := _read_job_identity(text)) is not None}
     if is_pending:
@@ -324,7 +331,8 @@ def with_jobs_of(data: bytes, previous: bytes, *, is_pending: bool = False) -> b
 
 
 def _read_job_identity(text: str) -> tuple[str, str] | None:
-    """Return the kind and name of a Job, or of the ConfigMap of the same name that held its programs once."""
+    """Return the kind and name of a Job, or of the ConfigMap of the same name that held its programs in an older
+    version."""
     lines = f"\n{text}\n"
     if "\nkind: Job\n" not in lines and "\nimmutable: true\n" not in lines:
         return None

@@ -1,8 +1,8 @@
-"""Rewrites the file of an instance that keeps running as it was published until units of another GPUSpec are free.
+"""Rewrites the file of an instance that runs as it was published until units of another GPUSpec are free.
 
-The published Deployment stays, with other annotations, so that no pod restarts. All other objects are as rendered now, so that a
-former member loses access and a closed port closes at once. An instance with a revoked image, or with a storage or bucket that its
-declaration gave up, may not keep its Deployment.
+The published Deployment stays, with other annotations, so that no pod restarts. All other objects are newly rendered,
+so that a former member loses access and a closed port closes at once. An instance with a revoked image, or with a
+storage or bucket that its new declaration lacks, may not keep its Deployment.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from allotment.manifests.yaml_text import Object, dump, load_one, split
 
 
 def may_keep_deployment(published: bytes, rendered: bytes, revoked: Collection[str]) -> bool:
-    """Return whether an instance may keep its published Deployment: it runs no `revoked` image, and uses no storage or
-    bucket that the rendered Deployment lacks."""
+    """Return whether an instance may keep its published Deployment.
+
+    The Deployment may not use a `revoked` image, or a storage or bucket that the rendered Deployment lacks.
+    """
     old, new = load_one(split(published)[0]), load_one(split(rendered)[0])
     images = {container["image"] for container in _pod_spec(old)["containers"]}
     return images.isdisjoint(revoked) and _read_data_sources(old) <= _read_data_sources(new)
@@ -37,13 +39,14 @@ def _read_data_sources(deployment: Object) -> frozenset[str]:
 
 
 def with_published_deployment(published: bytes, rendered: bytes, words: str) -> bytes:
-    """Return the rendered file of an instance with its published Deployment, which names in `words` what the instance waits for."""
+    """Return the rendered file of an instance with its published Deployment, annotated with the message `words` about
+    the units that it waits for."""
     waiting = {names.WAITS_FOR: words, names.WAITS_REASON: conditions.RESIZE_PENDING}
     return _with_wait_annotations(split(published)[0], split(rendered)[1:], waiting)
 
 
 def without_wait_annotations(data: bytes) -> bytes:
-    """Return an instance's file that says no more that the instance waits for units of another GPUSpec."""
+    """Return an instance's file without the annotations about a wait for units of another GPUSpec."""
     first, *other_texts = split(data)
     return _with_wait_annotations(first, other_texts, {}) if read_wait_message(data) else data
 
@@ -58,7 +61,7 @@ def _with_wait_annotations(first: str, other_texts: Iterable[str], waiting: Mapp
 
 
 def read_wait_message(data: bytes) -> str:
-    """Return what an instance's file says that the instance waits for; empty where it isn't retained."""
+    """Return the message about the units that an instance waits for; empty if it isn't retained."""
     if conditions.RESIZE_PENDING.encode() not in data:
         return ""
     annotations = load_one(split(data)[0]).get("metadata", {}).get("annotations", {})

@@ -1,5 +1,5 @@
-"""What a storage was published as limits what it may become: no volume shrinks or changes its kind, no Job runs
-twice, and none begins before the last one has ended."""
+"""Computes the next file of a storage or snapshot from its published file: no volume shrinks or changes its kind, no
+Job runs twice, and no Job starts before the last Job has ended."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from allotment.rules import immutability, preparation
 
 
 class StorageUsers(NamedTuple):
-    """Who keeps a storage from being prepared anew.
+    """The users that delay a new preparation of a storage.
 
-    `running_instances` are the instances that run on it and go on, `stopping_instances` those that were stopped and still have pods;
-    `finished_jobs` are the Jobs that are known to have ended, `protected_jobs` those that the cluster was seen to have as ones that
-    aren't pruned.
+    - `running_instances` are the instances that use it and continue to run.
+    - `stopping_instances` are stopped instances that still have pods.
+    - `finished_jobs` are the Jobs that have ended.
+    - `protected_jobs` are the Jobs that the cluster was seen to have with the option that prevents pruning.
     """
 
     running_instances: Collection[str] = ()
@@ -37,7 +38,7 @@ class StorageUsers(NamedTuple):
 
 
 class VolumeTransition(NamedTuple):
-    """A storage's next file, what is wrong with it, and in words what it waits for, empty where it waits for nothing."""
+    """A storage's next file, its findings, and the message about its pending preparation, empty if nothing is pending."""
 
     data: bytes
     findings: list[Finding]
@@ -45,10 +46,10 @@ class VolumeTransition(NamedTuple):
 
 
 def next_file(path: str, before: bytes, after: bytes, ask: Callable[[], StorageUsers]) -> VolumeTransition:
-    """Return what follows a storage's or snapshot's file; `path` is its declaration's. Who uses it is asked only
-    where that counts.
+    """Return the next file of a storage or snapshot; `path` is the path of its declaration.
 
-    What was published waits no more, whatever is known today: a gate that has opened stays open.
+    `ask` returns the users, and is called only if they matter. A published storage doesn't wait again: an open start
+    gate stays open, even if a later status differs.
     """
     old, new, awaited = read_volume(before), read_volume(after), waits_for_job(after)
     was = read_job_names(before)

@@ -1,1 +1,1 @@
-"""What a resource needs before it starts: sources, storages, preparation Jobs and start gates."""
+"""The prerequisites of a resource's start: sources, storages, preparation Jobs and start gates."""

@@ -1,4 +1,4 @@
-"""A storage's preparation by its name: another input, or another attempt, is another Job."""
+"""Names a storage's preparation Job: another input or another attempt gets another name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HASH_LENGTH = 10  # digits of the input's hash in a Job's name
 
 
 def input_hash(prepare: Prepare) -> str:
-    """Return the hash of what a preparation declares as its input: its source, not its attempt."""
+    """Return the hash of a preparation's input: its source without its attempt."""
     source = prepare.source.model_dump(mode="json", by_alias=True, exclude_none=True)
     return hashlib.sha256(json.dumps(source, sort_keys=True).encode()).hexdigest()
 
@@ -22,5 +22,5 @@ def job_name(storage: str, prepare: Prepare) -> str:
 
 
 def format_job_name(storage: str, digest: str, attempt: int) -> str:
-    """Return the name of the Job that prepares a storage from an input of this hash, in this attempt."""
+    """Return the name of the Job that prepares a storage from the input with hash `digest`, in this attempt."""
     return f"{storage}--prepare-{digest[:_HASH_LENGTH]}-{attempt}"

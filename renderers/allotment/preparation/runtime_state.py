@@ -1,5 +1,4 @@
-"""What is known of a tenant beyond what it declares: which preparations have succeeded, and which units others held
-first."""
+"""The state of a tenant beyond its declarations: its succeeded preparations, and its allocated units."""
 
 from __future__ import annotations
 
@@ -7,21 +6,21 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-JobKey = tuple[str, str]  # a cluster, and the name of a Job there
+JobKey = tuple[str, str]  # the cluster and name of a Job
 
 
 class RuntimeState(NamedTuple):
-    """What is known of one tenant.
+    """The runtime state of a tenant.
 
-    `prepared_jobs` are its preparations that are known to have succeeded, None for all that it declares; `allocated_units` has
-    the units of each instance that gets fewer than it declares.
+    `prepared_jobs` are the preparations that have succeeded; None means all declared preparations. `allocated_units`
+    has the units of each instance that gets fewer than it declares.
     """
 
     prepared_jobs: frozenset[JobKey] | None = frozenset()
     allocated_units: Mapping[str, int] = MappingProxyType({})
 
     def has_succeeded(self, cluster: str, job: str) -> bool:
-        """Return whether a preparation is known to have succeeded."""
+        """Return whether a preparation has succeeded."""
         return self.prepared_jobs is None or (cluster, job) in self.prepared_jobs
 
 
@@ -31,10 +30,10 @@ RuntimeStates = Callable[[str], RuntimeState]  # by the tenant's name
 
 
 def unknown_state(_: str) -> RuntimeState:
-    """Return what is known of a tenant where nobody was asked: nothing."""
+    """Return the state of a tenant without any observation."""
     return UNKNOWN_STATE
 
 
 def all_prepared_state(_: str) -> RuntimeState:
-    """Return that whatever a tenant declares is prepared."""
+    """Return a state in which all preparations of a tenant have succeeded."""
     return ALL_PREPARED

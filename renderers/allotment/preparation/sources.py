@@ -1,4 +1,4 @@
-"""What a storage is filled from: whether that is ready, and whether the storage driver itself clones it."""
+"""Determines the source of a storage's content: whether it is ready, and whether the storage driver clones it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from allotment.preparation.runtime_state import RuntimeState
 
 
 def find_storage_spec(offers: Catalog, storage: GPUStorage) -> StorageSpecSpec | None:
-    """Return what a storage is, by its StorageSpec."""
+    """Return the declared properties of a storage's StorageSpec; None if it is not declared."""
     spec = offers.platform.of_kind(StorageSpec).get(storage.spec.storage_spec)
     return spec.model.spec if spec is not None else None
 
 
 def find_cluster_storage(offers: Catalog, storage: GPUStorage) -> ClusterStorage | None:
-    """Return how a storage's cluster has its StorageSpec."""
+    """Return the entry for a storage's StorageSpec in its cluster; None if there is none."""
     cluster = offers.clusters.get(storage.spec.cluster)
     declared = cluster.get_singleton(Cluster) if cluster is not None else None
     entries = declared.model.spec.storages if declared is not None else []
@@ -32,19 +32,20 @@ def is_bucket(offers: Catalog, storage: GPUStorage) -> bool:
 
 
 def is_single_writer(offers: Catalog, storage: GPUStorage) -> bool:
-    """Return whether one node at a time may mount a storage."""
+    """Return whether only a single node at a time may mount a storage."""
     spec = find_storage_spec(offers, storage)
     return spec is not None and spec.is_single_node
 
 
 def foreign_source(storage: GPUStorage, tenant: str) -> StorageSource | None:
-    """Return the storage of another tenant that one is copied from."""
+    """Return the storage of another tenant from which a storage is copied; None if there is none."""
     source = storage.spec.prepare.source.storage if storage.spec.prepare else None
     return source if source is not None and source.tenant not in (None, tenant) else None
 
 
 def own_source(tenant: ScopeDeclarations, storage: GPUStorage) -> DeclarationFile[GPUStorage] | None:
-    """Return the storage of the same tenant that one is cloned from, directly or by a snapshot of it."""
+    """Return the storage of the same tenant from which a storage is cloned, directly or through a snapshot; None if
+    there is none."""
     if storage.spec.prepare is None:
         return None
     source = storage.spec.prepare.source
@@ -58,8 +59,8 @@ def own_source(tenant: ScopeDeclarations, storage: GPUStorage) -> DeclarationFil
 
 
 def is_cloned_by_driver(offers: Catalog, tenant: ScopeDeclarations, storage: GPUStorage) -> bool:
-    """Return whether the volume is made from another one: from a snapshot always, from a storage where the class
-    clones."""
+    """Return whether the storage driver clones the volume: always from a snapshot, and from a storage if the class
+    supports it."""
     if storage.spec.prepare is None:
         return False
     if storage.spec.prepare.source.snapshot is not None:
@@ -70,7 +71,7 @@ def is_cloned_by_driver(offers: Catalog, tenant: ScopeDeclarations, storage: GPU
 
 
 def is_prepared(tenant: ScopeDeclarations, runtime_state: RuntimeState, name: str) -> bool:
-    """Return whether a storage of a tenant needs no preparation, or it is known to have succeeded."""
+    """Return whether a tenant's storage needs no preparation, or its preparation has succeeded."""
     storage = tenant.of_kind(GPUStorage)[name].model
     if storage.spec.prepare is None:
         return True
@@ -79,7 +80,7 @@ def is_prepared(tenant: ScopeDeclarations, runtime_state: RuntimeState, name: st
 
 
 def find_blocking_source(tenant: ScopeDeclarations, runtime_state: RuntimeState, storage: GPUStorage) -> str:
-    """Return the storage of the same tenant whose preparation one's own waits for; empty where it waits for none."""
+    """Return the storage of the same tenant with the preparation that a storage waits for; empty if there is none."""
     source = own_source(tenant, storage)
     if source is None or is_prepared(tenant, runtime_state, source.model.name):
         return ""

@@ -1,4 +1,4 @@
-"""What keeps a declared instance from running now, in words; and the units it claims meanwhile."""
+"""Determines the start gates of a declared instance, and the units that it claims while it waits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from allotment.preparation.sources import is_prepared
 
 
 def app_version(offers: Catalog, instance: GPUInstance) -> AppVersion | None:
-    """Return the catalog version that an instance runs, or None when it brings its own image."""
+    """Return the catalog version that an instance runs; None if it brings its own image or the version is not declared."""
     choice = instance.spec.app
     app = offers.platform.of_kind(App).get(choice.name) if choice else None
     if app is None or choice is None:
@@ -25,7 +25,7 @@ def app_version(offers: Catalog, instance: GPUInstance) -> AppVersion | None:
 
 
 class StartGate(NamedTuple):
-    """Why an instance runs fewer copies than it declares: a reason of `conditions`, and the same in words."""
+    """The reason that an instance runs fewer copies than it declares: a constant of `conditions`, and a message."""
 
     reason: str
     message: str
@@ -34,9 +34,9 @@ class StartGate(NamedTuple):
 def find_start_gates(
     offers: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, instance: GPUInstance
 ) -> list[StartGate]:
-    """Return what an instance waits for before any copy of it runs; empty when it may run now.
+    """Return the start gates of an instance; empty if it may run now.
 
-    A storage that is prepared is waited for until its preparation is known to have succeeded.
+    An instance waits for each of its storages until the storage's preparation has succeeded.
     """
     if instance.spec.state == "Stopped":
         return [StartGate(conditions.STOPPED_AS_DECLARED, "state: Stopped")]
@@ -54,19 +54,19 @@ def find_start_gates(
 
 
 def unprepared_storages(tenant: ScopeDeclarations, runtime_state: RuntimeState, instance: GPUInstance) -> list[str]:
-    """Return the storages that an instance mounts and whose preparation isn't known to have succeeded, sorted."""
+    """Return the storages that an instance mounts without a succeeded preparation, sorted."""
     storages = tenant.of_kind(GPUStorage)
     mounted = sorted({mount.name for mount in instance.spec.storages if mount.name in storages})
     return [name for name in mounted if not is_prepared(tenant, runtime_state, name)]
 
 
 def count_allocated_units(runtime_state: RuntimeState, instance: GPUInstance) -> int:
-    """Return how many of its declared units an instance gets."""
+    """Return the number of declared units that an instance gets."""
     return min(instance.spec.replicas, runtime_state.allocated_units.get(instance.name, instance.spec.replicas))
 
 
 def find_unit_shortage(runtime_state: RuntimeState, instance: GPUInstance) -> list[StartGate]:
-    """Return what an instance says of units that it declares and doesn't get; empty when it gets all."""
+    """Return the start gate for units that an instance declares and doesn't get; empty if it gets all."""
     missing = instance.spec.replicas - count_allocated_units(runtime_state, instance)
     units = f"{missing} {'unit' if missing == 1 else 'units'} of {instance.spec.gpu_spec}"
     words = f"{units} on {instance.spec.cluster}: none is free"
@@ -76,7 +76,7 @@ def find_unit_shortage(runtime_state: RuntimeState, instance: GPUInstance) -> li
 def count_running_replicas(
     offers: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, instance: GPUInstance
 ) -> int:
-    """Return how many copies of an instance run now."""
+    """Return the number of copies of an instance that run now."""
     return (
         0
         if find_start_gates(offers, tenant, runtime_state, instance)
@@ -85,7 +85,7 @@ def count_running_replicas(
 
 
 def claim_units(offers: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState) -> list[UnitClaim]:
-    """Return what the tenant's instances hold, also while they wait."""
+    """Return the claims of a tenant's instances, also while they wait."""
     return [
         _claim_instance_units(offers, tenant, runtime_state, instance) for instance in instances_holding_units(tenant)
     ]

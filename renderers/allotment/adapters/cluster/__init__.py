@@ -1,4 +1,4 @@
-"""A cluster's API server, through the `kubernetes` package's transport: asked, listed and watched, never written to.
+"""Reads and watches a cluster's API server through the transport of the `kubernetes` package, without writing to it.
 
-The one exception is the Lease by which replicas agree who reports.
+The only write is the Lease by which replicas elect the leader that reports.
 """

@@ -1,4 +1,4 @@
-"""One API server: its address and credentials, renewed when they expire, its answers, and its clock."""
+"""Accesses an API server: its address, its credentials with their renewal, its responses, and its clock."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from allotment.problems import OperationRefused
 
 CONNECT_SECONDS = 10
 TOKEN_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105  # a path
-MOST_BYTES = 256 << 20  # of one answer
+MOST_BYTES = 256 << 20  # bytes of one response
 _CHUNK_BYTES = 1 << 20
 
 
-# What keeps an answer away, in words; of several that an error is, the first counts.
+# The messages of errors that prevent a response. The first matching type counts.
 _ERROR_TEXTS: tuple[tuple[type[Exception], str], ...] = (
     (urllib3.exceptions.NameResolutionError, "nobody knows its name"),
     (urllib3.exceptions.NewConnectionError, "nothing listens there, or no way leads there"),
@@ -36,11 +36,11 @@ _ERROR_TEXTS: tuple[tuple[type[Exception], str], ...] = (
 
 
 class ApiUnavailable(Exception):
-    """The API server said nothing useful, and why in words: it is away, too slow, or its answer broke off."""
+    """The API server gave no usable response; the message is the reason."""
 
 
 class ApiError(Exception):
-    """The API server answered with an error. `retry_after` is in seconds, 0 where it names none."""
+    """The API server answered with an error. `retry_after` is in seconds, 0 if the response has no Retry-After."""
 
     def __init__(self, status: int, retry_after: float) -> None:
         super().__init__(f"answered {status}")
@@ -56,13 +56,16 @@ class ApiServer:
         self._lock = threading.Lock()
         self._configuration = load()
         self._pool = _connection_pool(self._configuration)
-        self._clock_offset: float | None = None  # seconds by which the server's clock is ahead of our monotonic one
+        self._clock_offset: float | None = None  # seconds from the local monotonic clock to the server's clock
         self._last_time = ""
 
     @staticmethod
     def from_kubeconfig(kubeconfig: Path | None, context: str | None) -> ApiServer:
-        """Return the API server of a kubeconfig's context; without either, that of the cluster this runs in, or else of
-        the usual kubeconfig. Raises OperationRefused where there is none."""
+        """Return the API server of a kubeconfig's context. Without either, return that of the cluster in which this
+        process runs, or of the default kubeconfig.
+
+        Raises OperationRefused if there is none.
+        """
 
         def load() -> client.Configuration:
             configuration = client.Configuration()
@@ -86,11 +89,12 @@ class ApiServer:
         return str(self._configuration.host)
 
     def client(self) -> client.ApiClient:
-        """Return the package's own client, with the credentials of now."""
+        """Return the client of the `kubernetes` package with the current credentials."""
         return client.ApiClient(self._load())
 
     def open(self, path: str, query: Mapping[str, str], accept: str, read_seconds: float) -> urllib3.BaseHTTPResponse:
-        """Return the answer to a GET, its body not read yet; the caller closes it. Raises ApiError or ApiUnavailable.
+        """Return the response to a GET request with an unread body, which the caller closes. Raises ApiError or
+        ApiUnavailable.
 
         `read_seconds` is the longest silence.
         """
@@ -121,8 +125,10 @@ class ApiServer:
         return answer
 
     def read(self, path: str, query: Mapping[str, str], accept: str, seconds: float, most: int | None = None) -> bytes:
-        """Return the whole body of an answer, within some seconds and of `most` bytes, or else MOST_BYTES. Raises ApiError or
-        ApiUnavailable."""
+        """Return the whole body of a response. Raises ApiError or ApiUnavailable.
+
+        The response may take `seconds` and have `most` bytes, by default MOST_BYTES.
+        """
         limit = MOST_BYTES if most is None else most
         answer = self.open(path, query, accept, seconds)
         end, chunks, size = time.monotonic() + seconds, list[bytes](), 0
@@ -139,7 +145,7 @@ class ApiServer:
         return b"".join(chunks)
 
     def server_time(self) -> str:
-        """Return the time by the server's clock, as RFC 3339 in UTC; it never goes back. Empty before the first answer."""
+        """Return the server's time as RFC 3339 in UTC; empty before the first response. It never goes back."""
         with self._lock:
             if self._clock_offset is None:
                 return ""
@@ -157,11 +163,11 @@ class ApiServer:
                 self._clock_offset = moment - time.monotonic()
 
     def _reload_credentials(self) -> None:
-        """Read the credentials again: they have expired, or were replaced."""
+        """Read the credentials again: they have expired or were replaced."""
         try:
             configuration = self._load()
         except OperationRefused:
-            return  # being written just now; the next 401 tries again
+            return  # the file is just being written; the next 401 tries again
         with self._lock:
             self._configuration, self._pool = configuration, _connection_pool(configuration)
 
@@ -171,24 +177,24 @@ def _connection_pool(configuration: client.Configuration) -> Any:
 
 
 def _error_text(error: Exception) -> str:
-    """Return in words what keeps an answer away; its kind, where we have none."""
+    """Return the message of an error that prevented a response; the name of its type if it has no message."""
     return next((words for kind, words in _ERROR_TEXTS if isinstance(error, kind)), type(error).__name__)
 
 
 def _authorization_header(configuration: client.Configuration) -> dict[str, str]:
-    """Return the header that says who we are; the package reads a token's file again when it is a minute old."""
+    """Return the Authorization header. The package reads a token file again after a minute."""
     bearer_token = configuration.auth_settings().get("BearerToken")
     return {"Authorization": str(bearer_token["value"])} if bearer_token and bearer_token["value"] else {}
 
 
 def _close_response(answer: urllib3.BaseHTTPResponse) -> None:
-    """Hang up: what is left of an answer is not waited for."""
+    """Close the connection without waiting for the rest of the response."""
     answer.close()
     answer.release_conn()
 
 
 def _parse_http_date(date: str) -> float | None:
-    """Return the seconds since 1970 of an HTTP date."""
+    """Return the seconds since 1970 of an HTTP date; None if it is invalid."""
     try:
         return email.utils.parsedate_to_datetime(date).timestamp()
     except (ValueError, TypeError):
@@ -196,7 +202,7 @@ def _parse_http_date(date: str) -> float | None:
 
 
 def _parse_retry_after(retry_after: str, now: float) -> float:
-    """Return how long a Retry-After asks to wait; it has seconds or a date."""
+    """Return the seconds to wait according to a Retry-After header, which has seconds or a date."""
     if retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 7:
         return float(retry_after)
     moment = _parse_http_date(retry_after)

@@ -1,4 +1,4 @@
-"""A Lease: of several replicas one leads, and another takes over when it is gone."""
+"""Elects a leader among replicas with a Lease. Another replica takes over when the leader is gone."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 
 from allotment.adapters.cluster.api import ApiServer
 
-LEASE_SECONDS = 15  # who hasn't renewed for so long leads no more
-RENEW_SECONDS = 10  # who couldn't renew for so long stops leading, before another may begin
+LEASE_SECONDS = 15  # a leader without a renewal for this long loses the Lease
+RENEW_SECONDS = 10  # a leader stops after this long without a renewal, before another replica may start
 RETRY_SECONDS = 2
-ANSWER_SECONDS = 5  # an API server that takes longer has said nothing
+ANSWER_SECONDS = 5  # a slower API server counts as silent
 
 
 class Leadership:
-    """Competes for a Lease in a thread of its own, until the process ends."""
+    """Competes for a Lease in its own thread, until the process ends."""
 
     def __init__(
         self, api: ApiServer, namespace: str, name: str, identity: str, changed: Callable[[bool], None]
@@ -34,12 +34,12 @@ class Leadership:
         self._renewed_at = 0.0
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         threading.Thread(target=self._run, name="lease", daemon=True).start()
 
     def is_leader(self) -> bool:
-        """Return whether this replica leads; no longer when its Lease couldn't be renewed in time, whatever it
-        waits for."""
+        """Return whether this replica leads. A replica that could not renew its Lease in time no longer leads, even if
+        its thread still waits for a response."""
         return self._is_leading.is_set() and time.monotonic() - self._renewed_at < LEASE_SECONDS
 
     def _run(self) -> None:
@@ -50,7 +50,7 @@ class Leadership:
             )
             try:
                 leaderelection.LeaderElection(settings).run()
-            except Exception:  # whatever the API server or the network did: compete again
+            except Exception:  # after any error of the API server or the network, compete again
                 self._on_stopped_leading()
             time.sleep(RETRY_SECONDS)
 
@@ -68,7 +68,7 @@ class Leadership:
 
 
 class _ClientLock(LeaseLock):
-    """The package's Lease lock, with one's own client, an end to each call, and a note of each renewal."""
+    """The package's Lease lock with a given client, a timeout for each call, and a callback after each renewal."""
 
     def __init__(
         self, name: str, namespace: str, identity: str, api: client.ApiClient, renewed: Callable[[], None]
@@ -90,7 +90,7 @@ class _ClientLock(LeaseLock):
 
 
 class _TimeoutClient:
-    """An API whose calls end after ANSWER_SECONDS."""
+    """A client with calls that time out after ANSWER_SECONDS."""
 
     def __init__(self, api: client.CoordinationV1Api) -> None:
         self._api = api

@@ -1,4 +1,4 @@
-"""What a cluster's watches have seen, by tenant, and which tenants changed since somebody asked."""
+"""Collects the objects that a cluster's watches have seen, by tenant, and the tenants that changed since the last call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import defaultdict
 from allotment.observed.decoding import WatchedKind
 from allotment.observed.objects import Application, Deployment, ObservedObject, Pod
 
-STOCKS_OWNER = "*"  # where placeholders lie; no tenant is called so
+STOCKS_OWNER = "*"  # the owner of placeholders; no tenant can have this name
 
 
 class ObservedObjects:
@@ -24,7 +24,7 @@ class ObservedObjects:
         self.events = 0
 
     def replace(self, kind: WatchedKind, objects: list[ObservedObject]) -> None:
-        """Take all objects of a kind in place of what was known of it."""
+        """Replace all known objects of a kind."""
         with self._lock:
             owners = self._owners[kind.name]
             for uid in owners.keys() - {resource.uid for resource in objects}:
@@ -33,29 +33,29 @@ class ObservedObjects:
                 self._add_object(owners, resource)
 
     def put(self, kind: WatchedKind, resource: ObservedObject) -> None:
-        """Take an object as it is now."""
+        """Add an object, or update it."""
         with self._lock:
             self.events += 1
             self._add_object(self._owners[kind.name], resource)
 
     def remove(self, kind: WatchedKind, resource: ObservedObject) -> None:
-        """Forget an object; one of the same name that was made anew is another one."""
+        """Remove an object by its uid: a recreated object of the same name is another object."""
         with self._lock:
             self.events += 1
             self._remove_object(self._owners[kind.name], resource.uid)
 
     def owners(self) -> set[str]:
-        """Return everybody of whom there is something."""
+        """Return every owner with at least one object."""
         with self._lock:
             return set(self._objects)
 
     def objects(self, owner: str) -> list[ObservedObject]:
-        """Return all that is known of a tenant, or of STOCKS."""
+        """Return all known objects of a tenant, or of STOCKS_OWNER."""
         with self._lock:
             return list(self._objects.get(owner, {}).values())
 
     def take_changed(self) -> set[str]:
-        """Return who changed since the last call."""
+        """Return the owners that changed since the last call."""
         with self._lock:
             changed_owners, self._changed = self._changed, set()
             self.changed.clear()
@@ -66,7 +66,7 @@ class ObservedObjects:
             return sum(len(owners) for owners in self._owners.values())
 
     def _owner_of(self, resource: ObservedObject) -> str:
-        """Return whose an object is; empty where it is nobody's that is reported on, or another cluster's."""
+        """Return the owner of an object; empty if the object is not reported or belongs to another cluster."""
         if isinstance(resource, (Pod, Deployment)):
             return STOCKS_OWNER if resource.stock else resource.tenant
         if isinstance(resource, Application) and resource.cluster != self._cluster:

@@ -1,4 +1,4 @@
-"""Asks an API server, once, for what a diagnosis needs: GET requests alone, page by page."""
+"""Reads the objects for a diagnosis once from an API server, with paginated GET requests."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ from allotment.observed.objects import LiveObject
 from allotment.problems import OperationRefused, escape_unprintable, pluralize
 
 _UNREADABLE_TEXT = "its answer can't be read"
-MAX_PAGE_BYTES = 32 << 20  # bytes of one answer
+MAX_PAGE_BYTES = 32 << 20  # bytes of one response
 MAX_TOTAL_BYTES = 256 << 20  # bytes of all pages of a kind
 MOST_PAGES = 400  # of a kind: 200,000 objects
-MAX_MESSAGE_LENGTH = 200  # characters about a wrong answer
-LOOK_SECONDS = 300.0  # for everything
+MAX_MESSAGE_LENGTH = 200  # characters about an invalid response
+LOOK_SECONDS = 300.0  # for all requests
 _FORMAT_ERRORS = (msgspec.MsgspecError, ValueError, TypeError, AttributeError, KeyError, RecursionError)
 
 
 def take_snapshot(
     here: ApiServer, hub: ApiServer, kinds: Iterable[ResourceQuery], served: Iterable[str]
 ) -> ClusterSnapshot:
-    """Return what a cluster, and the one that Argo CD runs in, have of some kinds, and which resources of the API versions
-    `served` they have. Raises OperationRefused when the cluster doesn't answer, or not to these credentials."""
+    """Return the objects of some kinds in a cluster and in the cluster of Argo CD, and the resources of the API
+    versions `served`.
+
+    Raises OperationRefused if the cluster doesn't answer or rejects the credentials.
+    """
     end = time.monotonic() + LOOK_SECONDS
     near = _DeadlineApi(here, end)
     far = near if hub is here else _DeadlineApi(hub, end)
@@ -48,21 +51,22 @@ def take_snapshot(
 
 
 class _DeadlineApi:
-    """An API server that is asked until a time, `end`, in monotonic seconds."""
+    """An API server that is queried until `end`, in monotonic seconds."""
 
     def __init__(self, api: ApiServer, end: float) -> None:
         self._api, self._end = api, end
         self.host = api.host
 
     def read(self, path: str, query: Mapping[str, str]) -> bytes:
-        """Return an answer. Raises ApiError or ApiUnavailable."""
+        """Return the body of a response. Raises ApiError or ApiUnavailable."""
         remaining = self._end - time.monotonic()
         if remaining <= 0:
             raise ApiUnavailable("too slow")
         return self._api.read(path, query, JSON, min(PAGE_SECONDS, remaining), MAX_PAGE_BYTES)
 
     def mapping(self, path: str) -> dict[str, Any]:
-        """Return an answer's mapping. Raises ApiError, ApiUnavailable, or one of _WRONG where it has none."""
+        """Return the mapping in a response. Raises ApiError, ApiUnavailable, or one of _FORMAT_ERRORS if it is no
+        mapping."""
         return _parse_mapping(self.read(path, {}))
 
 
@@ -83,7 +87,8 @@ def _server_version(api: _DeadlineApi) -> Mapping[str, str]:
 
 
 def _served_resources(api: _DeadlineApi, api_versions: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Return the API versions that a server has, with the resources of those that are wanted; nothing where it doesn't say."""
+    """Return the API versions of a server, with the resources of the requested versions; nothing if the server doesn't
+    say."""
     try:
         groups = api.mapping("/apis").get("groups") or ()
         resources = {
@@ -112,7 +117,10 @@ def _list_kind(api: _DeadlineApi, kind: ResourceQuery) -> QueryAnswer:
 
 
 def _list_objects(api: _DeadlineApi, kind: ResourceQuery) -> list[Any]:
-    """Return the objects of all pages; of a kind of WHOLE those in tenants' namespaces. Raises ApiError, ApiUnavailable, or one of _WRONG."""
+    """Return the objects of all pages; of a kind in WHOLE_OBJECT_QUERIES, only those in tenants' namespaces.
+
+    Raises ApiError, ApiUnavailable, or one of _FORMAT_ERRORS.
+    """
     objects: list[Any] = []
     more, size = "", 0
     for _ in range(MOST_PAGES):
@@ -139,7 +147,7 @@ def _list_objects(api: _DeadlineApi, kind: ResourceQuery) -> list[Any]:
 
 
 def _server_time(api: ApiServer) -> datetime.datetime:
-    """Return the time by the server's clock; by ours where it doesn't say."""
+    """Return the server's time; the local time if the server doesn't report it."""
     try:
         return datetime.datetime.fromisoformat(api.server_time())
     except (ValueError, OverflowError):

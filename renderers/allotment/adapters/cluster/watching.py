@@ -1,8 +1,9 @@
-"""List and watch, as a client of Kubernetes should: whatever the API server does, the last state arrives.
+"""Lists and watches objects as a Kubernetes client should: the latest state arrives in spite of any error of the API
+server.
 
-A list is believed once its last page is there, and a watch goes on from there by resourceVersion. Whatever ends a watch
-(410, silence, a cut, an error) it is resumed, or listed anew where it can't be, after a wait that grows. Nothing but a
-complete list or a DELETED event ever takes an object away.
+A list counts once its last page has arrived, and a watch continues from its resourceVersion. After an end of the watch
+(410, silence, a broken connection, an error), it is resumed, or listed again if it can't be resumed, after a growing
+delay. Only a complete list or a DELETED event removes an object.
 """
 
 from __future__ import annotations
@@ -24,52 +25,53 @@ from allotment.observed.objects import ObservedObject
 JSON = "application/json"
 METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
 PAGE_OBJECTS = 500
-PAGE_SECONDS = 60.0  # the longest that a page may take
-ABSENT_SECONDS = 10.0  # a kind that is missing for so long isn't installed
-IMMEDIATE_RETRY_SECONDS = 1.0  # no watch ends so soon by itself
+PAGE_SECONDS = 60.0  # the longest duration of a page request
+ABSENT_SECONDS = 10.0  # a kind that is missing for this long is not installed
+IMMEDIATE_RETRY_SECONDS = 1.0  # no watch ends this soon by itself
 MAX_LINE_BYTES = 32 << 20  # bytes of one event
 _CHUNK_BYTES = 1 << 16
 _RANDOM = random.Random()  # noqa: S311  # no secret; watches run in threads and leave the shared generator alone
 
 
 class WatchTiming(NamedTuple):
-    """How patient a watch is: the waits between attempts, which are those of client-go, and the longest silence in seconds. The
-    API server sends a bookmark every minute."""
+    """The timing of a watch: the delays between attempts, as in client-go, and the longest silence in seconds. The API
+    server sends a bookmark every minute."""
 
     backoff: Backoff = Backoff(0.8, 30.0)
     max_silence: float = 70.0
-    stable_after: float = 60.0  # after a watch of so many seconds, the waits begin with the first one again
-    max_retry_after: float = 600.0  # of what a Retry-After may ask for
+    stable_after: float = 60.0  # after a watch of this many seconds, the delays start again with the first
+    max_retry_after: float = 600.0  # the longest accepted Retry-After
 
 
 class ObjectSink(Protocol):
-    """Where objects go."""
+    """The receiver of the objects."""
 
     def replace(self, kind: WatchedKind, objects: list[ObservedObject]) -> None:
-        """Take all objects of a kind in place of what was known."""
+        """Replace all known objects of a kind."""
         ...
 
     def put(self, kind: WatchedKind, resource: ObservedObject) -> None:
-        """Take an object as it is now."""
+        """Add an object, or update it."""
         ...
 
     def remove(self, kind: WatchedKind, resource: ObservedObject) -> None:
-        """Forget an object."""
+        """Remove an object."""
         ...
 
 
 class ResourceVersionExpired(Exception):
-    """The API server no longer has the changes since a version: list anew."""
+    """The API server no longer has the changes since a resourceVersion, so a new list is required."""
 
 
 _WATCH_TIMING = WatchTiming()
 
 
 class Watch:
-    """Watches one kind in a thread of its own, until the process ends.
+    """Watches a kind in its own thread, until the process ends.
 
-    `contact` is when the API server last said something complete (monotonic seconds), `synced` whether a whole list was
-    there once, or the kind isn't installed; `trouble` says in a word what it suffers from.
+    - `contact` is the monotonic time of the API server's last complete response, in seconds.
+    - `synced` is true after the first complete list, or if the kind is not installed.
+    - `trouble` is a short message about the current error, empty if there is none.
     """
 
     def __init__(
@@ -98,11 +100,11 @@ class Watch:
         self.skipped = 0
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         threading.Thread(target=self.run, name=f"watch {self.kind.name}", daemon=True).start()
 
     def stop(self) -> None:
-        """End before the next try; a stream that is open isn't waited for."""
+        """Stop before the next attempt, without waiting for an open stream."""
         self._stopped.set()
 
     def run(self) -> None:
@@ -128,7 +130,7 @@ class Watch:
     def _record_error(self, error: ApiError) -> None:
         self.trouble = f"it answers {error.status}"
         if error.status == HTTPStatus.NOT_FOUND:
-            # An API server that has just begun knows no CRDs for a moment: what was seen stays.
+            # An API server that has just started lacks CRDs for a moment, so the known objects stay.
             now = time.monotonic()
             self._missing_since = self._missing_since or now
             self.contact = now
@@ -138,7 +140,10 @@ class Watch:
             self._missing_since = None
 
     def _wait_before_retry(self, lived: float, retry_after: float) -> None:
-        """Wait before the next try: longer each time, as long as the API server asked, and hardly after a good while."""
+        """Wait before the next attempt: longer after each failure, at least as long as the API server asked.
+
+        After a watch that lasted long enough, the delays start again with the first.
+        """
         if lived >= self._timing.stable_after:
             self._failures = 0
         self._failures += 1
@@ -149,7 +154,10 @@ class Watch:
         return METADATA.format(suffix) if self.kind.metadata_only else JSON
 
     def _list_all(self) -> str:
-        """Take all pages of a list, and return its version. Raises ResourceVersionExpired, UnreadableResponse, ApiError or ApiUnavailable."""
+        """Replace all objects by a complete list, and return its resourceVersion.
+
+        Raises ResourceVersionExpired, UnreadableResponse, ApiError or ApiUnavailable.
+        """
         self.lists += 1
         objects, skipped, version = list[ObservedObject](), 0, ""
         for page in self._list_pages():
@@ -184,13 +192,16 @@ class Watch:
             raise
 
     def _watch_events(self) -> None:
-        """Take events from the last version on, until the stream ends. Raises ResourceVersionExpired, UnreadableResponse, ApiError or ApiUnavailable."""
+        """Apply events since the last resourceVersion, until the stream ends.
+
+        Raises ResourceVersionExpired, UnreadableResponse, ApiError or ApiUnavailable.
+        """
         query = {
             "labelSelector": self._selector,
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": self._version,
-            "timeoutSeconds": str(_RANDOM.randint(240, 480)),  # so that they don't all come back together
+            "timeoutSeconds": str(_RANDOM.randint(240, 480)),  # so that the watches don't reconnect at the same time
         }
         try:
             answer = self._api.open(self.kind.path, query, self._accept_header(""), self._timing.max_silence)
@@ -207,7 +218,7 @@ class Watch:
             if self._stopped.is_set():
                 return
         if not has_events and time.monotonic() - begun < IMMEDIATE_RETRY_SECONDS:
-            raise ResourceVersionExpired  # 200 and nothing in it: whatever answered there isn't a watch
+            raise ResourceVersionExpired  # status 200 with an empty body: the responder is no watch
 
     def _apply_event(self, event: WatchEvent) -> None:
         if event.kind == "ERROR":
@@ -222,7 +233,7 @@ class Watch:
             self._sink.put(self.kind, event.object)
 
     def _stream_lines(self, answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-        """Yield the lines of a stream until it ends. Raises ApiUnavailable when no whole line comes for too long."""
+        """Yield the lines of a stream until it ends. Raises ApiUnavailable if no complete line arrives in time."""
         buffer, last = bytearray(), time.monotonic()
         try:
             while chunk := answer.read1(_CHUNK_BYTES):

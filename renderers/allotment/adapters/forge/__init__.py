@@ -1,4 +1,5 @@
-"""The forges that pull requests are on: each behind the same Protocol, imported when it is used."""
+"""Connects to the forge of a repository. Each kind of forge implements the same Protocol and is imported when it is
+used."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ from urllib.parse import urlsplit
 from allotment.declared.forges import FORGES
 from allotment.problems import OperationRefused, quote_value
 
-if TYPE_CHECKING:  # what talks HTTP takes 0.2 s to import, and the kinds of forges are asked for by name alone too
+if TYPE_CHECKING:  # an HTTP client takes 0.2 s to import, and some callers only need the names of the kinds
     from allotment.adapters.forge.forge import Forge, Token
 
 
 def connect(kind: str, url: str, token: Token, api: str | None = None) -> Forge:
-    """Return the forge that has the repository at `url`; `api` is where its API is, if not where it usually is.
+    """Return the forge of the repository at `url`. `api` is the URL of its API, if that is not the default.
 
-    Raises OperationRefused where the URL names no repository.
+    Raises OperationRefused if the URL names no repository.
     """
     parts = urlsplit(url)
     path = parts.path.strip("/").removesuffix(".git")

@@ -1,6 +1,7 @@
-"""What every forge can do for us, and what can go wrong with it.
+"""The interface of a forge, and its errors.
 
-A pull request, its head, its author and who approved come from here alone: never from a commit, a file or another job.
+A pull request, its head, its author and its approvers come only from the forge: never from a commit, a file or another
+job.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ import requests
 from allotment.declared.people import Account
 from allotment.problems import AllotmentError, escape_unprintable
 
-TIMEOUT = 30  # seconds without an answer
+TIMEOUT = 30  # seconds without a response
 PAGE = 50
-_TRANSPORT_STATUSES = (407, 408, 421, 425)  # of a proxy or a connection: 4xx too, and about nothing that was asked
+_TRANSPORT_STATUSES = (407, 408, 421, 425)  # 4xx of a proxy or a connection, unrelated to the request
 StatusState = Literal["pending", "success", "failure"]
 
 
 class Token:
-    """A secret that no text shows."""
+    """A secret that is never shown in text."""
 
     def __init__(self, secret: str) -> None:
         self.secret = secret
@@ -34,13 +35,13 @@ class Token:
 
 
 class ForgeError(AllotmentError):
-    """The forge can't do what was asked for now."""
+    """The forge can't carry out the request now."""
 
     exit_code = 2
 
 
 class RateLimited(ForgeError):
-    """The forge takes no more for so many seconds."""
+    """The forge accepts no more requests for this many seconds."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"the forge takes no more requests for {seconds:.0f} seconds")
@@ -48,31 +49,31 @@ class RateLimited(ForgeError):
 
 
 class ForgeUnreachable(ForgeError):
-    """The forge didn't answer, or not as it should; what was asked for may have happened all the same."""
+    """The forge didn't answer, or answered incorrectly. The request may have taken effect."""
 
 
 class InvalidToken(ForgeError):
-    """The forge doesn't know the token, so nothing can be asked."""
+    """The forge doesn't know the token, so no request can succeed."""
 
 
 class RequestDeclined(ForgeError):
-    """The forge won't do what was asked, and that is about this one thing: other requests go on."""
+    """The forge declines this request. Other requests may still succeed."""
 
 
 class NotFound(RequestDeclined):
-    """There is no such thing, or none that this token may see."""
+    """The resource doesn't exist, or is not visible to this token."""
 
 
 class Forbidden(RequestDeclined):
-    """The token may not do this, the pull request is locked, or its author blocks us."""
+    """The token lacks the permission, the pull request is locked, or its author blocks us."""
 
 
 class PullRequest(NamedTuple):
     """A pull request as the forge has it.
 
-    `head` is the commit that would be merged, `base` the branch it would be merged into and `fork_repository` the newest
-    commit of the base that it knows. `merge_commit` is the commit that its merge made on the base, empty while there is
-    none.
+    `head` is the commit to merge, `base` the target branch, and `fork_repository` the commit of the base that the forge
+    records for the pull request. `merge_commit` is the commit that the merge created on the base, empty before the
+    merge.
     """
 
     number: int
@@ -88,7 +89,7 @@ class PullRequest(NamedTuple):
 
 
 class Comment(NamedTuple):
-    """A comment: its author's login and its text."""
+    """A comment: its id, its author's login and its text."""
 
     id: int
     author: str
@@ -96,7 +97,7 @@ class Comment(NamedTuple):
 
 
 class CommitStatus(NamedTuple):
-    """A commit status under a context: who set it, and the page that it links to."""
+    """A commit status in a context: its state, its description, its author, and the page that it links to."""
 
     context: str
     state: str
@@ -106,13 +107,13 @@ class CommitStatus(NamedTuple):
 
 
 class Forge(Protocol):
-    """One repository on a forge. Every method raises ForgeError."""
+    """A repository on a forge. Every method raises ForgeError."""
 
     name: str
     comment_bytes: int
 
     def identity(self) -> str:
-        """Return our own login."""
+        """Return the login of the token's owner."""
         ...
 
     def pull_request(self, number: int) -> PullRequest:
@@ -120,26 +121,31 @@ class Forge(Protocol):
         ...
 
     def open_pull_requests(self, base: str) -> Iterator[PullRequest]:
-        """Yield those that are open into a branch."""
+        """Yield the open pull requests into a branch."""
         ...
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
-        """Yield those that were merged into a branch and have changed since a time, the newest first."""
+        """Yield the pull requests that were merged into a branch and updated since a time, the newest first."""
         ...
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
-        """Return who pushed to a pull request since it was opened, up to this head; what it was opened with is its
-        author's. None where the forge doesn't say, or its base was changed since: then it holds what nobody speaks
-        for."""
+        """Return the accounts that pushed to a pull request since it was opened, up to this head.
+
+        The initial commits are the author's. Return None if the forge doesn't say, or if the base was changed since:
+        then some commits may have no known pusher.
+        """
         ...
 
     def approvals(self, number: int, head: str) -> frozenset[Account]:
-        """Return who approves exactly this head, into the base that it has: the last word of each counts, and what
-        was said of another head or before the base was changed doesn't."""
+        """Return the accounts that approve exactly this head with its current base.
+
+        The last review of each account counts. Reviews of another head, or from before a change of the base, don't
+        count.
+        """
         ...
 
     def members(self, team: str) -> frozenset[Account]:
-        """Return a team's members; @organisation/team. Raises NotFound, Forbidden."""
+        """Return the members of a team, @organisation/team. Raises NotFound, Forbidden."""
         ...
 
     def list_comments(self, number: int) -> Iterator[Comment]:
@@ -147,15 +153,15 @@ class Forge(Protocol):
         ...
 
     def create_comment(self, number: int, body: str) -> None:
-        """Write a comment."""
+        """Create a comment."""
         ...
 
     def update_comment(self, number: int, comment: int, body: str) -> None:
-        """Write a comment of ours anew."""
+        """Replace the text of our own comment."""
         ...
 
     def delete_comment(self, number: int, comment: int) -> None:
-        """Remove a comment of ours."""
+        """Delete our own comment."""
         ...
 
     def list_statuses(self, commit: str) -> Iterator[CommitStatus]:
@@ -163,12 +169,12 @@ class Forge(Protocol):
         ...
 
     def set_status(self, commit: str, status: CommitStatus) -> None:
-        """Set a commit's status; its author is us."""
+        """Set a commit's status with us as its author."""
         ...
 
 
 def error_from_response(status: int, headers: Mapping[str, str], words: str) -> ForgeError:
-    """Return the error that an answer's HTTP status and headers mean."""
+    """Return the error for a response's HTTP status and headers."""
     lower_headers = {name.lower(): value for name, value in headers.items()}
     wait = _retry_seconds(lower_headers)
     if status == 429 or (status == 403 and (wait is not None or "rate limit" in words.lower())):
@@ -188,7 +194,7 @@ def error_from_response(status: int, headers: Mapping[str, str], words: str) -> 
 
 
 def _retry_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that an answer asks to wait, None where it doesn't."""
+    """Return the seconds that a response asks to wait; None if it doesn't."""
     after = headers.get("retry-after")
     if after is not None:
         if after.strip().isdigit():
@@ -205,7 +211,7 @@ def _retry_seconds(headers: Mapping[str, str]) -> float | None:
 
 
 def raise_for_response(answer: requests.Response, *_: object, **__: object) -> None:
-    """Raise what an answer means that isn't one of success; a hook of `requests`."""
+    """Raise the error of an unsuccessful response. A hook of `requests`."""
     if answer.status_code >= 400:
         try:
             words = str(answer.json().get("message", ""))
@@ -216,7 +222,7 @@ def raise_for_response(answer: requests.Response, *_: object, **__: object) -> N
 
 @contextmanager
 def translate_request_errors() -> Iterator[None]:
-    """Turn what goes wrong on the way, or an answer of another shape, into an Unreachable, in words that hold no token."""
+    """Raise ForgeUnreachable for connection errors and malformed responses, with a message that contains no token."""
     try:
         yield
     except requests.RequestException as error:

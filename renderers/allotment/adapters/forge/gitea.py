@@ -1,4 +1,4 @@
-"""Gitea and Forgejo, by their own HTTP API."""
+"""Implements the forge for Gitea and Forgejo, through their HTTP API."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Gitea:
         self._identity = ""
 
     def identity(self) -> str:
-        """Return our own login."""
+        """Return the login of the token's owner."""
         if not self._identity:
             self._identity = str(self._request("GET", "user")["login"])
         return self._identity
@@ -63,13 +63,13 @@ class Gitea:
             return _to_pull_request(self._request("GET", f"{self._repository}/pulls/{number}"))
 
     def open_pull_requests(self, base: str) -> Iterator[PullRequest]:
-        """Yield those that are open into a branch."""
+        """Yield the open pull requests into a branch."""
         for pull in self._list_pages(f"{self._repository}/pulls", state="open"):
             if pull["base"]["ref"] == base:
                 yield _to_pull_request(pull)
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
-        """Yield those that were merged into a branch, as long as they have changed since a time."""
+        """Yield the pull requests that were merged into a branch and updated since a time."""
         for pull in self._list_pages(f"{self._repository}/pulls", state="closed", sort="recentupdate"):
             if datetime.datetime.fromisoformat(pull["updated_at"]) < since:
                 return
@@ -77,8 +77,11 @@ class Gitea:
                 yield _to_pull_request(pull)
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
-        """Return who pushed, by the pull request's timeline, whose entry comes a moment after the head. A push by
-        force replaces what was there; a change of the base gives all to whoever made it."""
+        """Return the accounts that pushed, from the pull request's timeline, which lags a moment behind the head.
+
+        A force push replaces the earlier pushes. Return None if the base was changed: the account that changed it would
+        count as the pusher of all commits.
+        """
         for wait in (*_TIMELINE_PAUSES, None):
             timeline = self._read_timeline(number)
             with translate_request_errors():
@@ -93,7 +96,7 @@ class Gitea:
         return None
 
     def approvals(self, number: int, head: str) -> frozenset[Account]:
-        """Return who approves this head."""
+        """Return the accounts that approve this head."""
         last: dict[Account, bool] = {}
         based = _base_changed_at(self._read_timeline(number))
         for review in self._list_pages(f"{self._repository}/pulls/{number}/reviews"):
@@ -120,20 +123,23 @@ class Gitea:
             yield Comment(comment["id"], comment["user"]["login"], comment["body"])
 
     def create_comment(self, number: int, body: str) -> None:
-        """Write a comment."""
+        """Create a comment."""
         self._request("POST", f"{self._repository}/issues/{number}/comments", {"body": body})
 
     def update_comment(self, number: int, comment: int, body: str) -> None:
-        """Write a comment anew."""
+        """Replace the text of a comment."""
         self._request("PATCH", f"{self._repository}/issues/comments/{comment}", {"body": body})
 
     def delete_comment(self, number: int, comment: int) -> None:
-        """Remove a comment."""
+        """Delete a comment."""
         self._request("DELETE", f"{self._repository}/issues/comments/{comment}")
 
     def list_statuses(self, commit: str) -> Iterator[CommitStatus]:
-        """Yield a commit's statuses. Their times are of seconds, and Gitea has the names of its orders by index the
-        wrong way round, so all are read and put in order here."""
+        """Yield a commit's statuses, the newest first.
+
+        Their times have a resolution of seconds, and Gitea's two sort options by index are swapped, so all statuses are
+        read and sorted here.
+        """
         statuses = list(self._list_pages(f"{self._repository}/commits/{commit}/statuses"))
         for status in sorted(statuses, key=lambda status: int(status["id"]), reverse=True):
             author = (status.get("creator") or {}).get("login", "")
@@ -155,7 +161,8 @@ class Gitea:
             return answer.json() if answer.content else None
 
     def _list_pages(self, path: str, *, is_linked: bool = True, **query: str) -> Iterator[Any]:
-        """Yield everything that a list holds. Some lists come whole, and then name no next page; timelines never do."""
+        """Yield all entries of a list. Some lists are not paginated and have no link to a next page; timelines never
+        have links."""
         page = 1
         while True:
             with translate_request_errors():
@@ -169,7 +176,7 @@ class Gitea:
 
 
 def _base_changed_at(timeline: list[Any]) -> str:
-    """Return when a pull request's base was changed last; empty where it never was."""
+    """Return the time of the last change of a pull request's base; empty if it was never changed."""
     return max(
         [str(event["created_at"]) for event in timeline if event["type"] == "change_target_branch"],
         key=_parse_time,
@@ -182,7 +189,7 @@ def _parse_time(text: str) -> datetime.datetime:
 
 
 def _to_account(user: Mapping[str, Any] | None) -> Account:
-    """Return a person; those who are gone have a negative id."""
+    """Return the account of a user. The id of a deleted user is negative and becomes 0."""
     return Account(user["login"], max(0, int(user["id"]))) if user else Account("")
 
 

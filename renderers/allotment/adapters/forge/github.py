@@ -1,4 +1,4 @@
-"""GitHub, github.com or an Enterprise Server, by PyGithub."""
+"""Implements the forge for github.com and GitHub Enterprise Server, with PyGithub."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from allotment.adapters.forge.forge import (
 )
 from allotment.declared.people import Account
 
-WRITE_SECONDS = 1.0  # between two writes, as GitHub asks
-_VIEWER_QUERY = "query { viewer { login } }"  # a token of an app has no user of its own, but is a viewer
+WRITE_SECONDS = 1.0  # between two writes, as GitHub requires
+_VIEWER_QUERY = "query { viewer { login } }"  # the token of an app has no user, but it is a viewer
 _DECISIVE_STATES = ("APPROVED", "CHANGES_REQUESTED", "DISMISSED")
 _BASE_EVENTS = ("base_ref_changed", "automatic_base_change_succeeded")
 
@@ -46,11 +46,11 @@ class GitHub:
     """A repository on GitHub."""
 
     name = "GitHub"
-    comment_bytes = 60_000  # it takes 65,536 characters
+    comment_bytes = 60_000  # GitHub accepts 65,536 characters
 
     def __init__(self, api: str, repository: str, token: Token) -> None:
-        # Waiting for a limit is ours: the library would sleep through it in the middle of a call. The second
-        # between two writes that GitHub asks for is the library's.
+        # The caller waits for a rate limit: the library would sleep in the middle of a call. The library waits only the
+        # second that GitHub requires between two writes.
         self._github = github.Github(
             auth=AuthToken(token.secret),
             base_url=api,
@@ -65,7 +65,7 @@ class GitHub:
         self._identity = ""
 
     def identity(self) -> str:
-        """Return our own login."""
+        """Return the login of the token's owner."""
         if not self._identity:
             with _translate_errors():
                 try:
@@ -81,13 +81,13 @@ class GitHub:
             return _to_pull_request(self._repository.get_pull(number))
 
     def open_pull_requests(self, base: str) -> Iterator[PullRequest]:
-        """Yield those that are open into a branch."""
+        """Yield the open pull requests into a branch."""
         with _translate_errors():
             for pull in self._repository.get_pulls(state="open", base=base):
                 yield _to_pull_request(pull)
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
-        """Yield those that were merged into a branch, as long as they have changed since a time."""
+        """Yield the pull requests that were merged into a branch and updated since a time."""
         with _translate_errors():
             for pull in self._repository.get_pulls(state="closed", base=base, sort="updated", direction="desc"):
                 if pull.updated_at is None or pull.updated_at < since:
@@ -96,8 +96,11 @@ class GitHub:
                     yield _to_pull_request(pull)
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
-        """Return who pushed, by the newest activities of its branch; another repository's may not be ours to read.
-        A push by force replaces what was there."""
+        """Return the accounts that pushed, from the latest activities of the branch; None if another repository is not
+        readable.
+
+        A force push replaces the earlier pushes.
+        """
         with _translate_errors():
             pull = self._read_pull(number)
             if pull.head.repo is None or _base_changed_at(pull) is not None:
@@ -123,7 +126,7 @@ class GitHub:
         return None
 
     def approvals(self, number: int, head: str) -> frozenset[Account]:
-        """Return who approves this head."""
+        """Return the accounts that approve this head."""
         last: dict[Account, bool] = {}
         with _translate_errors():
             pull = self._read_pull(number)
@@ -148,17 +151,17 @@ class GitHub:
                 yield Comment(comment.id, comment.user.login if comment.user else "", comment.body or "")
 
     def create_comment(self, number: int, body: str) -> None:
-        """Write a comment."""
+        """Create a comment."""
         with _translate_errors():
             self._read_pull(number).create_issue_comment(body)
 
     def update_comment(self, number: int, comment: int, body: str) -> None:
-        """Write a comment anew."""
+        """Replace the text of a comment."""
         with _translate_errors():
             self._read_pull(number).get_issue_comment(comment).edit(body)
 
     def delete_comment(self, number: int, comment: int) -> None:
-        """Remove a comment."""
+        """Delete a comment."""
         with _translate_errors():
             self._read_pull(number).get_issue_comment(comment).delete()
 
@@ -183,7 +186,7 @@ class GitHub:
 
 
 def _base_changed_at(pull: Pull) -> datetime.datetime | None:
-    """Return when a pull request's base was changed last; None where it never was."""
+    """Return the time of the last change of a pull request's base; None if it was never changed."""
     return max([event.created_at for event in pull.get_issue_events() if event.event in _BASE_EVENTS], default=None)
 
 
@@ -208,7 +211,7 @@ def _to_pull_request(pull: Pull) -> PullRequest:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Turn the library's exceptions into ours."""
+    """Translate the library's exceptions into ForgeError."""
     try:
         with translate_request_errors():
             yield

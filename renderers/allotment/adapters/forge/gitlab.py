@@ -1,4 +1,4 @@
-"""GitLab, gitlab.com or a server of one's own, by python-gitlab."""
+"""Implements the forge for gitlab.com and self-managed GitLab, with python-gitlab."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class GitLab:
 
     def __init__(self, server: str, project: str, token: Token) -> None:
         session = requests.Session()
-        session.hooks["response"].append(raise_for_response)  # waiting is ours: the library would sleep through a limit
+        session.hooks["response"].append(raise_for_response)  # or else the library sleeps at a rate limit
         self._gitlab: Any = gitlab.Gitlab(server, private_token=token.secret, timeout=TIMEOUT, session=session)
         self._project: Any = self._gitlab.projects.get(project, lazy=True)
         self._identity = ""
 
     def identity(self) -> str:
-        """Return our own login."""
+        """Return the login of the token's owner."""
         if not self._identity:
             with _translate_errors():
                 self._gitlab.auth()
@@ -66,11 +66,11 @@ class GitLab:
             return _to_pull_request(self._project.mergerequests.get(number).attributes)
 
     def open_pull_requests(self, base: str) -> Iterator[PullRequest]:
-        """Yield those that are open into a branch."""
+        """Yield the open merge requests into a branch."""
         yield from self._merge_requests(state="opened", target_branch=base)
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
-        """Yield those that were merged into a branch and have changed since a time."""
+        """Yield the merge requests that were merged into a branch and updated since a time."""
         query = {"updated_after": since.isoformat(), "order_by": "updated_at", "sort": "desc"}
         yield from self._merge_requests(state="merged", target_branch=base, **query)
 
@@ -78,13 +78,15 @@ class GitLab:
         with _translate_errors():
             for request in self._project.mergerequests.list(iterator=True, per_page=PAGE, **query):
                 attributes = request.attributes
-                if not attributes.get("diff_refs"):  # a list doesn't have them
+                if not attributes.get("diff_refs"):  # a list lacks them
                     attributes = self._project.mergerequests.get(request.iid).attributes
                 yield _to_pull_request(attributes)
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
-        """Return who pushed, by the events of its project; another project's may not be ours to read. Each push
-        makes a version, and so does a change of the base, of the same head."""
+        """Return the accounts that pushed, from the events of the source project; None if that project is not readable.
+
+        Each push creates a version of the merge request. A change of the base creates a version with the same head.
+        """
         with _translate_errors():
             request = self._project.mergerequests.get(number)
             versions = _list_versions(request)
@@ -95,7 +97,7 @@ class GitLab:
             return frozenset()
         source = self._gitlab.projects.get(request.source_project_id, lazy=True)
         days = {
-            "after": _parse_time(versions[0]["created_at"]).date() - 2 * _DAY,  # neither counts itself
+            "after": _parse_time(versions[0]["created_at"]).date() - 2 * _DAY,  # both bounds are exclusive
             "before": _parse_time(versions[-1]["created_at"]).date() + 2 * _DAY,
         }
         query = {"action": "pushed", "sort": "desc", **{name: day.isoformat() for name, day in days.items()}}
@@ -111,9 +113,9 @@ class GitLab:
         return frozenset(accounts.values()) if len(accounts) == len(heads) - 1 else None
 
     def approvals(self, number: int, head: str) -> frozenset[Account]:
-        """Return who approved since this head was pushed; without a time an approval counts for nothing.
+        """Return the accounts that approved since this head was pushed. An approval without a time doesn't count.
 
-        GitLab doesn't say which head was approved, but when, and when each version of the request came.
+        GitLab doesn't say which head was approved, but it has the times of the approvals and of the versions.
         """
         with _translate_errors():
             request = self._project.mergerequests.get(number, lazy=True)
@@ -129,7 +131,7 @@ class GitLab:
         )
 
     def members(self, team: str) -> frozenset[Account]:
-        """Return a group's own members."""
+        """Return a group's direct members."""
         with _translate_errors():
             group = self._gitlab.groups.get(team.removeprefix("@"), lazy=True)
             members = group.members.list(iterator=True, per_page=PAGE)
@@ -148,17 +150,17 @@ class GitLab:
                     yield Comment(note.id, note.author["username"], note.body)
 
     def create_comment(self, number: int, body: str) -> None:
-        """Write a comment."""
+        """Create a comment."""
         with _translate_errors():
             self._project.mergerequests.get(number, lazy=True).notes.create({"body": body})
 
     def update_comment(self, number: int, comment: int, body: str) -> None:
-        """Write a comment anew."""
+        """Replace the text of a comment."""
         with _translate_errors():
             self._project.mergerequests.get(number, lazy=True).notes.update(comment, {"body": body})
 
     def delete_comment(self, number: int, comment: int) -> None:
-        """Remove a comment."""
+        """Delete a comment."""
         with _translate_errors():
             self._project.mergerequests.get(number, lazy=True).notes.delete(comment)
 
@@ -174,7 +176,7 @@ class GitLab:
                 )
 
     def set_status(self, commit: str, status: CommitStatus) -> None:
-        """Set a commit's status. GitLab refuses to set what is set: then it is."""
+        """Set a commit's status. GitLab refuses to set a status that is already set, which counts as success."""
         body = {
             "state": _TO_GITLAB.get(status.state, status.state),
             "name": status.context,
@@ -190,7 +192,7 @@ class GitLab:
 
 
 def _list_versions(request: Any) -> list[dict[str, Any]]:
-    """Return what a merge request was, the oldest first: the first is what it was opened with."""
+    """Return the versions of a merge request, the oldest first: the first is the version with which it was opened."""
     versions = [diff.attributes for diff in request.diffs.list(get_all=True, per_page=PAGE)]
     return sorted(versions, key=lambda version: _parse_time(version["created_at"]))
 
@@ -222,7 +224,7 @@ def _to_pull_request(attributes: dict[str, Any]) -> PullRequest:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Turn the library's exceptions into ours."""
+    """Translate the library's exceptions into ForgeError."""
     try:
         with translate_request_errors():
             yield

@@ -1,5 +1,5 @@
-"""Git, by GitPython: the one package that talks to it.
+"""Accesses Git repositories through GitPython, which no other package uses.
 
-No string of a user stands where Git could take it for an option: names of commits go in by standard input, paths are
-compared here or go in as data, and what Git runs with are object ids that Git itself gave and refs that we named.
+No string of a user can become an option of Git: names of commits are passed on standard input, paths are compared here
+or passed as data, and arguments are object ids from Git itself and refs that we named.
 """

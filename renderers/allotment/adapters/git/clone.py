@@ -1,7 +1,7 @@
-"""A clone that this program makes for itself: locked while it is used, and replaced when it is damaged.
+"""Manages the program's own clone, which is locked while it is used and replaced when it is damaged.
 
-The remotes hold everything that the clone holds, so a damaged clone is emptied and fetched again. A marker file says that
-the program made the clone. Nothing is ever deleted in a repository that has no marker.
+The remotes hold everything that the clone holds, so a damaged clone is emptied and fetched again. A marker file records
+that the program made the clone. Nothing is ever deleted in a repository that has no marker.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from allotment.adapters.git.repository import Repository
 from allotment.problems import OperationRefused, escape_unprintable
 
 CLONE_MARKER = "allotment-clone"
-# The entries that Git writes into a repository without a work tree. Other files and folders in the clone's folder stay.
+# The entries that Git writes into a bare repository. Other files and folders in the clone's folder stay.
 GIT_ENTRIES = (
     "HEAD FETCH_HEAD ORIG_HEAD branches config description gc.log gc.pid hooks index info logs objects packed-refs"
     " refs shallow"
 ).split()
-REPLACEMENT_BACKOFF = Backoff(600.0, 7200.0, jitter=(1, 1))  # from one replacement to the next
-SAME_ERROR_SECONDS = 600.0  # how often the clone is checked for an error that stays
+REPLACEMENT_BACKOFF = Backoff(600.0, 7200.0, jitter=(1, 1))  # between two replacements
+SAME_ERROR_SECONDS = 600.0  # the least time between two checks for the same error
 _LOCKABLE_FILES = ("HEAD", "config", "index", "packed-refs", "shallow")
 _MAX_OUTPUT = 500  # characters of the output of git fsck
-# Lines of git fsck that say nothing about damage: others may have pushed such objects.
+# Lines of git fsck that report no damage: others may have pushed such objects.
 _HARMLESS_PREFIXES = ("error in ", "warning in ", "notice: ", "dangling ", "unreachable ", "Checking ")
-CHECK_SHARE = 10  # a check takes at most this part of the time: 1 / CHECK_SHARE
+CHECK_SHARE = 10  # checks take at most 1 / CHECK_SHARE of the time
 _clones: dict[Path, Clone] = {}  # by folder, locked until the command ends
 
 T = TypeVar("T")
@@ -53,16 +53,16 @@ class Clone(Repository):
         super().__init__(folder, GitCommands(folder, alone=True))
         self.lock = lock
         self._signing_key: Path | None = None
-        self._errors: dict[str, float] = {}  # when the clone was last checked for an error
+        self._errors: dict[str, float] = {}  # the time of the last check for each error
         self._replacements = 0
         self._next_check = self._next_replacement = float("-inf")
 
     @classmethod
     def open_or_create(cls, folder: Path) -> Clone:
-        """Return the clone at a folder, a new one where there is none, and lock it until the command ends. The process
-        has one object for each folder.
+        """Return the clone at a folder, and lock it until the command ends. Creates the clone if there is none.
 
-        Raises OperationRefused where another process uses the clone, and where the folder holds another repository.
+        The process has one object for each folder. Raises OperationRefused if another process uses the clone, or if the
+        folder holds another repository.
         """
         folder.mkdir(parents=True, exist_ok=True)
         folder = folder.resolve()
@@ -82,10 +82,10 @@ class Clone(Repository):
         return super().sign_with(key, keep=keep)
 
     def repair(self, errors: Iterable[str]) -> CloneDamage | None:
-        """Return the damage that git fsck finds, None where it finds none. `errors` are the caller's errors, in
-        words: each new error leads to one check.
+        """Return the damage that git fsck finds, or None. `errors` are the messages of the caller's errors: each new
+        error leads to a check.
 
-        A damaged clone is replaced, but not again and again: then `is_replaced` is false.
+        A damaged clone is replaced, but not too often: until the next replacement is due, `is_replaced` is false.
         """
         self.remove_locks()
         now = time.monotonic()
@@ -118,15 +118,17 @@ class Clone(Repository):
             return act()
 
     def remove_locks(self) -> None:
-        """Remove the lock files that a killed Git left. No other process uses the clone, so that a lock belongs to a Git
-        that runs in it, or to nobody."""
+        """Remove the lock files of a killed Git process.
+
+        No other process uses the clone, so a lock belongs to a Git process that runs in it, or to none.
+        """
         locks = list(_lock_files(self.folder))
         if locks and not self._has_running_git():
             for path in locks:
                 path.unlink(missing_ok=True)
 
     def _is_usable(self) -> bool:
-        """Return whether Git takes the folder for a repository without a work tree."""
+        """Return whether Git accepts the folder as a bare repository."""
         try:
             ended = self.git.run("rev_parse", "--is-bare-repository")
         except Exception:  # GitPython raises errors of many kinds for a damaged configuration
@@ -134,7 +136,7 @@ class Clone(Repository):
         return ended.exit_code == 0 and ended.stdout.strip() == b"true"
 
     def _run_fsck(self) -> str:
-        """Return the damage that git fsck reports, empty where there is none."""
+        """Return the damage that git fsck reports; empty if there is none."""
         if not self._is_usable():
             return "Git doesn't take the folder for a repository"
         ended = self.git.run("fsck", "--full", "--no-dangling", "--no-progress")
@@ -146,7 +148,7 @@ class Clone(Repository):
         )
 
     def _recreate(self) -> None:
-        """Delete the entries of Git, and make an empty clone. A configuration that can be read stays."""
+        """Delete Git's entries, and create an empty clone. A readable configuration stays."""
         self.objects.close()
         config = self.folder / "config"
         text = config.read_bytes() if self._is_usable() else None
@@ -160,7 +162,7 @@ class Clone(Repository):
             self.sign_with(self._signing_key)
 
     def _has_running_git(self) -> bool:
-        """Return whether a Git runs in the clone's folder, other than a reader of objects, which takes no lock."""
+        """Return whether a Git process runs in the clone's folder, except a reader of objects, which takes no lock."""
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):  # it has ended, or belongs to somebody else
                 words = (process / "cmdline").read_bytes()
@@ -171,7 +173,7 @@ class Clone(Repository):
 
 
 def release_clones() -> None:
-    """Unlock the clones of this process, which uses them no more."""
+    """Unlock the clones of this process, which no longer uses them."""
     while _clones:
         _, clone = _clones.popitem()
         clone.objects.close()
@@ -179,7 +181,7 @@ def release_clones() -> None:
 
 
 def _check_ownership(folder: Path) -> None:
-    """Check that a folder without a marker holds no repository of somebody else. Raises OperationRefused."""
+    """Check that a folder without a marker holds no foreign repository. Raises OperationRefused."""
     is_empty = not any(os.path.lexists(folder / name) for name in ("HEAD", ".git", "objects", "refs"))
     if not is_empty and not _is_old_clone(folder):
         raise OperationRefused(
@@ -189,8 +191,10 @@ def _check_ownership(folder: Path) -> None:
 
 
 def _is_old_clone(folder: Path) -> bool:
-    """Return whether a repository is a clone of a version of Allotment that wrote no marker: it has no work tree and
-    no remote, and only refs of Allotment; or it has neither refs nor objects."""
+    """Return whether a repository is a clone from a version of Allotment that wrote no marker.
+
+    Such a clone is bare, has no remote, and has only refs of Allotment or neither refs nor objects.
+    """
     if (folder / ".git").exists() or not (folder / "HEAD").is_file():
         return False
     with contextlib.suppress(OSError):
@@ -203,7 +207,7 @@ def _is_old_clone(folder: Path) -> bool:
 
 
 def _ref_names(folder: Path) -> Iterator[str]:
-    """Yield the names of all refs, also of a repository that Git can't read."""
+    """Yield the names of all refs, even if Git can't read the repository."""
     for path in (folder / "refs").rglob("*"):
         if not path.is_dir() and path.suffix != ".lock":
             yield path.relative_to(folder).as_posix()
@@ -214,7 +218,10 @@ def _ref_names(folder: Path) -> Iterator[str]:
 
 
 def _lock_folder(folder: Path) -> int:
-    """Return the descriptor of the marker file, which is locked until the descriptor is closed. Raises OperationRefused where another process has locked it."""
+    """Return the descriptor of the locked marker file. Closing it releases the lock.
+
+    Raises OperationRefused if another process holds the lock.
+    """
     file = os.open(folder / CLONE_MARKER, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -238,7 +245,7 @@ def _lock_files(folder: Path) -> Iterator[Path]:
 
 
 def _delete(path: Path) -> None:
-    """Delete a file or folder, of a link the link alone."""
+    """Delete a file or folder. Of a symbolic link, delete only the link."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

@@ -1,7 +1,7 @@
-"""Git's commands in one repository: the only module that imports GitPython, by which all of Git is reached.
+"""Runs Git's commands in one repository. It is the only module that imports GitPython.
 
-What strangers made is only ever named by ids and by full names of refs, after `--end-of-options` where Git has that, so
-that no text of theirs stands where an option could.
+Objects of strangers are only named by ids and full ref names, after `--end-of-options` where Git supports it, so no
+text of theirs can become an option.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ import git
 from allotment.adapters.processes import Patience, communicate_within
 from allotment.problems import OperationRefused
 
-# Nobody is asked for a password, messages are Git's own, no transport runs a command of a URL's, a path is no pattern.
+# No password prompt, untranslated messages, no transport that runs a command from a URL, and no patterns in paths.
 ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
     "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
     "GIT_LITERAL_PATHSPECS": "1",
-    # An object is what its id says, and a commit's parents are what it says, whatever refs or files were brought here.
+    # Objects and the parents of commits are read as stored, regardless of replace refs and grafts.
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_GRAFT_FILE": f"{os.devnull}/none",
 }
-# What is fetched or written comes as a pack, whole or not at all: single objects, of a process that was killed, could
-# lack others. That is quicker too; housekeeping brings packs together. No hook of the repository runs.
+# Git stores fetched and written objects as a pack, completely or not at all: loose objects of a killed process could
+# lack others. A pack is also faster; Git's maintenance merges the packs. No hook of the repository runs.
 QUIET_SETTINGS = (
     f"core.hooksPath={os.devnull}",
     "fetch.unpackLimit=1",
     "fastimport.unpackLimit=1",
 )
-# Whoever looks at a work tree starts no program that watches it, and minds no line's end.
+# A reader of a work tree starts no file system monitor and ignores line endings.
 READ_SETTINGS = (*QUIET_SETTINGS, "core.fsmonitor=false", "core.safecrlf=false")
-# A line of progress, the remote's or Git's own: `remote: Counting objects: 100% (3/3), done.`
+# A line of progress from the remote or from Git: `remote: Counting objects: 100% (3/3), done.`
 _PROGRESS = re.compile(
     r"(?:remote: )?[A-Z][a-z]+(?: [a-z]+)*: +(?:\d+%|\d+,? )|(?:remote: )?Total \d|Delta compression "
 )
@@ -44,11 +44,11 @@ _GIT_ERRORS = (git.GitCommandError, git.UnsafeOptionError, git.UnsafeProtocolErr
 
 
 class GitFailed(Exception):
-    """Git ended with an error; the text is what it said, on one line."""
+    """Git ended with an error. The message is its output on one line."""
 
 
 class GitResult(NamedTuple):
-    """How a command of Git's ended: its exit status, what it wrote, and what it said of errors."""
+    """The exit status, output and errors of a Git command."""
 
     exit_code: int
     stdout: bytes
@@ -56,12 +56,12 @@ class GitResult(NamedTuple):
 
 
 class GitCommands:
-    """Runs Git in the repository around a folder. Raises OperationRefused, when it is first used, where there is none.
+    """Runs Git in the repository around a folder. The first command raises OperationRefused if there is none.
 
-    With `sandbox` that is Git's folder instead (`sandbox_repository.py`), and objects of the repository are read besides its own.
-    `offline` asks no other repository: what a partial clone lacks Git would fetch as it is asked for, by a program that
-    the repository names. `alone` says that the folder itself is the repository: where it is damaged, Git must not take
-    a repository around the folder instead.
+    - `sandbox` is Git's folder instead (`sandbox_repository.py`); the objects of the repository are readable as well.
+    - `offline` prevents requests to other repositories. In a partial clone, Git would fetch missing objects with a
+      program that the repository names.
+    - `alone` restricts Git to the folder itself: if the folder is damaged, Git must not use a repository around it.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class GitCommands:
 
     @staticmethod
     def init(folder: Path) -> None:
-        """Make a new repository without a work tree."""
+        """Create a bare repository."""
         git.Repo.init(folder, bare=True)
 
     def reset(self) -> None:
@@ -85,7 +85,7 @@ class GitCommands:
         self._open_repository = None
 
     def run_text(self, command: str, *arguments: str, settings: Iterable[str] = ()) -> str:
-        """Return what a command writes, without the last line's end. Raises GitFailed."""
+        """Return the output of a command without its last newline. Raises GitFailed."""
         try:
             return str(self._bind_command(command, settings)(*arguments))
         except _GIT_ERRORS as error:
@@ -99,12 +99,12 @@ class GitCommands:
         settings: Iterable[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> GitResult:
-        """Run a command that reads `data`; return how it ended, whatever that was."""
+        """Run a command with `data` as its input. Return its result, whether it succeeded or not."""
         more = {"env": dict(environment)} if environment else {}
         process = self._bind_command(command, settings)(*arguments, as_process=True, istream=-1, **more)
         try:
             out, errors = process.communicate(data)
-        except BaseException:  # an interrupt: it has ended before what it writes into is removed
+        except BaseException:  # on an interrupt: Git must end before its output folder is removed
             process.proc.kill()
             process.proc.wait()
             raise
@@ -113,16 +113,15 @@ class GitCommands:
     def run_network(
         self, command: str, *arguments: str, patience: Patience, settings: Iterable[str] = QUIET_SETTINGS
     ) -> str:
-        """Run a command that talks to another repository and return its output. Raises GitFailed, and ProcessLimitExceeded
-        where the other one keeps it waiting.
+        """Run a command that contacts another repository, and return its output.
 
-        Git and the transport's programs run in a session of their own, so that all of them end. None of them can ask
-        a question on the terminal.
+        Raises GitFailed, and ProcessLimitExceeded if the other side exceeds `patience`. Git and its transport programs
+        run in their own session, so that all of them end together and none can prompt on the terminal.
         """
         repository = self._repo().git
         configured = [word for setting in settings for word in ("-c", setting)]
         words = [repository.GIT_PYTHON_GIT_EXECUTABLE, *configured, command, *arguments]
-        started = repository.execute(words, as_process=True, start_new_session=True)  # ends Git once it is forgotten
+        started = repository.execute(words, as_process=True, start_new_session=True)  # kills Git on its finalization
         process = started.proc
         assert process is not None
         out, errors = communicate_within(process, patience)
@@ -148,13 +147,13 @@ class GitCommands:
 
     @property
     def work_tree(self) -> Path | None:
-        """The folder that is checked out; None in a bare repository."""
+        """The folder of the work tree; None in a bare repository."""
         folder = self._repo().working_tree_dir
         return Path(folder) if folder else None
 
     @property
     def common_folder(self) -> Path:
-        """The folder of what all work trees of the repository have together."""
+        """The folder that all work trees of the repository share."""
         return Path(self._repo().common_dir).resolve()
 
     @property
@@ -163,7 +162,7 @@ class GitCommands:
         return self.common_folder / "objects"
 
     def url_of(self, remote: str) -> str | None:
-        """Return the URL behind a name; None where no remote is named so."""
+        """Return the URL of a named remote; None if there is none."""
         return next((git_remote.url for git_remote in self._repo().remotes if git_remote.name == remote), None)
 
     def _bind_command(self, command: str, settings: Iterable[str]) -> Any:
@@ -171,7 +170,7 @@ class GitCommands:
         return getattr(self._repo().git(c=options) if options else self._repo().git, command)
 
     def _repo(self) -> git.Repo:
-        """Return GitPython's object, one a process."""
+        """Return GitPython's object, created once per process."""
         if self._open_repository is None or self._open_repository[0] != os.getpid():
             try:
                 repo = git.Repo(self._start_folder, search_parent_directories=not self._is_repository)
@@ -186,7 +185,7 @@ class GitCommands:
         return self._open_repository[1]
 
     def _sandbox_environment(self, shared: Path) -> dict[str, str]:
-        """Return the environment in which Git works apart from a repository, where it does."""
+        """Return the environment variables of the sandbox; empty without a sandbox."""
         if self._sandbox is None:
             return {}
         return {
@@ -201,13 +200,13 @@ class GitCommands:
 
 
 def _alternate_object_folders() -> list[str]:
-    """Return where the environment says that objects lie too, as before a push is taken in."""
+    """Return the object folders that the environment names, as in a hook that checks a push."""
     own, alternates = (os.environ.get(f"GIT_{name}") for name in ("OBJECT_DIRECTORY", "ALTERNATE_OBJECT_DIRECTORIES"))
     return [*([quote_list_path(Path(own).resolve())] if own else []), *([alternates] if alternates else [])]
 
 
 def quote_list_path(path: Path) -> str:
-    """Return a path as Git reads it in a list of paths, which colons separate."""
+    """Return a path with quotes and escapes, for Git's colon-separated lists of paths."""
     escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
@@ -217,7 +216,7 @@ def _decode(data: bytes) -> str:
 
 
 def _error_text(error: Exception) -> str:
-    """Return what Git said, from both of its outputs."""
+    """Return Git's message from both of its outputs."""
     if not isinstance(error, git.GitCommandError):
         return str(error)
     output = f"{error.stdout}\n{error.stderr}".replace("stdout: ", "").replace("stderr: ", "")

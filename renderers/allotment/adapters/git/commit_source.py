@@ -1,4 +1,4 @@
-"""A commit, or a tree, as a source of declarations: its blobs are read, nothing of it is checked out."""
+"""Reads the declarations in a commit or tree from Git's blobs, without a checkout."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from allotment.declared.encoding import MAX_BYTES
 from allotment.declared.layout import ROOTS, Scope, scope_of
 from allotment.problems import OperationRefused, Problem
 
-READ_AHEAD_FILES = 200  # files of a scope that are read at once
+READ_AHEAD_FILES = 200  # files of a scope that are read with one request
 _IRREGULAR_KINDS = {LINK: "a symbolic link", SUBMODULE: "a submodule"}
 
 
 class TreeSource:
-    """The declarations in a tree of Git's objects: a commit's, or one that merging would make.
+    """The declarations in a tree of Git, such as the tree of a commit or of a merge result.
 
-    `like` is a source of the same repository: what this one has as that has isn't listed again.
+    `like` is a source of the same repository: only the differences to its listing are read.
     """
 
     def __init__(self, repository: Repository, tree: str, like: TreeSource | None = None) -> None:
@@ -38,15 +38,17 @@ class TreeSource:
         self._read_ahead: dict[str, bytes] = {}
 
     def with_changes(self, tree: str, blobs: Mapping[str, str]) -> TreeSource:
-        """Return the source of another tree, which differs from this one in regular files of scopes: the blob of
-        each by its path, empty where it is gone. Listing it is saved. Raises LimitExceeded."""
+        """Return the source of another tree that differs only in regular files of scopes, without listing that tree.
+
+        `blobs` maps the path of each changed file to its new blob, empty if the file is removed. Raises LimitExceeded.
+        """
         self._load_listing()
         source = TreeSource(self.repository, tree)
         source._inherit_listing(self, blobs)
         return source
 
     def _inherit_listing(self, other: TreeSource, blobs: Mapping[str, str]) -> None:
-        """Take over another's listing but for regular files of scopes, as in `with_changes`. Raises LimitExceeded."""
+        """Copy another source's listing with some changed files, as in `with_changes`. Raises LimitExceeded."""
         self._blobs, self._problems, self._files = dict(other._blobs), list(other._problems), dict(other._files)
         for path, blob in blobs.items():
             scope = scope_of(path)
@@ -61,14 +63,15 @@ class TreeSource:
         self._is_listed = True
 
     def scopes(self) -> tuple[list[Scope], list[Problem]]:
-        """Return the scopes that have files, and what lies beside them. A commit never changes: it is listed once."""
+        """Return the scopes that have files, and the problems of other paths. A commit never changes, so it is listed
+        once."""
         self._load_listing()
         return sorted(self._files), self._problems
 
     def _load_listing(self) -> None:
         if self._is_listed or self._try_inherit_listing(self._similar_source):
             return
-        self._blobs, self._files, self._problems = {}, {}, []  # a listing that was refused leaves nothing
+        self._blobs, self._files, self._problems = {}, {}, []  # discard the results of a refused listing
         grouped: dict[Scope, list[tuple[str, str]]] = {}
         for file in self._regular_files():
             path = file.path
@@ -81,8 +84,10 @@ class TreeSource:
         self._files, self._is_listed = {scope: sorted(files) for scope, files in grouped.items()}, True
 
     def _try_inherit_listing(self, other: TreeSource | None) -> bool:
-        """Take over another's listing with what differs; return whether that is what a listing would say. It isn't
-        where anything was or is astray, or limits are met."""
+        """Copy another source's listing with the differences. Return whether the result is complete.
+
+        It is incomplete if either tree has irregular files, or if a limit is exceeded.
+        """
         self._similar_source = None
         if other is None or not other._is_listed or other._problems:
             return False
@@ -93,24 +98,24 @@ class TreeSource:
             if comparison.has_empty_folder or not all(map(_is_scope_file, declared)):
                 return False
             self._inherit_listing(other, {change.path: change.blob for change in declared})
-        except (LimitExceeded, MalformedTree):  # perhaps beside the declarations
+        except (LimitExceeded, MalformedTree):  # perhaps outside the declarations
             return False
         return True
 
     def files(self, scope: Scope, *, stamped: bool = False) -> ScopeFiles:
-        """Return a scope's files; their content's key, which is the stamp too, comes from Git's own ids."""
+        """Return a scope's files. The key of their content, which is also the stamp, is computed from Git's ids."""
         self._load_listing()
         files = self._files.get(scope, [])
         key = content_key(files)
         return ScopeFiles(tuple(path for path, _ in files), (), key, key)
 
     def is_unchanged(self, scope: Scope, stamp: Any) -> bool:
-        """Return whether the scope's blobs are those that were stamped."""
+        """Return whether the scope's blobs equal the stamped blobs."""
         return scope in self._files and bool(stamp == content_key(self._files[scope]))
 
     def read(self, path: str) -> bytes:
-        """Return a file's bytes. Raises KeyError when there is none. Before anything is listed, nothing but the way
-        to the file is read."""
+        """Return a file's bytes. Raises KeyError if there is no such file. Before the listing, only the trees on the
+        path are read."""
         if not self._is_listed:
             return self._read_unlisted(path)
         blob = self._blobs[path]
@@ -125,8 +130,10 @@ class TreeSource:
         return self._read_blobs(entry.id)[entry.id]
 
     def _read_with_neighbors(self, path: str) -> dict[str, bytes]:
-        """Return the bytes of a file and of those after it in its scope, by blob: who reads one reads the others
-        next. One that is too large isn't read: what comes for it is too large too."""
+        """Return the bytes of a file and of the next files of its scope, by blob: the caller usually reads those next.
+
+        A file beyond the size limit isn't read; its replacement is too large as well.
+        """
         files = self._files[scope_of(path)]
         at = bisect_left(files, (path, ""))
         return self._read_blobs(*[blob for _, blob in files[at : at + READ_AHEAD_FILES]])
@@ -137,12 +144,13 @@ class TreeSource:
         return {blob: large if data is None else data for blob, data in read}
 
     def blob(self, path: str) -> str | None:
-        """Return the id of a file's blob, None where there is no such file."""
+        """Return the id of a file's blob; None if there is no such file."""
         self._load_listing()
         return self._blobs.get(path)
 
     def _regular_files(self) -> Iterator[File]:
-        """Yield regular files below the roots, and note anything else. Raises LimitExceeded and MalformedTree."""
+        """Yield the regular files below the roots, and record other files as problems. Raises LimitExceeded and
+        MalformedTree."""
         for file in self.repository.trees.walk(self.tree, MAX_FILES, ROOTS, MAX_DEPTH):
             if fault := _irregular_file_error(file):
                 self._problems.append(path_problem(file.path, fault, "layout"))
@@ -151,9 +159,9 @@ class TreeSource:
 
 
 class CommitSource(TreeSource):
-    """The declarations in a commit. `root` lies in the repository's work tree; the commit's same folder is read.
+    """The declarations in a commit, in the same folder as `root` in the work tree.
 
-    Who has that repository open already names it, so that one process of Git's reads for both.
+    `repository` is the caller's open repository, if any, so that a single Git process reads for both.
     """
 
     def __init__(
@@ -170,7 +178,7 @@ class CommitSource(TreeSource):
 
 
 def _irregular_file_error(file: File) -> str:
-    """Return what is wrong with a file that is no regular one; empty where nothing is."""
+    """Return the problem of a file that is not regular; empty if it is."""
     if file.mode == TREE:
         return "no declaration lies so deep: remove it"
     if any("\udc80" <= letter <= "\udcff" for letter in file.path):
@@ -181,11 +189,11 @@ def _irregular_file_error(file: File) -> str:
 
 
 def _is_scope_file(change: ChangedFile) -> bool:
-    """Return whether what differs is, and was, a regular file that a scope may have."""
+    """Return whether a difference is between regular files at paths that a scope may have."""
     depth = change.path.count("/")
     return (
         {change.old_mode, change.mode} <= {"", *REGULAR}
-        and "\\" not in change.path  # perhaps shown with escapes
+        and "\\" not in change.path  # perhaps an escaped name
         and (depth > 1 or (depth == 1 and change.path.startswith("platform/")))
         and depth <= MAX_DEPTH
     )

@@ -1,6 +1,7 @@
-"""Commits written without a work tree: files become blobs and trees by `git fast-import`, in no index and no checkout.
+"""Writes commits without a work tree: `git fast-import` turns files into blobs and trees, without an index or a
+checkout.
 
-A commit that is made so is nobody's until it is pushed; what is never pushed Git's own housekeeping removes.
+No ref names such a commit until it is pushed. Git's maintenance removes commits that are never pushed.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from allotment.adapters.git.repository import Repository
 from allotment.problems import OperationRefused
 
 NULL_COMMIT = "0" * 40
-_MAX_OUTPUT = 800  # characters of what Git said
+_MAX_OUTPUT = 800  # characters of Git's output
 
 
 class CommitMessage(NamedTuple):
-    """What a commit says: its text, and as its author the raw `name <mail> time zone` of another commit's header."""
+    """The text of a commit, and its author as the raw `name <mail> time zone` of another commit's header."""
 
     text: str
     author: bytes
@@ -31,13 +32,14 @@ def write_commit(
     message: CommitMessage,
     base: str = "",
 ) -> str:
-    """Return the id of a new commit: `changes` to its first parent has a path's new bytes, or None for its removal.
+    """Return the id of a new commit. `changes` to its first parent maps each path to its new bytes, or to None for a
+    removal.
 
-    With `base` they are changes to that commit instead, NULL_COMMIT being an empty one: whatever lies in the first
-    parent, of whatever name and mode, isn't in the new commit.
+    With `base`, the changes apply to that commit instead, or to an empty tree for NULL_COMMIT: then the new commit
+    contains no other file of the first parent.
 
-    A removed folder takes all below it along. It is signed where Git is configured to sign commits. Raises OperationRefused
-    where Git knows no name to commit under.
+    The removal of a folder removes all files below it. The commit is signed if Git is configured to sign commits.
+    Raises OperationRefused if Git has no identity to commit with.
     """
     options = ("--quiet", "--done", "--date-format=raw")
     committer = repository.committer()
@@ -54,7 +56,7 @@ def write_commit(
 
 
 def _sign_commit(repository: Repository, commit: str, parents: Sequence[str], message: CommitMessage) -> str:
-    """Return the same commit with a signature, which fast-import can't make."""
+    """Return the same commit with a signature, which fast-import can't create."""
     name, _, rest = message.author.decode("utf-8", "replace").partition(" <")
     mail, _, date = rest.partition("> ")
     environment = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": mail, "GIT_AUTHOR_DATE": f"@{date}"}
@@ -78,7 +80,7 @@ def _fast_import_stream(
     committer: bytes,
     start: bytes,
 ) -> Iterator[bytes]:
-    """Yield what `git fast-import` reads. The ref that it insists on is gone again before it ends."""
+    """Yield the input of `git fast-import`. The ref that fast-import requires is deleted again at the end."""
     draft = b"refs/allotment/draft-" + secrets.token_hex(8).encode()
     text = message.text.encode()
     yield b"commit %s\nmark :1\nauthor %s\ncommitter %s\ndata %d\n%s\n" % (
@@ -101,7 +103,7 @@ def _fast_import_stream(
 
 
 def _encode_path(path: str) -> bytes:
-    """Return a path as fast-import reads it unquoted; ours are made of names, which never need quotes."""
+    """Return a path as fast-import reads it without quotes. Rendered paths consist of names that never need quotes."""
     raw = path.encode("utf-8")
     if not path or path[0] in '"/' or "\n" in path or "\0" in path:
         raise ValueError(f"no path of a rendered file: {path!r}")

@@ -1,7 +1,6 @@
-"""What merging a commit into another would change: computed among Git's objects, without a work tree and without a
-driver.
+"""Computes the result of merging a commit into another in Git's object store, without a work tree or a merge driver.
 
-Who opens a pull request chooses the head's tree and its history, so both are read as far as a limit and no further.
+The author of a pull request chooses the head's tree and history, so both are read only up to a limit.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.tree_comparison import ChangedFile, TreeComparison
 from allotment.problems import OperationRefused, quote_value
 
-MAX_BYTES = 32 << 20  # of a file that is merged
-MAX_COMMITS = 100  # of a pull request whose base moved on, or that has merge commits
+MAX_BYTES = 32 << 20  # bytes of a file that is merged
+MAX_COMMITS = 100  # own commits of a pull request that has merge commits or an advanced base
 MAX_NAMED_PATHS = 10
 
 
 class MergeConflict(NamedTuple):
-    """Why there is no merge result: the paths that conflict, none where the two share no history."""
+    """The reason that there is no merge result: the conflicting paths, or none if the two share no history."""
 
     paths: tuple[str, ...]
 
@@ -33,7 +32,7 @@ class MergeConflict(NamedTuple):
 
 
 def merge_base(repository: Repository, commit: str, other: str) -> str | None:
-    """Return the best common ancestor of two commits, None where there is none."""
+    """Return the best common ancestor of two commits; None if there is none."""
     try:
         return repository.git.run_text("merge_base", commit, other)
     except GitFailed:
@@ -41,8 +40,10 @@ def merge_base(repository: Repository, commit: str, other: str) -> str | None:
 
 
 def merge_tree_of(repository: Repository, base: str, head: str) -> str | MergeConflict:
-    """Return the tree that merging `head` into `base` makes, or why there is none. Raises LimitExceeded, and OperationRefused in a
-    shallow clone."""
+    """Return the tree of merging `head` into `base`, or the conflict.
+
+    Raises LimitExceeded, and OperationRefused in a shallow clone.
+    """
     common = merge_base(repository, base, head)
     if common is None and repository.is_shallow():
         raise OperationRefused(
@@ -53,7 +54,7 @@ def merge_tree_of(repository: Repository, base: str, head: str) -> str | MergeCo
         return MergeConflict(())
     changes = list_changed_files(
         repository, common, head
-    )  # what unfolds without end, or Git wouldn't write, is stopped before it is merged
+    )  # stops at a tree that expands without limit, or that Git wouldn't write, before the merge
     if common == base:
         return repository.trees.root(head)
     if common == head:
@@ -76,10 +77,10 @@ def _merge_tree(repository: Repository, commit: str, other: str) -> GitResult:
 
 
 def is_same_by_rebase(repository: Repository, base: str, head: str, tree: str) -> bool:
-    """Return whether a forge that merges by rebase lands the tree `tree` too, or nothing.
+    """Return whether a forge that merges by rebase produces the tree `tree` too, or no merge at all.
 
-    A rebase applies commit by commit what the head has beside the base. It leaves out merge commits, with whatever
-    they say themselves, and what the base has as a commit of its own. Raises LimitExceeded, and MalformedTree.
+    A rebase applies the head's own commits in turn. It omits merge commits, including their own changes, and commits
+    with a change that the base already has. Raises LimitExceeded, and MalformedTree.
     """
     common, git = merge_base(repository, base, head), repository.git
     own = git.run_text("rev_list", "--parents", f"--max-count={MAX_COMMITS + 1}", f"{base}..{head}").splitlines()
@@ -89,7 +90,7 @@ def is_same_by_rebase(repository: Repository, base: str, head: str, tree: str) -
     if len(parents) > MAX_COMMITS:
         raise LimitExceeded(f"it has more than {MAX_COMMITS} commits of its own: squash them")
     comparison = TreeComparison(repository.trees)
-    for commit, commit_parents in parents.items():  # what unfolds without end is stopped before Git looks at it
+    for commit, commit_parents in parents.items():  # stops at a tree that expands without limit before Git reads it
         if not commit_parents:
             return False
         comparison.compare(*(repository.trees.root(revision) for revision in (commit_parents[0], commit)))
@@ -98,13 +99,13 @@ def is_same_by_rebase(repository: Repository, base: str, head: str, tree: str) -
     for commit in git.run_text("rev_list", *options, f"{base}...{head}").split():
         new_commit = _cherry_pick(repository, landed, commit, parents[commit][0])
         if new_commit is None:
-            return True  # it conflicts, so the forge lands nothing
+            return True  # it conflicts, so the forge merges nothing
         landed = new_commit
     return repository.trees.root(landed) == tree
 
 
 def _cherry_pick(repository: Repository, onto: str, commit: str, commit_parent: str) -> str | None:
-    """Return a commit with what `commit` changes applied to `onto`; None where that conflicts."""
+    """Return a commit with the change of `commit` applied to `onto`; None on a conflict."""
     identity = {f"GIT_{who}_{field}": "rebase" for who in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")}
 
     def child_of(parent: str, tree: str) -> str:
@@ -113,14 +114,14 @@ def _cherry_pick(repository: Repository, onto: str, commit: str, commit_parent: 
             raise OperationRefused(f"Git makes no commit: {ended.stderr[-400:]}")
         return ended.stdout.decode("ascii").strip()
 
-    # The two share the commit before, so that merging them applies what came after it.
+    # Both commits have the same parent, so their merge applies the change of `commit` to `onto`.
     same = child_of(commit_parent, repository.trees.root(onto))
     ended = _merge_tree(repository, same, commit)
     return None if ended.exit_code else child_of(onto, ended.stdout.decode("ascii").split("\0")[0])
 
 
 def declarations_tree(repository: Repository, tree: str, prefix: str) -> str:
-    """Return the tree of the declarations in a whole repository's tree, where they lie in its folder `prefix`."""
+    """Return the tree of the declarations, which lie in the folder `prefix` of a whole repository's tree."""
     subtree = repository.tree_of(tree, prefix)
     if subtree is None:
         raise OperationRefused(f"after the merge there is no folder {prefix}")
@@ -128,5 +129,6 @@ def declarations_tree(repository: Repository, tree: str, prefix: str) -> str:
 
 
 def list_changed_files(repository: Repository, before: str, after: str) -> list[ChangedFile]:
-    """Return the files that differ between two commits or trees, sorted by path. Raises LimitExceeded, and MalformedTree."""
+    """Return the files that differ between two commits or trees, sorted by path. Raises LimitExceeded, and
+    MalformedTree."""
     return TreeComparison(repository.trees).compare(*(repository.trees.root(revision) for revision in (before, after)))

@@ -1,7 +1,7 @@
-"""Git's object reader: one process, asked how large an object is before it is asked for the object.
+"""Reads objects through Git's object reader, which reports the size of an object before the object is requested.
 
-Who pushes chooses what the objects hold, and a pack of 50 KB unfolds to gigabytes. So nothing is read here without a
-limit, and no more is held at once than `MAX_BATCH_BYTES`.
+A pusher chooses the content of objects, and a pack of 50 KB can expand to gigabytes. Every read therefore has a limit,
+and at most `MAX_BATCH_BYTES` are held at once.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Any, NamedTuple
 
 from allotment.problems import OperationRefused, escape_unprintable
 
-BATCH_SIZE = 500  # objects asked for at once: their ids fit a pipe
-MAX_BATCH_BYTES = 8 << 20  # bytes of answers
+BATCH_SIZE = 500  # objects per request: their ids fit into a pipe
+MAX_BATCH_BYTES = 8 << 20  # bytes of a response
 OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class LimitExceeded(OperationRefused):
-    """More than a repository of declarations, or a change of it, may have."""
+    """An object or change exceeds a limit of repositories of declarations."""
 
 
 class ObjectInfo(NamedTuple):
-    """What kind of object it is, in Git's word, and its bytes; of one that isn't here the kind is empty."""
+    """An object's kind, as Git names it, and its size in bytes. The kind of a missing object is empty."""
 
     kind: str
     size: int
@@ -44,13 +44,13 @@ class ObjectReader:
         self._reader: tuple[int, Any, Any] | None = None
 
     def close(self) -> None:
-        """End the reader. The next question starts a new reader, which opens the packs of that time."""
+        """End the reader. The next request starts a new reader, which opens the packs of that time."""
         if self._reader is not None:
             self._reader[2]()
             self._reader = None
 
     def info(self, ids: Iterable[str]) -> dict[str, ObjectInfo]:
-        """Return what each object is, without reading it."""
+        """Return the kind and size of each object, without reading it."""
         infos: dict[str, ObjectInfo] = {}
         for some in _id_batches(ids):
             with self._request("info", some) as pipe:
@@ -58,14 +58,17 @@ class ObjectReader:
         return infos
 
     def resolve_commit(self, name: str) -> str | None:
-        """Return the id of the commit that a name means, which is one line; None where it means none."""
+        """Return the id of the commit that a name, of one line, resolves to; None if there is none."""
         with self._request("info", [f"{name}^{{commit}}"]) as pipe:
             words = _read_lines(pipe, 1)[0].split()
         return words[0].decode("ascii") if len(words) == 3 and words[1] == b"commit" else None
 
     def read(self, ids: Iterable[str], kind: str, most: int) -> Iterator[tuple[str, bytes | None]]:
-        """Yield each different object of a kind with its bytes, in the order of `ids`; None for one of more than
-        `most` bytes, which isn't read. Raises OperationRefused where one is of another kind, or isn't here."""
+        """Yield each distinct object of a kind with its bytes, in the order of `ids`.
+
+        An object of more than `most` bytes isn't read and yields None. Raises OperationRefused if an object is missing
+        or of another kind.
+        """
         for some in _id_batches(ids):
             infos = self.info(some)
             for object_id, info in infos.items():
@@ -88,7 +91,7 @@ class ObjectReader:
         yield from self._contents(batch)
 
     def _contents(self, infos: dict[str, ObjectInfo]) -> list[tuple[str, bytes]]:
-        """Return objects whose sizes are known, and with them where each begins in the answer."""
+        """Return objects of known sizes, which determine their positions in the response."""
         if not infos:
             return []
         heads = [f"{object_id} {kind} {size}\n".encode("ascii") for object_id, (kind, size) in infos.items()]
@@ -108,7 +111,8 @@ class ObjectReader:
 
     @contextlib.contextmanager
     def _request(self, command: str, ids: list[str]) -> Iterator[Any]:
-        """Ask, and give the pipe to read all answers from: nothing is left in it for the next question."""
+        """Send a request, and yield the pipe for its response. After an error, the reader ends, so that no rest of a
+        response is left."""
         if self._reader is None or self._reader[0] != os.getpid():
             process = self._start_reader()
             self._reader = os.getpid(), process, weakref.finalize(self, _stop_reader, os.getpid(), process)
@@ -122,26 +126,26 @@ class ObjectReader:
             status = process.proc.wait()
             self._reader = None
             end()
-            if status == -signal.SIGINT:  # a person's interrupt goes to all processes, and came there first
+            if status == -signal.SIGINT:  # the user's interrupt reaches all processes, and reached Git first
                 raise KeyboardInterrupt from None
             raise OperationRefused(
                 f"git cat-file ended before it had answered: {escape_unprintable(errors, 1000) or 'the repository may be damaged'}"
             ) from None
-        except BaseException:  # what it would still say is no answer to whatever is asked next
+        except BaseException:  # the rest of the response must not answer the next request
             self._reader = None
             end()
             raise
 
 
 def _id_batches(ids: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the different ids, as many at once as may be asked for."""
+    """Yield the distinct ids in batches of at most BATCH_SIZE."""
     different = list(dict.fromkeys(ids))
     for at in range(0, len(different), BATCH_SIZE):
         yield different[at : at + BATCH_SIZE]
 
 
 def _read_lines(pipe: Any, count: int) -> list[bytes]:
-    """Return so many lines."""
+    """Return this many lines."""
     text: bytes = pipe.readline()
     while text.count(b"\n") < count:
         if not (more := pipe.read1(1 << 16)):
@@ -162,11 +166,13 @@ def _kind_error(object_id: str, kind: str, info: ObjectInfo) -> str:
 
 
 def _stop_reader(owner: int, process: Any) -> None:
-    """End an object reader, in the process that began it. Its pipes may be open in processes that were forked since,
-    so that closing ours wouldn't end it."""
+    """End an object reader, in the process that started it.
+
+    Forked processes may hold its pipes open, so closing ours alone would not end it.
+    """
     if os.getpid() == owner:
         process.proc.kill()
         for pipe in (process.stdin, process.stdout, process.stderr):
-            with contextlib.suppress(OSError):  # what was still to be written
+            with contextlib.suppress(OSError):  # unwritten input
                 pipe.close()
         process.proc.wait()

@@ -1,5 +1,4 @@
-"""Fetches what a stranger made, with a budget: it lies apart until Git is through with it, and nothing of it is
-left otherwise."""
+"""Fetches objects of a stranger into a quarantine folder, within limits. A failed fetch leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -13,18 +12,20 @@ from allotment.adapters.git.commands import ENVIRONMENT, QUIET_SETTINGS, GitResu
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Limit, ProcessLimitExceeded, run_within
 
-MOST_BYTES = 256 << 20  # that come, as they are packed: files past 32 MiB can't be merged anyway
-# Git would unfold as many deltas at once as there are processors, and pack what is here anew, without a limit.
+MOST_BYTES = 256 << 20  # bytes of packed objects; files beyond 32 MiB can't be merged anyway
+# By default, Git would unpack one delta per processor at once, and repack existing objects, without a limit.
 _SETTINGS = ("pack.threads=1", "maintenance.auto=false")
 _MAX_OUTPUT = 20_000  # bytes
 
 
 def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[str, ...], limit: Limit) -> GitResult:
-    """Run `git fetch` with arguments. What came is in the repository once it ended well, without a ref. Raises
-    ProcessLimitExceeded."""
+    """Run `git fetch` with arguments. After a successful fetch, the objects are in the repository, without a ref.
+
+    Raises ProcessLimitExceeded.
+    """
     objects = repository.git.objects_folder
     configured = [word for setting in (*QUIET_SETTINGS, *settings, *_SETTINGS) for word in ("-c", setting)]
-    # Git's own name for such a folder, so that its housekeeping removes what a kill leaves.
+    # Git's own prefix for such a folder, so that Git's maintenance removes the leftovers of a kill.
     with (
         tempfile.TemporaryDirectory(prefix="tmp_objdir-incoming-", dir=objects) as name,
         tempfile.TemporaryFile() as output,
@@ -41,7 +42,7 @@ def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[st
         output.seek(0)
         ended = GitResult(status, b"", output.read(_MAX_OUTPUT).decode("utf-8", "replace"))
         if status == 0:
-            _check_size(folder)  # it may have ended between two looks
+            _check_size(folder)  # it may have grown after the last check
             _move_objects(folder, objects)
     return ended
 
@@ -56,7 +57,7 @@ def _check_size(folder: Path) -> None:
 
 
 def _move_objects(folder: Path, objects: Path) -> None:
-    """Move what Git wrote, each index after its pack, so that whoever reads meanwhile finds all of it or none."""
+    """Move the fetched files, each index after its pack, so that a concurrent reader sees a complete pack or none."""
     files = [file for file in folder.rglob("*") if file.is_file() and file.suffix != ".keep"]
     for file in sorted(files, key=lambda file: (file.suffix == ".idx", file)):
         target = objects / file.relative_to(folder)

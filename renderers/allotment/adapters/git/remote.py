@@ -1,8 +1,8 @@
-"""Another repository: its refs are fetched, and moved together or not at all, forwards only.
+"""Fetches refs from another repository, and pushes refs to it atomically and forwards only.
 
-A push that isn't a fast-forward is refused by the remote, so whoever was quicker keeps what they wrote, and no
-branch is ever forced: only a ref of ours that is known to be somebody else's work, from what it has now. A kill at
-any moment leaves the remote's refs as they were or as they should be.
+The remote refuses a push that isn't a fast-forward, so a faster push is never lost. No branch is ever forced: only a
+ref under `refs/allotment/` that points at a foreign object is overwritten, with a lease on its current target. A kill
+at any moment leaves the remote's refs in their old or new state.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Limit, Patience, ProcessLimitExceeded
 from allotment.problems import OperationRefused, quote_value
 
-# Where a remote says these, another push came in between; anything else is a reason that stays.
-# A ref that can't be locked for a reason of _UNLOCKABLE was not moved by another push.
+# The messages of a remote that another push overtook. Any other refusal is permanent. A lock failure in
+# _LOCK_FAILURE_TEXTS is not caused by a completed push.
 _OVERTAKEN_TEXTS = (
     "fetch first",
     "non-fast-forward",
@@ -28,19 +28,19 @@ _OVERTAKEN_TEXTS = (
     "stale info",
 )
 _LOCK_FAILURE_TEXTS = ("Unable to create", "exists; cannot create")
-# A push that runs holds its locks for less than a second: after these pauses, in seconds, nothing holds one but a file.
+# A running push holds its locks for less than a second: after these pauses, in seconds, only a stale file can remain.
 _LOCK_PAUSES = (0.25, 0.5, 1.0)
 _LOCK_PATTERN = re.compile(r"Unable to create '([^']*\.lock)': File exists")
-# Of a fetch and a push Git writes progress each second in which something comes or goes, and of a look at refs nothing.
-# A program that publishes counts as stalled, and is started again, only after a longer silence than this.
+# During a fetch or push, Git writes progress each second while data arrives; `git ls-remote` writes none. A publisher
+# counts as stalled, and is restarted, only after a longer silence than this.
 TRANSFER_PATIENCE = Patience(silent_seconds=300, total_seconds=3600)
 LOOK_PATIENCE = Patience(silent_seconds=120, total_seconds=120)
-_MAX_OUTPUT = 800  # characters of what Git said
+_MAX_OUTPUT = 800  # characters of Git's output
 _TRACKING_PREFIX = "refs/allotment/seen/"
 _FSCK_TEXTS = ("fsck error", "git fsck")
-# Of a fetch, all that git fsck finds is an error but what early versions of Git and converters wrote into commits
-# and tags, which nothing here reads, and modes with a zero in front: where such a tree is read, `trees.parse_entries`
-# refuses it.
+# In a fetch, each finding of git fsck is an error, except the faults that early versions of Git and converters wrote
+# into commits and tags, which nothing here reads, and modes with a leading zero: `trees.parse_entries` refuses such a
+# tree when it is read.
 _HARMLESS_FSCK_ERRORS = (
     "badDate",
     "badDateOverflow",
@@ -63,32 +63,32 @@ _STRICT_SETTINGS = (
 
 
 def tracking_ref(ref: str) -> str:
-    """Return under which ref of ours a fetch that keeps has what a remote's ref pointed at."""
+    """Return our ref at which a fetch with `keep` stores the target of a remote's ref."""
     return f"{_TRACKING_PREFIX}{ref}"
 
 
 class UnsoundObjects(OperationRefused):
-    """What would be fetched holds objects that Git doesn't write: nothing of it is here."""
+    """The objects to fetch include malformed objects that Git doesn't write. Nothing was fetched."""
 
 
 class RemoteTimeout(OperationRefused):
-    """The remote took the connection and kept Git waiting for longer than it may: Git was ended."""
+    """The remote accepted the connection but exceeded the time limit. Git was ended."""
 
 
 class RemoteLocked(OperationRefused):
-    """A lock at the remote keeps a ref from moving, longer than any push takes: a process left it there."""
+    """A lock at the remote prevents a ref update for longer than any push takes: a killed process left it."""
 
 
 class FetchTooCostly(OperationRefused):
-    """What would be fetched takes more than the fetch may: nothing of it is here."""
+    """The fetch exceeded its limits. Nothing was fetched."""
 
 
 class Remote:
-    """The repository at a URL, a path, or the name that `repository` has for it.
+    """The repository at a URL, a path, or the name of a remote of `repository`.
 
-    What is fetched lies in `repository` without a ref, as long as Git's housekeeping leaves it; with `keep` under refs
-    of ours, so that who fetches again and again gets only what is new. `transfer` and `look` say how long a remote may
-    keep a fetch or push, and a look at its refs, waiting.
+    Fetched objects have no ref in `repository` and stay until Git's maintenance removes them. With `keep`, tracking
+    refs hold them, so that repeated fetches transfer only new objects. `transfer` and `look` are the limits on the
+    waits of a fetch or push, and of listing refs.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Remote:
         self.url = url
 
     def __str__(self) -> str:
-        """Return the URL as it may be shown: without a user's name and password."""
+        """Return the URL without a user's name and password."""
         return self._redact(self.url)
 
     def _redact(self, text: str) -> str:
@@ -115,17 +115,17 @@ class Remote:
 
     @property
     def display_url(self) -> str:
-        """Where it is, as it may be shown; of a name, the URL behind it."""
+        """The address without credentials; for a named remote, with its URL."""
         url = self.repository.git.url_of(self.url)
         return f"{self.url} ({_without_userinfo(url)})" if url else str(self)
 
     def fetch(self, *refs: str, ours: bool = False, unfetched: tuple[str, ...] = ()) -> dict[str, str]:
-        """Return what refs, by their full names, point at; the commits are then here. A ref that isn't there is
-        left out. Of `unfetched` refs only the targets are returned.
+        """Return the targets of refs, by their full names, and fetch these commits. Missing refs are left out.
 
-        Git checks each object that comes. `ours` says that the refs are branches that we write on top of whatever
-        somebody left there, so that their history may hold anything: they come all the same, and the reader of trees
-        refuses what can't be read. Raises OperationRefused, with Git's words, when the remote doesn't answer, and UnsoundObjects.
+        The targets of `unfetched` refs are only returned. Git checks each fetched object. `ours` means that the refs
+        are branches on which we write on top of foreign commits: malformed objects in their history are fetched all the
+        same, and the reader of trees refuses them. Raises OperationRefused, with Git's message, if the remote doesn't
+        answer, and UnsoundObjects.
         """
         commits = self.look(*refs, *unfetched)
         names = {commits[name]: name for name in refs if name in commits}
@@ -140,7 +140,7 @@ class Remote:
         return commits
 
     def look(self, *refs: str) -> dict[str, str]:
-        """Return what refs, by their full names, point at; nothing is fetched. Raises OperationRefused."""
+        """Return the targets of refs, by their full names, without a fetch. Raises OperationRefused."""
         try:
             output = self._run("ls-remote", "--end-of-options", self.url, *refs, patience=self._look_patience)
         except GitFailed as error:
@@ -154,7 +154,7 @@ class Remote:
         )
 
     def _run(self, command: str, *arguments: str, patience: Patience, settings: tuple[str, ...] = ()) -> str:
-        """Return the output of a command. Raises GitFailed, and RemoteTimeout where the remote keeps it waiting."""
+        """Return the output of a command. Raises GitFailed, and RemoteTimeout if the remote exceeds `patience`."""
         try:
             return self.repository.git.run_network(command, *arguments, patience=patience, settings=settings)
         except ProcessLimitExceeded as error:
@@ -167,10 +167,10 @@ class Remote:
         return OperationRefused(f"{quote_value(str(self))} doesn't answer: {self._redact(words)}")
 
     def fetch_limited(self, limit: Limit, ref: str, commit: str) -> None:
-        """Fetch a commit that a stranger made, and at which `ref` points there, unless it is here.
+        """Fetch a stranger's commit, to which `ref` points at the remote, unless it is already here.
 
-        Raises OperationRefused, UnsoundObjects, and FetchTooCostly where Git takes more than the limit to look at it: what is short as it
-        comes may unfold to any size.
+        Raises OperationRefused, UnsoundObjects, and FetchTooCostly if Git exceeds the limit while it checks the
+        objects: a small pack may expand to any size.
         """
         if self.repository.has_object(commit):
             return
@@ -201,10 +201,10 @@ class Remote:
             self._run_transfer("fetch", *_FETCH_OPTIONS, self.url, *commits, settings=("fetch.fsckObjects=false",))
 
     def push(self, refs: Mapping[str, str], over: Mapping[str, str] | None = None) -> bool:
-        """Point refs at commits, all of them, and return True; False, and none, when another push came first.
+        """Point all refs at commits, and return True. Return False, and move none, if another push was faster.
 
-        A ref that stays where it was is compared too. `over` has what some refs hold that needn't be gone on from: they
-        are moved from just that. Raises RemoteLocked, and OperationRefused, with Git's words, for any other refusal.
+        Unchanged refs are compared too. `over` has the current targets of refs that are overwritten without a
+        fast-forward. Raises RemoteLocked, and OperationRefused, with Git's message, for any other refusal.
         """
         moves = [f"{commit}:{name}" for name, commit in sorted(refs.items())]
         leases = [f"--force-with-lease={name}:{old}" for name, old in sorted((over or {}).items())]
@@ -242,7 +242,7 @@ def _is_fsck_error(words: str) -> bool:
 
 
 def _userinfo(url: str) -> str:
-    """Return `name:password@` of a URL, empty where it has none."""
+    """Return `name:password@` of a URL; empty if it has none."""
     _, slashes, rest = url.partition("://")
     user, at, _ = rest.partition("/")[0].rpartition("@")
     return f"{user}@" if slashes and at else ""

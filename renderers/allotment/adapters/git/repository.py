@@ -1,4 +1,4 @@
-"""A Git repository on this machine: opened once a process, names resolved, nothing checked out."""
+"""Reads and maintains a local Git repository: resolves names, lists and reads commits, and signs. Checks nothing out."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from allotment.adapters.git.trees import MAX_DEPTH, REGULAR, TREE, TreeReader, c
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 
 NO_COMMIT_TEXT = "nothing is committed here yet: run `git add --all` and `git commit` first"
-MOST_FILES = 1_000_000  # of a listing
-MAX_LISTINGS = 4  # that are kept: of a branch or two, before and after a commit
+MOST_FILES = 1_000_000  # files of a listing
+MAX_LISTINGS = 4  # cached listings: of a branch or two, before and after a commit
 MAX_READ_BYTES = 32 << 20  # bytes of a file
 _COMMITTER_TIME = re.compile(rb"^committer [^\0]*> ([0-9]{1,11}) [+-][0-9]{4}$")
 _PARENT_LINE = re.compile(rb"parent ([0-9a-f]{40}|[0-9a-f]{64})")
@@ -28,8 +28,10 @@ _IDENTITY = re.compile(rb"[^<>\0]+ <[^<>\0]*> [0-9]{1,11} [+-][0-9]{4}")
 
 
 class Repository:
-    """The repository around a folder. Raises OperationRefused, when it is first used, where there is none. `git` is how it is
-    reached, if not as Git finds it."""
+    """The repository around a folder. The first access raises OperationRefused if there is none.
+
+    `git` runs its commands; by default, Git searches the repository from the folder upwards.
+    """
 
     def __init__(self, folder: Path, git: GitCommands | None = None) -> None:
         self.folder = folder
@@ -37,21 +39,21 @@ class Repository:
         self._committer: bytes | None = None
         self._signs_commits: bool | None = None
         self._signature_checks: dict[tuple[str, str], bool] = {}
-        self.signing: tuple[str, ...] = ()  # settings of Git's
+        self.signing: tuple[str, ...] = ()  # settings of Git
         self.objects = ObjectReader(self.git.start_object_reader)
         self.trees = TreeReader(self.objects)
         self._listings: dict[str, Mapping[str, str]] = {}  # by tree, the latest last
-        self._listed_commits: dict[str, str] = {}  # the trees of commits that were listed, the latest last
+        self._listed_commits: dict[str, str] = {}  # the trees of listed commits, the latest last
 
     @classmethod
     def open_or_create(cls, folder: Path) -> Repository:
-        """Return the repository at a folder, a new one without a work tree where there is none."""
+        """Return the repository at a folder. Creates a bare repository if there is none."""
         if not (folder / "HEAD").exists():
             GitCommands.init(folder)
         return cls(folder)
 
     def clear_cache(self) -> None:
-        """Forget all objects that were read: the repository no longer holds them."""
+        """Clear all caches of objects: the repository no longer holds them."""
         self.objects.close()
         self.git.reset()
         self._listings.clear()
@@ -59,13 +61,13 @@ class Repository:
         self._signature_checks.clear()
 
     def run_maintenance(self) -> None:
-        """Let Git's housekeeping run, if it is due, and wait for it. It compares nothing large with each other:
-        strangers made some of what lies here."""
+        """Run `git gc --auto` and wait for it. It searches no deltas between large objects, because strangers made some
+        of them."""
         settings = ["gc.autoDetach=false", "core.bigFileThreshold=8m", "pack.windowMemory=64m"]
         self.git.run_text("gc", "--auto", "--quiet", settings=settings)
 
     def resolve(self, name: str, otherwise: str) -> str:
-        """Return the id of the commit that a name means. Raises OperationRefused with the words of `otherwise`."""
+        """Return the id of the commit that a name resolves to. Raises OperationRefused with the message `otherwise`."""
         if "\n" in name or "\0" in name or not _is_utf8(name):
             raise OperationRefused(otherwise)
         commit = self.objects.resolve_commit(name)
@@ -74,23 +76,24 @@ class Repository:
         return commit
 
     def resolve_named_commit(self, name: str) -> str:
-        """Return the id of the commit that somebody wrote a name of. Raises OperationRefused, with what to do, where there is none."""
+        """Return the id of the commit that a user's name resolves to. Raises OperationRefused, with a remedy, if there
+        is none."""
         missing = f"{quote_value(name)} names no commit here"
         return self.resolve(
             name, f"{missing}: fetch it, or write another" if self.has_commits() else f"{missing}, as {NO_COMMIT_TEXT}"
         )
 
     def folder_prefix(self, folder: Path) -> str:
-        """Return where a folder lies in the repository's commits, empty for their top."""
+        """Return the path of a folder in the repository's commits; empty for their root."""
         tree = self.git.work_tree
         path = folder.resolve().relative_to(tree.resolve()).as_posix() if tree else "."
         return "" if path == "." else path
 
     def listing(self, commit: str, folder: str = "") -> Mapping[str, str]:
-        """Return the blob id of every file of a commit, or of one of its folders, by its path, sorted. Raises OperationRefused
-        where it isn't here, and MalformedTree.
+        """Return the blob id of every file of a commit, or of one of its folders, by its path, sorted.
 
-        Of a commit whose parent was listed lately, only what differs is read.
+        If a parent was listed recently, only the differences are read. Raises OperationRefused if the commit or folder
+        is missing, and MalformedTree.
         """
         tree = self.tree_of(commit, folder)
         if tree is None:
@@ -117,8 +120,11 @@ class Repository:
         return {path: files[path] for path in sorted(files)}
 
     def _listing_from_parent(self, commit: str, tree: str) -> dict[str, str] | None:
-        """Return what a commit has, from what a parent has and what differs; None where no parent was listed, or too
-        much differs. Somebody else may have made the commit: nothing but its own header is read for this."""
+        """Return the listing of a commit, from the listing of a parent and the differences.
+
+        Return None if no parent was listed, or if there are too many differences. The commit may be foreign, so only
+        its own header is read for this.
+        """
         parents = list[str]()
         with contextlib.suppress(OperationRefused):
             parents = self.parents(commit) if self.objects.info([commit])[commit].kind == "commit" else []
@@ -132,7 +138,7 @@ class Repository:
         try:
             for change in TreeComparison(self.trees).compare(parent_tree, tree):
                 files.pop(change.path, None)
-                if "\\" in change.path:  # perhaps shown with escapes
+                if "\\" in change.path:  # perhaps an escaped name
                     return None
                 if change.blob:
                     files[change.path] = change.blob
@@ -146,9 +152,9 @@ class Repository:
         return self.read_all([blob])[0]
 
     def read_all(self, blobs: Sequence[str]) -> list[bytes]:
-        """Return the bytes of some blobs, asked for at once: one turn to Git's object reader, not one a blob.
+        """Return the bytes of several blobs with one request to Git's object reader.
 
-        Raises OperationRefused where one isn't here, and LimitExceeded where one is larger than any file of ours.
+        Raises OperationRefused if a blob is missing, and LimitExceeded if a blob is larger than any published file.
         """
         contents: dict[str, bytes] = {}
         for blob, data in self.objects.read(blobs, "blob", MAX_READ_BYTES):
@@ -158,29 +164,30 @@ class Repository:
         return [contents[blob] for blob in blobs]
 
     def read_at(self, commit: str, path: str) -> bytes | None:
-        """Return the bytes of a file in a commit; None where there is no such file, or the commit isn't here."""
+        """Return the bytes of a file in a commit; None if the file or the commit is missing."""
         if not OBJECT_ID.fullmatch(commit) or not self.objects.info([commit])[commit].kind:
             return None
         entry = self.trees.find_entry(self.trees.root(commit), path)
         return self.read(entry.id) if entry is not None and entry.mode in REGULAR else None
 
     def has_object(self, commit: str) -> bool:
-        """Return whether the object of an id is here."""
+        """Return whether the repository has the object of an id."""
         return OBJECT_ID.fullmatch(commit) is not None and self.objects.info([commit])[commit].kind != ""
 
     def peel_to_commit(self, object_id: str) -> str | None:
-        """Return the commit that an object is, or that a tag names; None where it is none."""
+        """Return the commit that an object is, or that a tag points at; None if there is none."""
         kind = self.objects.info([object_id])[object_id].kind
         if kind == "tag":
             return self._try_git("rev_parse", "--verify", "--quiet", f"{object_id}^{{commit}}")
         return object_id if kind == "commit" else None
 
     def is_ancestor(self, commit: str, other: str) -> bool:
-        """Return whether commit `commit` is `other` or comes before it. Raises OperationRefused where the history can't be read."""
+        """Return whether `commit` is `other` or an ancestor of it. Raises OperationRefused if the history can't be
+        read."""
         if commit == other:
             return True
         if any(info.kind not in ("", "commit", "tag") for info in self.objects.info([commit, other]).values()):
-            return False  # somebody pointed a ref at a tree or a blob
+            return False  # a ref points at a tree or a blob
         ended = self.git.run("merge_base", "--is-ancestor", commit, other)
         if ended.exit_code > 1 and self.has_object(commit) and self.has_object(other):
             raise OperationRefused(
@@ -189,7 +196,7 @@ class Repository:
         return ended.exit_code == 0
 
     def newest_commits(self, commits: Iterable[str]) -> tuple[str, ...]:
-        """Return those of some commits that no other of them contains; also each that isn't here."""
+        """Return the commits that no other of them contains, and each missing commit."""
         candidates = list(dict.fromkeys(commits))
         here = [commit for commit, info in self.objects.info(candidates).items() if info.kind == "commit"]
         ends = self.git.run_text("merge_base", "--independent", *here).split() if len(here) > 1 else here
@@ -200,17 +207,17 @@ class Repository:
         return int(self.git.run_text("rev_list", "--count", new, f"^{old}"))
 
     def author(self, commit: str) -> bytes:
-        """Return who wrote a commit and when, as its header has it: `name <mail> time zone`.
+        """Return a commit's author and author time, as in its header: `name <mail> time zone`.
 
-        Whoever pushed it wrote that line; where it isn't of that form, it is whom commits of now are by.
+        The pusher wrote that line. If it is malformed, return the current committer instead.
         """
         line = next(line for line in self.trees.header(commit) if line.startswith(b"author "))
         author = line.removeprefix(b"author ")
         return author if _IDENTITY.fullmatch(author) else self.committer()
 
     def parents(self, commit: str) -> list[str]:
-        """Return a commit's parents: as Git has it, the lines after the tree's alone. Raises OperationRefused where one is of
-        another form."""
+        """Return a commit's parents: like Git, only from the lines directly after the tree. Raises OperationRefused if
+        a line is malformed."""
         lines = itertools.takewhile(lambda line: line.startswith(b"parent "), self.trees.header(commit)[1:])
         matches = [(line, _PARENT_LINE.fullmatch(line)) for line in lines]
         for line, parent in matches:
@@ -221,31 +228,35 @@ class Repository:
         return [parent[1].decode("ascii") for _, parent in matches if parent]
 
     def subject(self, commit: str) -> str:
-        """Return the first line of what a commit says."""
+        """Return the first line of a commit's message."""
         return self.trees.message(commit).partition(b"\n")[0].decode("utf-8", "replace")
 
     def list_ancestors(self, commit: str, most: int) -> list[str]:
-        """Return a commit and those before it, each before its parents."""
+        """Return a commit and its ancestors, at most `most`, each before its parents."""
         return self.git.run_text("rev_list", "--topo-order", f"--max-count={most}", commit).split()
 
     def committed_at(self, commit: str) -> int:
-        """Return when a commit was made, in seconds since 1970; 0 where it doesn't say, as one that Git didn't write."""
+        """Return the commit time in seconds since 1970; 0 if the header is malformed."""
         matches = [_COMMITTER_TIME.search(line) for line in self.trees.header(commit)]
         return next((int(match[1]) for match in matches if match), 0)
 
     def tree_of(self, commit: str, folder: str) -> str | None:
-        """Return the id of a folder's tree in a commit, or in a tree; None where there is no such folder. Raises
-        OperationRefused where the commit isn't here, and MalformedTree."""
+        """Return the id of a folder's tree in a commit, or in a tree; None if there is no such folder.
+
+        Raises OperationRefused if the commit is missing, and MalformedTree.
+        """
         entry = self.trees.find_entry(self.trees.root(commit), folder)
         return entry.id if entry is not None and entry.mode == TREE else None
 
     def last_message(self, commit: str, folder: str) -> str:
-        """Return what the last commit up to `commit` that changed a folder says; empty where none did."""
+        """Return the message of the last commit up to `commit` that changed a folder; empty if there is none."""
         return self.git.run_text("log", "-1", "--format=%B", commit, "--", folder)
 
     def sign_with(self, key: Path, *, keep: bool = True) -> str:
-        """Sign every commit that is made here with a private SSH key; return its public key. `keep` writes that into
-        the repository's own configuration; else this object alone does so."""
+        """Sign every commit that is made here with a private SSH key, and return its public key.
+
+        `keep` writes the settings into the repository's own configuration; otherwise they apply only to this object.
+        """
         done = subprocess.run(  # noqa: S603  # Git signs by the same program, and its arguments are ours
             ["ssh-keygen", "-y", "-P", "", "-f", str(key.resolve())],  # noqa: S607
             capture_output=True,
@@ -262,7 +273,7 @@ class Repository:
         return done.stdout.strip()
 
     def is_signed_by(self, commit: str, key: str) -> bool:
-        """Return whether a commit has a good signature of the owner of a public SSH key. Each commit is verified once."""
+        """Return whether a commit has a valid signature by the owner of a public SSH key. Each commit is verified once."""
         if (commit, key) not in self._signature_checks:
             signed = any(line.startswith(b"gpgsig") for line in self.trees.header(commit))
             self._signature_checks[commit, key] = signed and self._verify(commit, key)
@@ -276,18 +287,18 @@ class Repository:
             return self.git.run("verify_commit", commit, settings=settings).exit_code == 0
 
     def has_commits(self) -> bool:
-        """Return whether HEAD is at a commit: before the first one it is at none."""
+        """Return whether HEAD points at a commit. In a new repository it doesn't."""
         return self.objects.resolve_commit("HEAD") is not None
 
     def is_shallow(self) -> bool:
-        """Return whether a part of the history isn't here. Git notes in a file where it ends."""
+        """Return whether the history is incomplete. Git records its ends in a file."""
         noted = self.git.common_folder / "shallow"
         return noted.exists() and noted.stat().st_size > 0
 
     def committer(self) -> bytes:
-        """Return whom commits of now are by, and when. Raises OperationRefused where Git doesn't know.
+        """Return the current committer and time. Raises OperationRefused if Git knows no identity.
 
-        Who it is Git is asked once; when it is, where GIT_COMMITTER_DATE says so.
+        Git is asked for the identity once, but each time if GIT_COMMITTER_DATE sets the time.
         """
         if self._committer is None or "GIT_COMMITTER_DATE" in os.environ:
             identity = self._try_git("var", "GIT_COMMITTER_IDENT")
@@ -301,13 +312,13 @@ class Repository:
         return b"%s> %d +0000" % (self._committer, time.time())
 
     def is_signing_configured(self) -> bool:
-        """Return whether Git is configured to sign commits (commit.gpgSign); it is asked once."""
+        """Return whether Git is configured to sign commits (commit.gpgSign). Git is asked once."""
         if self._signs_commits is None:
             self._signs_commits = self._try_git("config", "--type=bool", "--get", "commit.gpgsign") == "true"
         return self._signs_commits
 
     def _try_git(self, command: str, *arguments: str) -> str | None:
-        """Return what Git says, or None where it says no."""
+        """Return the output of a Git command, or None if it fails."""
         try:
             return self.git.run_text(command, *arguments)
         except GitFailed:
@@ -317,6 +328,6 @@ class Repository:
 def _is_utf8(text: str) -> bool:
     try:
         text.encode()
-    except UnicodeEncodeError:  # bytes of an argument that are none
+    except UnicodeEncodeError:  # an argument with bytes that are not UTF-8
         return False
     return True

@@ -1,7 +1,8 @@
-"""A repository for a moment: it reads the objects of another one, and has no configuration, attributes, hooks or index of it.
+"""Creates a temporary repository that reads another repository's objects, without its configuration, attributes, hooks
+or index.
 
-What Git is asked here runs no program that the other repository names (filters, merge drivers, fsmonitor, hooks), and
-writes nothing there.
+Git commands here run no program that the other repository names (filters, merge drivers, fsmonitor, hooks), and write
+nothing there.
 """
 
 from __future__ import annotations
@@ -21,14 +22,17 @@ _OBJECT_FORMAT = "[extensions]\n\tobjectFormat = sha256\n"
 
 
 def open_offline(root: Path) -> Repository:
-    """Return the repository around a folder to look at what it has: it asks no other one for what it lacks."""
+    """Return the repository around a folder without network access: it doesn't fetch missing objects."""
     return Repository(root, GitCommands(root, offline=True))
 
 
 @contextmanager
 def sandbox_repository(here: Repository, commit: str) -> Iterator[Repository]:
-    """Return a repository that has the objects of `here`, whose ids are as long as that of `commit`. What Git writes
-    there is gone afterwards."""
+    """Yield a temporary repository with the objects of `here` and its object format, which the length of the id
+    `commit` shows.
+
+    Objects that Git writes there are deleted afterwards.
+    """
     with temporary_folder("allot-plan-") as folder:
         for part in ("objects", "refs", "info"):
             (folder / part).mkdir()
@@ -36,7 +40,8 @@ def sandbox_repository(here: Repository, commit: str) -> Iterator[Repository]:
         is_sha256 = len(commit) == _SHA256_LENGTH
         text = _CONFIGURATION.format(int(is_sha256)) + (_OBJECT_FORMAT if is_sha256 else "")
         (folder / "config").write_text(text, encoding="ascii")
-        # A user's own configuration may have filters and merge drivers, which a file of the repository would choose.
+        # A user's own configuration may define filters and merge drivers, and an attributes file of the repository
+        # could select them.
         (folder / "info" / "attributes").write_text("* !filter merge=text\n", encoding="ascii")
         if here.is_shallow():
             shutil.copyfile(here.git.common_folder / "shallow", folder / "shallow")

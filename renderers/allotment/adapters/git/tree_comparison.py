@@ -1,7 +1,7 @@
-"""What differs between two trees.
+"""Compares two trees within limits.
 
-Git's own diff gathers everything before it says a word, so a tree that unfolds to 10^10 paths would be its end: here
-folders are read level by level, those alone that differ, and no further than a limit.
+Git's own diff collects everything before its first output, so a tree that expands to 10^10 paths would exhaust it. This
+module reads folders level by level, only those that differ, and only up to a limit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MAX_BATCH_BYTES = 8 << 20  # bytes of trees that are read at once
 
 
 class ChangedFile(NamedTuple):
-    """A file that differs between two trees: the mode and blob it had and has, empty where there is none."""
+    """A file that differs between two trees: its old and new mode and blob, empty where it is missing."""
 
     path: str
     old_mode: str
@@ -30,31 +30,30 @@ class ChangedFile(NamedTuple):
 
     @property
     def action(self) -> Literal["added", "changed", "removed"]:
-        """What becomes of it."""
+        """The kind of the change."""
         if not self.old_mode:
             return "added"
         return "changed" if self.mode else "removed"
 
 
 _Entries = list[tuple[bytes, bytes, bytes]]
-_Pair = tuple[str, str]  # a folder's tree before and after, empty where there is none
+_Pair = tuple[str, str]  # a folder's tree before and after, empty if it is missing
 
 
 class TreeComparison:
-    """Compares trees, and counts what differs before it is made: in all of its comparisons together."""
+    """Compares trees, and counts the differences of all its comparisons before it creates them."""
 
     def __init__(self, trees: TreeReader) -> None:
         self._trees = trees
-        self.has_empty_folder = False  # whether a folder that differs was, or is, one without entries
+        self.has_empty_folder = False  # whether a differing folder is, or was, without entries
         self._files = self._names = self._bytes = 0
-        self._within = Counter[str]()  # the entries that were counted, by their folder
-        self._added: set[str] = set()  # folders that were not there before
+        self._within = Counter[str]()  # the counted entries, by their folder
+        self._added: set[str] = set()  # folders that are new
 
     def compare(self, before: str, after: str) -> list[ChangedFile]:
         """Return the files that differ between two trees, sorted by path. Raises LimitExceeded, and MalformedTree.
 
-        Two folders of the same id aren't read: they hold the same, whatever that is. A path that isn't UTF-8 is shown
-        with escapes.
+        Two folders with the same id aren't read, because they are equal. A path that isn't UTF-8 is shown with escapes.
         """
         return sorted(self._compare_levels(before, after))
 
@@ -80,7 +79,7 @@ class TreeComparison:
         raise LimitExceeded(f"it has folders more than {MAX_DEPTH} deep: no declaration lies there")
 
     def _read_pairs(self, pairs: Iterable[_Pair]) -> Iterator[tuple[_Pair, _Entries, _Entries]]:
-        """Yield pairs with their entries, so many at once as may be held."""
+        """Yield pairs with their entries, in batches of limited size."""
         pairs = list(pairs)
         sizes = self._trees.sizes(tree for pair in pairs for tree in pair if tree)
         some: dict[_Pair, int] = {}
@@ -101,8 +100,11 @@ class TreeComparison:
         return ((pair, trees.get(pair[0], []), trees.get(pair[1], [])) for pair in pairs)
 
     def _changed_entries(self, here: list[str], was: _Entries, is_now: _Entries) -> list[tuple[str, Entry, Entry]]:
-        """Return name, entry before and after of what differs between two folders, which have some paths. Raises
-        LimitExceeded."""
+        """Return the name, old entry and new entry of each difference between two folders, which lie at the paths
+        `here`.
+
+        Raises LimitExceeded.
+        """
         self._count_changes(here, abs(len(was) - len(is_now)), 0)
         common = set(was) & set(is_now)
         old, new = (
@@ -128,9 +130,10 @@ class TreeComparison:
             self._within.update(dict.fromkeys(here, each))
 
     def _largest_folder(self) -> str:
-        """Return the folder that most of what was counted lies in; empty if none has more than half, or the root has.
+        """Return the folder with more than half of the counted files; empty if there is none, or if it is the root.
 
-        A folder that was added counts as a whole: who committed a `.venv` looks for that, not for a folder deep in it.
+        A new folder counts as a whole: after a commit of a `.venv`, the user needs its name, not that of a folder deep
+        inside.
         """
         totals = Counter[str]()
         for folder, count in self._within.items():

@@ -1,9 +1,8 @@
-"""The one reader of trees. What Git wouldn't write it refuses, whoever reads: what is listed and what is compared are
-the same.
+"""Reads trees, and refuses trees that Git wouldn't write, so that all readers see the same files.
 
-Git itself reads a tree that has one name twice, and its commands differ in which of the two they take: so what
-review saw needn't be what is published. `git fsck` finds such trees; neither a push to a plain repository nor a
-fetch does by itself.
+Git itself accepts a tree with a duplicate name, and its commands differ in their choice between the two entries: the
+reviewed file could differ from the published file. `git fsck` finds such trees, but neither a push to a plain
+repository nor a fetch runs it by default.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from allotment.problems import OperationRefused, escape_unprintable
 TREE, LINK, SUBMODULE = "40000", "120000", "160000"
 REGULAR = ("100644", "100755")
 _MODES = {mode.encode(): mode for mode in (TREE, *REGULAR, LINK, SUBMODULE)}
-MAX_TREE_BYTES = 8 << 20  # of one tree
+MAX_TREE_BYTES = 8 << 20  # bytes of one tree
 MAX_NAME_BYTES = 4096  # bytes of one name, as in git fsck
 MAX_COMMIT_BYTES = 1 << 20  # bytes of one commit
 MAX_DEPTH = 64
-PATH_BYTES = 128  # of a path, on average over a limit's number of them
+PATH_BYTES = 128  # average bytes of a path, for the limit of all paths together
 
 _ENTRY = {
     digest: re.compile(
@@ -33,17 +32,18 @@ _ENTRY = {
 _ENTRIES = {digest: re.compile(rb"(?:%s)*+" % entry.pattern, re.DOTALL) for digest, entry in _ENTRY.items()}
 _NULL = {digest: bytes(digest) for digest in (20, 32)}
 _ANY_ENTRY = {digest: re.compile(rb"([0-7]+) ([^\0]*)\0(.{%d})" % digest, re.DOTALL) for digest in (20, 32)}
-# As Windows and macOS read it: any case, `git~1`, trailing dots and spaces, streams, what HFS+ leaves out or ends at.
+# As Windows and macOS read it: any case, `git~1`, trailing dots and spaces, streams, and characters that HFS+ ignores
+# or stops at.
 _GIT_FOLDER = re.compile(
     "(?:\\A|\\\\)(?:\\.git|git~1)[. ]*(?:\\Z|[\\\\:\udc80-\udcff\ufffe\uffff])", re.IGNORECASE | re.ASCII
 )
 _IGNORED_CHARACTERS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 _SUSPICIOUS_NAME = re.compile(rb"[\\\x80-\xff]|[gG][iI][tT]|(?:\A|\0)\.\.?(?:\0|\Z)")
-_TREE_LINE = re.compile(rb"tree [0-9a-f]{40,64}")  # how a commit begins
+_TREE_LINE = re.compile(rb"tree [0-9a-f]{40,64}")  # the first line of a commit
 
 
 class MalformedTree(OperationRefused):
-    """A tree that Git doesn't write. Nothing of a commit that has one is believed."""
+    """A tree that Git doesn't write. The whole commit that contains it is refused."""
 
     def __init__(self, tree: str, fault: str) -> None:
         super().__init__(
@@ -53,14 +53,14 @@ class MalformedTree(OperationRefused):
 
 
 class Entry(NamedTuple):
-    """What a tree has under a name: its mode and id, both as in the tree, the id in hexadecimal."""
+    """The mode and id of a tree's entry, both as in the tree, the id in hexadecimal."""
 
     mode: str
     id: str
 
 
 class File(NamedTuple):
-    """A file of a tree, or a link or submodule: what isn't a folder. A path that isn't UTF-8 has surrogates."""
+    """A file, symbolic link or submodule in a tree. A path that isn't UTF-8 contains surrogates."""
 
     path: str
     mode: str
@@ -68,7 +68,7 @@ class File(NamedTuple):
 
 
 def parse_entries(tree: str, data: bytes) -> list[tuple[bytes, bytes, bytes]]:
-    """Return mode, name and raw id of each entry of a tree object. Raises MalformedTree."""
+    """Return the mode, name and raw id of each entry of a tree object. Raises MalformedTree."""
     digest = len(tree) // 2
     tree_entries: list[tuple[bytes, bytes, bytes]] = _ENTRY[digest].findall(data)
     names = [name for _, name, _ in tree_entries]
@@ -82,13 +82,13 @@ def parse_entries(tree: str, data: bytes) -> list[tuple[bytes, bytes, bytes]]:
 
 
 def _is_sorted(tree_entries: list[tuple[bytes, bytes, bytes]], names: list[bytes]) -> bool:
-    """Return whether a tree is sorted as Git sorts, folders with a slash behind, and has no name twice."""
+    """Return whether a tree is sorted in Git's order, in which folders end with a slash, and has no duplicate name."""
     keys = [name + b"/" if mode == b"40000" else name for mode, name, _ in tree_entries]
     return keys == sorted(keys) and len(set(names)) == len(names)
 
 
 def _entry_fault(name: bytes, raw: bytes) -> str:
-    """Return what is wrong with an entry by itself; empty where nothing is."""
+    """Return the fault of a single entry; empty if it has none."""
     displayed_name = _display_name(name)
     if not name:
         return "an entry has no name"
@@ -104,7 +104,7 @@ def _entry_fault(name: bytes, raw: bytes) -> str:
 
 
 def _tree_fault(data: bytes, digest: int) -> str:
-    """Return what is wrong with a tree, by its first entry that is."""
+    """Return the fault of a tree, from its first faulty entry."""
     visited_names: set[bytes] = set()
     at, last = 0, b""
     while at < len(data):
@@ -137,7 +137,7 @@ class TreeReader:
         self._objects = objects
 
     def root(self, revision: str) -> str:
-        """Return the tree of a commit; that of a tree is itself. Raises OperationRefused where there is no such object here."""
+        """Return the tree of a commit, or the tree itself. Raises OperationRefused if there is no such object here."""
         info = self._objects.info([revision])[revision] if OBJECT_ID.fullmatch(revision) else ObjectInfo("", 0)
         if info.kind == "tree":
             return revision
@@ -146,14 +146,14 @@ class TreeReader:
         return self.header(revision)[0].removeprefix(b"tree ").decode("ascii")
 
     def header(self, commit: str) -> list[bytes]:
-        """Return the lines of a commit's header, the first with its tree's id. Raises OperationRefused."""
+        """Return the lines of a commit's header. The first line has the id of its tree. Raises OperationRefused."""
         lines = self._read_commit(commit).partition(b"\n\n")[0].split(b"\n")
         if not _TREE_LINE.fullmatch(lines[0]) or len(lines[0]) != len(b"tree ") + len(commit):
             raise OperationRefused(f"commit {commit} names no tree: whoever wrote it damaged it")
         return lines
 
     def message(self, commit: str) -> bytes:
-        """Return what a commit says. Raises OperationRefused."""
+        """Return a commit's message. Raises OperationRefused."""
         return self._read_commit(commit).partition(b"\n\n")[2]
 
     def _read_commit(self, commit: str) -> bytes:
@@ -163,7 +163,8 @@ class TreeReader:
         return data
 
     def read(self, ids: Iterable[str]) -> Iterator[tuple[str, list[tuple[bytes, bytes, bytes]]]]:
-        """Yield each different tree of some with its entries (`parse_entries`). Raises MalformedTree, LimitExceeded and OperationRefused."""
+        """Yield each distinct tree with its entries (`parse_entries`). Raises MalformedTree, LimitExceeded and
+        OperationRefused."""
         for tree_id, data in self._objects.read(ids, "tree", MAX_TREE_BYTES):
             if data is None:
                 raise LimitExceeded(
@@ -172,11 +173,11 @@ class TreeReader:
             yield tree_id, parse_entries(tree_id, data)
 
     def sizes(self, ids: Iterable[str]) -> Mapping[str, ObjectInfo]:
-        """Return what some trees are, without reading them."""
+        """Return the kind and size of some trees, without reading them."""
         return self._objects.info(ids)
 
     def find_entry(self, tree: str, path: str) -> Entry | None:
-        """Return what lies at a path, folder by folder; None where nothing does. The empty path is the tree itself."""
+        """Return the entry at a path; None if there is none. The empty path is the tree itself."""
         entry = Entry(TREE, tree)
         for part in path.encode("utf-8", "surrogateescape").split(b"/") if path else ():
             if entry.mode != TREE:
@@ -191,9 +192,11 @@ class TreeReader:
     def walk(
         self, tree: str, most: int, roots: Collection[str] | None = None, depth: int = MAX_DEPTH
     ) -> Iterator[File]:
-        """Yield the files of a tree, those below its entries `roots` alone if given, level by level; a folder of
-        level `depth` comes as a file, unread. Each tree of a level is read once, whatever the number of its names.
-        Raises LimitExceeded at more than `most` files or folders, and MalformedTree."""
+        """Yield the files of a tree level by level, or only those below its entries `roots`.
+
+        A folder at level `depth` is yielded as a file, unread. Each tree of a level is read once, however many names it
+        has. Raises LimitExceeded at more than `most` files or folders, and MalformedTree.
+        """
         limit = _WalkLimit(most)
         level: dict[str, list[str]] = {tree: [""]}
         root_names = None if roots is None else {root.encode() for root in roots}
@@ -217,14 +220,14 @@ class TreeReader:
 
 
 class _WalkLimit:
-    """Counts what is found before it is made, so that what unfolds without end is stopped at the limit."""
+    """Counts entries before they are created, so that a tree that expands without limit is stopped at the limit."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._files = self._folders = self._bytes = 0
 
     def count_entries(self, paths: list[str], tree_entries: list[tuple[bytes, bytes, bytes]]) -> None:
-        """Count the entries of a tree that has some paths. Raises LimitExceeded."""
+        """Count the entries of a tree that lies at some paths. Raises LimitExceeded."""
         times = len(paths)
         folders = [mode for mode, _, _ in tree_entries].count(b"40000")
         length = sum([len(name) for _, name, _ in tree_entries]) * times + len("".join(paths)) * len(tree_entries)
@@ -242,8 +245,10 @@ class _WalkLimit:
 
 
 def check_limits(paths: Collection[str], most: int) -> None:
-    """Check that a walk of files at these paths, with no empty folder beside them, stays within its limits. Raises
-    LimitExceeded."""
+    """Check that a walk of files at these paths stays within its limits. There are no empty folders beside them.
+
+    Raises LimitExceeded.
+    """
     folders = set[str]()
     for path in paths:
         folder = path.rpartition("/")[0]

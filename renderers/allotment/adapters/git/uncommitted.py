@@ -1,4 +1,4 @@
-"""The files of a work tree that differ from a commit. Nothing is written into the repository."""
+"""Lists the files of a work tree that differ from a commit, without writing to the repository."""
 
 from __future__ import annotations
 
@@ -17,13 +17,17 @@ from allotment.problems import OperationRefused
 
 
 def uncommitted_files(root: Path) -> list[str]:
-    """Return the paths, from a folder, of the declared files below it that differ from the last commit: none without a commit."""
+    """Return the paths, relative to `root`, of the declared files that differ from the last commit; none without a
+    commit."""
     return _changed_declarations(root, lambda repository: repository.resolve_named_commit("HEAD"))
 
 
 def unmerged_files(root: Path, branch: str) -> list[str]:
-    """Return the paths, from a folder, of the declared files below it that differ from the commit where HEAD left a branch of
-    `origin`. Without that branch, they differ from the last commit."""
+    """Return the paths, relative to `root`, of the declared files that differ from the merge base of HEAD and a branch
+    of `origin`.
+
+    Without that branch, return the files that differ from the last commit.
+    """
 
     def base(repository: Repository) -> str:
         head = repository.resolve_named_commit("HEAD")
@@ -47,13 +51,15 @@ def _changed_declarations(root: Path, base: Callable[[Repository], str]) -> list
 
 
 def count_differing_files(repository: Repository, commit: str, folders: Iterable[str]) -> int:
-    """Return how many files in some folders of the work tree aren't as a commit has them, ignored ones left out."""
+    """Return the number of files in some folders of the work tree that differ from a commit, without ignored files."""
     return len(differing_paths(repository, commit, folders))
 
 
 def differing_paths(repository: Repository, commit: str, folders: Iterable[str]) -> list[str]:
-    """Return the paths, from the top of the work tree, of the files in some folders that differ from a commit. Ignored files
-    are left out."""
+    """Return the paths, relative to the root of the work tree, of the files in some folders that differ from a commit.
+
+    Ignored files are left out.
+    """
     with temporary_folder("allot-look-") as folder:
         environment = _copied_index_environment(repository, folder)
         options = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--name-only", "-z", commit)
@@ -64,10 +70,12 @@ def differing_paths(repository: Repository, commit: str, folders: Iterable[str])
 
 
 def _copied_index_environment(repository: Repository, folder: Path) -> dict[str, str]:
-    """Return the environment in which Git has a copy of the repository's index, in a folder: what Git notes there as it
-    looks, its owner may be writing."""
+    """Return the environment in which Git uses a copy of the repository's index in `folder`.
+
+    Git updates the index when it reads it, while another process may be writing it.
+    """
     index = folder / "index"
     own = repository.git.folder / repository.git.run_text("rev_parse", "--git-path", "index")
     if own.exists():
-        shutil.copy2(own, index)  # with its time, by which Git tells what may have changed since
+        shutil.copy2(own, index)  # with its modification time, by which Git detects later changes
     return {"GIT_INDEX_FILE": str(index)}

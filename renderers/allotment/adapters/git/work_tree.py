@@ -1,7 +1,7 @@
-"""The declarations in a work tree as a commit that is thrown away.
+"""Turns the declarations in a work tree into a temporary commit.
 
-The folder is read by this program: Git itself would run filters, and look into repositories that lie in it, which run
-theirs. Git is only asked what bytes it would commit of a file that differs, apart from the repository (`sandbox_repository.py`).
+This program reads the folder itself: Git would run filters, and enter nested repositories, which run their own. Git
+only converts the bytes of differing files as for a commit, in a sandbox (`sandbox_repository.py`).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from allotment.problems import OperationRefused, quote_value
 _IDENTITY_ENVIRONMENT = {
     f"GIT_{who}_{field}": "allotment" for who in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")
 }
-# How Git turns the bytes of a file into those that it commits: its own work, no program's.
+# The settings by which Git itself, without another program, converts the bytes of a file for a commit.
 _CONVERSION_SETTINGS = ("core.autocrlf", "core.eol")
 _FILE_MODE_SETTING = "core.filemode"
 _SETTINGS_PATTERN = r"^core\.(autocrlf|eol|filemode)$"
-_UNQUOTED_BYTES = frozenset(range(0x20, 0x7F)) - set(b'"\\')  # bytes that stand for themselves in Git's quotes
-_IGNORED_WARNING = "Ignoring path"  # what update-index says, and goes on, of a name that Git doesn't take
-_MAX_OUTPUT = 400  # characters of what Git said
+_UNQUOTED_BYTES = frozenset(range(0x20, 0x7F)) - set(b'"\\')  # bytes that need no escape in Git's quotes
+_IGNORED_WARNING = "Ignoring path"  # the warning of update-index about a name that it skips
+_MAX_OUTPUT = 400  # characters of Git's output
 
 
 class _FolderFile(NamedTuple):
-    """Something that lies in the folder: its mode, as in a tree, and its bytes."""
+    """A file, symbolic link or nested repository in the folder, with its mode, as in a tree, and its size in bytes."""
 
     path: str
     mode: str
@@ -42,18 +42,17 @@ class _FolderFile(NamedTuple):
 
 
 def checked_out_commit(here: Repository) -> str:
-    """Return the commit that the work tree is of. Raises OperationRefused where there is none."""
+    """Return the commit that is checked out. Raises OperationRefused if there is none."""
     if here.git.work_tree is None:
         raise OperationRefused("this repository has no work tree: name the commit to plan with --head")
     return here.resolve("HEAD", NO_COMMIT_TEXT)
 
 
 def commit_of_folder(here: Repository, sandbox: Repository, root: Path, commit: str, most: int) -> str:
-    """Return a commit after `commit` with the declarations that lie in the folder `root` now, also those that Git ignores;
-    whatever lies beside them is as committed.
+    """Return a child of `commit` with the current declarations in the folder `root`, including ignored files.
 
-    It is written to `sandbox`. Raises LimitExceeded, before they are read, where files that differ have more than `most` bytes, and
-    OperationRefused.
+    All other files are as committed. The commit is written to `sandbox`. Raises LimitExceeded, before it reads them, if
+    the differing files have more than `most` bytes, and OperationRefused.
     """
     prefix = sandbox.folder_prefix(root)
     tree = sandbox.tree_of(commit, prefix)
@@ -81,8 +80,10 @@ def commit_of_folder(here: Repository, sandbox: Repository, root: Path, commit: 
 
 
 class _FolderReader:
-    """Reads the declarations in a folder, which lies at `inside` in its repository; `committed_entries` is what is committed of them,
-    and ids have so many digits."""
+    """Reads the declarations in a folder, which lies at `inside` in its repository.
+
+    `committed_entries` are their committed versions, and `digits` is the length of ids.
+    """
 
     def __init__(
         self,
@@ -99,7 +100,7 @@ class _FolderReader:
         self._settings = dict(_read_settings(here))
 
     def entries(self, most: int) -> dict[str, Entry]:
-        """Return what a tree of the folder would have, by path. Raises LimitExceeded, OperationRefused and OSError."""
+        """Return the entries of a tree of the folder, by path. Raises LimitExceeded, OperationRefused and OSError."""
         entries: dict[str, Entry] = {}
         differing: dict[str, str] = {}
         size = 0
@@ -119,15 +120,15 @@ class _FolderReader:
         return entries | {path: Entry(differing[path], blob) for path, blob in self._write_blobs(list(differing))}
 
     def skipped_files(self) -> set[str]:
-        """Return the files that Git keeps out of the work tree, as in a sparse checkout: they aren't gone."""
+        """Return the files that Git leaves out of the work tree, as in a sparse checkout: they don't count as deleted."""
         folders = [self.inside + root for root in sorted(ROOTS)]
         output = self._repository.git.run_text("ls_files", "-t", "-z", "--", *folders, settings=READ_SETTINGS)
         prefix = f"S {self.inside}"
         return {line.removeprefix(prefix) for line in output.split("\0") if line.startswith(prefix)}
 
     def _walk(self) -> Iterator[_FolderFile]:
-        """Yield all that lies below the roots but folders. A repository that lies there is one thing, as Git has it, unless
-        files in it are committed here."""
+        """Yield all files below the roots. A nested repository counts as a single submodule, unless files in it are
+        committed here."""
         folders = {part for path in self._committed_entries for part in _parent_folders(path)}
         waiting, count = sorted(ROOTS, reverse=True), 0
         while waiting:
@@ -152,7 +153,7 @@ class _FolderReader:
             yield _FolderFile(path, mode, status.st_size)
 
     def _irregular_entry(self, file: _FolderFile) -> Entry:
-        """Return the entry of a link or a nested repository. Which commit that is at is its own matter."""
+        """Return the entry of a symbolic link or nested repository. The commit of a nested repository is not read."""
         if file.mode == SUBMODULE:
             return (
                 self._committed_entries[file.path]
@@ -165,7 +166,7 @@ class _FolderReader:
         return Entry(LINK, _run_git(self._sandbox, "hash_object", "-w", "--stdin", data=os.fsdecode(target)))
 
     def _write_blobs(self, paths: list[str]) -> Iterator[tuple[str, str]]:
-        """Write what Git would commit of some files; yield each with its blob."""
+        """Write the blobs that Git would commit for some files, and yield each path with its blob."""
         if not paths:
             return
         top = self._repository.git.work_tree
@@ -185,7 +186,10 @@ class _FolderReader:
         yield from zip(paths, output.splitlines(), strict=True)
 
     def _check_attributes(self, paths: list[str], top: Path) -> None:
-        """Check that what Git would read of how files are committed are files. Raises OperationRefused: of a pipe it would wait."""
+        """Check that the .gitattributes of these paths are regular files or symbolic links. Raises OperationRefused.
+
+        Git would wait forever for a pipe.
+        """
         for folder in {parent for path in paths for parent in PurePosixPath(path).parents}:
             file = folder / ".gitattributes"
             try:
@@ -199,7 +203,7 @@ class _FolderReader:
         return path in self._committed_entries and self._committed_entries[path].mode == mode
 
     def _file_mode(self, file: _FolderFile) -> str:
-        """Return a file's mode: as committed where the file system doesn't tell (core.fileMode)."""
+        """Return a file's mode. If the file system doesn't record it (core.fileMode), return the committed mode."""
         if self._settings.get(_FILE_MODE_SETTING, "true") != "false":
             return file.mode
         old = self._committed_entries.get(file.path)
@@ -207,7 +211,8 @@ class _FolderReader:
 
 
 def _read_settings(here: Repository) -> Iterator[tuple[str, str]]:
-    """Yield what the repository's configuration says of how files are committed, the last word of each name last."""
+    """Yield the repository's settings for the conversion of committed files. Of repeated settings, the effective value
+    is last."""
     output = here.git.run("config", "-z", "--get-regexp", _SETTINGS_PATTERN).stdout.decode("utf-8", "replace")
     for setting in output.split("\0"):
         name, newline, value = setting.partition("\n")
@@ -223,7 +228,7 @@ def _run_git(
     settings: Iterable[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> str:
-    """Return what Git says to a command. Raises OperationRefused with its words where it fails."""
+    """Return the output of a Git command. Raises OperationRefused with Git's message if it fails."""
     ended = sandbox.git.run(
         command,
         *arguments,
@@ -243,14 +248,14 @@ def _parent_folders(path: str) -> Iterator[str]:
 
 
 def _read_file(path: Path, size: int) -> bytes:
-    """Return the bytes of a file that has so many, and no link's."""
+    """Return the bytes of a file of this size. Doesn't follow a symbolic link."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(handle, "rb") as file:
         return file.read(size + 1)
 
 
 def _blob_id(data: bytes, digits: int) -> str:
-    """Return the id that Git gives a blob of these bytes."""
+    """Return the id of a blob with these bytes."""
     digest = hashlib.sha256 if digits == 64 else hashlib.sha1  # digits of an id
     return digest(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 

@@ -1,1 +1,1 @@
-"""Publishing: what is declared and what was published become the rendered branches that follow."""
+"""Publishing: computes the next rendered branches from the declarations and the published manifests."""

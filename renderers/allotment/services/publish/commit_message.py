@@ -1,4 +1,4 @@
-"""What a publish says in the commit to a cluster's branch: what changed and for whom, in words of ours."""
+"""Formats the message of a publish commit: the changed files, by tenant and kind."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _PART_LABELS = {"argo": "project and Applications", "namespaces": "namespace"}
 def format_commit_message(
     cluster: str, changes: Mapping[str, str], replaced: str | None, trailers: Mapping[str, str], *, approved: bool
 ) -> str:
-    """Return the commit's message. `changes` are A, M or D by path, without what only keeps a folder.
+    """Return the commit's message. `changes` maps each path to A, M or D, without folder markers.
 
-    Of a tenant's it has names alone, which are of a-z, 0-9 and '-'. The reporter shows its Source-Commit in the status;
-    only where it is signed anything is decided by it.
+    Text from tenants is limited to names, which consist of a-z, 0-9 and '-'. The reporter shows the Source-Commit
+    trailer in the status; only a signed trailer takes part in a decision.
     """
     letters = Counter(changes.values())
     subject = ", ".join(f"{letters[letter]} {verb}" for letter, verb in CHANGE_VERBS.items())
@@ -35,7 +35,7 @@ def format_commit_message(
 
 
 def _describe_changes(changes: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line for each thing that changed, and one for all files of the platform's that did so alike."""
+    """Yield a line for each changed resource, and a line for each kind of change to the platform's files."""
     platform: Counter[str] = Counter()
     for path, letter in changes.items():
         spot, verb = parse_tree_path(current_path(path)), CHANGE_VERBS[letter]

@@ -1,10 +1,9 @@
-"""Nodes are replaced only where nobody is disturbed: what would drift or end a pool's nodes waits until each instance of
-its cluster was seen to be protected.
+"""Delays the replacement of a pool's nodes until every instance of its cluster is protected from drained nodes.
 
-The protection is published first (`manifests/tenant/disruption.py`). Where a cluster is to be reported, its status says
-that the cluster has it, and one that is lost or in doubt says nothing. A cluster that nobody reports never says it: there
-it is enough that it was published before, whether or not it was synced meanwhile. Who comes new in the same publish
-isn't waited for.
+The PodDisruptionBudgets are published first (`manifests/tenant/disruption.py`). In a cluster with a reporter, a tenant
+is protected when the cluster's status confirms its budget; a lost or untrusted status confirms nothing. In a cluster
+without a reporter, a tenant is protected when its budget was published before, whether it was synced or not. A tenant
+that is new in the same publish delays nothing.
 """
 
 from __future__ import annotations
@@ -50,8 +49,11 @@ class NodeReplacementGuard:
         self._unprotected_tenants: dict[str, dict[str, bool]] = {}
 
     def hold_template(self, path: str, data: bytes) -> HeldPool | None:
-        """Return a pool with its published nodes where those of `data`, the rendered file of `path`, would replace them too
-        early; None for any other file. A path is `<cluster>/<path>`."""
+        """Return the pool with its published nodes if `data`, the rendered file of `path`, would replace them too
+        early.
+
+        Return None for any other file. `path` has the form `<cluster>/<path>`.
+        """
         cluster, _, inner = path.partition("/")
         if not _is_pool(inner) or self._published_trees.find_blob(path) is None:
             return None
@@ -65,15 +67,17 @@ class NodeReplacementGuard:
             return None  # Allotment did not write the file
 
     def retain_removed_pools(self, cluster: str, rendered: Collection[str]) -> Iterator[HeldPool]:
-        """Yield the published pools of a cluster that are not among the `rendered` paths but have unprotected tenants. The
-        removal of a pool would remove its nodes."""
+        """Yield the published pools of a cluster that are not among the `rendered` paths while tenants are unprotected.
+
+        The removal of a pool would remove its nodes.
+        """
         branch = self._published_trees.branches[cluster]
         for inner in sorted({inner for inner in branch.files if _is_pool(inner)} - set(rendered)):
             if message := self._format_pending_replacement(cluster, inner):
                 yield HeldPool(f"{cluster}/{inner}", branch.read(inner), message)
 
     def _format_pending_replacement(self, cluster: str, inner: str) -> str:
-        """Return the message about a pool with unprotected tenants; empty where the pool has none."""
+        """Return the message about a pool that waits for unprotected tenants; empty if all tenants are protected."""
         exposed = self._find_unprotected_tenants(cluster)
         if not exposed:
             return ""
@@ -87,8 +91,8 @@ class NodeReplacementGuard:
         return f"{words} protected from drained nodes, which this publish begins and one of the next ends"
 
     def _find_unprotected_tenants(self, cluster: str) -> dict[str, bool]:
-        """Return the tenants with instances in a cluster which aren't protected there, by name, and of each whether that
-        was published."""
+        """Return the unprotected tenants with instances in a cluster. The value is true if the tenant's budget is
+        published."""
         if cluster not in self._unprotected_tenants:
             self._unprotected_tenants[cluster] = {
                 tenant: published

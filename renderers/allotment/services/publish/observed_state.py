@@ -25,11 +25,12 @@ _REASONS_WITH_PODS = (word.TERMINATING, word.REMOVED_STILL_RUNNING)
 
 
 class Attempt(NamedTuple):
-    """The last attempt to prepare a storage: its Job by name and uid, and how far it came.
+    """The last attempt to prepare a storage: the name and uid of its Job, and its progress.
 
-    `finished` says that it has ended, or can't ever begin: another attempt doesn't write beside it. `prune_protected` says that
-    the cluster was seen to have its Job as one that Argo CD doesn't prune, `volume_lost` that the volume which it filled
-    is gone.
+    - `finished` is true once the Job has ended or can never start, so that no other attempt writes beside it.
+    - `prune_protected` is true if the cluster was seen to have the Job with the annotation that stops Argo CD from
+      pruning it.
+    - `volume_lost` is true if the volume that the Job filled is gone.
     """
 
     job: str
@@ -40,19 +41,20 @@ class Attempt(NamedTuple):
     volume_lost: bool = False
 
 
-ResourceKey = tuple[
-    str, str, str
-]  # a cluster, the kind of a thing there, and its name, which is empty of the namespace
+ResourceKey = tuple[str, str, str]  # cluster, kind and name of a resource; the name of a namespace is empty
 
 
 class ObservedTenant(NamedTuple):
-    """What is known of a tenant: the last attempts by cluster and storage, and the instances (cluster, name) with pods.
+    """The observed state of a tenant.
 
-    `pod_units` are the units that live pods hold, and of which spec, by cluster and instance. `present` are the
-    instances, storages, snapshots and namespaces that its clusters were seen to have; `marked_since` says since when, by
-    the API server's clock, one was seen to be marked for deletion, `unprotected` which were seen to be let go. What
-    a cluster of `unreadable_clusters` says of the tenant is of another version of ours. `pdb_clusters` are the clusters that
-    were seen to protect its instances from drained nodes.
+    - `attempts` has the last attempt by cluster and storage.
+    - `with_pods` has the instances (cluster, name) with pods.
+    - `pod_units` has the GPUSpec and the units that live pods hold, by cluster and instance.
+    - `present` has the instances, storages, snapshots and namespaces that exist in the clusters.
+    - `marked_since` has the time, by the API server's clock, since when a resource is marked for deletion.
+    - `unprotected` has the resources that are seen without their protection from deletion.
+    - `unreadable_clusters` has the clusters with a status of the tenant from another version of Allotment.
+    - `pdb_clusters` has the clusters that protect the tenant's instances from drained nodes.
     """
 
     attempts: Mapping[tuple[str, str], Attempt] = {}
@@ -69,10 +71,10 @@ NOTHING_OBSERVED = ObservedTenant()
 
 
 class ObservedState(NamedTuple):
-    """What the clusters' statuses say, by tenant and by cluster.
+    """The content of the clusters' statuses, by tenant and by cluster.
 
     - `tenants` has each tenant that a status reports.
-    - `observed_at` is the time of each cluster's status by the clock of its API server, empty where the status has none.
+    - `observed_at` is the time of each cluster's status by the clock of its API server, empty if the status has none.
     - `commits` is the commit of each cluster's status.
     - `troubles` is the reason why the status of a cluster is not trusted or cannot be read.
     """
@@ -83,7 +85,7 @@ class ObservedState(NamedTuple):
     troubles: Mapping[str, str] = {}
 
     def find_tenant(self, tenant: str) -> ObservedTenant:
-        """Return the observation of a tenant; `NOTHING_OBSERVED` where no status reports it."""
+        """Return the observed state of a tenant; `NOTHING_OBSERVED` if no status reports it."""
         return self.tenants.get(tenant, NOTHING_OBSERVED)
 
     def deletion_clock(self) -> dict[str, str]:
@@ -96,7 +98,7 @@ EMPTY_STATE = ObservedState()
 
 
 class StatusReader:
-    """Reads status branches again and again, and an unchanged file once. `state` is the state that it read last."""
+    """Reads status branches repeatedly, and parses an unchanged file once. `state` is the result of the last read."""
 
     def __init__(self, repository: Repository, remote: Remote) -> None:
         self._repository = repository
@@ -105,9 +107,9 @@ class StatusReader:
         self.state = EMPTY_STATE
 
     def read(self, clusters: Mapping[str, str | None]) -> ObservedState:
-        """Return the observed state; `clusters` has the declared public key of each cluster's reporter.
+        """Return the observed state; `clusters` maps each cluster to the declared public key of its reporter.
 
-        Where the remote does not answer, the state of the last read remains, and `troubles` has the error.
+        If the remote does not answer, the state of the last read remains, and `troubles` has the error.
         """
         reports: Mapping[str, StatusBranch] = {}
         try:
@@ -172,7 +174,7 @@ def _without(values: Mapping[str, str], names: Collection[str]) -> dict[str, str
 
 
 def _read_observed_at(branch: Branch) -> str:
-    """Return when a cluster was last looked at; empty where its status doesn't say."""
+    """Return the time of a cluster's last observation; empty if its status has none."""
     try:
         return parse_cluster_status(branch.read(CLUSTER)).observed_at if CLUSTER in branch.files else ""
     except Malformed:
@@ -183,7 +185,7 @@ def _read_observed_tenant(cluster: str, data: bytes) -> ObservedTenant:
     try:
         status: TenantStatus = parse_tenant_status(data)
     except Malformed:
-        return ObservedTenant(unreadable_clusters=frozenset((cluster,)))  # the reporter writes it anew
+        return ObservedTenant(unreadable_clusters=frozenset((cluster,)))  # the reporter will write it again
     attempts = {}
     for storage in status.storages:
         if storage.prepare is not None:

@@ -1,4 +1,5 @@
-"""Which preparations have succeeded, and which may begin: by the clusters' statuses, and by what was published."""
+"""Determines which preparations have succeeded and which may start, from the observed state and the published
+manifests."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from allotment.services.publish.published_file_cache import PublishedFileCache
 
 
 class PreparationHistory:
-    """What is known of all tenants' preparations, held against what was published."""
+    """The preparations of all tenants, by the observed state and the published manifests."""
 
     def __init__(
         self, observed_state: ObservedState, branches: Mapping[str, Branch], file_cache: PublishedFileCache
@@ -27,10 +28,11 @@ class PreparationHistory:
         self._file_cache = file_cache
 
     def list_succeeded_jobs(self) -> dict[str, frozenset[tuple[str, str]]]:
-        """Return the (cluster, Job) of each tenant that have succeeded; those of a storage's predecessor don't count.
+        """Return the succeeded preparations of each tenant as (cluster, Job). Jobs of a storage's predecessor don't
+        count.
 
-        What a storage was published with stays: a status that is lost, or older, closes nothing that had opened.
-        One that says that the volume is another by now does, unless somebody runs on it.
+        The published record of a preparation stays valid: a lost or older status does not close an open start gate. It
+        loses its validity only if a status reports another volume and no instance runs on the storage.
         """
         jobs_by_tenant: dict[str, set[tuple[str, str]]] = defaultdict(set)
         for tenant, observed_tenant in self._observed_state.tenants.items():
@@ -46,22 +48,24 @@ class PreparationHistory:
         return {tenant: frozenset(jobs) for tenant, jobs in jobs_by_tenant.items()}
 
     def _is_volume_lost(self, cluster: str, tenant: str, storage: str, job: str) -> bool:
-        """Return whether the volume that a Job has filled is known to be gone, and nobody runs on what is there now."""
+        """Return whether the volume that a Job filled is reported as gone and no instance runs on the current volume."""
         attempt = self._observed_state.find_tenant(tenant).attempts.get((cluster, storage))
         if attempt is None or not attempt.volume_lost or attempt.job != job:
             return False
         return not self._is_used(cluster, tenant, storage)
 
     def _was_open(self, cluster: str, tenant: str, storage: str) -> bool:
-        """Return whether a storage was published as prepared before its file said so: somebody runs on it, or its
-        share is open."""
+        """Return whether a storage was published as prepared by a version that kept no record of it.
+
+        An instance that runs on the storage, or an open share, is the evidence.
+        """
         path = paths.namespace_file(tenant)
         branch = self._branches[cluster]
         shared = f"\n  name: share--{storage}\n".encode()
         return self._is_used(cluster, tenant, storage) or (path in branch.files and shared in branch.read(path))
 
     def _is_used(self, cluster: str, tenant: str, storage: str) -> bool:
-        """Return whether an instance was published to run on a storage."""
+        """Return whether a published instance runs on a storage."""
         folder = f"tenants/{tenant}/compute/"
         published = [f"{cluster}/{path}" for path in self._branches[cluster].files if path.startswith(folder)]
         return any(
@@ -70,17 +74,16 @@ class PreparationHistory:
         )
 
     def find_last_job_uid(self, cluster: str, tenant: str, storage: str) -> str:
-        """Return the uid of the Job that last prepared a storage of this name, as far as is known; empty where none
-        did."""
+        """Return the uid of the Job that last prepared a storage of this name; empty if no such Job is known."""
         attempt = self._observed_state.find_tenant(tenant).attempts.get((cluster, storage))
         return attempt.uid if attempt else ""
 
     def find_storage_users(
         self, cluster: str, tenant: str, storage: str, claims: Mapping[str, UnitClaim], published: Iterable[str]
     ) -> StorageUsers:
-        """Return who keeps a storage from being prepared anew.
+        """Return the users that delay a new preparation of a storage.
 
-        `claims` are what the tenant's instances hold now, by name, `published` the paths of its files.
+        `claims` are the current claims of the tenant's instances, by name; `published` are the paths of its files.
         """
         observed_tenant = self._observed_state.find_tenant(tenant)
         running, stopping = [], []
@@ -108,7 +111,7 @@ class PreparationHistory:
         return instance_names
 
     def find_published_claim(self, claim: UnitClaim) -> UnitClaim | None:
-        """Return what an instance was published with in the same cluster; None where it wasn't, or with no units."""
+        """Return the published claim of an instance in the same cluster; None if it is not published or has no units."""
         return self._read_published_claim(claim.cluster, claim.tenant, claim.instance)
 
     def _read_published_claim(self, cluster: str, tenant: str, instance: str) -> UnitClaim | None:
@@ -119,7 +122,8 @@ class PreparationHistory:
         return claim is not None and claim.rendered > 0
 
     def _is_current(self, cluster: str, tenant: str, storage: str, uid: str) -> bool:
-        """Return whether an attempt is of the storage that is published, or the branch is so new that nothing is."""
+        """Return whether an attempt prepared the published storage. On a branch without a publish, every attempt
+        counts."""
         branch = self._branches.get(cluster)
         if branch is None:
             return False
@@ -129,8 +133,10 @@ class PreparationHistory:
         return self._file_cache.read_predecessor(branch, path) != uid
 
     def _list_prepared_storages(self, branch: Branch) -> Iterator[tuple[str, str, str, str]]:
-        """Yield the tenant and the name of each published or leaving storage, with its Jobs
-        (`PublishedFileCache.read_prepared_jobs`)."""
+        """Yield the tenant, the name and the Jobs of each published storage, also while its deletion is in progress.
+
+        The Jobs are those of `PublishedFileCache.read_prepared_jobs`.
+        """
         spots = {
             path: spot
             for path in branch.files

@@ -1,4 +1,4 @@
-"""Round after round: looks at the source and the rendered branches, and publishes when anything isn't as it was."""
+"""Runs the publisher in a loop: publishes when the source, a rendered branch or the observed state has changed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from allotment.services.publish.observed_state import ObservedTenant
 from allotment.services.publish.publisher import BrakeEngaged, KeyMissing, Publisher, PublishResult, SourceRewound
 from allotment.services.publish.tenant_retention import PlatformInvalid
 
-REPUBLISH_SECONDS = 600  # what is on its way out goes on at least so often
+REPUBLISH_SECONDS = 600  # deletions in progress advance at least this often
 STALLED_SECONDS = 600
 MALFORMED_ERRORS = (MalformedTree, LimitExceeded, UnsoundObjects)
-_ERROR_REASONS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (  # of errors that no restart mends
+_ERROR_REASONS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (  # of errors that a restart does not fix
     ((BrakeEngaged,), "braked"),
     ((SourceRewound,), "rewound"),
     ((PublicationUnproven, KeyMissing), "unsigned"),
@@ -33,8 +33,11 @@ PUBLISH_REASONS = ("platform-invalid", *(reason for _, reason in _ERROR_REASONS)
 
 
 class _Snapshot(NamedTuple):
-    """What the repositories held when all was well: the source's tip, every ref of ours, what was known of each
-    tenant, and when each cluster was looked at that has something on its way out."""
+    """The state at the last successful publish.
+
+    It holds the source's tip, the refs of each cluster, the observed tenants, and the status times that pending
+    deletions depend on.
+    """
 
     source_commit: str
     refs: tuple[tuple[str, str | None, str | None], ...]
@@ -43,7 +46,7 @@ class _Snapshot(NamedTuple):
 
 
 class PublishLoop(Loop):
-    """Publishes the newest commit of a branch, again and again, until it is stopped."""
+    """Publishes the newest commit of a branch repeatedly, until it is stopped."""
 
     def __init__(
         self,
@@ -67,11 +70,11 @@ class PublishLoop(Loop):
         self._due_at = 0.0
 
     def on_leadership_lost(self) -> None:
-        """Forget what was seen."""
+        """Forget the last snapshot."""
         self._last_snapshot = None
 
     def repair_clone(self, errors: Sequence[str]) -> CloneDamage | None:
-        """Check the clone, and forget its objects if it was replaced."""
+        """Check the clone, and clear the publisher's caches if the clone was replaced."""
         damage = repair_if_clone(
             self._publisher.repository, [*errors, *self._publisher.status_reader.state.troubles.values()]
         )
@@ -80,7 +83,7 @@ class PublishLoop(Loop):
         return damage
 
     def classify_error(self, error: Exception) -> Failure:
-        """Return why nothing was published."""
+        """Return the reason that nothing was published."""
         if isinstance(error, PlatformInvalid):
             return Failure("platform-invalid", "; ".join(str(problem) for problem in error.problems), connected=True)
         for kinds, reason in _ERROR_REASONS:
@@ -91,8 +94,8 @@ class PublishLoop(Loop):
         return super().classify_error(error)._replace(connected=isinstance(error, AllotmentError))
 
     def run_once(self) -> None:
-        """Publish the newest commit, unless all is as it was when that was done."""
-        previous_snapshot, self._last_snapshot = self._last_snapshot, None  # nothing counts as seen until all is well
+        """Publish the newest commit, unless nothing has changed since the last publish."""
+        previous_snapshot, self._last_snapshot = self._last_snapshot, None  # until this run succeeds
         tip = self._source.fetch(self._branch).get(self._branch)
         if tip is None:
             raise OperationRefused(f"the source has no branch {self._branch}")
@@ -104,7 +107,7 @@ class PublishLoop(Loop):
         begun = time.monotonic()
         outcome = self._publisher.publish(tip)
         self._log_result(outcome, time.monotonic() - begun, previous_snapshot)
-        # What was published, not what is there by now: somebody may have been quick.
+        # Record the published commits, not the current tips: another push may have moved the branches since.
         refs = tuple((name, commit, commit) for name, commit in sorted(outcome.tips.items()))
         observed_state = self._publisher.status_reader.state
         self._last_snapshot, self._due_at = (
@@ -121,7 +124,7 @@ class PublishLoop(Loop):
         return _Snapshot(tip, refs, observed_state.tenants, observed_state.deletion_clock())
 
     def _log_untrusted_status(self) -> None:
-        """Say of each cluster, once, what is wrong with its status."""
+        """Log the trouble of each cluster's status once."""
         troubles = self._publisher.status_reader.state.troubles
         for cluster, words in troubles.items():
             if self._logged_troubles.get(cluster) != words:
@@ -130,7 +133,7 @@ class PublishLoop(Loop):
 
     @property
     def display_url(self) -> str:
-        """Where the source is, as it may be shown."""
+        """The address of the source, without credentials."""
         return str(self._source)
 
     def _log_result(self, outcome: PublishResult, seconds: float, previous_snapshot: _Snapshot | None) -> None:

@@ -27,7 +27,7 @@ class PublishedFileCache:
         self._jobs: dict[str, tuple[str, str]] = {}
 
     def read_claim(self, branch: Branch, cluster: str, tenant: str, instance: str) -> UnitClaim | None:
-        """Return the published claim of an instance; None where it is not published, or claims no units."""
+        """Return the published claim of an instance; None if it is not published, or claims no units."""
         path = paths.resource_file(tenant, "compute", instance)
         blob = branch.files.get(path)
         if blob is None:
@@ -40,7 +40,7 @@ class PublishedFileCache:
         return self._claims[key]
 
     def read_predecessor(self, branch: Branch, path: str) -> str:
-        """Return the uid of the Job that prepared the predecessor of a published storage; empty where it has none."""
+        """Return the uid of the Job that prepared the predecessor of a published storage; empty if it has none."""
         blob = branch.files[path]
         if blob not in self._predecessors:
             if len(self._predecessors) >= self._max_entries:
@@ -49,8 +49,8 @@ class PublishedFileCache:
         return self._predecessors[blob]
 
     def read_prepared_jobs(self, branch: Branch, storage_paths: Iterable[str]) -> Mapping[str, tuple[str, str]]:
-        """Return, by path, the Job that a storage is published as prepared by, and the Job of a storage that an older version
-        published without that record. Either is empty."""
+        """Return, by path, the Job that prepared a storage, and the Job of a storage from an older version without that
+        record. At least one of the two is empty."""
         paths = list(storage_paths)
         unread = [path for path in paths if branch.files[path] not in self._jobs]
         if len(self._jobs) + len(unread) > self._max_entries:

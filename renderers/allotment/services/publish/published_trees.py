@@ -1,4 +1,4 @@
-"""What was published to all clusters before, by `<cluster>/<path>`."""
+"""Reads the last published files of all clusters, by `<cluster>/<path>`."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from allotment.manifests.pod_template_pin import with_pod_template_of
 Blobs = dict[str, str]  # blob by `<cluster>/<path>`
 RenderedBlobs = dict[
     str, tuple[str, bytes | None]
-]  # blob by `<cluster>/<path>`, and the bytes where it wasn't published so
+]  # blob by `<cluster>/<path>`, and the bytes of a new or changed file
 
 
 class PublishedTrees:
-    """The rendered branches as we left them; only what is asked for is read."""
+    """The rendered branches at their last published commits. Reads only the files that a caller needs."""
 
     def __init__(self, branches: Mapping[str, Branch]) -> None:
         self.branches = branches
 
     @cached_property
     def tenant_files(self) -> Mapping[str, Blobs]:
-        """The files of each tenant."""
+        """The blobs of each tenant's files."""
         files_by_tenant: dict[str, Blobs] = defaultdict(dict)
         for cluster, branch in self.branches.items():
             for path, blob in branch.files.items():
@@ -38,7 +38,7 @@ class PublishedTrees:
         return dict(files_by_tenant)
 
     def find_blob(self, path: str) -> str | None:
-        """Return the blob of a file; None where it wasn't published."""
+        """Return the blob of a file; None if it is not published."""
         cluster, _, inner = path.partition("/")
         return self.branches[cluster].files.get(inner)
 
@@ -48,8 +48,10 @@ class PublishedTrees:
         return self.branches[cluster].read(inner)
 
     def compare_rendered(self, files: Iterable[tuple[str, bytes]]) -> RenderedBlobs:
-        """Return the blob of each file that is rendered now, and its bytes where it wasn't published so. Of an
-        instance that runs, the pod template stays as it was published where no pod needs another."""
+        """Return the blob of each rendered file, and its bytes if the published file differs.
+
+        A running instance keeps its published pod template if the change does not require new pods.
+        """
         changed_blobs: RenderedBlobs = {}
         retained_folders = set[str]()
         for path, data in files:
@@ -57,7 +59,7 @@ class PublishedTrees:
             if self.find_blob(path) not in (None, blob) and _is_instance(path):
                 then = with_pod_template_of(data, self.read_file(path))
                 if then != data:
-                    data, blob = then, compute_blob_id(then)  # noqa: PLW2901  # what is published of it
+                    data, blob = then, compute_blob_id(then)  # noqa: PLW2901  # the published file
                     retained_folders.add(folder_of(path))
             changed_blobs[path] = (blob, None if self.find_blob(path) == blob else data)
         for folder in retained_folders:
@@ -68,14 +70,14 @@ class PublishedTrees:
 
     @staticmethod
     def _render_marker(folder: str, changed_blobs: RenderedBlobs) -> tuple[str, bytes]:
-        """Return a tenant's folder's marker, by `<cluster>/<path>`, that says what is beside it."""
+        """Return the marker of a tenant's folder with its path `<cluster>/<path>`. The marker lists the folder's files."""
         cluster, _, inner = folder.partition("/")
         blobs = {path.partition("/")[2]: blob for path, (blob, _) in changed_blobs.items() if folder_of(path) == folder}
         ((path, data),) = render_markers(cluster, [inner], blobs)
         return f"{cluster}/{path}", data
 
     def read_claims(self, tenant: str) -> Iterator[UnitClaim]:
-        """Yield what a tenant's instances were published with."""
+        """Yield the published claims of a tenant's instances."""
         for path in sorted(self.tenant_files.get(tenant, ())):
             cluster, _, inner = path.partition("/")
             spot = paths.parse_tree_path(inner)
@@ -97,5 +99,5 @@ def _is_instance(path: str) -> bool:
 
 
 def deleting_path(path: str) -> str:
-    """Return where a storage's or snapshot's file lies while it leaves."""
+    """Return the path of a storage's or snapshot's file during its deletion."""
     return f"{path.removesuffix(paths.FILE_SUFFIX)}{paths.DELETING_SUFFIX}{paths.FILE_SUFFIX}"

@@ -1,7 +1,8 @@
-"""Bounds the units that a status says pods hold by the units that were published for them.
+"""Bounds the units that a status reports for pods by the units that were published for them.
 
-Whoever can push to a status branch can write any number of pods and any name. A status therefore counts for an instance of
-our own published branch or its history alone, and at most for the units of its last published version that held any.
+The right to push to a status branch is enough to write any number of pods and any name. A status therefore counts only
+for an instance of our own published branch or its history, and at most for the units of its last published version with
+units.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from allotment.manifests.argo_folders import folder_of
 from allotment.manifests.yaml_text import Malformed
 from allotment.services.publish.observed_state import ObservedState
 
-MAX_COMMITS = 500  # of a branch that are searched for an instance's last version
+MAX_COMMITS = 500  # commits of a branch that are searched for an instance's last version
 _FOREIGN_FORMAT_ERRORS = (Malformed, LookupError, TypeError, AttributeError, ValueError)
 
 
 class PodKey(NamedTuple):
-    """An instance and the GPUSpec of its pods, as the first fields of a Claim."""
+    """An instance and the GPUSpec of its pods, in the order of the first fields of a UnitClaim."""
 
     cluster: str
     gpu_spec: str
@@ -38,16 +39,16 @@ class PodKey(NamedTuple):
 
     @property
     def is_instance(self) -> bool:
-        """Whether an instance can have that name: a status is read from a branch, which may hold any text."""
+        """Whether an instance can have that name. The name comes from a branch, which may hold any text."""
         spot = paths.parse_tree_path(self.file)
         return spot is not None and (spot.kind, spot.resource_name) == ("instance", self.instance)
 
 
 class PodUnits:
-    """The units that pods hold by the clusters' statuses, bounded by the published units.
+    """The units that pods hold according to the statuses, bounded by the published units.
 
-    `published` returns the claim that an instance is published with in its cluster, None where it is not. It is asked only
-    where a status says that pods hold more than is claimed, or where a GPUSpec is oversold.
+    `published` returns the published claim of an instance in its cluster, or None. It is called only if a status
+    reports more units than the instance claims, or if a GPUSpec is oversold.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class PodUnits:
         self._bounded_units: dict[PodKey, int] = {}
 
     def count_units(self, claim: UnitClaim) -> int:
-        """Return the units that pods of an instance hold, 0 where nothing says so."""
+        """Return the units that the pods of an instance hold; 0 if no status reports any."""
         key = PodKey(*claim[:4])
         if key in self._reported_units and key not in self._bounded_units:
             same = [other for other in self._reported_units if other[:2] == key[:2]]
@@ -100,8 +101,8 @@ class PodUnits:
 
 
 def _find_last_units(branch: Branch, keys: Iterable[PodKey]) -> dict[PodKey, int]:
-    """Return the units of the newest published version of each instance that held any, if our newest commits
-    have it."""
+    """Return the units of the newest published version of each instance that held units, as far as the history has such
+    a version."""
     keys_by_folder: dict[str, set[PodKey]] = defaultdict(set)
     for key in keys:
         keys_by_folder[folder_of(key.file)].add(key)
@@ -123,7 +124,7 @@ def _find_last_units(branch: Branch, keys: Iterable[PodKey]) -> dict[PodKey, int
 
 
 def _read_units(branch: Branch, key: PodKey, blob: str) -> int | None:
-    """Return the units of a version of an instance, 0 where they are of another GPUSpec; None where it held none."""
+    """Return the units in a version of an instance; 0 if they are of another GPUSpec, None if it held no units."""
     try:
         version = read_unit_claim(key.cluster, key.tenant, branch.read_blob(blob))
     except _FOREIGN_FORMAT_ERRORS:  # an older version of Allotment wrote another format

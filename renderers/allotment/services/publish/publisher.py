@@ -1,5 +1,5 @@
-"""Publishes a commit: looks at the rendered branches, assembles what follows, commits and pushes it, and looks again
-when somebody else was quicker."""
+"""Publishes a commit: reads the rendered branches, builds the next release, commits and pushes it. Repeats this if
+another push was faster."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ BACKOFF = Backoff(0.2, 10.0, jitter=(0, 1))  # after another publish was faster
 
 
 class BrakeEngaged(AllotmentError):
-    """The brake stopped the publish: nothing was written. `excess` is the deletion that is too much."""
+    """The brake stopped the publish, and nothing was written. `excess` is the deletion beyond the limit."""
 
     def __init__(self, excess: brake.BrakeExcess) -> None:
         super().__init__(excess.publish_message)
@@ -63,16 +63,19 @@ class BrakeEngaged(AllotmentError):
 
 
 class SourceRewound(OperationRefused):
-    """The source went back behind what was published."""
+    """The source branch no longer contains the published source commit."""
 
 
 class KeyMissing(OperationRefused):
-    """The platform declares the publisher's key, and what signs here is another, or nothing."""
+    """The platform declares a publisher key, and the configured signing key is a different key or missing."""
 
 
 class ClusterCommit(NamedTuple):
-    """What was, or would be, committed for a cluster: `changes` has A, M or D by path, of all but markers; `foreign_commit`
-    a commit not of ours. `was_behind` says that the branch was behind our last commit."""
+    """The commit to a cluster's branch, or the commit that a dry run would create.
+
+    `changes` maps paths to A, M or D, without markers. `foreign_commit` is the foreign commit that it replaces.
+    `was_behind` is true if the branch was behind our last commit.
+    """
 
     cluster: str
     commit: str
@@ -86,9 +89,9 @@ class ClusterCommit(NamedTuple):
 
 
 class PublishResult(NamedTuple):
-    """How a publish ended: what is new, and each branch's tip now.
+    """The result of a publish: the new commits, and the current tip of each branch.
 
-    `newer_source` is the source commit that had been published already, if it is newer than this one. `record_trouble` is the reason that
+    `newer_source` is the published source commit if it is newer than this commit. `record_trouble` is the reason that
     the record of the retained tenants did not count, or was not written.
     """
 
@@ -104,15 +107,17 @@ Precondition = Callable[[str | None, str], None]
 
 
 class Publisher:
-    """Publishes commits of one source repository to the rendered branches of a remote, one after another.
+    """Publishes commits of a source repository to the rendered branches of a remote.
 
-    `root` is a folder of the repository that `remote` brings things to. `status` is the remote of the status
-    branches, the same if absent; `places` returns both instead, as a commit declares them. `tip` returns the
-    newest commit of the source branch now, None where there is none; without it, that of the declared branch of `origin`.
-    `demand` is
-    asked before each try with the source commit that is published and the one that would be, and raises OperationRefused where
-    that mustn't be. `signing_key` signs what is published, `adopt` believes what is there unsigned, or without our
-    refs.
+    - `root` is a folder of the repository that fetches from and pushes to `remote`.
+    - `status` is the remote of the status branches; by default `remote`.
+    - `places` returns both remotes as a commit declares them.
+    - `tip` returns the newest commit of the source branch, or None. By default it is read from the declared branch of
+      `origin`.
+    - `demand` is called before each try with the published source commit and the new source commit, and raises
+      OperationRefused to stop the publish.
+    - `signing_key` signs the commits.
+    - `adopt` accepts published commits that are unsigned or that our refs don't name.
     """
 
     def __init__(
@@ -145,12 +150,13 @@ class Publisher:
         self._last_source: CommitSource | None = None
 
     def forget(self) -> None:
-        """Forget all objects of the clone."""
+        """Clear the caches of the clone's objects."""
         self._last_source = None
         self.status_reader = StatusReader(self.repository, self.status_reader.remote)
 
     def publish(self, ref: str) -> PublishResult:
-        """Publish a commit. Raises OperationRefused, SourceRewound, BrakeEngaged or PlatformInvalid; then nothing was written."""
+        """Publish a commit. Raises OperationRefused, SourceRewound, BrakeEngaged or PlatformInvalid; then nothing was
+        written."""
         for attempt in range(MAX_TRIES):
             source = self.switch_to(ref)
             key = self._find_publisher_key(source)
@@ -190,8 +196,8 @@ class Publisher:
         raise OperationRefused(f"others were quicker {MAX_TRIES} times: try again")
 
     def _find_publisher_key(self, source: CommitSource) -> str | None:
-        """Return the key that must sign what is published, None where the source declares none. Raises KeyMissing
-        where another signs here."""
+        """Return the key that must sign the commits; None if the source declares no key. Raises KeyMissing if the
+        configured signing key differs."""
         key = read_publisher_key(source)
         if key is None or self._dry_run or (self._signer or "").split()[:2] == key.split()[:2]:
             return key
@@ -201,9 +207,9 @@ class Publisher:
         )
 
     def switch_to(self, ref: str) -> CommitSource:
-        """Make a commit the source, and the remotes that it declares the targets. Return the commit.
+        """Use a commit as the source and its declared remotes as the targets. Return the commit.
 
-        The last commit is kept: it never changes, and is listed once.
+        The source of the last call is cached: a commit never changes, so it is listed once.
         """
         commit = self.repository.resolve_named_commit(ref)
         if self._last_source is None or self._last_source.commit != commit:
@@ -215,9 +221,12 @@ class Publisher:
         return self._last_source
 
     def _with_trusted_source(self, source: CommitSource, remote_state: RenderedBranches) -> RenderedBranches:
-        """Return a look with the source commit that was published last: what the ref says, where it contains what the
-        key proves and lies in the history that is published; else what the key proves. A publish that changes no branch
-        moves the ref alone, so that it may well be ahead."""
+        """Return the remote state with the trusted source commit of the last publish.
+
+        Trust the source ref if it contains every source commit that the signatures prove and lies in the published
+        history. Otherwise trust the newest proven commit. Without proven commits, the ref counts. A publish that
+        changes no branch moves only the ref, so the ref may be ahead.
+        """
         new, recorded_source = source.commit, remote_state.source
         if not remote_state.proven_sources:
             return remote_state
@@ -231,10 +240,10 @@ class Publisher:
         return remote_state._replace(source=remote_state.proven_sources[0])
 
     def _is_older(self, source: CommitSource, remote_state: RenderedBranches) -> bool:
-        """Return whether something newer is published already. Raises SourceRewound where the source went back.
+        """Return whether a newer source is already published. Raises SourceRewound if the source was rewound.
 
-        The branch's tip is fetched after the look: a publish that was overtaken between its own fetch and the look is
-        older, and proves no rewind.
+        The tip of the source branch is fetched after the remote state was read: a publish that another publish overtook
+        is older, and proves no rewind.
         """
         new = source.commit
         if self.repository.is_shallow():
@@ -263,7 +272,8 @@ class Publisher:
         )
 
     def _rewind_message(self, new: str, old: str, *, proven: bool, signed: bool) -> str:
-        """Return the message of a rewind; how to leave a commit behind is said only where the branch's tip proves it."""
+        """Return the message of a rewind. It offers to abandon the old commit only if the tip of the branch proves the
+        rewind."""
         words = (
             f"the source was rewound: {old[:12]} was published, and {new[:12]} doesn't contain it. Nothing was published."
             f" Bring {old[:12]} back; to undo what it did, revert it in a new commit."
@@ -277,7 +287,7 @@ class Publisher:
         )
 
     def _check_new_clusters(self, remote_state: RenderedBranches, source: CommitSource) -> None:
-        """Check that a cluster of which nothing is known is a new one. Raises PublicationUnproven."""
+        """Check that each cluster without a published commit is new. Raises PublicationUnproven."""
         unknown = any(branch.published_commit is None for branch in remote_state.branches.values())
         if unknown and remote_state.source is not None and not self._adopt:
             check_published(
@@ -285,7 +295,7 @@ class Publisher:
             )
 
     def _fetch_branch_tip(self, source: CommitSource) -> str | None:
-        """Return the newest commit of the source's branch now, at `origin` where there is one; None where none is."""
+        """Return the newest commit of the source branch at `origin`; None if there is none."""
         if self._find_tip is not None:
             return self._find_tip()
         platform = read_platform(source)
@@ -298,14 +308,14 @@ class Publisher:
     def _check_brake(
         self, remote_state: RenderedBranches, assembly: Release, window: Callable[[], brake.BrakeWindow]
     ) -> frozenset[str]:
-        """Return the clusters of a deletion across tenants that an approval released. Raises BrakeEngaged."""
+        """Return the clusters in which an approval released a deletion across tenants. Raises BrakeEngaged."""
         platform = assembly.catalog.platform.get_singleton(Platform)
         assert platform is not None
         if not any(
             cluster_branch.files.keys() - assembly.files.get(name, {}).keys()
             for name, cluster_branch in remote_state.branches.items()
         ):
-            return frozenset()  # no file is gone, so no item is
+            return frozenset()  # no file is removed, so no item is removed
         published = _list_brake_items({name: branch.files for name, branch in remote_state.branches.items()})
         now = _list_brake_items(assembly.files)
         if not published - now:
@@ -316,8 +326,7 @@ class Publisher:
         return verdict.released_clusters
 
     def _read_brake_window(self, source: CommitSource, remote_state: RenderedBranches) -> brake.BrakeWindow:
-        """Return the facts by which the brake decides; nothing is approved where the last published source cannot be
-        read."""
+        """Return the facts for the brake. Nothing is approved if the last published source cannot be read."""
         day_ago = _list_brake_items(
             {name: branch.files_before(brake.WINDOW_SECONDS) for name, branch in remote_state.branches.items()}
         )
@@ -347,7 +356,7 @@ class Publisher:
         for cluster, files in assembly.files.items():
             branch = remote_state.branches[cluster]
             if cluster in assembly.retained_clusters and branch.published_commit is None:
-                continue  # nothing was published there yet
+                continue  # nothing was ever published there
             changes = branch.compare_files(files)
             reported_changes = {path: letter for path, letter in changes.items() if not is_marker(current_path(path))}
             replaced = branch.foreign_commit
@@ -374,7 +383,7 @@ class Publisher:
         assembly: Release,
         record: LastRecord,
     ) -> Pushed:
-        """Return whether the remote took all refs; those that stay are pushed along, so that they are compared too."""
+        """Return whether the remote accepted all refs. Unchanged refs are pushed too, so that the remote compares them."""
         if self._dry_run:
             return Pushed(True)
         moves = {SOURCE_REF: source}
@@ -395,14 +404,15 @@ class Publisher:
 
 
 def fetch_newest_commit(repository: Repository, branch: str, *urls: str) -> str | None:
-    """Return the newest commit of a branch, at the first of some URLs that answers; None where none has it."""
+    """Return the newest commit of a branch at the first URL that answers; None if none answers or it has no such
+    branch."""
     name = f"refs/heads/{branch}"
     for url in urls:
-        with contextlib.suppress(OperationRefused):  # there is no such remote
+        with contextlib.suppress(OperationRefused):  # no such remote
             return Remote(repository, url).fetch(name).get(name)
     return None
 
 
 def _list_brake_items(files: Mapping[str, Iterable[str]]) -> brake.BrakeItems:
-    """Return the items that the brake counts, of the paths of files by cluster."""
+    """Return the items that the brake counts, from the paths of files by cluster."""
     return brake.brake_items(f"{cluster}/{path}" for cluster, paths in files.items() for path in paths)

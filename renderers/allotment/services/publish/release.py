@@ -1,5 +1,4 @@
-"""What is published next: the trees of all clusters, put together from what each tenant is rendered to, keeps and
-leaves."""
+"""Assembles the next release: the trees of all clusters, from each tenant's rendered, retained and removed files."""
 
 from __future__ import annotations
 
@@ -28,13 +27,19 @@ if TYPE_CHECKING:
 class Release(NamedTuple):
     """The next release.
 
-    `files` has the blob of every file by cluster and path, `data` the bytes of the files that the last release lacks.
-    `retained_tenants` are the retained tenants. `waiting_instances`, `pending_deletions`, `pending_changes` and `leaked_units` are messages about
-    instances that wait for a unit, removals in progress, preparations and node replacements that wait, and pods that
-    keep units without a claim. `problems` concern no tenant in particular. `declared_tenants` are the tenants that have a
-    folder, `rendered_count` counts the tenants that were rendered now. `traces` has, by tenant, the trace of a bug.
-    `retained_clusters` are the clusters that stay as they were published, with their problems.
-    `approved_clusters` are the clusters in which an approval released a deletion that the brake would stop.
+    - `files` has the blob of every file by cluster and path; `data` has the bytes of the files that the last release
+      lacks.
+    - `retained_tenants` has each retained tenant with its reason.
+    - `waiting_instances` are messages about instances that wait for units.
+    - `pending_deletions` are messages about deletions in progress.
+    - `pending_changes` are messages about preparations and node replacements that wait.
+    - `leaked_units` are messages about pods that hold units without a claim.
+    - `problems` are the problems that concern no single tenant.
+    - `declared_tenants` are the tenants with a folder; `rendered_count` is the number of tenants that were rendered
+      now.
+    - `traces` has the traceback of a bug, by tenant.
+    - `retained_clusters` are the clusters that stay as they were published, with their problems.
+    - `approved_clusters` are the clusters in which an approval released a deletion that the brake would stop.
     """
 
     catalog: Catalog
@@ -54,20 +59,24 @@ class Release(NamedTuple):
 
 
 class ClusterTrees:
-    """The files of all clusters, taken one after the other: blobs by cluster and path, bytes of those that weren't
-    published so."""
+    """The files of all clusters, which the steps of a release add in turn.
+
+    `files` has the blobs by cluster and path; `data` has the bytes of the files that differ from the published files.
+    """
 
     def __init__(self, offers: Catalog, published_trees: PublishedTrees) -> None:
         self._catalog, self._published_trees = offers, published_trees
         self.gate = build_gate(offers)
-        # By cluster: the tenants' folders that hold something else than their tenant was rendered to.
+        # By cluster: the tenant folders with other files than the rendered files of their tenant.
         self._touched_folders: dict[str, set[str]] = defaultdict(set)
         self.files: dict[str, Blobs] = {name: {} for name in offers.clusters}
         self.data: dict[str, dict[str, bytes]] = {name: {} for name in offers.clusters}
 
     def add_tenant(self, rendered: RenderedTenant | None, tenant_transition: TenantTransition) -> None:
-        """Add a tenant's rendered files, and its published files that stay or change. Raises IsolationBroken, and adds
-        nothing, where the gate refuses a file."""
+        """Add a tenant's rendered files, and its published files that stay or change.
+
+        Raises IsolationBroken, and adds nothing, if the gate refuses a file.
+        """
         stays = self.check_transition(tenant_transition)
         if rendered is not None:
             for path, blob in rendered.blobs.items():
@@ -81,8 +90,10 @@ class ClusterTrees:
             self._put_file(path, data)
 
     def check_transition(self, tenant_transition: TenantTransition) -> dict[str, bytes]:
-        """Return a tenant's files that stay, as the gate lets them. Raises IsolationBroken where it refuses a file that
-        changes."""
+        """Return a tenant's retained files without the objects that the gate refuses.
+
+        Raises IsolationBroken if the gate refuses a changed file.
+        """
         for path, data in tenant_transition.updated.items():
             self.gate.check(path, data, published=True)
         return {
@@ -92,13 +103,13 @@ class ClusterTrees:
         }
 
     def read_file(self, path: str) -> bytes:
-        """Return the bytes of a file that was taken."""
+        """Return the bytes of an added file."""
         cluster, _, inner = path.partition("/")
         data = self.data[cluster].get(inner)
         return self._published_trees.read_file(path) if data is None else data
 
     def add_retained_files(self, files: Mapping[str, bytes]) -> None:
-        """Take a kept tenant's files."""
+        """Add a retained tenant's files."""
         for path, data in files.items():
             self._put_file(path, data)
 
@@ -123,14 +134,13 @@ class ClusterTrees:
         return messages
 
     def _check_changed_file(self, path: str, now: bytes, data: bytes) -> bytes:
-        """Return a published file, `data`, checked where it differs from the file that is rendered `now`."""
+        """Return the published file `data`. Passes it through the gate if it differs from the rendered file `now`."""
         if data != now:
             self.gate.check(path, data, published=True)
         return data
 
     def add_markers(self) -> None:
-        """Take the markers of all folders that hold something else than what their tenant was rendered to, or what
-        somebody else wrote there."""
+        """Add the markers of all folders with other files than the rendered files, or with files of a foreign commit."""
         over = {}
         strayed = {
             name: stray_folders
@@ -141,7 +151,7 @@ class ClusterTrees:
         for cluster, folders in strayed.items():
             branch = self._published_trees.branches[cluster]
             if branch.has_files(expected[cluster]):
-                continue  # the tip is the next publish itself: a push was interrupted
+                continue  # the tip already holds this release: a push was interrupted
             present_folders = folders & {folder_of(path) for path in self.files[cluster]}
             self._touched_folders[cluster] |= {folder for folder in present_folders if folder.startswith("tenants/")}
             over[cluster] = dict.fromkeys(present_folders, branch.tip or "")
@@ -149,7 +159,7 @@ class ClusterTrees:
             self._put_file(path, data)
 
     def _with_markers(self) -> dict[str, Blobs]:
-        """Return the files of all clusters as they are published where nobody else wrote to a branch."""
+        """Return the files of all clusters with their markers, as they would be without foreign commits."""
         trees = {cluster: dict(files) for cluster, files in self.files.items()}
         for path, data in render_markers(self._catalog, self.files, self._touched_folders):
             cluster, _, inner = path.partition("/")
@@ -157,7 +167,7 @@ class ClusterTrees:
         return trees
 
     def retain_clusters(self, clusters: Iterable[str]) -> None:
-        """Keep the whole trees of some clusters as they were published."""
+        """Retain the whole published trees of some clusters."""
         for cluster in clusters:
             self.files[cluster] = dict(self._published_trees.branches[cluster].files)
             self.data[cluster] = {}

@@ -73,8 +73,10 @@ class TransitionResult(NamedTuple):
 
 
 def transition_tenants(inputs: ReleaseInputs, outcomes: TenantOutcomes, trees: ClusterTrees) -> TransitionResult:
-    """Return the transition of each published or rendered tenant that is not retained. Raises the error of a bug that does not
-    concern one tenant."""
+    """Return the transition of each published or rendered tenant that is not retained.
+
+    Raises the error of a bug that does not concern one tenant.
+    """
     result = TransitionResult({}, {}, {})
     published_trees, declared = inputs.published_trees, inputs.repository_check.tally_entries
     tenants = (published_trees.tenant_files.keys() | outcomes.rendered.keys()) - outcomes.retained.keys()
@@ -105,7 +107,7 @@ def allocate_release(
     find_published_claim = inputs.preparations.find_published_claim
     pods = PodUnits(inputs.observed_state, published_trees.branches, find_published_claim)
     published = limit_retention(catalog, outcomes.rendered, published_trees, trees.gate, find_published_claim)
-    while True:  # each further round retains a tenant more
+    while True:  # each round retains at least one more tenant
         claims = outcomes.list_rendered_claims() | {
             name: tuple(published_trees.read_claims(name)) for name in outcomes.retained
         }
@@ -185,7 +187,7 @@ def _add_retained_files(
 
 
 def _list_shared_errors(inputs: ReleaseInputs, claims: list[UnitClaim]) -> list[Problem]:
-    """Return the errors that several owners cause; of stocks, the errors of the claims that are published."""
+    """Return the errors that several owners cause. The errors of stocks are those of the published claims."""
     repository_check = inputs.repository_check
     findings = stock.check_retained_units(repository_check.valid_catalog, claims)
     return [

@@ -1,8 +1,8 @@
 """Builds the next release: checks and renders the tenants that changed, then calls the steps of `release_assembly`.
 
-No tenant stops another, and none loses data by the merge of another. An invalid tenant keeps its published manifests
-(`tenant_retention`). An undeclared resource leaves in steps (`tenant_transition`). An instance waits until a unit is free
-(`unit_allocation`).
+No tenant stops another, and a merge of a tenant loses no data of another tenant. An invalid tenant keeps its published
+manifests (`tenant_retention`). An undeclared resource is removed in steps (`tenant_transition`). An instance waits
+until a unit is free (`unit_allocation`).
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ from allotment.services.renderer import Renderer
 
 
 class ReleaseBuilder:
-    """Assembles trees again and again; it renders only the tenants that changed since it last did.
+    """Builds releases repeatedly, and renders only the tenants that changed since the last release.
 
-    A tenant that exceeds `cpu_seconds` of processor time keeps its published manifests. With `open_cache` it continues from the
-    manifests that another process rendered.
+    A tenant that exceeds `cpu_seconds` of processor time keeps its published manifests. With `open_cache` the builder
+    continues from the manifests that another process rendered.
     """
 
     def __init__(
@@ -76,13 +76,13 @@ class ReleaseBuilder:
         *,
         window: Callable[[], BrakeWindow] = BrakeWindow,
     ) -> Release:
-        """Return the trees that follow those of `branches`. `window` returns the facts of the brake; it is called only where a
-        tenant deletes something.
+        """Return the release that follows the published `branches`.
 
-        Raises PlatformInvalid.
+        `window` returns the facts of the brake; it is called only if a tenant deletes something. Raises
+        PlatformInvalid.
         """
         published_trees = PublishedTrees(branches)
-        _ = published_trees.tenant_files  # listed once, before other processes are forked
+        _ = published_trees.tenant_files  # fill the cache before other processes are forked
         preparations = PreparationHistory(observed_state, branches, self._file_cache)
         repository_check, retained_tenants, rendered = self._check_and_render(
             source, as_of, published_trees, preparations
@@ -112,7 +112,8 @@ class ReleaseBuilder:
     def _check_and_render(
         self, source: Source, as_of: datetime.date, published_trees: PublishedTrees, preparations: PreparationHistory
     ) -> tuple[RepositoryCheck, RetentionByTenant, dict[str, RenderedTenant]]:
-        """Return the checked source, who is kept, and what the others are rendered to. Raises PlatformInvalid."""
+        """Return the checked source, the retained tenants, and the rendered manifests of the others. Raises
+        PlatformInvalid."""
         try:
             repository_check = self._check_source(source, as_of, published_trees, preparations)
             retained_tenants = find_tenants_of_invalid_clusters(
@@ -120,13 +121,13 @@ class ReleaseBuilder:
             ) | find_invalid_tenants(repository_check)
             return repository_check, retained_tenants, self._merge_with_cache(repository_check, retained_tenants)
         except BaseException:
-            self._cache.clear()  # the survey noted tenants as known whose files weren't taken up
+            self._cache.clear()  # the check already recorded tenants, but not their manifests
             raise
 
     def _check_source(
         self, source: Source, as_of: datetime.date, published_trees: PublishedTrees, preparations: PreparationHistory
     ) -> RepositoryCheck:
-        """Return the whole source, checked, with what those tenants are rendered to that aren't as they were."""
+        """Return the check of the whole source, with the manifests of the tenants that changed."""
         prepared = preparations.list_succeeded_jobs()
         options = CheckOptions(
             open_cache=self._cache.bind_prepared_jobs(prepared),
@@ -142,7 +143,7 @@ class ReleaseBuilder:
     def _merge_with_cache(
         self, repository_check: RepositoryCheck, retained_tenants: RetentionByTenant
     ) -> dict[str, RenderedTenant]:
-        """Return what each tenant is rendered to, now or before, but those that are kept."""
+        """Return the manifests of each tenant that is not retained, rendered now or earlier."""
         now = {
             name: build_rendered_tenant(artifact, repository_check.tally_entries[name].claims)
             for name, artifact in repository_check.artifacts.items()
@@ -158,5 +159,5 @@ class ReleaseBuilder:
 
     @property
     def rendered_blobs(self) -> Mapping[str, Blobs]:
-        """What each tenant was last rendered to."""
+        """The blobs of each tenant's last rendering."""
         return self._cache.rendered_blobs

@@ -1,5 +1,5 @@
-"""What each tenant was last rendered to: who is as it was then isn't read again, in this process or, where that is
-asked for, in the next."""
+"""Caches the last rendered blobs of each tenant, so that an unchanged tenant is not read again by this process or, on
+request, by the next process."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ PreparedJobs = Mapping[str, frozenset[JobKey]]
 
 
 class RenderCache:
-    """The tenants that a check accepted, with the manifests that they were rendered to and their prepared Jobs.
+    """The tenants that a check accepted, with their rendered manifests and their prepared Jobs.
 
-    The three belong together: a tenant in the check's cache is published with the manifests that this cache holds. `open_persistent`
-    returns a cache that outlives this process, which holds all three under one name.
+    The three belong together: a tenant in the check's cache is published with the manifests in this cache.
+    `open_persistent` returns a cache that outlives this process and stores all three under one name.
     """
 
     def __init__(self, open_persistent: OpenCache | None = None) -> None:
@@ -27,14 +27,17 @@ class RenderCache:
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything that this process knows."""
+        """Clear the cache of this process."""
         self._memory = FileCache.disabled()
         self._prepared_jobs: dict[str, frozenset[JobKey]] = {}
         self.rendered_blobs: dict[str, Blobs] = {}
 
     def bind_prepared_jobs(self, prepared: PreparedJobs) -> OpenCache:
-        """Return what returns a survey's memory, without those tenants of whose preparations something else is known
-        now; `prepared` has the Jobs that have succeeded."""
+        """Return a function that opens the check's cache without the tenants with other succeeded preparations than
+        before.
+
+        `prepared` has the Jobs that have succeeded.
+        """
         return partial(self._open_memory, prepared)
 
     def _open_memory(self, prepared: PreparedJobs, key: str) -> FileCache:
@@ -53,7 +56,7 @@ class RenderCache:
         return self._memory
 
     def store(self, now: Mapping[str, Blobs], declared: Mapping[str, object]) -> None:
-        """Remember what tenants are rendered to now, of those that are declared."""
+        """Store the rendered blobs of tenants, and drop the tenants that are no longer declared."""
         for tenant in self.rendered_blobs.keys() - declared.keys():
             del self.rendered_blobs[tenant]
         self.rendered_blobs |= now

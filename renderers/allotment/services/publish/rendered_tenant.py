@@ -1,4 +1,4 @@
-"""What each tenant is rendered to: now or, where nothing of it has changed, in a publish before."""
+"""Holds the rendered manifests of each tenant, from this publish or an earlier publish, and renders tenants again."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ from allotment.services.renderer import Renderer
 
 ReducedUnits = Mapping[
     tuple[str, str], int
-]  # by tenant and instance: the units of one that gets fewer than it declares
+]  # units by tenant and instance, for each instance that gets fewer than it declares
 
 
 class RenderedTenant(NamedTuple):
-    """What a tenant is rendered to: the blob of every file, the bytes of those that aren't published so, and what
-    it claims."""
+    """The rendered manifests of a tenant: the blob of every file, the bytes of new or changed files, and its claims."""
 
     blobs: Blobs
     data: Mapping[str, bytes]
@@ -31,7 +30,7 @@ class RenderedTenant(NamedTuple):
 
 
 def build_rendered_tenant(changed_blobs: RenderedBlobs | None, claims: tuple[UnitClaim, ...]) -> RenderedTenant:
-    """Return what a tenant was rendered to just now."""
+    """Return a tenant that was just rendered."""
     files = changed_blobs or {}
     return RenderedTenant(
         {path: blob for path, (blob, _) in files.items()},
@@ -41,7 +40,7 @@ def build_rendered_tenant(changed_blobs: RenderedBlobs | None, claims: tuple[Uni
 
 
 class RerenderResult(NamedTuple):
-    """Tenants that were rendered again, those that were rejected, and the traces of bugs, by tenant."""
+    """The tenants that were rendered again, the rejected tenants, and the tracebacks of bugs, by tenant."""
 
     rendered_tenants: dict[str, RenderedTenant]
     rejected_tenants: RetentionByTenant
@@ -49,7 +48,7 @@ class RerenderResult(NamedTuple):
 
 
 class Rerenderer:
-    """Renders tenants again, with other units than they declare or because only the blobs were remembered."""
+    """Renders tenants again: with fewer units than they declare, or because the cache has only their blobs."""
 
     def __init__(
         self, source: Source, repository_check: RepositoryCheck, published_trees: PublishedTrees, processes: int
@@ -62,7 +61,7 @@ class Rerenderer:
         )
 
     def render_tenants(self, tenants: Iterable[str], fewer: ReducedUnits = MappingProxyType({})) -> RerenderResult:
-        """Render tenants with `fewer` units. The gate may reject a tenant with the units that it gets now."""
+        """Render tenants with `fewer` units. The gate may reject a tenant with these units."""
 
         def find_runtime_state(tenant: str) -> RuntimeState:
             allocated_units = {instance: units for (owner, instance), units in fewer.items() if owner == tenant}
@@ -90,7 +89,7 @@ class Rerenderer:
 
 
 def find_tenants_missing_bytes(rendered: Mapping[str, RenderedTenant], published_trees: PublishedTrees) -> list[str]:
-    """Return the tenants some file of which must be written now, and whose bytes weren't remembered."""
+    """Return the tenants with a file that must be written but has no bytes in the cache."""
     return [
         tenant
         for tenant, rendered_tenant in rendered.items()

@@ -1,4 +1,4 @@
-"""The record of the retained tenants, which each publish writes beside the branches where it differs from the last."""
+"""Writes the record of the retained tenants, in each publish in which it differs from the last record."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ from allotment.services.reporter.retention_reader import LastRecord
 if TYPE_CHECKING:
     from allotment.services.publish.release import Release
 
-MAX_LINES = 50  # of a commit's message
+MAX_LINES = 50  # lines of a commit message
 
 
 def moved_record(repository: Repository, source: str, assembly: Release, last: LastRecord) -> str | None:
-    """Return the commit that the ref is to point at after a publish of `source`; None where there is none. Raises OperationRefused."""
+    """Return the commit that the ref points at after a publish of `source`; None if there is no record.
+
+    Raises OperationRefused.
+    """
     if not assembly.retained_tenants and not assembly.retained_clusters and (last.commit is None or _is_empty(last)):
         return last.commit
     record = _record(repository, source, assembly, last.record)
@@ -36,7 +39,7 @@ def _is_empty(last: LastRecord) -> bool:
 
 
 def _record(repository: Repository, source: str, assembly: Release, last: RetentionRecord | None) -> RetentionRecord:
-    """Return the record of a publish: a tenant that was retained before stays so since then."""
+    """Return the record of a publish. A tenant that was already retained keeps its start time."""
     seconds = int(repository.committer().rsplit(maxsplit=2)[1])
     now = datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     since = {tenant.tenant: tenant.since for tenant in last.tenants} if last else {}
@@ -55,8 +58,8 @@ def _message(record: RetentionRecord) -> str:
 
 
 class RecordMove(NamedTuple):
-    """How the ref of the record moves in a push: its new target, the lease on a target that no commit can follow, and the
-    reason why there is no new target."""
+    """The move of the record's ref in a push: its new target, the lease on an old target that no commit can follow, and
+    the reason why there is no new target."""
 
     moves: Mapping[str, str]
     lease: Mapping[str, str]
@@ -64,7 +67,8 @@ class RecordMove(NamedTuple):
 
 
 def record_move(repository: Repository, source: str, assembly: Release, last: LastRecord) -> RecordMove:
-    """Return how the ref moves after a publish of `source`. A record that cannot be written stops no publish."""
+    """Return the move of the record's ref after a publish of `source`. A record that cannot be written stops no
+    publish."""
     try:
         commit = moved_record(repository, source, assembly, last)
         stuck = last.commit is not None and is_stuck(repository, last.commit)
@@ -75,7 +79,7 @@ def record_move(repository: Repository, source: str, assembly: Release, last: La
 
 
 class Pushed(NamedTuple):
-    """Whether the remote took all refs, and why it did not take the record."""
+    """Whether the remote accepted all refs, and the reason that it did not accept the record."""
 
     done: bool
     trouble: str = ""
@@ -84,8 +88,11 @@ class Pushed(NamedTuple):
 def push_with_record(
     remote: Remote, moves: Mapping[str, str], over: Mapping[str, str], record: RecordMove, last: LastRecord
 ) -> Pushed:
-    """Move refs, the record of the retained tenants among them. Where the remote refuses, move the others without it: it
-    decides nothing, so it stops no publish. Raises OperationRefused."""
+    """Push refs together with the record of the retained tenants.
+
+    If the remote refuses, push the other refs without the record: no decision depends on it, so it stops no publish.
+    Raises OperationRefused.
+    """
     try:
         return Pushed(remote.push({**moves, **record.moves}, {**over, **record.lease}), record.trouble)
     except RemoteTimeout:

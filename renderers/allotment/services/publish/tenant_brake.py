@@ -1,4 +1,4 @@
-"""Retains each tenant that deletes more of its own than the brake allows, so that no tenant stops the others."""
+"""Retains each tenant that deletes more of its own resources than the brake allows, so that no tenant stops the others."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_tenant_brakes(
     window: Callable[[], BrakeWindow],
     retained_tenants: Collection[str],
 ) -> TenantBrakeResult:
-    """Judge the deletions of each tenant that is not `retained_tenants` for another reason."""
+    """Judge the deletions of each tenant that is not in `retained_tenants`."""
     platform = offers.platform.get_singleton(Platform)
     assert platform is not None
     retained: dict[str, Retention] = {}

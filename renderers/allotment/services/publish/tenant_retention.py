@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from allotment.services.publish.unit_allocation import RetainedInstance
 
 RetentionByTenant = dict[str, Retention]  # by tenant
-# The rules of the rejections that stop a tenant before or beside the rules of declarations, the most urgent first.
+# The rules that reject a tenant regardless of the rules of declarations, the most urgent first.
 _REASONS = {
     tenant_error.RULE: RetentionReason.PROGRAM_ERROR,
     ISOLATION_RULE: RetentionReason.ISOLATION_GATE,
@@ -50,14 +50,14 @@ _REASONS = {
 
 
 def rejection(problems: list[Problem]) -> Retention:
-    """Return the retention of a tenant that its check or its rendering rejected with these errors."""
+    """Return the retention of a tenant after its check or rendering failed with these errors."""
     rules = {problem.rule for problem in problems}
     stopped = next((reason for rule, reason in _REASONS.items() if rule in rules), RetentionReason.INVALID)
     return Retention(RetentionReason.INVALID_CLUSTER if rules == {CLUSTER_RULE} else stopped, problems)
 
 
 class PlatformInvalid(AllotmentError):
-    """What the platform itself declares is wrong, so that nothing can be published."""
+    """The platform's own declarations are invalid, so that nothing can be published."""
 
     def __init__(self, problems: list[Problem], files: int, tenants: int) -> None:
         super().__init__("what the platform declares is wrong")
@@ -67,8 +67,8 @@ class PlatformInvalid(AllotmentError):
 
 
 def find_invalid_tenants(repository_check: RepositoryCheck) -> RetentionByTenant:
-    """Return the tenants whose own declarations, or one of whose clusters, are invalid. Raises PlatformInvalid where the
-    catalog is."""
+    """Return the tenants with invalid declarations or an invalid cluster. Raises PlatformInvalid if the catalog is
+    invalid."""
     if stops := repository_check.faults.blocking:
         raise PlatformInvalid(stops, repository_check.file_count, len(repository_check.tally_entries))
     return {tenant: rejection(problems) for tenant, problems in repository_check.split_errors_by_owner()[1].items()}
@@ -77,7 +77,7 @@ def find_invalid_tenants(repository_check: RepositoryCheck) -> RetentionByTenant
 def find_tenants_of_invalid_clusters(
     repository_check: RepositoryCheck, published_trees: PublishedTrees
 ) -> RetentionByTenant:
-    """Return the tenants with published files in a cluster that is invalid."""
+    """Return the tenants with published files in an invalid cluster."""
     retained_tenants: RetentionByTenant = {}
     for cluster, problems in repository_check.faults.by_cluster.items():
         for tenant, files in published_trees.tenant_files.items():
@@ -89,8 +89,9 @@ def find_tenants_of_invalid_clusters(
 
 
 def find_refused_transitions(tenant_transitions: Mapping[str, TenantTransition], source: Source) -> RetentionByTenant:
-    """Return the tenants that want something gone which may not go, or a volume to be what it can't become."""
-    return {  # a tenant that is removed from two clusters has the same finding in both
+    """Return the tenants with a refused transition: a deletion that is not allowed, or an impossible change of a
+    volume."""
+    return {  # a tenant that is removed from two clusters has the same finding twice
         name: Retention(
             RetentionReason.REFUSED_TRANSITION,
             sorted(dict.fromkeys(locate_findings(tenant_transition.findings, source))),
@@ -103,12 +104,12 @@ def find_refused_transitions(tenant_transitions: Mapping[str, TenantTransition],
 def read_retained_files(
     tenant: str, published_trees: PublishedTrees, gate: IsolationGate
 ) -> tuple[dict[str, bytes], list[Problem]]:
-    """Return a kept tenant's published files without the objects that the gate refuses now, and a problem about each file
-    that lost some.
+    """Return a retained tenant's published files without the objects that the gate refuses, and a problem for each file
+    that lost objects.
 
-    An instance of it that waited for units of another GPUSpec waits no more: nothing that the tenant declares counts.
-    Its instances are protected from drained nodes as everybody's: else one tenant would keep a cluster's nodes from being
-    replaced (`node_replacement`).
+    An instance that waited for units of another GPUSpec waits no longer, because the tenant's declarations don't count.
+    The namespace gets a disruption budget as in any other tenant; otherwise a retained tenant would block the
+    replacement of a cluster's nodes (`node_replacement`).
     """
     published = {
         path: without_wait_annotations(published_trees.read_file(path))
@@ -122,8 +123,11 @@ def read_retained_files(
 def read_retained_instance_files(
     retained: Mapping[InstanceKey, RetainedInstance], published_trees: PublishedTrees, trees: ClusterTrees
 ) -> tuple[dict[str, bytes], list[Problem]]:
-    """Return the files of instances that wait for units of another GPUSpec, and the problems of `_drop_refused_objects`. `trees` have them as
-    they are rendered."""
+    """Return the files of instances that wait for units of another GPUSpec, and the problems of
+    `_drop_refused_objects`.
+
+    `trees` has the rendered files of these instances.
+    """
     files = {}
     for (tenant, name), instance in retained.items():
         path = f"{instance.claim.cluster}/{resource_file(tenant, INSTANCE.tree_part, name)}"
@@ -136,7 +140,7 @@ def read_retained_instance_files(
 def _drop_refused_objects(
     published: Mapping[str, bytes], gate: IsolationGate
 ) -> tuple[dict[str, bytes], list[Problem]]:
-    """Return published files without the objects that the gate refuses now, and a problem about each file that lost some."""
+    """Return published files without the objects that the gate refuses, and a problem for each file that lost objects."""
     files: dict[str, bytes] = {}
     problems = []
     for path, published_data in published.items():
@@ -150,7 +154,7 @@ def _drop_refused_objects(
 
 
 def _with_disruption_budget(gate: IsolationGate, path: str, data: bytes, tenant: str) -> bytes:
-    """Return a kept tenant's file, its namespace's with a budget."""
+    """Return a retained tenant's file; the file of its namespace gets a disruption budget."""
     spot = parse_tree_path(path.partition("/")[2])
     if spot is None or spot.part != "namespaces" or (protecting := with_disruption_budget(data, tenant)) == data:
         return data

@@ -1,5 +1,5 @@
-"""What becomes of what a tenant had: its volumes go on as what they may become, and what is declared no more leaves
-in steps."""
+"""Computes a tenant's transition: the next file of each published volume, and the deletion steps of undeclared
+resources."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ from allotment.services.publish.rendered_tenant import RenderedTenant
 
 
 class TenantTransition(NamedTuple):
-    """What becomes of what a tenant had.
+    """The transition of a tenant.
 
-    `findings` say what may not become so, which keeps the tenant. `updated` are the files that differ from what it
-    is rendered to, since they follow what was published; `retained` are those of what is declared no more, and
-    programs that Jobs still name; `unreferenced` are the paths of programs that no Job names yet. `pending_deletions` and `pending_preparations`
-    say in words what is on its way out, and which preparations wait.
+    - `findings` are the reasons of a refused transition, which retains the tenant.
+    - `updated` has the files that differ from the rendered files because they depend on the published files.
+    - `retained` has the files of undeclared resources, and programs that Jobs still name.
+    - `unreferenced` has the paths of programs that no Job names yet.
+    - `pending_deletions` and `pending_preparations` are messages about deletions in progress and preparations that
+      wait.
     """
 
     findings: list[Finding]
@@ -43,11 +45,11 @@ class TenantTransition(NamedTuple):
 
 
 class TransitionContext(NamedTuple):
-    """What a transition depends on: the observed state, and the seconds between the mark of an object for deletion and its
-    removal.
+    """The inputs of a transition: the observed state, and the seconds between the mark of an object for deletion and
+    its removal.
 
-    `find_users` returns who keeps a storage of a cluster from being prepared anew, `find_last_job_uid` the uid of the Job that last
-    prepared one of its name.
+    `find_users` returns the users that delay a new preparation of a storage in a cluster. `find_last_job_uid` returns
+    the uid of the Job that last prepared a storage of that name.
     """
 
     observed_state: ObservedState
@@ -63,7 +65,7 @@ def transition_tenant(
     published_trees: PublishedTrees,
     watched: TransitionContext,
 ) -> TenantTransition:
-    """Return what becomes of what a tenant had; `declared` says whether it has a folder."""
+    """Return the transition of a tenant; `declared` is true if the tenant has a folder."""
     now = rendered or RenderedTenant({}, {}, ())
     removals = _remove_files(tenant, declared, now, published_trees, watched)
     follow_ups = {
@@ -166,7 +168,8 @@ def _format_pending_preparation(tenant: str, path: str, reason: str) -> str:
 
 
 def _list_changed_storages(tenant: str, now: RenderedTenant, published_trees: PublishedTrees) -> list[str]:
-    """Return the paths of what follows a storage or snapshot that was published, also as one that was leaving."""
+    """Return the paths of changed storages and snapshots that have a published file, also while their deletion is in
+    progress."""
     part = f"/tenants/{tenant}/storage/"
     changed = [path for path, blob in now.blobs.items() if part in path and published_trees.find_blob(path) != blob]
     return [
@@ -185,8 +188,10 @@ def _is_resource_file(path: str) -> bool:
 def _find_recreated_storages(
     now: RenderedTenant, published_trees: PublishedTrees, watched: TransitionContext
 ) -> Iterator[tuple[str, str]]:
-    """Yield the paths of storages that are new, and the uid of the Job that prepared another one of the name: by
-    that the new one isn't prepared."""
+    """Yield the path of each new storage, and the uid of the Job that prepared its predecessor of the same name.
+
+    That Job does not count as a preparation of the new storage.
+    """
     for path in now.blobs:
         if published_trees.find_blob(path) is not None:
             continue
@@ -202,7 +207,7 @@ def _find_recreated_storages(
 
 
 def _observe_cluster(cluster: str, tenant: str, observed_state: ObservedState) -> ClusterObservation:
-    """Return what a cluster was seen to have of a tenant, by its own clock."""
+    """Return the observation of a tenant in a cluster, with times by the cluster's own clock."""
     observed, observed_tenant = observed_state.observed_at.get(cluster, ""), observed_state.find_tenant(tenant)
     if not observed or cluster in observed_tenant.unreadable_clusters:
         return ClusterObservation()
@@ -220,8 +225,7 @@ def _observe_cluster(cluster: str, tenant: str, observed_state: ObservedState) -
 
 
 def _elapsed_seconds(since: str, until: str) -> float | None:
-    """Return the seconds between two times of a cluster's API server; None where a status says something that is no
-    time."""
+    """Return the seconds between two times of a cluster's API server; None if a status has an invalid time."""
     try:
         return seconds_between(since, until)
     except ValueError:

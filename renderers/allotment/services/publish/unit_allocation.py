@@ -20,19 +20,23 @@ _TENANT_OVERUSE_MESSAGE = "the tenant has to give back published units first"
 
 
 class RetainedInstance(NamedTuple):
-    """An instance that keeps its published Deployment: the `claim` of that, and a message about the units that it awaits."""
+    """An instance that keeps its published Deployment: its published `claim`, and a message about the units that it
+    waits for."""
 
     claim: UnitClaim
     message: str
 
 
 class Allocation(NamedTuple):
-    """The allocated units: `claims` by tenant, as declared or as published, and `leaked_claims`, the units that pods hold beyond
-    them.
+    """The allocated units.
 
-    `reduced_units` has the units of each instance that gets fewer than it declares. `retained_instances` are the instances that keep their
-    published Deployments until units of another GPUSpec are free. `waiting_instances` are messages about both, `leaked_units` about pods that
-    keep units without a claim.
+    - `claims` are the claims by tenant, as declared or as published.
+    - `leaked_claims` are the units that pods hold beyond the claims.
+    - `reduced_units` has the units of each instance that gets fewer than it declares.
+    - `retained_instances` are the instances that keep their published Deployments until units of another GPUSpec are
+      free.
+    - `waiting_instances` are messages about both; `leaked_units` are messages about pods that hold units without a
+      claim.
     """
 
     claims: dict[str, tuple[UnitClaim, ...]]
@@ -43,7 +47,7 @@ class Allocation(NamedTuple):
     retained_instances: Mapping[InstanceKey, RetainedInstance] = MappingProxyType({})
 
     def list_claims(self, instead: Mapping[str, tuple[UnitClaim, ...]]) -> list[UnitClaim]:
-        """Return every claim; `instead` has what some tenants claim now that they get fewer units."""
+        """Return every claim. `instead` has the claims of tenants that were rendered again with fewer units."""
         claims = {**self.claims, **instead}
         everything = [claim for name in sorted(claims) for claim in claims[name]]
         published = {key: instance.claim for key, instance in self.retained_instances.items()}
@@ -57,8 +61,11 @@ def build_allocation(
     observed_state: ObservedState,
     published: Callable[[UnitClaim], UnitClaim | None],
 ) -> Allocation:
-    """Allocate units. `pods` are the units that pods hold (`published_units`); `published` returns the claim
-    that an instance was published with, None where it was not."""
+    """Allocate units.
+
+    `pods` are the units that pods hold (`published_units`). `published` returns the published claim of an instance, or
+    None.
+    """
     everything = [claim for name in sorted(claims) for claim in claims[name]]
 
     def find_held_claim(claim: UnitClaim) -> UnitClaim | None:
