@@ -1,1 +1,1 @@
-"""Pull requests: planned, held against who may change what, commented on, and followed after their merge."""
+"""Plans pull requests, checks who may change what, comments on them, and follows their rollout after the merge."""
