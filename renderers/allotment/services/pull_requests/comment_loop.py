@@ -71,7 +71,7 @@ class CommentLoop(Loop):
 
     @property
     def display_url(self) -> str:
-        """Where the source is, as it may be shown."""
+        """The URL of the source, without secrets."""
         return str(self._services.pull_source.remote) if self._services else ""
 
     def on_leadership_lost(self) -> None:

@@ -99,9 +99,7 @@ class MergePlan:
         self.base_check = first
         self.merge_result = after
         declared = filter_declarations(differing)
-        if all(
-            is_tenant_file(changed_file) for changed_file in declared
-        ):  # only these tenants are read again
+        if all(is_tenant_file(changed_file) for changed_file in declared):  # only these tenants are read again
             owners = {changed_file.path.split("/")[1] for changed_file in declared}
             self.result_check = recheck_tenants(
                 self.base_check, after, sorted(owners), comparison=Comparison(base=base)
@@ -291,7 +289,7 @@ class MergePlan:
         if self.platform_errors[0] or self.platform_errors[1]:
             skipped.append("what it would render: what the platform declares is wrong")
             names = self._list_changed_tenants() & (tenant_names[0] | tenant_names[1])
-            work = CompareTask(*ends, tenant_names, names, self._currency)  # their declarations are compared all the same
+            work = CompareTask(*ends, tenant_names, names, self._currency)  # declarations only
             return list(run_batches(work, sorted(names), self.options.processes)), files, skipped
         skipped += [
             f"what it would render of cluster {name}, which is invalid" for name in sorted(self.invalid_clusters)
