@@ -47,7 +47,7 @@ class Failure(NamedTuple):
 
 
 class Loop(ABC):
-    """Takes turns until it is stopped. Other threads than the one that runs it may call its methods.
+    """Takes turns until it is stopped. Other threads may call its methods.
 
     `event` is the log event of a failed turn, and `count` receives the failure's reason. `leading` returns whether this
     replica is the leader. Setting `woken` begins the next turn.

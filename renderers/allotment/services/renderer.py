@@ -21,7 +21,7 @@ CollectFiles = Callable[[Iterable[tuple[str, bytes]]], M]
 
 
 def build_gate(offers: Catalog) -> IsolationGate:
-    """Return an isolation gate for all clusters whose declarations can be read."""
+    """Return an isolation gate for all clusters with readable declarations."""
     from allotment.isolation.boundary import Boundary
     from allotment.isolation.gate import IsolationGate
 

@@ -49,7 +49,7 @@ def format_cache_key(as_of: datetime.date, content_keys: Mapping[Scope, str]) ->
 
 
 def read_cached_tenants(source: Source, cache: FileCache, tenants: Iterable[str]) -> CachedTenants:
-    """Return the tenants of a source that the cache has and whose files are unchanged."""
+    """Return the cached tenants of a source with unchanged files."""
     names = set(tenants)
     cached = CachedTenants({}, {}, 0)
     file_count = 0

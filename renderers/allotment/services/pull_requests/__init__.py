@@ -1,1 +1,2 @@
-"""Plans pull requests, checks who may change what, comments on them, and follows their rollout after the merge."""
+"""Plans pull requests, checks the permissions for their changes, comments on them, and follows their rollout after the
+merge."""

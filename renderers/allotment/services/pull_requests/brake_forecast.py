@@ -48,8 +48,8 @@ class CachedItems(NamedTuple):
 
 
 def read_cached_items(here: Repository, base: CommitSource) -> CachedItems | None:
-    """Return the items on the rendered branches of a commit's clusters, as a clone fetched them last; None if the clone
-    lacks one.
+    """Return the items on the rendered branches of a commit's clusters, as the clone fetched them; None if a branch is
+    missing.
 
     `git fetch origin`, `allot status` and `allot comment` fetch these branches; this function fetches nothing. If the
     commit declares the publisher's key, only the newest signed commit of a branch and its ancestors count.

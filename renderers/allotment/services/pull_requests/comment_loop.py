@@ -1,4 +1,4 @@
-"""Comments on pull requests in rounds: plans of the open pull requests, rollouts of the merged ones.
+"""Comments on pull requests in rounds: plans of open pull requests, rollouts of merged pull requests.
 
 If the forge rejects or misses a request, only this loop waits: publishing and reporting continue.
 """
@@ -90,15 +90,15 @@ class CommentLoop(Loop):
         return damage
 
     def classify_error(self, error: Exception) -> Failure:
-        """Return the failure that an exception means, with the forge's own waiting time if it gives one."""
+        """Return the failure that an exception means, with the waiting time that the forge sets, if any."""
         if isinstance(error, RateLimited):
             return Failure("rate-limited", str(error), retry_after=error.seconds)
         return Failure("forge", str(error)) if isinstance(error, ForgeError) else super().classify_error(error)
 
     def run_once(self) -> Failure | None:
-        """Announce new commits, retract withdrawn ones, follow the merges, and then review.
+        """Announce new commits, retract the status of withdrawn commits, follow the merges, and then review.
 
-        Reviews the open pull requests that changed or whose base changed. Returns the failure if merges can't be
+        Reviews each open pull request that changed or has a changed base. Returns the failure if merges can't be
         followed now.
         """
         self._services = self._services or self._create_services()
@@ -128,7 +128,7 @@ class CommentLoop(Loop):
     def _is_reviewed(self, request: PullRequest) -> bool:
         """Return whether a pull request is unchanged since its last review.
 
-        A changed pull request is reviewed before one whose base moved.
+        Changed pull requests are reviewed first, before those with only a changed base.
         """
         review_state = self._reviewed_states.get(request.number)
         return review_state is not None and (review_state[0], review_state[2]) == (request.head, request.updated_at)

@@ -333,7 +333,7 @@ class MergePlan:
         return sorted(self._list_changed_tenants() & set(everyone))
 
     def _list_changed_tenants(self) -> set[str]:
-        """Return the tenants whose files changed."""
+        """Return the tenants with changed files."""
         return {
             changed_file.path.split("/")[1]
             for changed_file in self.changed_files

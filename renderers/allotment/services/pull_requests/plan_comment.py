@@ -99,7 +99,7 @@ def _format_shared_prefix(alike: Collection[PullRequest]) -> str:
 
 
 class PlanCommenter:
-    """Reviews the pull requests of one repository, one after another."""
+    """Reviews the pull requests of one repository in sequence."""
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ class PlanCommenter:
     def _plan_requests(self, alike: list[PullRequest], base: str, head: str) -> dict[int, _PlanResult]:
         """Return the results of the pull requests of one commit, by number; if there are too many, of the first alone.
 
-        If the plan of one is too large, that result is used for the remaining ones too.
+        If one plan is too large, all remaining pull requests get its result.
         """
         if len(alike) > MAX_SAME_HEAD:
             words = f"more than {MAX_SAME_HEAD} pull requests are of this commit: close some"
@@ -354,8 +354,8 @@ def set_commit_status(
 ) -> tuple[StatusState, str]:
     """Set a commit's status, unless our newest status of that context is the same. Return state and message.
 
-    People who open and close pull requests of one commit must not exhaust the forge's limit of statuses with a success
-    as the last. After MAX_STATUSES statuses, the state of a plan is therefore a failure.
+    The forge limits the statuses of a commit. Nobody may exhaust that limit, by opening and closing pull requests, so
+    that a success stays the last status. After MAX_STATUSES statuses, the state of a plan is therefore a failure.
     """
     statuses = list(
         islice((status for status in forge.list_statuses(commit) if status.context == context), MAX_STATUSES)

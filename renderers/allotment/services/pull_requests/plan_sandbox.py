@@ -1,7 +1,7 @@
 """Plans a pull request in a separate process with limited time and memory.
 
-The caller gets an answer whatever a pull request does to that process, and the next one is planned. The process is not
-forked, because the caller has threads, and it gets no token.
+The caller always gets an answer, even if a pull request kills the process, and plans the next pull request. The process
+is not forked, because the caller has threads, and it gets no token.
 """
 
 from __future__ import annotations

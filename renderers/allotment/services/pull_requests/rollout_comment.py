@@ -115,7 +115,7 @@ class RolloutCommenter:
         return not self._is_old(request, now) and self._update_comment(request, snapshot)
 
     def _is_old(self, request: PullRequest, now: datetime.datetime) -> bool:
-        """Return whether a merge is older than FOLLOW_PERIOD, whatever happened to its pull request since then."""
+        """Return whether a merge is older than FOLLOW_PERIOD. Later events of the pull request don't matter."""
         repository = self._pull_source.remote.repository
         if (
             not repository.has_object(request.merge_commit)
@@ -248,7 +248,7 @@ def _find_stage(resource: ResourceRef, now: _Snapshot, *, is_out: bool) -> Rollo
 
 
 def _find_links(resource: ResourceRef, now: _Snapshot) -> InstanceLinks:
-    """Return the links of an instance whose cluster reports the merged version."""
+    """Return the links of an instance if its cluster reports the merged version."""
     for status in now.statuses.get(resource.tenant, ()):
         for instance in (
             status.instances if (resource.kind, resource.cluster) == (INSTANCE.word, status.cluster) else ()

@@ -28,7 +28,7 @@ from allotment.preparation.runtime_state import RuntimeState
 from allotment.services.check.workers import read_scope
 from allotment.services.renderer import build_gate, check_tenant_files
 
-MAX_TEXTS = 400  # files whose texts a plan contains; it counts all, and its checksum covers all
+MAX_TEXTS = 400  # files with their texts in a plan; it counts all, and its checksum covers all
 
 
 class TenantComparison(NamedTuple):
@@ -131,7 +131,7 @@ class CompareTask(NamedTuple):
 def add_changed_files(files: RenderedFileDiff, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
     """Add the files that differ, the programs of Jobs last.
 
-    A folder marker follows from the other files in its folder, so its text tells a reader nothing.
+    A folder marker follows from the other files in its folder, so a reader doesn't need its text.
     """
     for path in sorted(before.keys() | after.keys(), key=lambda path: (paths.is_programs(path), path)):
         old, new = before.get(path), after.get(path)

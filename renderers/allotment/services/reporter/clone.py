@@ -41,7 +41,7 @@ class Clone:
         self._remotes: dict[str, Remote] = {}
 
     def remote(self, url: str) -> Remote:
-        """Return a remote whose refs the clone remembers, so that a fetch transfers only new objects."""
+        """Return a remote. The clone remembers its refs, so that a fetch transfers only new objects."""
         return self._remotes.setdefault(url, Remote(self.repository, url, keep=True))
 
     def has_remote(self, url: str) -> bool:
@@ -88,7 +88,7 @@ class Clone:
     def resolve_urls(self, declared: DeclaredCommit) -> BranchUrls:
         """Return the URLs that the declarations are published and reported to.
 
-        Without origin, the rendered branches are at the URL of the status branches, if one was given.
+        Without origin, the rendered branches are at the given URL of the status branches, if any.
         """
         where = resolve_branch_urls(self.find_settings_commit(declared), ORIGIN, status=self._status)
         return where._replace(rendered=self._status) if self._status and not self.has_origin else where

@@ -53,7 +53,7 @@ class ObjectStore(Protocol):
         ...
 
     def take_changed(self) -> set[str]:
-        """Return the owners whose objects changed since the last call."""
+        """Return the owners with changed objects since the last call."""
         ...
 
 
@@ -75,8 +75,7 @@ class LiveSourceFinder:
         self._branch = branch
 
     def find_sources(self, tenant: str, live: TenantObjects, previous: TenantStatus | None) -> PartSources:
-        """Return the live source commits of a tenant's parts, for each part whose folder changed since the `previous`
-        status."""
+        """Return the live source commit of each part of a tenant with a changed folder since the `previous` status."""
         previous_trees = {part.name: part.tree for part in previous.applications} if previous else {}
         sources = {}
         for application in live.applications:
@@ -143,7 +142,7 @@ class Observer:
         )
 
     def _find_republished_tenants(self) -> set[str]:
-        """Return the tenants whose published objects changed since the last observation, or are unknown now."""
+        """Return the tenants with other published objects than at the last observation, or with unknown ones."""
         commit = self._branch.commit
         if commit == self._compared_commit:
             return set()
@@ -168,7 +167,7 @@ class Observer:
             self.pending_transitions.pop(tenant, None)
 
     def list_changed_tenants(self, written: Mapping[str, TenantStatus]) -> list[str]:
-        """Return the tenants whose status differs from the written status, sorted."""
+        """Return the tenants with a different status than the written one, sorted."""
         return sorted(
             tenant
             for tenant, status in self.statuses.items()
@@ -184,7 +183,7 @@ class Observer:
         return time.monotonic() - min(watch.contact for watch in self._session.watches)
 
     def build_cluster_status(self, previous: ClusterStatus) -> ClusterStatus:
-        """Return the current stocks of the cluster. `previous` tells since when the cluster is silent."""
+        """Return the current stocks of the cluster. `previous` has the time since when the cluster is silent."""
         name, objects = self._session.cluster, self._session.store.objects(self._session.stock_owner)
         held_units: dict[tuple[str, str], int] = defaultdict(int)
         for tenant, status in self.statuses.items():

@@ -111,7 +111,8 @@ class Reporter(Loop):
         return str(self._target.remote)
 
     def report_once(self) -> None:
-        """Write the current status, whatever the interval. Raises OperationRefused if the cluster doesn't answer in time."""
+        """Write the current status without waiting for the interval. Raises OperationRefused if the cluster doesn't
+        answer in time."""
         end = time.monotonic() + SYNC_SECONDS
         while not self.is_synced():
             if time.monotonic() > end:
@@ -173,7 +174,7 @@ class Reporter(Loop):
             super().tick()
 
     def run_once(self) -> None:
-        """Observe the cluster, and write what is due."""
+        """Observe the cluster, and commit if a commit is due."""
         self._observe_and_commit()
 
     def log_once(self, words: str, **about: str) -> None:
@@ -333,7 +334,7 @@ class Reporter(Loop):
             {reported_ref(self._session.cluster): branch.invalid_published_ref} if branch.invalid_published_ref else {}
         )
         if not self._target.remote.push(refs, over):
-            self._branch = None  # another reporter pushed first: read the branch, and report what it did not
+            self._branch = None  # another reporter pushed first: read the branch, and report the rest
             self.stop_event.wait(RACE_BACKOFF.delay(1))
             return
         self._branch = Branch(self._target.repository, self._session.cluster, commit, commit, None)
