@@ -1,8 +1,8 @@
 """Finds the objects that the rendered branch removed or stopped but that the cluster still has or runs.
 
-Argo CD prunes removed objects. If it misses an object, the Application is Synced all the same. Therefore the live objects are
-compared with the published objects. An object that isn't published gives its instance, storage or snapshot a condition.
-The condition's time is the start of the removal, so a restarted reporter continues to count.
+Argo CD prunes removed objects. If it misses an object, the Application is Synced all the same. Therefore the live
+objects are compared with the published objects. An object that isn't published gives its instance, storage or snapshot
+a condition. The condition's time is the start of the removal, so a restarted reporter continues to count.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ CONFIG_REASONS = frozenset(
 SCHEDULING_SECONDS = 10  # how long scheduling may take before it is reported
 STABLE_SECONDS = 10  # after a shorter run, a restarted container counts as running only once it has run this long
 DEFAULT_GRACE_SECONDS = 30  # the API's default, which rendered instances don't override
-REPLACEMENT_SECONDS = 120  # a replacement pod is created at most this long after the node began to evict its predecessor
+REPLACEMENT_SECONDS = 120  # from the start of an eviction to the creation of the replacement pod, at most
 _KILLED_EXIT_CODES = (0, 137, 143)  # exit codes of a container that the kubelet kills
 # A pod tolerates a lost node for 5 minutes. ReadWriteOnce volumes are detached by force after 6 more.
 _NODE_LOST_TEXT = (
