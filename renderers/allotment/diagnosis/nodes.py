@@ -191,7 +191,7 @@ def _sum_daemon_requests(looked: ClusterSnapshot) -> dict[str, Capacity]:
 def pod_request(spec: Object, resource: str) -> Decimal:
     """Return a pod's request of a resource, as the scheduler counts it.
 
-    It is the pod's own request if it has one. Otherwise it is the sum of its containers and sidecars, or the request
+    It is the pod's own request, if any. Otherwise it is the sum of its containers and sidecars, or the request
     while an init container runs, if that is higher. The overhead of its runtime class is added.
 
     See `PodRequests` in Kubernetes' component-helpers, package resource.

@@ -17,7 +17,7 @@ MAX_RETAINED = 20  # tenants in the list
 class ClusterBranches(NamedTuple):
     """The known facts of a declared cluster, from Git.
 
-    `published` says whether its rendered branch has a commit of ours. `error` is the reason why its status is missing
+    `published` says whether its rendered branch has one of our commits. `error` is the reason why its status is missing
     or not trusted. `silent` means that nothing was reported recently, and `age` is the age of the status.
     """
 

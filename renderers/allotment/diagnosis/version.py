@@ -10,7 +10,7 @@ from allotment.diagnosis.cluster_snapshot import ClusterSnapshot
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
 
 TESTED_VERSION = (1, 36)
-# Every pod of ours requires user namespaces, which are on by default since 1.33.
+# Every rendered pod requires user namespaces, which are on by default since 1.33.
 OLDEST_VERSION = (1, 33)
 _NUMBER = re.compile(r"^[0-9]{1,4}")
 

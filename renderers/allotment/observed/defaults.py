@@ -16,7 +16,7 @@ _IP_FAMILIES = (["IPv4"], ["IPv6"])
 
 
 def _equals_any(*values: Value) -> Default:
-    """Return the default of a field whose value is always one of these."""
+    """Return the default of a field with one of these values."""
     return lambda live, _: any(type(live) is type(value) and live == value for value in values)
 
 

@@ -150,7 +150,7 @@ def holds_unit(pod: Pod) -> bool:
 
 
 def derive_without_deployment(name: str, pods: Sequence[Pod], previous: Instance | None, now: str) -> Instance:
-    """Return the status of an instance with remaining pods whose Deployment is gone."""
+    """Return the status of an instance with remaining pods but without a Deployment."""
     same = previous is not None and previous.state == word.STOPPED
     return Instance(
         name,

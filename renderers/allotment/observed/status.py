@@ -97,7 +97,7 @@ class Storage(_StatusPart, frozen=True):
     """A storage.
 
     `claim` is the uid of the object that holds its data, a volume's or a bucket's claim; a recreated claim has another
-    uid. `url` shows its files to people who may log in, `in_cluster_url` to the tenant's own pods.
+    uid. `url` shows its files after a login, `in_cluster_url` to the tenant's own pods.
     """
 
     name: str

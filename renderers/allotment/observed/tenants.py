@@ -95,7 +95,7 @@ def derive_tenant_status(
     sources: PartSources | None = None,
     published: orphans.PublishedObjects | None = None,
 ) -> TenantStatus:
-    """Return the status of a tenant. Its transitions are those since `previous`, whose own transitions are dropped.
+    """Return the status of a tenant. Its transitions are those since `previous`; the transitions in `previous` are dropped.
 
     `published` are the tenant's objects on the rendered branch, None if they aren't known.
     """

@@ -34,7 +34,7 @@ MIN_PARALLEL_TENANTS = 60  # for fewer tenants, other processes cost more than t
 RenderInput = tuple["ScopeDeclarations", RuntimeState, CpuBudget]  # a tenant without errors, its state and its budget
 RenderBatch = Callable[
     ["Catalog", list[RenderInput]], list[Any]
-]  # such as `services.renderer.Renderer`, whose `keep` builds the artifacts
+]  # such as `services.renderer.Renderer`; its `keep` builds the artifacts
 R = TypeVar("R")
 
 

@@ -142,7 +142,7 @@ class Observer:
         )
 
     def _find_republished_tenants(self) -> set[str]:
-        """Return the tenants with other published objects than at the last observation, or with unknown ones."""
+        """Return the tenants with other published objects than at the last observation, or with unknown objects."""
         commit = self._branch.commit
         if commit == self._compared_commit:
             return set()
@@ -167,7 +167,7 @@ class Observer:
             self.pending_transitions.pop(tenant, None)
 
     def list_changed_tenants(self, written: Mapping[str, TenantStatus]) -> list[str]:
-        """Return the tenants with a different status than the written one, sorted."""
+        """Return the tenants with a status that differs from the written status, sorted."""
         return sorted(
             tenant
             for tenant, status in self.statuses.items()

@@ -360,7 +360,7 @@ class Reporter(Loop):
         return [retained[name] for name in sorted(retained.keys() & cluster_tenants)]
 
     def _build_files(self, status: ClusterStatus, changed: Sequence[str]) -> tuple[dict[str, bytes], list[str]]:
-        """Return the files to write, and the files to remove of tenants whose end has been reported."""
+        """Return the files to write, and the files of ended tenants to remove, once their end is reported."""
         branch = self._branch
         assert branch is not None
         is_full = bool(self._foreign_reason) and not self._written_statuses
