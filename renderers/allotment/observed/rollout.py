@@ -61,7 +61,7 @@ class RolloutStage(NamedTuple):
     remedy: str = ""
 
 
-# The remedy for a reason whose message names none.
+# Remedies for reasons, where the message names none.
 _REMEDIES = {
     word.NO_FREE_UNIT: "stop another instance, or choose another GPUSpec or cluster",
     word.RESIZE_PENDING: "stop another instance, or choose another GPUSpec",

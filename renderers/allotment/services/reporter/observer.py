@@ -75,7 +75,7 @@ class LiveSourceFinder:
         self._branch = branch
 
     def find_sources(self, tenant: str, live: TenantObjects, previous: TenantStatus | None) -> PartSources:
-        """Return the live source commit of each part of a tenant with a changed folder since the `previous` status."""
+        """Return the live source commit of each part of a tenant, if its folder changed since the `previous` status."""
         previous_trees = {part.name: part.tree for part in previous.applications} if previous else {}
         sources = {}
         for application in live.applications:
