@@ -71,8 +71,7 @@ def _sorted_urls(view: InstanceView) -> list[str]:
 
 
 def state_path(previous: Instance | None, now: Instance) -> list[tuple[str, str]]:
-    """Return the states that an instance passed through to its current state, each with its time; the last is the
-    current one.
+    """Return the states that an instance passed through, each with its time, ending with the current state.
 
     It may have passed through several states between two observations. It reaches Running only through Init and Ready,
     and returns to Running through the states that it had lost.
