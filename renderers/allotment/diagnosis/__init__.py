@@ -1,6 +1,7 @@
-"""What is wrong with a repository or a cluster: what was read of it → diagnoses, each with what to do.
+"""Diagnoses a repository or a cluster: turns the data that was read of it into diagnoses with advice.
 
-One module a topic. Nothing here reads anything: `cluster_snapshot.py` says what a cluster is asked for, `adapters/cluster/snapshot_reader.py` asks.
+Each topic has one module, and none of them reads anything. `cluster_snapshot.py` defines the queries to a cluster, and
+`adapters/cluster/snapshot_reader.py` sends them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from allotment.diagnosis.diagnosis import SEVERITY_ORDER, Diagnosis
 
 ClusterCheck = Callable[[ClusterSnapshot, Catalog, ScopeDeclarations], Iterable[Diagnosis]]
 
-# Topics in the order of how much rests on them, with their checks; what one can't read keeps no other from its work.
+# Topics in the order of their importance, with their checks. A check that lacks data doesn't stop the others.
 CHECKS_BY_TOPIC: dict[str, tuple[ClusterCheck, ...]] = {
     "kubernetes": (version.check_version,),
     "apis": (apis.check_apis,),
@@ -56,8 +57,10 @@ CHECKS_BY_TOPIC: dict[str, tuple[ClusterCheck, ...]] = {
 
 
 def diagnose_cluster(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> list[Diagnosis]:
-    """Return what is found about a cluster: problems first, then by topic. What may not be read is an error, so that nothing is
-    taken for fine that nobody has seen."""
+    """Return the diagnoses of a cluster, problems first, and then by topic.
+
+    A missing permission is an error, so that a check that did not run never looks like a success.
+    """
     diagnoses: list[Diagnosis] = []
     for topic, checks in CHECKS_BY_TOPIC.items():
         for check in checks:
@@ -69,7 +72,7 @@ def diagnose_cluster(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDec
 
 
 def sort_by_severity(diagnoses: Iterable[Diagnosis]) -> list[Diagnosis]:
-    """Return diagnoses with problems first; those of one severity stay in their order."""
+    """Return diagnoses with problems first. The order within a severity stays."""
     return sorted(diagnoses, key=lambda diagnosis: SEVERITY_ORDER.index(diagnosis.severity))
 
 

@@ -1,4 +1,4 @@
-"""Add-ons: whether Argo CD has installed each, of the declared version."""
+"""Checks whether Argo CD has installed each add-on in its declared version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from allotment.problems import escape_unprintable
 
 
 def check_add_ons(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield how each add-on of the cluster is. Raises NotReadable."""
+    """Yield a diagnosis of each add-on of the cluster. Raises NotReadable."""
     declared = [
         declaration
         for declaration in offers.platform.of_kind(AddOn).values()

@@ -1,7 +1,7 @@
-"""The shapes of objects that diagnoses rely on: an API server, or somebody between, may answer with anything.
+"""The types of the objects that diagnoses rely on, because an API server or a proxy may return anything.
 
-A shape has the fields that a diagnosis reads, with their types; all others may be anything. `validate_object` looks at an object once,
-so no diagnosis looks at types.
+A type has the fields that a diagnosis reads; all other fields may have any form. `validate_object` checks an object
+once, so no diagnosis checks types.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Conditions(TypedDict, total=False):
 
 
 class ClusterScopedObject(TypedDict, total=False):
-    """An object without a namespace, of which at most conditions are read."""
+    """An object without a namespace, with its conditions."""
 
     metadata: Required[Metadata]
     status: Conditions
@@ -323,8 +323,10 @@ TYPES_BY_QUERY: dict[ResourceQuery, type] = {
 
 
 def validate_object(kind: ResourceQuery, value: Any) -> dict[str, Any]:
-    """Return an object of a kind without its fields that are null, which Kubernetes takes for absent. Raises ValueError, which
-    names the field, where it has another shape."""
+    """Return an object of a kind without its null fields, which Kubernetes treats as absent.
+
+    Raises ValueError with the field's name if the object has another type.
+    """
     manifest = _without_nulls(value)
     try:
         msgspec.convert(manifest, TYPES_BY_QUERY[kind])

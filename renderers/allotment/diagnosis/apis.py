@@ -1,4 +1,4 @@
-"""The APIs that what is rendered is written in: whether the cluster serves them, in those versions."""
+"""Checks whether the cluster serves the API versions of the rendered manifests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from allotment.manifests.cluster.node_pool import has_overlays
 
 
 class RequiredApi(NamedTuple):
-    """An API version, the resources of it that are rendered, and what they come with."""
+    """A required API version, its rendered resources, and the software that provides it."""
 
     api: str
     resources: tuple[str, ...]
@@ -65,7 +65,7 @@ OVERLAYS = RequiredApi(
 
 
 def list_required_apis(offers: Catalog, cluster: ScopeDeclarations) -> list[RequiredApi]:
-    """Return the APIs that a cluster's declarations need, beside what every Kubernetes has had for long."""
+    """Return the APIs that a cluster's declarations need, in addition to those that every Kubernetes serves."""
     place = cluster.get_singleton(Cluster)
     pools = [pool.model for pool in cluster.of_kind(NodePool).values()]
     storages = place.model.spec.storages if place else []
@@ -93,7 +93,7 @@ def list_required_apis(offers: Catalog, cluster: ScopeDeclarations) -> list[Requ
 
 
 def is_bucket(offers: Catalog, storage_spec: str) -> bool:
-    """Return whether a StorageSpec is of buckets."""
+    """Return whether a StorageSpec declares buckets."""
     from allotment.declared.kinds.storage_spec import StorageSpec
 
     declared = offers.platform.of_kind(StorageSpec).get(storage_spec)
@@ -101,7 +101,7 @@ def is_bucket(offers: Catalog, storage_spec: str) -> bool:
 
 
 def check_apis(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield whether each API is served, with the resources that are rendered."""
+    """Yield a diagnosis of each required API, with its rendered resources."""
     for where, served in (("", looked.apis), (" where Argo CD runs", looked.hub_apis)):
         if not served:
             words = f"can't be checked{where}: that needs get of /apis, and what lies below"
@@ -134,7 +134,7 @@ def check_apis(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarati
 
 
 def _describe_other_versions(api: str, served: Mapping[str, frozenset[str]]) -> str:
-    """Return which other versions of an API are served."""
+    """Return a text with the other served versions of an API; empty if there are none."""
     group = api.partition("/")[0]
     versions = sorted(served_api.partition("/")[2] for served_api in served if served_api.partition("/")[0] == group)
     return f" ({', '.join(versions)} is)" if versions else ""

@@ -1,4 +1,4 @@
-"""Argo CD: the settings that `allot bootstrap` writes, what it is told to leave out, and our Applications."""
+"""Checks Argo CD: the settings that `allot bootstrap` writes, its resource exclusions, and our Applications."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from allotment.problems import escape_unprintable
 BOOTSTRAP_ADVICE = "allot bootstrap | kubectl apply --server-side --force-conflicts --filename -"
 _RESTART_ADVICE = ", then restart the application controller"
 _DEFAULT_POLICY_KEY = "policy.default"  # of argocd-rbac-cm
-_DEFAULT_VALUES = {_DEFAULT_POLICY_KEY: "", "scopes": "[groups]"}  # what Argo CD takes where a key isn't there
-# What is rendered: a list of exclusions may name it.
+_DEFAULT_VALUES = {_DEFAULT_POLICY_KEY: "", "scopes": "[groups]"}  # Argo CD's values for absent keys
+# The rendered kinds, which a list of exclusions may contain.
 RENDERED_KINDS = (
     *applications.TENANT_KINDS,
     ("", "LimitRange"),
@@ -50,7 +50,7 @@ MAX_MESSAGE_LENGTH = 300
 
 
 def check_settings(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield whether Argo CD's ConfigMaps have our keys. Raises NotReadable."""
+    """Yield a diagnosis of our keys in each of Argo CD's ConfigMaps. Raises NotReadable."""
     require_hub(looked)
     if offers.platform.get_singleton(Platform) is None:
         yield skipped("argocd-cm", "platform/platform.yaml can't be read, so what it should say isn't known")
@@ -85,7 +85,7 @@ def check_settings(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDecla
 
 
 def _describe_differing_keys(keys: list[str], config_map: Object | None) -> str:
-    """Return in words which keys aren't there, and which somebody else has written."""
+    """Return a text with the missing keys, and the keys with other values."""
     if config_map is None:
         return "isn't there"
     lacking = ", ".join(key for key in keys if key not in config_map.get("data", {}))
@@ -94,12 +94,13 @@ def _describe_differing_keys(keys: list[str], config_map: Object | None) -> str:
 
 
 def _are_link_keys(keys: list[str]) -> bool:
-    """Return whether only links of Argo CD's pages are at stake."""
+    """Return whether all keys concern only links on Argo CD's pages."""
     return all(key.endswith(".links") for key in keys)
 
 
 def check_exclusions(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield whether Argo CD leaves out a kind that is rendered: then it is never applied, and nothing says so."""
+    """Yield a diagnosis of Argo CD's exclusions: an excluded kind is never applied, without a message. Raises
+    NotReadable."""
     require_hub(looked)
     config_map = looked.get_object(ARGO_CONFIG_MAPS[0])
     text = (config_map or {}).get("data", {}).get("resource.exclusions", "")
@@ -123,7 +124,7 @@ def check_exclusions(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDec
 
 
 def _excludes_kind(entry: dict[str, Any], group: str, kind: str) -> bool:
-    """Return whether an entry names a kind in any cluster; an absent list names all."""
+    """Return whether an entry excludes a kind in any cluster. An absent list matches everything."""
 
     def matches(patterns: Any, value: str) -> bool:
         return not patterns or any(fnmatch.fnmatchcase(value, str(pattern)) for pattern in patterns)
@@ -132,7 +133,8 @@ def _excludes_kind(entry: dict[str, Any], group: str, kind: str) -> bool:
 
 
 def check_applications(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield how the cluster's Applications are: each of the platform's own, and tenants' together. Raises NotReadable."""
+    """Yield a diagnosis of each platform Application of the cluster, and of all tenants' Applications. Raises
+    NotReadable."""
     require_hub(looked)
     of_it = [
         application
@@ -177,7 +179,7 @@ def check_applications(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeD
 
 
 def _list_platform_applications(offers: Catalog, cluster: ScopeDeclarations) -> list[str]:
-    """Return the names of the Applications that a cluster's root brings, beside tenants'."""
+    """Return the names of the platform Applications that a cluster's root Application creates."""
     if offers.platform.get_singleton(Platform) is None:
         return []
     return [
@@ -205,7 +207,7 @@ def _diagnose_application(application: Object, name: str) -> Diagnosis:
 
 
 def failure_message(application: Object) -> str:
-    """Return why an Application isn't applied, in Argo CD's words; empty where nothing failed."""
+    """Return Argo CD's message about why an Application isn't applied; empty if nothing failed."""
     status = application.get("status", {})
     for condition in status.get("conditions", ()):
         if str(condition.get("type", "")).endswith("Error"):
@@ -219,6 +221,6 @@ def failure_message(application: Object) -> str:
 
 
 def require_hub(looked: ClusterSnapshot) -> None:
-    """Make sure that this is where Argo CD runs. Raises NotReadable."""
+    """Raise NotReadable unless Argo CD runs in this cluster."""
     if looked.hub_apis and "argoproj.io/v1alpha1" not in looked.hub_apis:
         raise NotReadable("Argo CD", "it doesn't run here: --argocd-kubeconfig or --argocd-context names its cluster")

@@ -1,4 +1,4 @@
-"""What a cluster is asked for, and what it answered: lists and single objects. Nothing is ever written."""
+"""Defines the queries to a cluster, which only read, and holds their answers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ UNMANAGED_SELECTOR = f"{names.MANAGED_BY}!={names.PROGRAM_NAME}"
 
 
 class ResourceQuery(NamedTuple):
-    """Objects that are read: all of a resource (`selector` by labels, `namespace` for one alone), or the one of a `name`.
+    """A query for all objects of a resource, or for the object with a `name`.
 
-    `hub` says that they lie where Argo CD runs.
+    `selector` filters by labels, `namespace` by namespace. `hub` means that the objects are in the cluster of Argo CD.
     """
 
     group: str
@@ -43,7 +43,7 @@ class ResourceQuery(NamedTuple):
 
     @property
     def permission_text(self) -> str:
-        """What reading it takes, in words."""
+        """The permission that the query needs, in words."""
         qualified_name = f"{self.resource}.{self.group}" if self.group else self.resource
         name_suffix = f" {self.name}" if self.name else ""
         where = f" in namespace {self.namespace}" if self.namespace else ""
@@ -55,7 +55,7 @@ class ResourceQuery(NamedTuple):
 NODES = ResourceQuery("", "v1", "nodes")
 OTHER_PODS = ResourceQuery(
     "", "v1", "pods", selector=UNMANAGED_SELECTOR
-)  # ours are many, and none of them is a DaemonSet's
+)  # our own pods are many, and no DaemonSet owns them
 STORAGE_CLASSES = ResourceQuery("storage.k8s.io", "v1", "storageclasses")
 SNAPSHOT_CLASSES = ResourceQuery("snapshot.storage.k8s.io", "v1", "volumesnapshotclasses")
 GATEWAYS = ResourceQuery("gateway.networking.k8s.io", "v1", "gateways")
@@ -80,13 +80,13 @@ APPLICATIONS = ResourceQuery(
 
 
 def _query_of(watched: WatchedKind) -> ResourceQuery:
-    """Return the kind of a watch's objects, in all namespaces and with any labels."""
+    """Return the query for the objects of a watch, in all namespaces and with any labels."""
     root, *parts = watched.path.strip("/").split("/")  # api/v1/pods, apis/apps/v1/deployments
     group, version, resource = ("", *parts) if root == "api" else parts
     return ResourceQuery(group, version, resource)
 
 
-# Whole objects of tenants' namespaces, each with its reader: `list_objects` returns them as LiveObjects.
+# Whole objects of tenants' namespaces, with their decoders: `list_objects` returns them as LiveObjects.
 WHOLE_OBJECT_QUERIES = {_query_of(watched): watched for watched in decoding.WHOLE_OBJECT_KINDS.values()}
 _HTTP_OK, _HTTP_NOT_FOUND = 200, 404
 _HTTP_REFUSED = (401, 403)
@@ -111,8 +111,10 @@ ALL_QUERIES = (
 
 
 class NotReadable(Exception):
-    """Something couldn't be read: because a right is missing, which `right` names, or as `why` says; `failed` says that it should
-    have been readable."""
+    """Something could not be read.
+
+    `right` is the missing permission, and `why` another reason. `failed` means that it should have been readable.
+    """
 
     def __init__(self, subject: str, why: str, right: str = "", *, failed: bool = False) -> None:
         super().__init__(f"{subject}: {right or why}")
@@ -123,7 +125,7 @@ class NotReadable(Exception):
 
 
 def diagnose_unreadable(unseen: NotReadable) -> Diagnosis:
-    """Return what to say of something that couldn't be read."""
+    """Return the diagnosis of something that could not be read."""
     if unseen.missing_permission:
         words = f"can't be checked: that needs {unseen.missing_permission}"
         return error(unseen.subject, words, "grant it: docs/operate/doctor.md has the role")
@@ -135,7 +137,7 @@ def diagnose_unreadable(unseen: NotReadable) -> Diagnosis:
 
 
 class QueryAnswer(NamedTuple):
-    """What a request was answered: objects, or an HTTP status that isn't 200, or in words why there was no answer."""
+    """The answer to a request: objects, an HTTP status other than 200, or the reason why there was no answer."""
 
     objects: tuple[Any, ...] = ()
     status: int = _HTTP_OK
@@ -143,8 +145,11 @@ class QueryAnswer(NamedTuple):
 
 
 class ClusterSnapshot(NamedTuple):
-    """What was read of a cluster. `apis` has the resources of each API version that it serves, `hub_apis` those of the cluster
-    that Argo CD runs in; an API version whose resources can't be read isn't there. `now` is by the cluster's clock."""
+    """The data that was read of a cluster.
+
+    `apis` maps each served API version to its resources, and `hub_apis` those of the cluster of Argo CD. An API version
+    with unreadable resources is absent. `now` is the time by the cluster's clock.
+    """
 
     version: Mapping[str, str]
     apis: Mapping[str, frozenset[str]]
@@ -153,7 +158,7 @@ class ClusterSnapshot(NamedTuple):
     now: datetime.datetime
 
     def list_objects(self, kind: ResourceQuery) -> list[Any]:
-        """Return all objects of a kind: mappings, or LiveObjects of a kind of WHOLE. Raises NotReadable."""
+        """Return all objects of a query: mappings, or LiveObjects for WHOLE_OBJECT_QUERIES. Raises NotReadable."""
         answer = self.answers.get(kind, QueryAnswer(failure="it wasn't asked for"))
         qualified_name = f"{kind.resource}.{kind.group}" if kind.group else kind.resource
         subject = f"{qualified_name} {kind.name}".strip()
@@ -166,27 +171,27 @@ class ClusterSnapshot(NamedTuple):
         return list(answer.objects)
 
     def get_object(self, kind: ResourceQuery) -> Object | None:
-        """Return the only object of a kind with a name; None where there is none. Raises NotReadable."""
+        """Return the object of a query with a name; None if there is none. Raises NotReadable."""
         return next(iter(self.list_objects(kind)), None)
 
 
 def name_of(manifest: Object) -> str:
-    """Return an object's name."""
+    """Return the name of an object."""
     return str(manifest["metadata"]["name"])
 
 
 def index_by_name(manifests: Iterable[Object]) -> dict[str, Object]:
-    """Return objects by their names."""
+    """Return objects by name."""
     return {name_of(manifest): manifest for manifest in manifests}
 
 
 def find_condition(conditions: Iterable[Object] | None, kind: str) -> Object:
-    """Return the condition of a type; an empty mapping where there is none."""
+    """Return the condition of a type; an empty mapping if there is none."""
     return next((status_condition for status_condition in conditions or () if status_condition.get("type") == kind), {})
 
 
 def condition_text(status_condition: Object) -> str:
-    """Return what a condition says of itself: its reason and message."""
+    """Return the reason and the message of a condition."""
     return (
         ": ".join(text for text in (status_condition.get("reason"), status_condition.get("message")) if text)
         or "no reason is given"

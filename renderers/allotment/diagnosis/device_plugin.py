@@ -1,4 +1,4 @@
-"""How GPUs are shared on nodes: the device plugin's ConfigMap, the labels that choose from it, and what nodes then have."""
+"""Checks how nodes share GPUs: the device plugin's ConfigMap, the labels that choose from it, and the nodes' resources."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from allotment.observed.quantity import parse_quantity
 from allotment.problems import pluralize
 
 DRA_DRIVER = "gpu.nvidia.com"
-GPU_FEATURE_LABEL = "feature.node.kubernetes.io/pci-10de.present"  # of node-feature-discovery, by which the plugin's chart finds GPUs too
+GPU_FEATURE_LABEL = "feature.node.kubernetes.io/pci-10de.present"  # set by node-feature-discovery
 MIG_STATE_LABEL = "nvidia.com/mig.config.state"
 
 
 def check_config(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield whether the ConfigMap has the configurations that pools choose."""
+    """Yield a diagnosis of the configurations that the pools choose in the ConfigMap. Raises NotReadable."""
     subject = f"ConfigMap {PLUGIN_CONFIG.namespace}/{PLUGIN_CONFIG.name}"
     (expected_config,) = device_plugin.render(cluster)
     config_map, advice = (
@@ -50,7 +50,7 @@ def check_config(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclara
 
 
 def check_devices(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield whether each node shares its GPUs as its pool declares it: by its labels, and by the resources that it has."""
+    """Yield a diagnosis of each pool: whether its nodes have the declared labels and resources. Raises NotReadable."""
     for pool in pools_with_nodes(looked, cluster):
         wrong = [
             diagnosis
@@ -132,7 +132,8 @@ def _check_resources(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
 
 
 def check_slices(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield whether the DRA driver has published the devices of each node, where a pool is of DRA."""
+    """Yield a diagnosis of the devices that the DRA driver published for each node, if a pool uses DRA. Raises
+    NotReadable."""
     if not any(_shares_by_dra(node_pool.model) for node_pool in cluster.of_kind(NodePool).values()):
         return
     counts = Counter[str]()

@@ -1,4 +1,4 @@
-"""One thing that was looked at, and what is to be said of it."""
+"""The result of one check."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ SEVERITY_ORDER: tuple[Severity, ...] = ("error", "warning", "skipped", "ok")
 
 
 class Diagnosis(Part, frozen=True):
-    """The result of a check of `object`, such as `Node l4-ts4-1`. `advice` says what to do, and is empty where nothing is to be done.
-    `skipped` is a check that could not run; `message` says why."""
+    """The result of a check of `object`, such as `Node l4-ts4-1`.
+
+    `advice` is the remedy, empty if none is needed. `skipped` is a check that could not run, with the reason in
+    `message`.
+    """
 
     severity: Severity
     topic: str
@@ -24,20 +27,20 @@ class Diagnosis(Part, frozen=True):
 
 
 def error(subject: str, words: str, advice: str) -> Diagnosis:
-    """Return what keeps something that is declared from running, or from being safe."""
+    """Return a diagnosis of a fault that keeps a declared resource from running, or from being safe."""
     return Diagnosis("error", "", subject, words, advice)
 
 
 def warning(subject: str, words: str, advice: str) -> Diagnosis:
-    """Return what somebody should look at, while everything that is declared can run."""
+    """Return a diagnosis that a person should look at, although everything declared can run."""
     return Diagnosis("warning", "", subject, words, advice)
 
 
 def skipped(subject: str, words: str, advice: str = "") -> Diagnosis:
-    """Return what wasn't checked, and why."""
+    """Return a diagnosis of a check that could not run, with the reason."""
     return Diagnosis("skipped", "", subject, words, advice)
 
 
 def ok(subject: str, words: str) -> Diagnosis:
-    """Return what is as it should be."""
+    """Return a diagnosis without a problem."""
     return Diagnosis("ok", "", subject, words, "")

@@ -1,4 +1,4 @@
-"""Objects in tenants' namespaces that somebody edited or added by hand, as a comparison with the published manifests finds them."""
+"""Diagnoses the objects in tenants' namespaces that were edited or added by hand."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from allotment.problems import escape_unprintable, pluralize
 
 TOPIC = "edits"
 SUBJECT = "tenants' objects"
-MAX_EDITS = 50  # edits that are listed
-# Kinds that keep tenants apart, and strangers out of an instance.
+MAX_EDITS = 50  # in the list
+# The kinds that separate tenants, and that protect an instance from strangers.
 _ISOLATION_KINDS = frozenset({"Namespace", "NetworkPolicy", "SecurityPolicy"})
 
 
 class EditComparison(NamedTuple):
-    """The comparison of live objects with the published manifests: the number of `objects`, and the `edits`. `unreadable` are the
-    kinds that can't be read, `unsynced_tenants` the tenants of whom Argo CD hasn't applied everything that is published. Nothing was
-    compared where `skipped` or `failed` says why."""
+    """The comparison of live objects with the published manifests: the number of `objects`, and the `edits`.
+
+    `unreadable` are the kinds that can't be read. `unsynced_tenants` are the tenants with published objects that Argo
+    CD hasn't applied. If `skipped` or `failed` is set, it is the reason why nothing was compared.
+    """
 
     edits: Sequence[ManualEdit] = ()
     objects: int = 0
@@ -34,7 +36,7 @@ class EditComparison(NamedTuple):
 
 
 def diagnose_edits(comparison: EditComparison) -> list[Diagnosis]:
-    """Return a diagnosis of each edit and addition by hand, and of the kinds that couldn't be compared."""
+    """Return a diagnosis of each edit and addition by hand, and of the kinds that could not be compared."""
     return [msgspec.structs.replace(each, topic=TOPIC) for each in _diagnose_comparison(comparison)]
 
 

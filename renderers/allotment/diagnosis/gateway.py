@@ -1,6 +1,7 @@
-"""The Gateway that instances are reached through: its class, its listener, its certificate, its proxies, and the logins there.
+"""Checks the Gateway of the instances: its class, its listener, its certificate, its proxies, and its logins.
 
-No Secret is read: what a Secret holds is told by cert-manager's Certificate, the listener's status, and the policies' own.
+No Secret is read. The facts about Secrets come from cert-manager's Certificate, the listener's status, and the
+policies' status.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ GATEWAY_CONTROLLER = "gateway.envoyproxy.io/gatewayclass-controller"
 OWNING_NAME_LABEL = "gateway.envoyproxy.io/owning-gateway-name"
 OWNING_NAMESPACE_LABEL = "gateway.envoyproxy.io/owning-gateway-namespace"
 EXPIRY_WARNING = datetime.timedelta(days=14)
-RENEWAL_GRACE = datetime.timedelta(days=1)  # behind the time at which cert-manager meant to renew
+RENEWAL_GRACE = datetime.timedelta(days=1)  # after the time at which cert-manager planned to renew
 _TENANT_NAMESPACE_LABELS = names.labels(tenant="")
 
 
 def check_gateway(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield whether the Gateway is there and programmed, and its listener takes tenants' routes."""
+    """Yield a diagnosis of the Gateway and its listener for tenants' routes. Raises NotReadable."""
     spec = _cluster_spec(cluster)
     subject = _format_gateway_name(spec)
     gateway = _find_gateway(looked, spec)
@@ -139,8 +140,10 @@ def _check_allowed_routes(subject: str, listener: Object, spec: ClusterSpec) -> 
 
 
 def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool | None:
-    """Return whether a selector takes namespaces that have `labels`, whose empty values may be any; None where that depends on
-    other labels, or on such a value."""
+    """Return whether a selector matches namespaces with `labels`; an empty value stands for any value.
+
+    Returns None if the result depends on other labels, or on such a value.
+    """
     expressions = [
         {"key": key, "operator": "In", "values": [value]} for key, value in selector.get("matchLabels", {}).items()
     ]
@@ -160,7 +163,7 @@ def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool | No
 
 
 def check_class(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield whether the Gateway's class is accepted, by Envoy Gateway."""
+    """Yield a diagnosis of the Gateway's class, which Envoy Gateway must accept. Raises NotReadable."""
     gateway = _find_gateway(looked, _cluster_spec(cluster))
     if gateway is None:
         return
@@ -191,7 +194,7 @@ def check_class(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarat
 
 
 def check_certificate(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield whether the listener's certificate is of the domain, and how long it is good, as cert-manager says it."""
+    """Yield a diagnosis of the listener's certificate: its domain and its expiry, from cert-manager. Raises NotReadable."""
     spec = _cluster_spec(cluster)
     gateway = _find_gateway(looked, spec) or {"spec": {}}
     listener: Object = next(
@@ -252,7 +255,7 @@ def _check_dates(subject: str, certificate: Object, spec: ClusterSpec, now: date
 
 
 def check_proxies(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield whether the Gateway's proxies run where tenants' network policies let them in from."""
+    """Yield a diagnosis of the Gateway's proxies: tenants' network policies admit only one namespace. Raises NotReadable."""
     spec = _cluster_spec(cluster)
     gateway, subject = spec.gateway, f"{_format_gateway_name(spec)} proxies"
     expected_labels = {OWNING_NAME_LABEL: gateway.name, OWNING_NAMESPACE_LABEL: gateway.namespace}
@@ -275,7 +278,8 @@ def check_proxies(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclar
 
 
 def check_logins(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield whether Envoy Gateway has taken the logins, which it does only where it finds the client's Secret."""
+    """Yield a diagnosis of the logins. Envoy Gateway accepts a login only if the client's Secret exists. Raises
+    NotReadable."""
     spec = _cluster_spec(cluster)
     subject = "SecurityPolicies"
     policies = looked.list_objects(SECURITY_POLICIES)
@@ -299,7 +303,7 @@ def check_logins(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclara
 
 
 def _refusal_message(policy: Object) -> str:
-    """Return why a policy isn't accepted; empty where it is, or nobody has looked at it yet."""
+    """Return the reason why a policy isn't accepted; empty if it is accepted or was not processed yet."""
     for ancestor in policy.get("status", {}).get("ancestors", ()):
         accepted = find_condition(ancestor.get("conditions"), "Accepted")
         if accepted.get("status") == "False":

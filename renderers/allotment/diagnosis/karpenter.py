@@ -1,4 +1,4 @@
-"""Karpenter's NodePools, and its feature gates against those that the Cluster declares, both ways."""
+"""Checks Karpenter's NodePools, and whether its feature gates match those that the Cluster declares."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CHART_SETTING = "settings.featureGates.nodeOverlay in the values of Karpenter's
 
 
 def check_pools(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield whether Karpenter has each pool, and can buy nodes for it."""
+    """Yield a diagnosis of each pool: whether Karpenter has it, and can buy nodes for it. Raises NotReadable."""
     karpenter_pools = _karpenter_pools(cluster)
     if not karpenter_pools:
         return
@@ -51,8 +51,11 @@ def check_pools(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarat
 
 
 def check_gates(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield whether the gate NodeOverlay is on exactly where it is declared: by the status of our overlays, which stays empty
-    where it is off, else by what Karpenter's Deployment is told."""
+    """Yield a diagnosis of the feature gate NodeOverlay, which must be on exactly if it is declared. Raises
+    NotReadable.
+
+    The status of our overlays stays empty if the gate is off. Without such a status, Karpenter's Deployment decides.
+    """
     if not _karpenter_pools(cluster):
         return
     declared, subject = has_overlays(cluster), "feature gate NodeOverlay"
@@ -84,7 +87,7 @@ def check_gates(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarat
 
 
 def _is_gate_on(looked: ClusterSnapshot) -> bool | None:
-    """Return whether the gate is on; None where nothing says it. Raises NotReadable where rights are missing."""
+    """Return whether the gate is on; None if that is not known. Raises NotReadable if permissions are missing."""
     overlays = _list_overlays(looked)
     if any(overlay.get("status", {}).get("conditions") for overlay in overlays):
         return True
@@ -98,7 +101,7 @@ def _is_gate_on(looked: ClusterSnapshot) -> bool | None:
 
 
 def _list_overlays(looked: ClusterSnapshot) -> list[Object]:
-    """Return the overlays; none where the cluster doesn't serve them."""
+    """Return the overlays; none if the cluster doesn't serve them."""
     try:
         return looked.list_objects(NODE_OVERLAYS)
     except NotReadable as unseen:
@@ -108,7 +111,7 @@ def _list_overlays(looked: ClusterSnapshot) -> list[Object]:
 
 
 def _gate_args(deployment: Object) -> Iterable[str]:
-    """Yield what Karpenter's containers are told of gates; an empty text where they are told nothing."""
+    """Yield the gate settings of Karpenter's containers; an empty text for a container without any."""
     for container in deployment["spec"]["template"]["spec"].get("containers", ()):
         gates = [str(each.get("value", "")) for each in container.get("env", ()) if each["name"] == "FEATURE_GATES"]
         yield from [*gates, *(word for word in container.get("args", ()) if "feature-gates" in word)] or [""]

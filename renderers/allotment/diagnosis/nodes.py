@@ -1,4 +1,4 @@
-"""Nodes against the pools that are declared: how many there are, what keeps pods away, and the CPU and memory that are left."""
+"""Checks the nodes against the declared pools: their number, obstacles for pods, and their remaining CPU and memory."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from allotment.manifests.tenant.gpu_instance import TOPOLOGY_LABELS
 from allotment.observed.quantity import parse_quantity
 from allotment.problems import pluralize
 
-_KUBERNETES_TAINT_PREFIXES = ("node.kubernetes.io/", "karpenter.sh/")  # taints that come and go with a node's state
-_PER_NODE_OWNERS = ("DaemonSet", "Node")  # owners of pods that each node has: Node is that of static pods
+_KUBERNETES_TAINT_PREFIXES = ("node.kubernetes.io/", "karpenter.sh/")  # taints that follow a node's state
+_PER_NODE_OWNERS = ("DaemonSet", "Node")  # owners of pods that run on each node; Node owns static pods
 Capacity = tuple[int, int]  # millicores, bytes
 
 
 def check_pools(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield how many nodes each pool has, and what of them keeps units away, or lets others in."""
+    """Yield a diagnosis of each pool: the number of its nodes, and nodes that reject units or admit other pods."""
     for pool in pools_with_nodes(looked, cluster):
         wrong = [*_check_node_count(pool), *(diagnosis for node in pool.nodes for diagnosis in _check_node(pool, node))]
         yield from wrong or [ok(f"NodePool {pool.name}", _describe_pool(pool))]
@@ -92,7 +92,7 @@ def _check_node(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
 
 
 def check_zones(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield the nodes that are in no zone, where a plan lets copies be spread over zones: nothing spread is scheduled there."""
+    """Yield the nodes without a zone, if a plan allows copies to spread over zones: such a copy can't be scheduled there."""
     if not any("Zones" in plan.model.spec.allow.spread for plan in offers.platform.of_kind(Plan).values()):
         return
     for pool in pools_with_nodes(looked, cluster):
@@ -107,7 +107,7 @@ def check_zones(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarat
 
 
 def check_unassigned(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield the nodes with GPUs that are of no pool, and those that are of several."""
+    """Yield the nodes that belong to several pools, and the nodes with GPUs that belong to none."""
     pools = [node_pool.model for node_pool in cluster.of_kind(NodePool).values()]
     for node in sorted(looked.list_objects(NODES), key=name_of):
         pool_names = [pool.metadata.name for pool in pools if belongs_to_pool(node, pool)]
@@ -126,8 +126,12 @@ def check_unassigned(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDec
 
 
 def check_capacity(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield whether each node leaves the CPU and memory that its pool declares, once DaemonSets have their part; else the numbers
-    to declare. Raises NotReadable where pods may not be read, once nodes are found that have too little anyway."""
+    """Yield a diagnosis of the CPU and memory that each pool declares, compared with the rest that DaemonSets leave on
+    its nodes.
+
+    If a node has too little, the advice has the numbers to declare. Raises NotReadable if pods can't be read, after
+    yielding the nodes that have too little even so.
+    """
     unseen: NotReadable | None = None
     try:
         usage = _sum_daemon_requests(looked)
@@ -155,7 +159,7 @@ def check_capacity(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDecla
 
 
 def _declared_capacity(pool: PoolNodes) -> tuple[Capacity, str]:
-    """Return the CPU and memory that a pool declares of each node, for units and for pods of storages, and the same in words."""
+    """Return the declared CPU and memory of a pool's node, for units and for pods of storages, and a text with them."""
     node, more = pool.spec.node, pool.spec.storage_pods
     says = f"node.cpu is {format_cpu(node.cpu)} and node.memory {format_size(node.memory)}"
     if more is None:
@@ -171,7 +175,7 @@ def _capacity_advice(pool: PoolNodes, least: Capacity) -> str:
 
 
 def _sum_daemon_requests(looked: ClusterSnapshot) -> dict[str, Capacity]:
-    """Return what pods that every node has request, by node."""
+    """Return the requests of the pods that run on every node, by node."""
     usage: dict[str, Capacity] = {}
     for pod in looked.list_objects(OTHER_PODS):
         owners = {owner.get("kind") for owner in pod["metadata"].get("ownerReferences", ())}
@@ -185,10 +189,12 @@ def _sum_daemon_requests(looked: ClusterSnapshot) -> dict[str, Capacity]:
 
 
 def pod_request(spec: Object, resource: str) -> Decimal:
-    """Return what a pod requests of a resource, as the scheduler counts it: its own request where it has one, else that of its
-    containers and sidecars together, or more while an init container runs; and the overhead of its runtime class.
+    """Return a pod's request of a resource, as the scheduler counts it.
 
-    Kubernetes: pkg/api, `PodRequests` of component-helpers' resource package.
+    It is the pod's own request, if any. Otherwise it is the sum of its containers and sidecars, or the request
+    while an init container runs, if that is higher. The overhead of its runtime class is added.
+
+    See `PodRequests` in Kubernetes' component-helpers, package resource.
     """
 
     def of(consumer: Object) -> Decimal:
@@ -218,15 +224,15 @@ def _ceil(value: Decimal) -> int:
 
 
 def _floor_cores(millicores: int) -> int:
-    """Return millicores, rounded down to whole cores where there is one."""
+    """Return millicores, rounded down to whole cores unless there is less than one core."""
     return millicores // 1000 * 1000 if millicores >= 1000 else millicores
 
 
 def _floor_gib(size: int) -> int:
-    """Return bytes, rounded down to whole GiB where there is one."""
+    """Return bytes, rounded down to whole GiB unless there is less than one GiB."""
     return size // GIBI * GIBI if size >= GIBI else size // MEBI * MEBI
 
 
 def _format_gib(size: int) -> str:
-    """Return bytes to a tenth of a GiB, rounded down, so that what is short never looks enough."""
+    """Return bytes as text to a tenth of a GiB, rounded down, so that a shortage never looks like enough."""
     return format_size(size) if size % GIBI == 0 else f"{size * 10 // GIBI / 10:.1f}Gi"

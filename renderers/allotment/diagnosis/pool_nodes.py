@@ -1,4 +1,4 @@
-"""Which nodes are of which declared pool."""
+"""Assigns nodes to the declared pools."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ _GPU_RESOURCE_PREFIX = "nvidia.com/"
 
 
 class PoolNodes(NamedTuple):
-    """A declared pool with its nodes, by name. `uninitialized` counts those that Karpenter has bought and not initialised yet, whose
-    labels and resources still come."""
+    """A declared pool with its nodes, by name.
+
+    `uninitialized` counts the nodes that Karpenter has bought but not initialized: they lack some labels and resources.
+    """
 
     pool: NodePool
     nodes: list[Object]
@@ -26,17 +28,17 @@ class PoolNodes(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The pool's own name."""
+        """The name of the pool."""
         return self.pool.metadata.name
 
     @property
     def spec(self) -> NodePoolSpec:
-        """What is declared of it."""
+        """The spec of the pool's declaration."""
         return self.pool.spec
 
     @property
     def labels(self) -> str:
-        """The labels that its nodes carry, as kubectl takes them."""
+        """The labels of the pool's nodes, in kubectl's syntax."""
         return ",".join(f"{key}={value}" for key, value in node_pool_labels(self.pool).items())
 
 
@@ -50,18 +52,18 @@ def pools_with_nodes(looked: ClusterSnapshot, cluster: ScopeDeclarations) -> Ite
 
 
 def labels_of(node: Object) -> dict[str, str]:
-    """Return a node's labels."""
+    """Return the labels of a node."""
     labels: dict[str, str] = node["metadata"].get("labels", {})
     return labels
 
 
 def belongs_to_pool(node: Object, pool: NodePool) -> bool:
-    """Return whether a node carries the labels of a pool."""
+    """Return whether a node has the labels of a pool."""
     return node_pool_labels(pool).items() <= labels_of(node).items()
 
 
 def has_gpus(node: Object) -> bool:
-    """Return whether a node has GPUs, by its label or by what its device plugin says."""
+    """Return whether a node has GPUs, according to its label or its device plugin."""
     capacity = node.get("status", {}).get("capacity", {})
     return labels_of(node).get(GPU_PRESENT_LABEL) == "true" or any(
         key.startswith(_GPU_RESOURCE_PREFIX) and parse_quantity(value) > 0 for key, value in capacity.items()
@@ -69,5 +71,5 @@ def has_gpus(node: Object) -> bool:
 
 
 def is_ready(node: Object) -> bool:
-    """Return whether a node's kubelet is there."""
+    """Return whether a node is Ready."""
     return find_condition(node.get("status", {}).get("conditions"), "Ready").get("status") == "True"

@@ -1,4 +1,4 @@
-"""What the cluster's reporter may see: the ClusterRole of argo/add-ons against what this version watches."""
+"""Checks the reporter's permissions: the ClusterRole of argo/add-ons against the kinds that this version watches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REQUIRED_VERBS = frozenset({"list", "watch"})
 
 
 def check_reporter_role(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield whether the role lets it list and watch each kind."""
+    """Yield a diagnosis of the role, which must grant list and watch of each kind. Raises NotReadable."""
     subject = f"ClusterRole {REPORTER_ROLE.name}"
     cluster_role = looked.get_object(REPORTER_ROLE)
     if cluster_role is None:

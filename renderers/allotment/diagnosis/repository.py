@@ -1,4 +1,4 @@
-"""What is wrong with the repository of declarations, before any cluster is looked at."""
+"""Diagnoses the repository of declarations, without reading a cluster."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
 from allotment.observed.retention import WAYS_OUT, RetainedTenant
 from allotment.problems import escape_unprintable, pluralize
 
-MAX_RETAINED = 20  # tenants that are listed
+MAX_RETAINED = 20  # tenants in the list
 
 
 class ClusterBranches(NamedTuple):
-    """What is known of a declared cluster from Git. `published` says whether its rendered branch has a commit of ours, `error`
-    why its status isn't believed or there is none, `silent` whether nothing was reported lately, `age` how old the status is."""
+    """The known facts of a declared cluster, from Git.
+
+    `published` says whether its rendered branch has one of our commits. `error` is the reason why its status is missing
+    or not trusted. `silent` means that nothing was reported recently, and `age` is the age of the status.
+    """
 
     name: str
     published: bool
@@ -27,10 +30,15 @@ class ClusterBranches(NamedTuple):
 
 
 class RepositoryState(NamedTuple):
-    """What is known of the repository. `missing_files` are the files of CI and of its pinned program that aren't there. `unpublished`
-    counts the resources that are merged, or removed, and not published; `status_error` says why that is not known. `lag` says in a line how
-    far publishing is behind, `stopped` why it has stopped. `retained` are the retained tenants, and `record_trouble` is
-    the reason that their record does not count. `clusters` is None without a remote to look at."""
+    """The known facts of the repository.
+
+    - `missing_files` are the absent files of CI and of its pinned program.
+    - `unpublished` counts the merged changes and removals that aren't published; `status_error` is the reason if that
+      is not known.
+    - `lag` is a line about the lag of publishing, and `stopped` the reason why it has stopped.
+    - `retained` are the retained tenants, and `record_trouble` is the reason why their record is not valid.
+    - `clusters` is None without a remote.
+    """
 
     errors: int
     warnings: int
@@ -47,7 +55,7 @@ class RepositoryState(NamedTuple):
 
 
 def diagnose_repository(repository: RepositoryState) -> list[Diagnosis]:
-    """Return what is found about a repository, by topic."""
+    """Return the diagnoses of a repository, by topic."""
     diagnoses: list[Diagnosis] = []
     for topic, check in (
         ("declarations", _check_declarations),

@@ -1,4 +1,4 @@
-"""Storage classes and snapshot classes against the Cluster that declares them."""
+"""Checks storage classes and snapshot classes against the Cluster that declares them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from allotment.diagnosis.cluster_snapshot import (
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, warning
 from allotment.problems import pluralize
 
-# Provisioners of NFS, SMB and FUSE file systems: the kernel maps no owners on their mounts, so that no container of a pod with
-# hostUsers: false starts. Source: Kubernetes, "User Namespaces" (before you begin); Linux, FS_ALLOW_IDMAP in fs/nfs, fs/smb.
+# Provisioners of NFS, SMB and FUSE file systems. The kernel can't map owners on their mounts, so no container of a pod
+# with hostUsers: false starts. Sources: Kubernetes, "User Namespaces" (before you begin); Linux, FS_ALLOW_IDMAP in
+# fs/nfs and fs/smb.
 _FILE_SYSTEMS_WITHOUT_ID_MAPPING = {
     "blob.csi.azure.com": "FUSE or NFS",
     "efs.csi.aws.com": "NFS",
@@ -34,17 +35,20 @@ _FILE_SYSTEMS_WITHOUT_ID_MAPPING = {
     "s3.csi.aws.com": "FUSE",
     "smb.csi.k8s.io": "SMB",
 }
-_FILE_SYSTEMS_BY_SUFFIX = {  # Rook and other installers put a prefix before the driver's name
+_FILE_SYSTEMS_BY_SUFFIX = {  # Rook and other installers prefix the driver's name
     ".nfs.csi.ceph.com": "NFS",
     "nfs-subdir-external-provisioner": "NFS",
 }
 _CEPHFS = "cephfs.csi.ceph.com"
-CEPHFS_KERNEL = (6, 7)  # the first with FS_ALLOW_IDMAP in fs/ceph
+CEPHFS_KERNEL = (6, 7)  # the first kernel with FS_ALLOW_IDMAP in fs/ceph
 _KERNEL = re.compile(r"(\d{1,3})\.(\d{1,3})\b")
 
 
 def check_id_mapping(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield the storage classes whose file system can't be mounted in the user namespace that each pod of a tenant has."""
+    """Yield the storage classes with a file system that can't be mounted in the user namespace of a tenant's pod.
+
+    Raises NotReadable.
+    """
     place = cluster.get_singleton(Cluster)
     if place is None:
         return
@@ -65,13 +69,13 @@ def check_id_mapping(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDec
 
 
 def _find_unmapped_file_system(provisioner: str) -> str:
-    """Return the file system of a provisioner whose mounts have no mapped owners; an empty text of any other."""
+    """Return the file system of a provisioner if its mounts can't map owners; empty for all others."""
     of_suffix = (system for suffix, system in _FILE_SYSTEMS_BY_SUFFIX.items() if provisioner.endswith(suffix))
     return _FILE_SYSTEMS_WITHOUT_ID_MAPPING.get(provisioner) or next(of_suffix, "")
 
 
 def _check_kernels(looked: ClusterSnapshot, subject: str) -> Iterator[Diagnosis]:
-    """Yield the nodes whose kernel doesn't map owners on CephFS."""
+    """Yield an error if nodes have a kernel that can't map owners on CephFS."""
     old = [
         name_of(node)
         for node in looked.list_objects(NODES)
@@ -88,13 +92,13 @@ def _check_kernels(looked: ClusterSnapshot, subject: str) -> Iterator[Diagnosis]
 
 
 def _kernel_of(node: Object) -> tuple[int, int] | None:
-    """Return the version of a node's Linux kernel as numbers; None where the node doesn't report it."""
+    """Return the version of a node's Linux kernel as numbers; None if the node doesn't report it."""
     reported = _KERNEL.match(str(node.get("status", {}).get("nodeInfo", {}).get("kernelVersion", "")))
     return (int(reported[1]), int(reported[2])) if reported else None
 
 
 def check_classes(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield whether each storage class is there, keeps or deletes what it should, and grows."""
+    """Yield a diagnosis of each storage class: its existence, reclaim policy and expansion. Raises NotReadable."""
     place = cluster.get_singleton(Cluster)
     if place is None:
         return
@@ -146,7 +150,7 @@ def _check_class(storage: ClusterStorage, classes: dict[str, Object], *, volumes
 
 
 def check_snapshots(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield whether each snapshot class is there, retains, and is of its storage class's driver."""
+    """Yield a diagnosis of each snapshot class: its existence, deletion policy and driver. Raises NotReadable."""
     place = cluster.get_singleton(Cluster)
     snapshot_storages = (
         [storage for storage in place.model.spec.storages if storage.volume_snapshot_class_name] if place else []

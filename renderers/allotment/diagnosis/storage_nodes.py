@@ -1,4 +1,4 @@
-"""Whether the pods of storages find a node: preparation Jobs and file accessors."""
+"""Checks whether a node accepts the pods of storages: preparation Jobs and file accessors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _SUBJECT = "nodes for storages"
 
 
 def check_storage_nodes(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield whether a node takes preparation Jobs and file accessors, where the cluster offers volumes. Raises NotReadable."""
+    """Yield a diagnosis of the nodes for preparation Jobs and file accessors, if the cluster offers volumes. Raises
+    NotReadable."""
     place = cluster.get_singleton(Cluster)
     if place is None or all(is_bucket(offers, storage.storage_spec) for storage in place.model.spec.storages):
         return
@@ -47,10 +48,10 @@ def _repels_pods(spec: Object) -> bool:
 
 
 def _buys_nodes_without_gpus(looked: ClusterSnapshot) -> bool:
-    """Return whether Karpenter has a NodePool that is not Allotment's and whose nodes have no taint."""
+    """Return whether Karpenter has a NodePool that is not Allotment's and has nodes without a taint."""
     try:
         bought = looked.list_objects(KARPENTER_NODE_POOLS)
-    except NotReadable:  # no Karpenter, or no right to read it, which the topic karpenter reports
+    except NotReadable:  # there is no Karpenter, or the permission is missing, which the topic `karpenter` reports
         return False
     return any(
         pool["metadata"].get("labels", {}).get(names.MANAGED_BY) != names.PROGRAM_NAME

@@ -1,4 +1,4 @@
-"""Kubernetes' version against the one that Allotment is tested with."""
+"""Checks the version of Kubernetes against the version that Allotment is tested with."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from allotment.diagnosis.cluster_snapshot import ClusterSnapshot
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
 
 TESTED_VERSION = (1, 36)
-# User namespaces, which every pod of ours asks for, are on by default since 1.33.
+# Every rendered pod requires user namespaces, which are on by default since 1.33.
 OLDEST_VERSION = (1, 33)
 _NUMBER = re.compile(r"^[0-9]{1,4}")
 
 
 def check_version(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield whether what is rendered works with this version."""
+    """Yield a diagnosis of the version of Kubernetes."""
     subject = "Kubernetes"
     major, minor = (_NUMBER.match(looked.version.get(part, "")) for part in ("major", "minor"))
     if major is None or minor is None:

@@ -1,1 +1,1 @@
-"""What the clusters say: live objects → a status, with reasons in the owner's words."""
+"""The observed state: derives the status of tenants from live objects, with reasons that the owners understand."""

@@ -1,9 +1,9 @@
-"""How long instances waited for a node: starts that found no free unit, as the reporter saw them.
+"""Measures how long instances waited for a node after a cold start, a start that found no free unit.
 
-A start is cold when a copy found no unit for longer than SCHEDULING_SECONDS, so that its instance waited as NoFreeUnit. A
-placeholder's place is taken within a second or two. Measured is, by the pods' own times, from when the first copy without a
-node was made to when the last has one: on a Karpenter pool until a node was bought and had its GPUs. Pulling the image comes
-after it.
+A start is cold if a copy found no unit for longer than SCHEDULING_SECONDS, so that its instance waited with the reason
+NoFreeUnit. A copy replaces a placeholder within a second or two. The measured time, by the pods' own timestamps, begins
+when the first copy without a node was created and ends when the last copy has a node. On a Karpenter pool it ends when
+the node was bought and has its GPUs. Pulling the image comes later and doesn't count.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ MAX_STARTS_PER_SPEC = 20  # starts of a GPUSpec
 
 
 def find_cold_starts(previous: TenantStatus | None, now: TenantStatus) -> Iterator[ColdStart]:
-    """Yield the cold starts of a tenant whose node came between two looks.
+    """Yield the cold starts of a tenant that got a node between two observations.
 
-    What waits because it is published without replicas has no condition Scheduled: it looks for no node.
+    An instance that is published without replicas looks for no node, so it has no condition Scheduled.
     """
     waited = [instance for instance in previous.instances if instance.reason == word.NO_FREE_UNIT] if previous else []
     instances = {instance.name: instance for instance in now.instances} if waited else {}
@@ -46,7 +46,7 @@ def _scheduled_condition(instance: Instance | None) -> Condition | None:
 
 
 def select_newest(starts: Iterable[ColdStart]) -> tuple[ColdStart, ...]:
-    """Return the last KEPT starts of each GPUSpec, each once, by GPUSpec and time."""
+    """Return the last MAX_STARTS_PER_SPEC starts of each GPUSpec, each once, by GPUSpec and time."""
     by_spec: dict[str, dict[tuple[str, str], ColdStart]] = defaultdict(dict)
     for start in starts:
         by_spec[start.gpu_spec].setdefault((start.time, start.instance), start)
@@ -58,7 +58,7 @@ def select_newest(starts: Iterable[ColdStart]) -> tuple[ColdStart, ...]:
 
 
 def summarize_cold_starts(starts: Iterable[ColdStart]) -> dict[str, ColdStartTime]:
-    """Return how long the last KEPT starts of each GPUSpec took, by its name; a GPUSpec of which none is known has none."""
+    """Return the duration of the last starts of each GPUSpec, by its name. A GPUSpec without known starts is absent."""
     by_spec: dict[str, list[int]] = defaultdict(list)
     for start in select_newest(starts):
         by_spec[start.gpu_spec].append(start.seconds)

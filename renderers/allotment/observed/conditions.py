@@ -1,4 +1,4 @@
-"""Conditions as Kubernetes has them: what was found now, with the time of what hasn't changed since the last look."""
+"""Builds conditions as Kubernetes defines them: a condition keeps its time while its status is unchanged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from allotment.observed.status import Condition, parse_time
 
 
 class ConditionValue(NamedTuple):
-    """How a condition stands now: its status, and why."""
+    """The current value of a condition: its status and the reason."""
 
     status: str
     reason: str
@@ -19,7 +19,7 @@ class ConditionValue(NamedTuple):
 
 
 class ConditionBuilder:
-    """The conditions of one thing as they are found; `previous` has the times of those whose status stands."""
+    """Collects the conditions of one resource. `previous` has the times of conditions with an unchanged status."""
 
     def __init__(self, previous: Sequence[Condition], now: str) -> None:
         self._previous = {condition.type: condition for condition in previous}
@@ -27,7 +27,8 @@ class ConditionBuilder:
         self._conditions: list[Condition] = []
 
     def add(self, kind: str, status: str, reason: str, message: str = "", time: str = "") -> None:
-        """Note a condition; `time` is when it came about, where an object says so. No time lies ahead or goes back."""
+        """Add a condition. `time` is the time of its cause, if an object records it. Its time is never in the future and
+        never decreases."""
         since = time if time and time < self._now else self._now
         previous = self._previous.get(kind)
         if previous is not None:
@@ -36,12 +37,12 @@ class ConditionBuilder:
         self._conditions.append(Condition(kind, status, reason, message, since))
 
     def build(self) -> tuple[Condition, ...]:
-        """Return them in the order in which they were noted."""
+        """Return the conditions in the order in which they were added."""
         return tuple(self._conditions)
 
 
 def add_deletion_conditions(conditions: ConditionBuilder, marked: bool, unprotected: bool) -> None:
-    """Note how far what holds data is on its way out: since when the cluster has it marked, and since when it may go."""
+    """Add the deletion steps of an object that holds data: marked for deletion, and unprotected."""
     if marked:
         conditions.add(word.MARKED_FOR_DELETION, "True", word.DELETION_DECLARED)
     if unprotected:
@@ -49,7 +50,7 @@ def add_deletion_conditions(conditions: ConditionBuilder, marked: bool, unprotec
 
 
 def seconds_between(time: str, now: str) -> float:
-    """Return the seconds between two times. Raises ValueError where one of them is no time with a time zone."""
+    """Return the seconds between two times. Raises ValueError if one of them is no time with a time zone."""
     begin, end = parse_time(time), parse_time(now)
     if begin is None or end is None:
         raise ValueError(f"{time!r} or {now!r} is no time with a time zone")
@@ -57,7 +58,7 @@ def seconds_between(time: str, now: str) -> float:
 
 
 def derive_synced_condition(application: Application | None, kind: str, name: str, *, live: bool) -> ConditionValue:
-    """Return whether Argo CD has applied an object as it is published. `live` says whether the object is there."""
+    """Return whether Argo CD has applied the published version of an object. `live` means that the object exists."""
     if application is None:
         return ConditionValue("Unknown", word.NOT_OBSERVED, "Argo CD says nothing of it")
     if (kind, name) in application.failed or (application.phase in ("Failed", "Error") and not live):

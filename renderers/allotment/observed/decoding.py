@@ -1,4 +1,4 @@
-"""Reads the API server's bytes: pages of lists and events of watches → what is kept of each object."""
+"""Decodes the API server's responses, pages of lists and events of watches, into summaries of objects."""
 
 from __future__ import annotations
 
@@ -60,12 +60,15 @@ _RAW_LIST_DECODER = msgspec.json.Decoder(_List[msgspec.Raw])
 
 
 class UnreadableResponse(ValueError):
-    """The API server's answer isn't of the shape it should have."""
+    """The API server's response doesn't have the expected form."""
 
 
 class ListPage(NamedTuple):
-    """One page of a list: `continue_token` is the token of the next, empty at the end; `skipped` counts objects of a strange
-    shape."""
+    """One page of a list.
+
+    `continue_token` is the token of the next page, empty on the last. `skipped` counts the objects that could not be
+    decoded.
+    """
 
     version: str
     continue_token: str
@@ -74,9 +77,9 @@ class ListPage(NamedTuple):
 
 
 class WatchEvent(NamedTuple):
-    """What a watch said. `kind` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR; anything else means nothing to us.
+    """An event of a watch.
 
-    `code` is an ERROR's HTTP status.
+    `kind` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR; other kinds are ignored. `code` is an ERROR's HTTP status.
     """
 
     kind: str
@@ -86,8 +89,11 @@ class WatchEvent(NamedTuple):
 
 
 class WatchedKind:
-    """A kind that is watched: where the API has it, and how it is read. `metadata_only` asks for no more than that, `selector`
-    for objects with these labels, all of them if it is empty."""
+    """A watched kind: its path in the API, and its decoder.
+
+    `metadata_only` requests only metadata. `selector` requests objects with these labels; an empty selector requests
+    all.
+    """
 
     def __init__(
         self,
@@ -119,7 +125,7 @@ class WatchedKind:
         return ListPage(object_list.metadata.resource_version, object_list.metadata.continue_, read, 0)
 
     def _decode_page_leniently(self, data: bytes) -> ListPage:
-        """One object of a strange shape doesn't hide the others."""
+        """Return a page without the objects that can't be decoded, so that such an object doesn't hide the others."""
         try:
             object_list = _RAW_LIST_DECODER.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -133,7 +139,7 @@ class WatchedKind:
         return ListPage(object_list.metadata.resource_version, object_list.metadata.continue_, read, skipped)
 
     def decode_event(self, line: bytes) -> WatchEvent:
-        """Return what a line of a watch says. Raises UnreadableResponse."""
+        """Return the event in a line of a watch. Raises UnreadableResponse."""
         try:
             envelope = _ENVELOPE_DECODER.decode(line)
             if envelope.type in ("ADDED", "MODIFIED", "DELETED"):
@@ -209,7 +215,7 @@ _WHOLE_OBJECT_PATHS = {
     "ResourceQuota": "/api/v1/resourcequotas",
     "LimitRange": "/api/v1/limitranges",
 }
-# Whole objects, also those without our label, to compare them with their manifests: of the kinds of `drift.KINDS`.
+# Whole objects of the kinds `drift.COMPARED_KINDS`, with or without our label, for the comparison with their manifests.
 WHOLE_OBJECT_KINDS = {
     kind: WatchedKind(
         f"whole {path.rpartition('/')[2]}",

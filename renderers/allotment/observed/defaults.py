@@ -1,7 +1,7 @@
-"""Fields that an API server and its controllers add to an applied object, each with the value that it then has.
+"""The fields that an API server and its controllers add to an applied object, each with its default value.
 
-A field here is a path from the object's root, an element of a list as `*`. A field that isn't here, or has another value,
-was written by somebody.
+A field is a path from the object's root, with `*` for an element of a list. A field that isn't listed here, or that has
+another value, was written by a person.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 Value = Any
-Default = Callable[[Value, Mapping[str, Value]], bool]  # of the live value, and the live mapping that holds it
+Default = Callable[[Value, Mapping[str, Value]], bool]  # of the live value, and of the live mapping that contains it
 
 _IP_FAMILIES = (["IPv4"], ["IPv6"])
 
 
 def _equals_any(*values: Value) -> Default:
-    """Return the default of a field that has always one of these values."""
+    """Return the default of a field with one of these values."""
     return lambda live, _: any(type(live) is type(value) and live == value for value in values)
 
 
 def _is_implied_pull_policy(live: Value, container: Mapping[str, Value]) -> bool:
-    """Return whether it is the policy that the image's tag implies: an image without tag and digest has `latest`."""
+    """Return whether a pull policy follows from the image's tag. An image without tag and digest has the tag `latest`."""
     name, _, digest = str(container.get("image", "")).partition("@")
     tag = name.rpartition("/")[2].partition(":")[2]
     return bool(live == ("Always" if tag == "latest" or not (tag or digest) else "IfNotPresent"))
@@ -48,7 +48,7 @@ def _is_bound_volume_name(live: Value, _: Mapping[str, Value]) -> bool:
 
 
 def _is_same_data_source(live: Value, spec: Mapping[str, Value]) -> bool:
-    """Return whether it says the same as dataSourceRef, which is published."""
+    """Return whether it equals dataSourceRef, which is published."""
     return bool(live == spec.get("dataSourceRef"))
 
 
@@ -98,7 +98,7 @@ _POD_DEFAULTS: dict[str, Default] = {
 DEFAULTS_BY_KIND: dict[str, dict[str, Default]] = {
     "Namespace": {
         "spec": _equals_any({"finalizers": ["kubernetes"]}),
-        "metadata/labels/kubernetes.io/metadata.name": lambda _live, _labels: True,  # the API server refuses another
+        "metadata/labels/kubernetes.io/metadata.name": lambda _live, _labels: True,  # the API server enforces it
     },
     "Deployment": {
         "spec/replicas": _equals_any(1),
@@ -142,7 +142,7 @@ DEFAULTS_BY_KIND: dict[str, dict[str, Default]] = {
     "ResourceQuota": {},
     "LimitRange": {},
 }
-# Annotations that controllers write. `kubectl rollout restart` annotates the pod template, and counts as an edit.
+# Annotations that controllers write. `kubectl rollout restart` annotates the pod template, which counts as an edit.
 CONTROLLER_ANNOTATIONS: dict[str, frozenset[str]] = {
     "Deployment": frozenset({"deployment.kubernetes.io/revision"}),
     "PersistentVolumeClaim": frozenset(
@@ -156,13 +156,13 @@ CONTROLLER_ANNOTATIONS: dict[str, frozenset[str]] = {
         }
     ),
 }
-TRACKING_ANNOTATION = "argocd.argoproj.io/tracking-id"  # Argo CD's own, on every object that it applies
+TRACKING_ANNOTATION = "argocd.argoproj.io/tracking-id"  # Argo CD writes it on every object that it applies
 CONTROLLER_FINALIZERS: dict[str, frozenset[str]] = {
     "PersistentVolumeClaim": frozenset(
         {"kubernetes.io/pvc-protection", "snapshot.storage.kubernetes.io/pvc-as-source-protection"}
     ),
 }
-# Published fields that an API server leaves out because they say nothing: an absent one means the same.
+# Published fields with an empty value, which an API server may leave out: an absent field means the same.
 OMITTED_VALUES: dict[str, Value] = {
     "env/*/value": "",
     "volumeMounts/*/readOnly": False,

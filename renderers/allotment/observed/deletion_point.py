@@ -1,8 +1,8 @@
-"""The point of no return of a removed volume: until when a new declaration of its name keeps the data.
+"""Computes the point of no return of a removed volume: the deadline for a new declaration that keeps its data.
 
-A removed storage or snapshot stays protected until its cluster was seen to have it marked for deletion for
-`spec.deletion.after` (`lifecycle/deletion_steps`). From then on Argo CD may delete the volume at any moment, and a new declaration
-gets a new, empty volume.
+A removed storage or snapshot stays protected until its cluster has reported it as marked for deletion for the duration
+`spec.deletion.after` (`lifecycle/deletion_steps`). Then Argo CD may delete the volume at any moment, and a new
+declaration gets a new, empty volume.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ DATA_LOST_TEXT = "its data may be deleted at any moment: a new declaration of it
 
 
 def find_marked_since(conditions: Iterable[Condition]) -> str:
-    """Return since when a volume is seen to be marked for deletion, by its API server's clock; empty where it is not."""
+    """Return since when a volume has been seen as marked for deletion, by its API server's clock; empty if it isn't
+    marked."""
     marks = (
         condition.last_transition_time or ""
         for condition in conditions
@@ -28,8 +29,10 @@ def find_marked_since(conditions: Iterable[Condition]) -> str:
 
 
 def compute_point_of_no_return(marked: str, after: float) -> datetime.datetime | None:
-    """Return the time (UTC) from which a volume that was marked at `marked` may go, `after` seconds later; None where it is
-    not marked, or at a time that no calendar has."""
+    """Return the UTC time from which a volume may be deleted, `after` seconds after it was marked.
+
+    Returns None if it is not marked, or if the time is out of the calendar's range.
+    """
     moment = parse_time(marked)
     try:
         return (moment + datetime.timedelta(seconds=after)).astimezone(datetime.UTC) if moment is not None else None
@@ -38,7 +41,7 @@ def compute_point_of_no_return(marked: str, after: float) -> datetime.datetime |
 
 
 def describe_data_deadline(marked: str, after: float) -> str:
-    """Return until when a new declaration keeps the data of a protected volume that was marked at `marked`."""
+    """Return a text with the deadline for a declaration that keeps the data of a protected volume marked at `marked`."""
     point = compute_point_of_no_return(marked, after)
     if point is None:
         until = f"its cluster was seen to have it marked for deletion for {format_duration(after)}"

@@ -1,11 +1,11 @@
-"""A live object against its published manifest, field by field: what somebody changed, added or removed by hand.
+"""Compares a live object with its published manifest, field by field, and finds the changes that were made by hand.
 
-Argo CD applies a manifest server-side. The API server then keeps each field that another manager owns, so Argo CD says
-Synced of a Deployment to which somebody added a container. `metadata.managedFields` isn't read: whoever edits an object
-chooses the manager's name.
+Argo CD applies a manifest server-side. The API server then keeps each field that another manager owns, so Argo CD
+reports Synced for a Deployment to which a person added a container. `metadata.managedFields` is not used, because the
+author of an edit chooses the manager's name.
 
-A difference names its field and never a value: an environment variable that somebody added may hold a secret, and a status
-is a commit.
+A difference names its field but never a value: an added environment variable may contain a secret, and the status is
+committed to Git.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from allotment.observed.defaults import (
 from allotment.observed.quantity import parse_quantity
 from allotment.problems import escape_unprintable
 
-MAX_DIFFERENCES = 5  # differences of one object that are kept
+MAX_DIFFERENCES = 5  # reported differences of one object
 MAX_SEGMENT_LENGTH = 80  # characters of a field's name
 COMPARED_KINDS = tuple(DEFAULTS_BY_KIND)
 _COMPARED_METADATA = (
@@ -33,7 +33,7 @@ _COMPARED_METADATA = (
     "annotations",
     "finalizers",
 )  # of metadata; the API server and controllers write the rest
-# How the API server merges a list of mappings: by these fields of its elements.
+# The API server merges a list of mappings by these fields of its elements.
 _LIST_KEYS: dict[str, tuple[str, ...]] = {
     "containers": ("name",),
     "initContainers": ("name",),
@@ -49,7 +49,7 @@ _PLAIN_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW
 
 
 class Difference(NamedTuple):
-    """A field that isn't as it is published, as `spec.template.spec.containers[sidecar]`; printable."""
+    """A field that differs from its published version, such as `spec.template.spec.containers[sidecar]`; printable."""
 
     field: str
     change: Literal["added", "missing", "changed"]
@@ -59,26 +59,26 @@ class Difference(NamedTuple):
 
 
 class _FieldPath(NamedTuple):
-    """A field: how it is shown, and its pattern in the tables of `defaults`."""
+    """A field: its display form, and its pattern in the tables of `defaults`."""
 
     display: str = ""
     pattern: str = ""
 
     def child(self, name: str) -> _FieldPath:
-        """Return the field of a mapping."""
+        """Return the path of a field of this mapping."""
         text = escape_unprintable(name, MAX_SEGMENT_LENGTH)
         step = f".{text}" if _PLAIN_CHARACTERS.issuperset(name) else f"[{text}]"
         return _FieldPath(f"{self.display}{step}".removeprefix("."), f"{self.pattern}/{name}".removeprefix("/"))
 
     def element(self, name: object) -> _FieldPath:
-        """Return the element of a list."""
+        """Return the path of an element of this list."""
         return _FieldPath(f"{self.display}[{escape_unprintable(str(name), MAX_SEGMENT_LENGTH)}]", f"{self.pattern}/*")
 
 
 def find_differences(published: Object, live: Object) -> tuple[Difference, ...]:
-    """Return the differences between a published manifest and the live object of the same kind and name, at most MOST.
+    """Return the differences between a published manifest and its live object, at most MAX_DIFFERENCES.
 
-    `live` may be without apiVersion, kind and status. Its kind is that of `published`, one of KINDS.
+    `live` may lack apiVersion, kind and status. Both have the kind of `published`, one of COMPARED_KINDS.
     """
     kind = published["kind"]
     return tuple(islice(_Comparison(kind).compare_objects(published, live), MAX_DIFFERENCES))
@@ -131,7 +131,7 @@ class _Comparison:
                 yield Difference(path.child(name).display, "added")
 
     def _is_default(self, path: _FieldPath, name: str, live: Mapping[str, Any]) -> bool:
-        """Return whether a live field that isn't published has the value that it has by itself."""
+        """Return whether an unpublished live field has its default value."""
         if path.pattern == "metadata/annotations" and name in {
             TRACKING_ANNOTATION,
             *CONTROLLER_ANNOTATIONS.get(self._kind, ()),
@@ -179,7 +179,7 @@ def _is_omitted(path: _FieldPath, value: Any) -> bool:
 
 
 def _is_identical(value: Any, other: Any) -> bool:
-    """Return whether two values are equal and of one type: 1 isn't true."""
+    """Return whether two values are equal and have the same type: 1 is not true."""
     return type(value) is type(other) and bool(value == other)
 
 

@@ -1,7 +1,7 @@
-"""Edits and additions by hand in a tenant's namespace, as conditions: of the instance, storage or snapshot that an
-edited object belongs to, else of the tenant.
+"""Adds conditions about edits and additions by hand to a status.
 
-The state of an instance does not change: an instance with a foreign container runs.
+They belong to the instance, storage or snapshot of the edited object, or to the tenant. The state of an instance does
+not change: an instance with a foreign container keeps running.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ from allotment.observed.drift import Difference
 from allotment.observed.status import Condition, Instance, Snapshot, Storage, TenantStatus
 from allotment.problems import escape_unprintable
 
-MAX_NAMED_OBJECTS = 5  # that a message names
+MAX_NAMED_OBJECTS = 5  # in one message
 EDIT_CONDITION_TYPES = (word.AS_PUBLISHED, word.ONLY_PUBLISHED)
 T = TypeVar("T", Instance, Storage, Snapshot)
 
 
 class ManualEdit(NamedTuple):
-    """One object that isn't as it is published: its differences, none if it isn't published at all. `resource` is the word and
-    the name of the instance, storage or snapshot that it belongs to, both empty where it is the tenant's; `since` is when it was
-    first seen so."""
+    """An object that differs from its published version, or that isn't published and so has no differences.
+
+    `resource` is the kind and the name of its instance, storage or snapshot, both empty if it belongs to the tenant
+    itself. `since` is the time when the difference was first seen.
+    """
 
     tenant: str
     kind: str
@@ -38,12 +40,12 @@ class ManualEdit(NamedTuple):
 
     @property
     def is_foreign(self) -> bool:
-        """Whether nothing of its kind and name is published."""
+        """Whether no object of this kind and name is published."""
         return not self.differences
 
     @property
     def label(self) -> str:
-        """Its kind and name."""
+        """The kind and the name of the object."""
         return f"{self.kind} {escape_unprintable(self.name, 63)}"
 
     @property
@@ -53,12 +55,12 @@ class ManualEdit(NamedTuple):
 
     @property
     def message(self) -> str:
-        """What differs."""
+        """The object and its differences in words."""
         return f"{self.label} {self.description}"
 
     @property
     def remedy(self) -> str:
-        """The command that undoes it. Only a foreign object is deleted, a volume only after its data is copied."""
+        """The command that undoes the edit. It deletes only foreign objects, and a volume only after a copy of its data."""
         resource = f"{self.kind.lower()} {escape_unprintable(self.name, 63)}"
         if self.kind == "Namespace":
             return f"kubectl edit {resource}"
@@ -100,7 +102,7 @@ def with_edits(status: TenantStatus, edits: Iterable[ManualEdit]) -> TenantStatu
 
 
 def with_edits_of(status: TenantStatus, previous: TenantStatus | None) -> TenantStatus:
-    """Return a status that says of edits the same as its predecessor, because nothing is known of them now."""
+    """Return a status with the edit conditions of its predecessor, for when the edits aren't known now."""
     if previous is None:
         return status
 
@@ -121,7 +123,7 @@ def with_edits_of(status: TenantStatus, previous: TenantStatus | None) -> Tenant
 
 
 def _with_conditions(resource: T, conditions: Iterable[Condition]) -> T:
-    """Return a thing with conditions, and with their messages beside its own."""
+    """Return a resource with additional conditions, and with their messages after its own message."""
     edit_conditions: tuple[Condition, ...] = tuple(conditions)
     if not edit_conditions:
         return resource
@@ -145,8 +147,10 @@ def _edit_conditions(edits: Iterable[ManualEdit]) -> Iterator[Condition]:
 
 
 def edit_condition_times(status: TenantStatus, resource_key: tuple[str, str]) -> dict[str, str]:
-    """Return since when a status says of a thing, or of the tenant (both empty), that something isn't as published: by the
-    condition's type."""
+    """Return since when a resource has differed from its published version, by the type of its edit conditions.
+
+    An empty kind and name stand for the tenant.
+    """
     kind, name = resource_key
     resources = getattr(status, RESOURCE_KINDS[kind].plural) if kind else ()
     conditions = next((resource.conditions for resource in resources if resource.name == name), status.conditions)

@@ -1,6 +1,6 @@
-"""A live instance → its state and conditions, and in its owner's words why it isn't running.
+"""Derives the state and the conditions of a live instance, and the reason why it isn't running.
 
-The state of an instance is that of its least advanced copy. Copies count only when they are of the newest rollout.
+The state of an instance is the state of its least advanced copy. Only copies of the newest rollout count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STATES_BY_PROGRESS = (word.FAILED, word.WAITING, word.INIT, word.READY, word.RU
 
 
 def derive_instance(view: InstanceView, previous: Instance | None) -> Instance:
-    """Return an instance's status; `previous` has the times of what hasn't changed since."""
+    """Return the status of an instance. `previous` has the times of unchanged states and conditions."""
     deployment = view.deployment
     pods = _current_pods(view)
     copies = [derive_pod_state(view, pod) for pod in pods]
@@ -61,7 +61,7 @@ def derive_instance(view: InstanceView, previous: Instance | None) -> Instance:
 
 
 def _sorted_urls(view: InstanceView) -> list[str]:
-    """Return the URLs of an instance, its own first."""
+    """Return the URLs of an instance, its own URL first."""
     name = view.deployment.name
     return [
         route.url
@@ -71,10 +71,10 @@ def _sorted_urls(view: InstanceView) -> list[str]:
 
 
 def state_path(previous: Instance | None, now: Instance) -> list[tuple[str, str]]:
-    """Return the states that an instance went through to get where it is, each with its time, the last one included.
+    """Return the states that an instance passed through, each with its time, ending with the current state.
 
-    Between two looks it may have gone through several; it gets to Running by Init and Ready only, and comes
-    back to it by those that it had lost.
+    It may have passed through several states between two observations. It reaches Running only through Init and Ready,
+    and returns to Running through the states that it had lost.
     """
     if now.state not in _STARTUP_STATES:
         return [(now.state, now.since)]
@@ -94,9 +94,10 @@ def state_path(previous: Instance | None, now: Instance) -> list[tuple[str, str]
 
 
 def _count_kept_steps(previous: Instance | None, now: Instance) -> int:
-    """Return how many steps still hold of an instance that left the way: its pods have their nodes, and run as before.
+    """Return how many startup steps still hold for an instance that left the startup path, because its pods did not
+    change.
 
-    A condition keeps its time also when another pod takes over, so the nodes and the start are compared, too.
+    A condition keeps its time even if another pod takes over, so the nodes and the start time are compared, too.
     """
     if previous is None or previous.reason in (word.EVICTED, word.ADMISSION_FAILED) or previous.nodes != now.nodes:
         return 0
@@ -116,15 +117,17 @@ def _count_kept_steps(previous: Instance | None, now: Instance) -> int:
 
 
 def is_time_dependent(instance: Instance) -> bool:
-    """Return whether a state may change by time alone: a pod looks for its place, or a container that ended runs again."""
+    """Return whether time alone may change the state: a pod is being scheduled, or a container that ended runs again."""
     return instance.reason == word.SCHEDULING or (
         instance.reason in _TERMINATED_REASONS and instance.state == word.FAILED and instance.start_time != ""
     )
 
 
 def _current_pods(view: InstanceView) -> list[Pod]:
-    """Return the pods of the Deployment's newest ReplicaSet that aren't on their way out. One that its node
-    threw out stays as an object; it counts only as long as no other was made after it."""
+    """Return the pods of the Deployment's newest ReplicaSet that aren't terminating.
+
+    A pod that its node evicted remains as an object. It counts only until another pod is created after it.
+    """
     deployment = view.deployment
     current = (
         [each.uid for each in view.replica_sets if each.revision == deployment.revision]
@@ -141,12 +144,12 @@ def _current_pods(view: InstanceView) -> list[Pod]:
 
 
 def holds_unit(pod: Pod) -> bool:
-    """Return whether a pod holds a unit, or is about to."""
+    """Return whether a pod holds a unit, or will hold it soon."""
     return pod.phase not in ("Succeeded", "Failed")
 
 
 def derive_without_deployment(name: str, pods: Sequence[Pod], previous: Instance | None, now: str) -> Instance:
-    """Return the status of an instance of which nothing but pods is left; their Deployment is gone."""
+    """Return the status of an instance with remaining pods but without a Deployment."""
     same = previous is not None and previous.state == word.STOPPED
     return Instance(
         name,
@@ -162,7 +165,7 @@ def derive_without_deployment(name: str, pods: Sequence[Pod], previous: Instance
 
 
 def _reached_at(state: str, pods: Sequence[Pod], previous: Instance | None, now: str) -> str:
-    """Return when a state was reached, by the objects' own times where they say; no time goes back."""
+    """Return the time when a state was reached, by the objects' own times if they record it. It never decreases."""
     time = ""
     if previous is None or previous.state != word.RUNNING:
         if state == word.RUNNING:
@@ -227,7 +230,7 @@ def _state_without_replicas(view: InstanceView) -> PodState:
 
 
 def _describe_unprepared_storages(view: InstanceView) -> list[str]:
-    """Return, for each storage that is waited for, what is the matter with it."""
+    """Return a text for each storage that the instance waits for, with the reason."""
     return [
         f"storage {name}: {storage.message or 'its preparation has not been seen to succeed'}"
         for name, storage in sorted(view.storages.items())
@@ -244,7 +247,7 @@ def _build_conditions(
     conditions.add(word.SYNCED, *view.synced_condition)
     if replicas == 0:
         return conditions.build()
-    looking = min([pod.created for pod in pods if not pod.node], default="")  # for a node, since then
+    looking = min([pod.created for pod in pods if not pod.node], default="")  # since when a pod looks for a node
     up = [(pod, copy) for pod, copy in zip(pods, copies, strict=True) if copy.state != word.FAILED]
     for kind, reason, times in (
         (word.SCHEDULED, word.ON_NODE, [pod.scheduled_at for pod in pods if pod.node]),

@@ -1,19 +1,22 @@
-"""What is kept of a live object: a few flat fields each. Times are the API's texts, empty where nothing has
-happened yet."""
+"""The summaries of live objects: a few flat fields each. Times are the API's texts, empty if nothing has happened yet."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-START_ERROR = "StartError"  # `ended` of a container that ended before its program began
+START_ERROR = "StartError"  # `terminated_reason` of a container that ended before its program began
 
 
 class Pod(NamedTuple):
-    """A pod of ours, and its one container that says how it is: of several the first that isn't done. Times are the
-    API's texts; empty where something hasn't happened. `waiting_message` is the end of what the kubelet says of it, and
-    `run_seconds` and `startup_seconds` are seconds: how long the container's last run lasted, and how long a start may take until
-    it answers, 0 where nothing is asked. `terminated_at` is when its node began to throw it out, or its container ended, the
-    later of both. `node_lost`: its node doesn't answer. `has_unhealthy_device`: a device that it was given went bad."""
+    """A pod with one of our labels, and the container that determines its state: the first that is unfinished.
+
+    - `waiting_message` is the end of the kubelet's message.
+    - `run_seconds` is the duration of the container's last run.
+    - `startup_seconds` is the limit of a start until the container answers its probe, 0 without a probe.
+    - `terminated_at` is the time when its node began to evict it, or when its container ended, whichever is later.
+    - `node_lost` means that its node doesn't answer.
+    - `has_unhealthy_device` means that one of its devices has failed.
+    """
 
     uid: str
     name: str
@@ -51,8 +54,11 @@ class Pod(NamedTuple):
 
 
 class Deployment(NamedTuple):
-    """A Deployment of ours. `generation_observed` says whether its controller has seen its newest generation, `creation_failure` why no pod
-    could be made. `node_pool` is the Karpenter NodePool of placeholders, empty where their nodes are static."""
+    """A Deployment with one of our labels.
+
+    `generation_observed` says whether its controller has seen its newest generation. `creation_failure` is the reason
+    why no pod could be created. `node_pool` is the Karpenter NodePool of a placeholder, empty for static nodes.
+    """
 
     uid: str
     name: str
@@ -80,7 +86,7 @@ class Deployment(NamedTuple):
 
 
 class ReplicaSet(NamedTuple):
-    """A ReplicaSet: of which Deployment, and of which of its revisions."""
+    """A ReplicaSet, with its Deployment and the Deployment's revision."""
 
     uid: str
     name: str
@@ -90,10 +96,10 @@ class ReplicaSet(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A preparation: its input and attempt, where its log is, and how it ended.
+    """A preparation: its input and attempt, the location of its log, and its result.
 
-    `failure` is Kubernetes' reason, empty where it didn't fail. `already_complete` says that it failed because our own
-    check found the volume complete.
+    `failure` is Kubernetes' reason, empty if the Job didn't fail. `already_complete` means that it failed because our
+    own check found the volume complete.
     """
 
     uid: str
@@ -114,8 +120,10 @@ class Job(NamedTuple):
 
 
 class VolumeClaim(NamedTuple):
-    """A storage's PersistentVolumeClaim; `requested` and `capacity` are quantities, `preparation_job` is the Job that is
-    to fill it."""
+    """A storage's PersistentVolumeClaim.
+
+    `requested` and `capacity` are quantities. `preparation_job` is the Job that fills it.
+    """
 
     uid: str
     name: str
@@ -133,7 +141,7 @@ class VolumeClaim(NamedTuple):
 
 
 class BucketClaim(NamedTuple):
-    """A storage's ObjectBucketClaim; `size` is the most it may hold."""
+    """A storage's ObjectBucketClaim; `size` is its maximum size."""
 
     uid: str
     name: str
@@ -148,7 +156,7 @@ class BucketClaim(NamedTuple):
 
 
 class VolumeSnapshot(NamedTuple):
-    """A VolumeSnapshot: of which claim, when it was taken, and how large what is restored from it must be."""
+    """A VolumeSnapshot: its source claim, its time, and the size that a volume restored from it needs."""
 
     uid: str
     name: str
@@ -167,7 +175,7 @@ class VolumeSnapshot(NamedTuple):
 
 
 class Namespace(NamedTuple):
-    """A tenant's namespace; `unprotected` says that it was let go."""
+    """A tenant's namespace; `unprotected` means that it may be deleted."""
 
     uid: str
     name: str
@@ -176,7 +184,7 @@ class Namespace(NamedTuple):
 
 
 class DisruptionBudget(NamedTuple):
-    """A PodDisruptionBudget of a tenant's namespace."""
+    """A PodDisruptionBudget in a tenant's namespace."""
 
     uid: str
     name: str
@@ -185,7 +193,7 @@ class DisruptionBudget(NamedTuple):
 
 
 class Route(NamedTuple):
-    """An HTTPRoute: the URL that it serves, and whether a gateway accepted or refused it."""
+    """An HTTPRoute: its URL, and whether a gateway accepted or refused it."""
 
     uid: str
     name: str
@@ -199,10 +207,10 @@ class Route(NamedTuple):
 
 
 class Application(NamedTuple):
-    """What Argo CD says of one part of a tenant.
+    """The state that Argo CD reports for one part of a tenant.
 
-    `out_of_sync` are the (kind, name) of objects that aren't as published, `failed` of those that could not be applied;
-    `resources` of all there are.
+    `resources` are the (kind, name) of all its objects, `out_of_sync` those that differ from their published version,
+    and `failed` those that could not be applied.
     """
 
     uid: str
@@ -219,8 +227,11 @@ class Application(NamedTuple):
 
 
 class LiveObject(NamedTuple):
-    """Any object in a tenant's namespace, or that namespace itself, to compare with its manifest. `content` is JSON of the
-    fields that are compared, compressed. `owned` says that a controller made it, `managed` that it has our label."""
+    """An object in a tenant's namespace, or the namespace itself, for the comparison with its manifest.
+
+    `content` is compressed JSON of the compared fields. `owned` means that a controller created it, and `managed` that
+    it has our label.
+    """
 
     uid: str
     kind: str

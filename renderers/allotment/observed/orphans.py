@@ -1,9 +1,8 @@
-"""What the cluster still has or runs although the rendered branch removed or stopped it: since when, and said once
-that is too long.
+"""Finds the objects that the rendered branch removed or stopped but that the cluster still has or runs.
 
-Argo CD prunes what was removed, and where it missed that, its Application says Synced all the same. So the objects that
-we render are held against those that are published. An object that isn't published gives its instance, storage or
-snapshot a condition, whose time says since when: that is how a reporter that begins again goes on counting.
+Argo CD prunes removed objects. If it misses an object, the Application is Synced all the same. Therefore the live
+objects are compared with the published objects. An object that isn't published gives its instance, storage or snapshot
+a condition. The condition's time is the start of the removal, so a restarted reporter continues to count.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from allotment.observed.objects import BucketClaim, Deployment, Job, Route, Volu
 from allotment.observed.status import Condition, Instance, Snapshot, Storage, TenantStatus
 from allotment.problems import escape_unprintable
 
-REMOVAL_SECONDS = 120  # so long Argo CD may take to remove something
-STOP_SECONDS = 600  # so long pods may take to end once their instance is published without replicas
-STOPPED_DEPLOYMENT = "Deployment without replicas"  # in place of a kind, beside the Deployment itself
+REMOVAL_SECONDS = 120  # how long Argo CD may take to remove an object
+STOP_SECONDS = 600  # how long pods may take to end after their instance was published without replicas
+STOPPED_DEPLOYMENT = "Deployment without replicas"  # a kind of its own, beside the Deployment itself
 Resource = Instance | Storage | Snapshot
 T = TypeVar("T", Instance, Storage, Snapshot)
 RenderedObject = Deployment | Job | VolumeClaim | BucketClaim | VolumeSnapshot | Route
@@ -44,9 +43,9 @@ ORPHAN_STATES = {
 
 
 class PublishedObjects(NamedTuple):
-    """The kinds and names of a tenant's published objects, as they were at a time by the API server's clock.
+    """The kinds and names of a tenant's published objects, at a time by the API server's clock.
 
-    A Deployment without replicas is there a second time, as WITHOUT_REPLICAS.
+    A Deployment without replicas is listed a second time, with the kind STOPPED_DEPLOYMENT.
     """
 
     objects: frozenset[tuple[str, str]]
@@ -55,7 +54,7 @@ class PublishedObjects(NamedTuple):
     def is_unpublished(self, live_object: RenderedObject) -> bool:
         """Return whether an object isn't published.
 
-        One that is no older than this look may have been published after it: nothing is known of that yet.
+        An object that is as new as this observation, or newer, may have been published later, so it is not known yet.
         """
         return live_object.created < self.time and not self._contains(live_object)
 
@@ -68,7 +67,7 @@ class PublishedObjects(NamedTuple):
         return (STOPPED_DEPLOYMENT, name) in self.objects
 
     def predates(self, live_object: RenderedObject) -> bool:
-        """Return whether only a later look can tell of an object."""
+        """Return whether only a later observation can decide about an object."""
         return live_object.created >= self.time and not self._contains(live_object)
 
     def _contains(self, live_object: RenderedObject) -> bool:
@@ -76,7 +75,7 @@ class PublishedObjects(NamedTuple):
 
 
 class TenantObservation(NamedTuple):
-    """What a look at a tenant knows: who it is, its Applications' parts, what is published (None: not known), the time."""
+    """One observation of a tenant: its Applications' parts, its published objects (None: not known), and the time."""
 
     tenant: str
     cluster: str
@@ -86,7 +85,7 @@ class TenantObservation(NamedTuple):
 
 
 class Orphan(NamedTuple):
-    """One removed object that stays: of which instance, storage or snapshot (`kind`), and in words what is to be done."""
+    """A removed object that remains in the cluster: its resource (`kind` and `name`), its condition, and the remedy."""
 
     kind: str
     tenant: str
@@ -96,12 +95,12 @@ class Orphan(NamedTuple):
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it is declared and should have stopped, rather than gone."""
+        """Whether it is declared and should have stopped, instead of being deleted."""
         return self.condition.type == word.STOPPED_DECLARED
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What stays the same of it for as long as it stays."""
+        """The identity of the orphan, which stays the same while it remains."""
         return self.kind, self.tenant, self.name, self.condition.type
 
 
@@ -119,9 +118,9 @@ def group_by_resource(objects: Iterable[RenderedObject]) -> dict[tuple[type, str
 
 
 def with_orphans(resource: T, objects: Sequence[RenderedObject], previous: T | None, look: TenantObservation) -> T:
-    """Return a thing with what of it is removed and still there; `objects` are all that the cluster has of it.
+    """Return a resource with conditions about its orphaned objects. `objects` are all live objects of the resource.
 
-    Where it isn't known what is published, what was said of objects that are still there stays as it was.
+    If the published objects are not known, the previous conditions of the remaining objects are kept.
     """
     own = _main_object(objects)
     previous_conditions = (
@@ -150,7 +149,7 @@ def with_orphans(resource: T, objects: Sequence[RenderedObject], previous: T | N
 
 
 def _main_object(objects: Sequence[RenderedObject]) -> RenderedObject | None:
-    """Return the object without which a thing isn't there; a volume rather than a bucket, of several the last."""
+    """Return the main object of a resource; a volume rather than a bucket, and the last of several."""
     own_objects = [live_object for live_object in objects if _is_main_object(live_object)]
     return (
         max(enumerate(own_objects), key=lambda pair: (not isinstance(pair[1], BucketClaim), pair[0]))[1]
@@ -168,7 +167,7 @@ def _is_main_object(live_object: RenderedObject) -> bool:
 def _unpublished_objects(
     objects: Sequence[RenderedObject], own: RenderedObject | None, published: PublishedObjects
 ) -> list[RenderedObject]:
-    """Return what isn't published: the thing itself, or else what belongs to it. A Job that has ended doesn't count."""
+    """Return the unpublished objects: the main object alone, or else its dependent objects. Finished Jobs don't count."""
     if own is not None and published.is_unpublished(own):
         return [own]
     return [
@@ -183,7 +182,7 @@ def _is_finished_job(live_object: RenderedObject) -> bool:
 
 
 def _condition_type(live_object: RenderedObject, own: RenderedObject | None) -> str:
-    """Return the type of an object's condition: of the thing itself, or with the kind and name of what belongs to it."""
+    """Return the condition type of an object. The type of a dependent object contains its kind and name."""
     return (
         word.DECLARED if live_object is own else f"{word.DECLARED}.{OBJECT_KINDS[type(live_object)]}.{live_object.name}"
     )
@@ -214,7 +213,7 @@ def _orphan_condition(
 def _removal_condition(
     kind: str, reason: str, subject: str, previous_conditions: dict[str, Condition], now: str
 ) -> Condition:
-    """Return that something is removed; `reason` is what it goes on doing if that takes too long."""
+    """Return the condition of a removed object. `reason` is the reason to report once the removal takes too long."""
     since = (previous_conditions[kind].last_transition_time if kind in previous_conditions else "") or now
     if seconds_between(since, now) < REMOVAL_SECONDS:
         return Condition(kind, "False", word.REMOVED, f"{subject}being removed", since)
@@ -224,14 +223,14 @@ def _removal_condition(
 
 
 def _has_pods(own: RenderedObject | None, instance: Instance) -> bool:
-    """Return whether an instance has pods, or will; of one whose Deployment is gone pods may be left."""
+    """Return whether an instance has pods, or will get some. Pods may remain after their Deployment is gone."""
     if own is None:
         return bool(instance.pods)
     return isinstance(own, Deployment) and bool(own.replicas or own.current_replicas or instance.pods)
 
 
 def _stopping_condition(previous_conditions: dict[str, Condition], now: str) -> Condition:
-    """Return that an instance is published without replicas and runs."""
+    """Return the condition of an instance that is published without replicas but still runs."""
     kind = word.STOPPED_DECLARED
     since = (previous_conditions[kind].last_transition_time if kind in previous_conditions else "") or now
     if seconds_between(since, now) < STOP_SECONDS:
@@ -241,7 +240,7 @@ def _stopping_condition(previous_conditions: dict[str, Condition], now: str) -> 
 
 
 def _describe_object(live_object: RenderedObject) -> str:
-    """Return what belongs to a thing in words."""
+    """Return a name for a dependent object."""
     if isinstance(live_object, Route):
         return (
             f"its address {escape_unprintable(live_object.url, 200)}"
@@ -258,7 +257,7 @@ def _describe_object(live_object: RenderedObject) -> str:
 
 
 def _orphan_reason(live_object: RenderedObject, resource: Resource) -> str:
-    """Return what a removed object that stays goes on doing."""
+    """Return the reason of an orphan: what it still does in the cluster."""
     if isinstance(live_object, Route):
         return word.REMOVED_STILL_OPEN
     if isinstance(live_object, Job):
@@ -274,8 +273,10 @@ def _orphan_reason(live_object: RenderedObject, resource: Resource) -> str:
 
 
 def _with_orphan_conditions(resource: T, conditions: Sequence[Condition], look: TenantObservation) -> T:
-    """Return a thing with these conditions; its message says what stays, and nothing else where that is the thing
-    itself."""
+    """Return a resource with these conditions.
+
+    Its message names the orphaned objects, and nothing else if the main object is orphaned.
+    """
     stuck_conditions: list[Condition] = [condition for condition in conditions if condition.reason in ORPHAN_STATES]
     reason, message = resource.reason, resource.message
     if stuck_conditions:
@@ -298,10 +299,10 @@ def _with_orphan_conditions(resource: T, conditions: Sequence[Condition], look: 
 
 
 def describe_remedy(resource: Resource, tenant: str, cluster: str, parts: Collection[str]) -> str:
-    """Return what to do about what stays of a thing; `parts` are the tenant's Applications that there are."""
+    """Return the advice about a resource's orphans. `parts` are the existing Applications of the tenant."""
     if (
         isinstance(resource, Instance) and resource.pods and not resource.units
-    ):  # its Deployment is gone, so Argo CD knows of none
+    ):  # its Deployment is gone, so Argo CD knows nothing of these pods
         return f"ask the platform team to delete its pods in Namespace {names.namespace(tenant)}"
     part = "compute" if isinstance(resource, Instance) else "storage"
     application = names.application(tenant, cluster, part)
@@ -311,7 +312,7 @@ def describe_remedy(resource: Resource, tenant: str, cluster: str, parts: Collec
 
 
 def removal_conditions(resource: Resource) -> list[Condition]:
-    """Return the conditions of what is removed and may be going just now."""
+    """Return the conditions of removed objects that may still be deleted in time."""
     return [
         condition
         for condition in resource.conditions
@@ -320,7 +321,7 @@ def removal_conditions(resource: Resource) -> list[Condition]:
 
 
 def stuck_conditions(resource: Resource) -> list[Condition]:
-    """Return the conditions of what is removed and stays."""
+    """Return the conditions of removed objects that remain for too long."""
     return [
         condition
         for condition in resource.conditions
@@ -333,7 +334,7 @@ def _resources(status: TenantStatus) -> list[Resource]:
 
 
 def find_orphans(status: TenantStatus) -> Iterator[Orphan]:
-    """Yield all that a cluster still has of a tenant although it is removed, and for too long."""
+    """Yield the orphans of a tenant: everything that was removed too long ago and is still in the cluster."""
     parts = [application.name for application in status.applications]
     for resource in _resources(status):
         for condition in stuck_conditions(resource):
@@ -342,10 +343,10 @@ def find_orphans(status: TenantStatus) -> Iterator[Orphan]:
 
 
 def needs_newer_branch(objects: Iterable[RenderedObject], published: PublishedObjects) -> bool:
-    """Return whether only a later look at the branch can tell of an object whether it is published."""
+    """Return whether only a later version of the branch can tell if an object is published."""
     return any(published.predates(live_object) for live_object in objects)
 
 
 def is_time_dependent(status: TenantStatus) -> bool:
-    """Return whether time alone makes what is going into what stays."""
+    """Return whether time alone turns a removal into an orphan."""
     return any(removal_conditions(resource) for resource in _resources(status))

@@ -1,4 +1,4 @@
-"""A live pod of an instance → how far it has come, and in its owner's words why it isn't running."""
+"""Derives the state of an instance's pod, and the reason why it isn't running."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ IMAGE_REASONS = frozenset(
 CONFIG_REASONS = frozenset(
     "CreateContainerConfigError CreateContainerError RunContainerError PreCreateHookError PreStartHookError".split()
 )
-SCHEDULING_SECONDS = 10  # so long a pod may look for its place before that is worth a word
-STABLE_SECONDS = 10  # a container that ended within this time isn't up again until it has run for this long
-DEFAULT_GRACE_SECONDS = 30  # the API's default: what we render says nothing else of an instance
-REPLACEMENT_SECONDS = 120  # so long after a node began to end a pod another is made for it, at the latest
-_KILLED_EXIT_CODES = (0, 137, 143)  # how a container ends that the kubelet ends
-# A pod tolerates that for 5 minutes; volumes that one node has at a time are taken from the node by force after 6 more.
+SCHEDULING_SECONDS = 10  # how long scheduling may take before it is reported
+STABLE_SECONDS = 10  # after a shorter run, a restarted container counts as running only once it has run this long
+DEFAULT_GRACE_SECONDS = 30  # the API's default, which rendered instances don't override
+REPLACEMENT_SECONDS = 120  # from the start of an eviction to the creation of the replacement pod, at most
+_KILLED_EXIT_CODES = (0, 137, 143)  # exit codes of a container that the kubelet kills
+# A pod tolerates a lost node for 5 minutes. ReadWriteOnce volumes are detached by force after 6 more.
 _NODE_LOST_TEXT = (
     "doesn't answer, and nobody knows whether it runs there; if that stays so it starts on another in 6 minutes, "
     "or 12 where it mounts a storage that one node has at a time"
 )
 _REPLACE_GPU_ADVICE = "stop it, and start it again on another"
-_EVICTION_TEXTS = {  # as the kubelet says it of a pod that it ends, and of one that it doesn't take
+_EVICTION_TEXTS = {  # phrases of the kubelet's messages about an evicted pod and a rejected pod
     "memory": ("low on resource: memory", "MemoryPressure"),
     "disk": ("low on resource: ephemeral-storage", "low on resource: inodes", "DiskPressure"),
     "processes": ("low on resource: pids", "PIDPressure"),
 }
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")  # what stands behind the last one is why
-# As runc says it of the command itself. Hooks, mounts and drivers of the node fail with the same last words.
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")  # the cause follows the last digest
+# runc's message about the command itself. Hooks, mounts and drivers of the node fail with the same last words.
 _COMMAND_FAILURE = re.compile(
     r'(?:unable to start container process|error during container init): exec: "[^"]*": '
     r"(stat [^:]*: no such file|executable file not found|permission denied)"
 )
-# runc and crun say it alike where the kernel refuses to map a volume's owners: "doesn't support idmap mounts on this kernel".
+# runc and crun report that the kernel can't map a volume's owners: "doesn't support idmap mounts on this kernel".
 _NO_ID_MAPPING = re.compile(r"support idmap mounts|MOUNT_ATTR_IDMAP")
 _MISSING_REFERENCE = re.compile(r'\b(secret|configmap) "([a-z0-9.-]{1,253})" not found')
 
 
 class InstanceView(NamedTuple):
-    """What is known of an instance: its objects, the storages it may mount, its cluster, and the time.
+    """The known facts of an instance: its objects, the storages that it may mount, its cluster, and the time.
 
     `replica_sets` are the ReplicaSets of its Deployment.
     """
@@ -63,7 +63,7 @@ class InstanceView(NamedTuple):
 
 
 class PodState(NamedTuple):
-    """How far one copy has come."""
+    """The state of one copy."""
 
     state: str
     reason: str
@@ -71,7 +71,7 @@ class PodState(NamedTuple):
 
 
 def derive_pod_state(view: InstanceView, pod: Pod) -> PodState:
-    """Return how far a pod has come."""
+    """Return the state of a pod."""
     pod_state = _classify_pod(view, pod)
     if not pod.has_unhealthy_device:
         return pod_state
@@ -110,17 +110,17 @@ def _classify_pod(view: InstanceView, pod: Pod) -> PodState:
 
 
 def _has_recovered(view: InstanceView, pod: Pod) -> bool:
-    """Return whether a container that ended runs again for good: one that always ends at once isn't up between."""
+    """Return whether a container that ended is stable again. A container that keeps ending at once never is."""
     if not pod.started_at or (_was_killed_by_probe(pod) and not pod.started):
         return False
     return pod.run_seconds >= STABLE_SECONDS or seconds_between(pod.started_at, view.now) >= STABLE_SECONDS
 
 
 def _was_killed_by_probe(pod: Pod) -> bool:
-    """Return whether a container's last run was ended by the kubelet because it didn't answer its probe in time.
+    """Return whether the kubelet killed the container's last run because it didn't answer its probe in time.
 
-    Pods don't say so: it is known by when it was ended, and how. Probes begin within a period of the start, and who is asked
-    to end gets half a minute. What ended at once ended by itself.
+    Pods don't report this, so it follows from the exit code and the duration of the run. Probes begin within a period
+    of the start, and a container has half a minute to end. A container that ended at once ended by itself.
     """
     if (
         not pod.startup_seconds
@@ -174,7 +174,7 @@ def _create_failed_state(pod: Pod) -> PodState:
 
 
 def _create_failed_message(pod: Pod) -> str:
-    """Return in fixed words why a container can't be made, and else the kubelet's word for it."""
+    """Return a fixed description of why a container can't be created, or else the kubelet's reason."""
     error_text = pod.waiting_message
     if missing := _MISSING_REFERENCE.search(error_text):
         return f"it has no {'Secret' if missing[1] == 'secret' else 'ConfigMap'} {missing[2]}"
@@ -210,7 +210,8 @@ def _unscheduled_state(view: InstanceView, pod: Pod) -> PodState:
 
 
 def _with_eviction_reason(view: InstanceView, pod: Pod, pod_state: PodState) -> PodState:
-    """Return the same with why the pod before it is no more, where its node threw that out just before this one was made."""
+    """Return the state with the reason why the previous pod ended, if its node evicted that one just before this pod
+    was created."""
     failed_pods = [
         candidate
         for candidate in view.pods
@@ -225,6 +226,8 @@ def _with_eviction_reason(view: InstanceView, pod: Pod, pod_state: PodState) -> 
 
 
 def _may_replace(pod: Pod, ended: str) -> bool:
-    """Return whether a pod can have been made because another ended then. One that its node never took has no such time,
-    but it was refused as soon as it was scheduled."""
+    """Return whether a pod may be the replacement of a pod that ended at `ended`.
+
+    A pod that its node rejected has no end time; its scheduling time stands in, because it was rejected at once.
+    """
     return "" not in (ended, pod.created) and 0 <= seconds_between(ended, pod.created) <= REPLACEMENT_SECONDS

@@ -1,4 +1,4 @@
-"""How far publishing is, and a line that says so."""
+"""Describes the state of publishing, also as a headline."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from allotment.observed.retention import RetainedTenant
 from allotment.problems import pluralize
 
 PublishReason = Literal["", "pending", "never", "braked", "rewound", "platform-invalid", "unproven", "unknown"]
-MAX_LABELS = 5  # clusters, and tenants, that the headline names
+MAX_LABELS = 5  # clusters or tenants in the headline
 STOP_REASONS: tuple[PublishReason, ...] = ("braked", "rewound", "platform-invalid", "unproven")
 
 
 class PublishState(NamedTuple):
-    """How far publishing is.
+    """The state of publishing.
 
-    `reason` is empty where the declared commit is published, `pending` where the next publish takes it, and else why no
-    publish does; `summary` and `message` say it, in a few words and in full. `retained_tenants` are the tenants that stay at their
-    last published manifests, `retained_clusters` the clusters that do. `unpublished_commits` counts the declared commits that are not published.
-    `record_trouble` is the reason that the record of the retained tenants does not count.
+    - `reason` is empty if the declared commit is published, `pending` if the next publish takes it, and otherwise the
+      reason why no publish does. `summary` and `message` describe it, briefly and in full.
+    - `unpublished_commits` counts the declared commits that are not published.
+    - `retained_tenants` and `retained_clusters` stay at their last published manifests.
+    - `record_trouble` is the reason why the record of the retained tenants is not valid.
     """
 
     commit: str
@@ -33,13 +34,16 @@ class PublishState(NamedTuple):
 
     @property
     def stopped(self) -> bool:
-        """Whether publishing has stopped until somebody acts."""
+        """Whether publishing has stopped until a person acts."""
         return self.reason in STOP_REASONS
 
 
 def format_headline(state: PublishState, branch: str, tenant: str | None = None) -> str:
-    """Return in a line that publishing lags behind a branch, or which tenants are retained; empty where all is published.
-    With `tenant`, other retained tenants are counted, and their reasons are left out."""
+    """Return a line about the lag of publishing behind a branch and the retained tenants; empty if everything is
+    published.
+
+    With `tenant`, other retained tenants are only counted.
+    """
     parts = []
     if state.reason == "rewound":
         parts.append(f"{branch} does not contain it: {state.summary}")

@@ -1,4 +1,4 @@
-"""Kubernetes' quantities, as API servers write them: 44, 43910m, 196Gi, 1e3."""
+"""Parses Kubernetes' quantities, as API servers write them: 44, 43910m, 196Gi, 1e3."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FACTORS = {
 
 
 def parse_quantity(text: object) -> Decimal:
-    """Return a quantity as a number: cores, bytes, devices. What is no quantity is 0: an API server writes no such."""
+    """Return a quantity as a number of cores, bytes or devices; 0 for invalid text, which no API server writes."""
     match = _QUANTITY.match(str(text))
     if match is None or not any(letter.isdigit() for letter in match[1]):
         return Decimal(0)

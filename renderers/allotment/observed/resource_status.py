@@ -1,4 +1,4 @@
-"""A thing as it is declared, published and observed, all in one: where it is on its way to running, and why."""
+"""Joins the declared, the published and the observed state of a resource into one status with a reason."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ _REASONS_BY_STATE |= {word.REMOVING: word.REMOVAL_PENDING, word.OVERTAKEN: word.
 
 
 class ResourceStatus(NamedTuple):
-    """An instance, storage or snapshot in one cluster. `resource` has the blob of its declaration, empty where it isn't
-    declared there (any more); `observed` is what the cluster says of it, `status` of its tenant, None where that is nothing.
+    """An instance, storage or snapshot in one cluster.
 
-    `stage` says how far the declaration is. `path` declares it, `gpu_spec` is the GPUSpec of an instance, `replicas` are
-    those that it declares to run; 0 where it has none of its own, or where that doesn't matter.
+    - `resource` has the blob of its declaration, empty if it isn't declared there (any more).
+    - `stage` is the rollout stage of the declaration.
+    - `observed` is its reported status, and `status` that of its tenant; None if there is none.
+    - `path` is the path of its declaration, and `gpu_spec` the GPUSpec of an instance.
+    - `replicas` are the declared replicas; 0 if there are none, or if they don't matter.
     """
 
     resource: ResourceRef
@@ -33,22 +35,22 @@ class ResourceStatus(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Whose it is, and its name."""
+        """The tenant and the name."""
         return f"{self.resource.tenant}/{self.resource.name}"
 
     @property
     def is_current(self) -> bool:
-        """Whether the cluster has it as it is declared."""
+        """Whether the cluster has the declared version."""
         return self.observed is not None and self.observed.observed_blob == self.resource.blob != ""
 
     @property
     def is_removing(self) -> bool:
-        """Whether nothing declares it any more, and it is still published."""
+        """Whether it is no longer declared but still published."""
         return not self.resource.blob and self.stage.state in ("merged", "kept", "removing")
 
     @property
     def state(self) -> str:
-        """Its state in the cluster; of what no cluster shows, how far its declaration is."""
+        """The state in the cluster, or the rollout stage if no cluster reports it."""
         if self.is_removing:
             return word.REMOVING
         if self.observed is not None:
@@ -57,12 +59,12 @@ class ResourceStatus(NamedTuple):
 
     @property
     def displayed_state(self) -> str:
-        """Its state as people read it."""
+        """The state in the form for people."""
         return word.display_state(self.state, of_instance=self.resource.kind == INSTANCE.word)
 
     @property
     def ready_replicas(self) -> tuple[int, int] | None:
-        """How many replicas of an instance are ready, and of how many; None where none is to run."""
+        """The ready replicas of an instance, and the number of replicas; None if none should run."""
         instance = self.observed if isinstance(self.observed, Instance) else None
         replicas = (instance.replicas if instance is not None else 0) or (
             0 if self.state == word.STOPPED else self.replicas
@@ -71,14 +73,14 @@ class ResourceStatus(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """The reason of its state, as programs read it."""
+        """The reason of the state, for programs."""
         if self.observed is not None and not self.is_removing:
             return self.observed.reason
         return _REASONS_BY_STATE.get(self.state, "")
 
     @property
     def is_as_declared(self) -> bool:
-        """Whether it is what its declaration wants it to be. What isn't declared any more doesn't count."""
+        """Whether it has the state that its declaration requires. A resource that is no longer declared counts as such."""
         if not self.resource.blob:
             return True
         revoked = isinstance(self.observed, Instance) and self.observed.reason == word.VERSION_REVOKED
@@ -86,7 +88,7 @@ class ResourceStatus(NamedTuple):
 
     @property
     def explanation(self) -> str:
-        """Why it isn't where its declaration wants it, in words; empty where it is."""
+        """The reason why it lacks the state that its declaration requires; empty if it has that state."""
         if self.observed is None:
             return self.stage.message
         own = self.observed.message
@@ -95,7 +97,7 @@ class ResourceStatus(NamedTuple):
         return "; ".join(part for part in (own, self._describe_pending_change()) if part)
 
     def _describe_pending_change(self) -> str:
-        """Return what was declared since the cluster's state, and how far that is."""
+        """Return the pending change of the declaration, and its rollout stage."""
         if self.observed is None or self.is_current or not self.observed.observed_blob:
             return ""
         state = "" if self.stage.state == "removing" else self.stage.state

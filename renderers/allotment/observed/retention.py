@@ -1,4 +1,4 @@
-"""Why tenants stay at their last published manifests: the reason in a publish, and its record for everybody else."""
+"""Defines why tenants stay at their last published manifests: the reason in a publish, and its record for readers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_PROBLEMS = 20  # lines of a tenant in the record
 MAX_LINE = 1000  # characters
 MAX_RECORD_BYTES = 4 << 20
 _TENANT_INDENT_BYTES = 20  # two spaces for each line of a tenant in a record, and a comma
-_SUFFIX = 40  # characters by which `escape_unprintable` says how long a text was
+_SUFFIX = 40  # characters that `escape_unprintable` adds about the length of a text
 
 
 class RetentionReason(StrEnum):
@@ -43,7 +43,7 @@ WAYS_OUT = {
 
 
 class Retention(NamedTuple):
-    """Why a publish retains a tenant: the reason, and the problems that say it in detail."""
+    """The retention of a tenant in a publish: the reason, and the problems in detail."""
 
     reason: RetentionReason
     problems: list[Problem]
@@ -54,8 +54,10 @@ _Lines = Annotated[tuple[_Line, ...], msgspec.Meta(max_length=MAX_PROBLEMS)]
 
 
 class RetainedTenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A tenant in the record: the reason, the time since when publishes retain it, and its problems as lines. `omitted` counts
-    the problems that the record leaves out."""
+    """A tenant in the record: the reason, the start of the retention, and its problems as lines.
+
+    `omitted` counts the problems that the record leaves out.
+    """
 
     tenant: _Line
     reason: RetentionReason
@@ -72,8 +74,10 @@ class RetainedTenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RetentionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The tenants, and the clusters, that the publish of the commit `source` retains. `omitted_tenants` counts the tenants that
-    do not fit."""
+    """The tenants and the clusters that the publish of the commit `source` retains.
+
+    `omitted_tenants` counts the tenants that do not fit.
+    """
 
     source: _Line
     tenants: tuple[RetainedTenant, ...] = ()
@@ -86,7 +90,7 @@ class RetentionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return not self.tenants and not self.clusters
 
     def encode(self) -> bytes:
-        """Return the file of the record, with fewer problems, then fewer tenants, where it would exceed MAX_RECORD_BYTES."""
+        """Return the record as a file. Leaves out problems, and then tenants, until it fits into MAX_RECORD_BYTES."""
         for most in (MAX_PROBLEMS, 5, 1, 0):
             shorter = tuple(_shortened(tenant, most) for tenant in self.tenants)
             data = _encode(msgspec.structs.replace(self, tenants=shorter))
@@ -109,15 +113,17 @@ def _shortened(tenant: RetainedTenant, most: int) -> RetainedTenant:
 
 
 def retained_tenant(tenant: str, retention: Retention, since: str = "") -> RetainedTenant:
-    """Return a tenant as the record has it. A problem that lies in the folder of another tenant is left out: the record of
-    a tenant is shown to its people."""
+    """Return a tenant's entry in the record.
+
+    Leaves out problems in the folders of other tenants, because the people of a tenant see its entry.
+    """
     lines = [str(problem) for problem in retention.problems if _concerns(problem, tenant)]
     displayed_lines = tuple(_line(line) for line in lines[:MAX_PROBLEMS])
     return RetainedTenant(record_name(tenant), retention.reason, since, displayed_lines, len(lines[MAX_PROBLEMS:]))
 
 
 def record_name(tenant: str) -> str:
-    """Return the name of a tenant as the record has it."""
+    """Return the name of a tenant in the record."""
     return escape_unprintable(tenant)[:MAX_LINE]
 
 
@@ -132,7 +138,7 @@ def _line(text: str) -> str:
 
 
 def decode_record(data: bytes) -> RetentionRecord:
-    """Return the record that a file holds. Raises ValueError where it holds none, or text that is not printable."""
+    """Return the record in a file. Raises ValueError if it is invalid, or if it contains unprintable text."""
     if len(data) > MAX_RECORD_BYTES:
         raise ValueError(f"it has more than {MAX_RECORD_BYTES:,} bytes")
     try:

@@ -1,4 +1,4 @@
-"""How far what a pull request changed has come: from its merge to running, or to why it doesn't."""
+"""Derives the rollout stage of a merged change: from its merge until it runs or fails."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Resource = Instance | Storage | Snapshot
 
 
 class ResourceRef(NamedTuple):
-    """An instance, storage or snapshot that was merged: the blob of its declaration, empty where it was removed."""
+    """A merged instance, storage or snapshot: `blob` is the blob of its declaration, empty if it was removed."""
 
     kind: str
     tenant: str
@@ -28,16 +28,22 @@ class ResourceRef(NamedTuple):
 
 
 class DeletingVolume(NamedTuple):
-    """A published volume that nothing declares any more: whether it is protected still, and for how many seconds it must be
-    seen to be marked before it goes."""
+    """A published volume that is no longer declared.
+
+    `protected` says whether it is still protected. `grace_seconds` is the time for which it must be seen as marked
+    before it may be deleted.
+    """
 
     protected: bool
     grace_seconds: float
 
 
 class BlobVersions(NamedTuple):
-    """The published state of a resource: the blob that the source has of it, the rendered blob, and its volume where that is
-    leaving. `wait_message` is the message of an instance that waits for units of another GPUSpec."""
+    """The published state of a resource: the blob in the source, the rendered blob, and its volume if that is being
+    deleted.
+
+    `wait_message` is the message of an instance that waits for units of another GPUSpec.
+    """
 
     source: str
     rendered: str
@@ -46,7 +52,7 @@ class BlobVersions(NamedTuple):
 
 
 class RolloutStage(NamedTuple):
-    """How far a thing is: in a word, why, where it is reached, and what to do."""
+    """The rollout stage of a resource: its progress, its state, the reason, the URL and the remedy."""
 
     progress: RolloutProgress
     state: str
@@ -55,7 +61,7 @@ class RolloutStage(NamedTuple):
     remedy: str = ""
 
 
-# What a person can do about a reason, where the reason's own words don't say it.
+# Remedies for reasons, where the message names none.
 _REMEDIES = {
     word.NO_FREE_UNIT: "stop another instance, or choose another GPUSpec or cluster",
     word.RESIZE_PENDING: "stop another instance, or choose another GPUSpec",
@@ -94,8 +100,11 @@ def derive_stage(
     silent: Mapping[str, str] = MappingProxyType({}),
     retained: RetainedTenant | None = None,
 ) -> RolloutStage:
-    """Return how far a thing is; `published` is None while its merge is not published. `silent` has in words why
-    nothing, or nothing certain, is known of a cluster. `retained` is the tenant in the record of the retained tenants."""
+    """Return the rollout stage of a resource.
+
+    `published` is None while its merge is not published. `silent` maps a cluster to the reason why its state is not
+    known, or not certain. `retained` is the tenant's entry in the record of the retained tenants.
+    """
     if published is None:
         return RolloutStage("going", "merged", "not published yet")
     if published.source != resource.blob:
@@ -134,14 +143,14 @@ def derive_stage(
     if going and runtime_stage.progress == "done":
         runtime_stage = RolloutStage("going", runtime_stage.state, _join_messages(going), runtime_stage.url)
     if runtime_stage.progress == "failed":
-        return runtime_stage  # its message says what stays, too
+        return runtime_stage  # its message also names the orphans
     return _orphan_stage(resource, observation, statuses) or runtime_stage
 
 
 def _orphan_stage(
     resource: ResourceRef, observation: Resource, statuses: Sequence[TenantStatus]
 ) -> RolloutStage | None:
-    """Return that something is removed and stays; None where nothing is."""
+    """Return the stage of a resource with orphans; None if it has none."""
     stays = orphans.stuck_conditions(observation)
     if not stays:
         return None
@@ -156,7 +165,7 @@ def _join_messages(conditions: Sequence[Condition]) -> str:
 
 
 def _find_tenant_status(resource: ResourceRef, statuses: Sequence[TenantStatus]) -> TenantStatus | None:
-    """Return what the cluster of a thing says of its tenant."""
+    """Return the tenant's status from the cluster of a resource."""
     return next(
         (status for status in statuses if (status.tenant, status.cluster) == (resource.tenant, resource.cluster)), None
     )
@@ -173,8 +182,11 @@ def _find_observed(resource: ResourceRef, statuses: Sequence[TenantStatus]) -> R
 def _not_applied_stage(
     resource: ResourceRef, statuses: Sequence[TenantStatus], silent: Mapping[str, str]
 ) -> RolloutStage:
-    """Return that Argo CD hasn't applied it, or can't: another thing of its Application may be refused. Where nothing
-    is known of its cluster, that is said instead."""
+    """Return the stage of a resource that Argo CD hasn't applied yet, or can't apply.
+
+    Another resource of the same Application may be refused. If the state of the cluster is not known, the message says
+    so.
+    """
     part = RESOURCE_KINDS[resource.kind].tree_part
     status = _find_tenant_status(resource, statuses)
     if status is None and resource.cluster in silent:

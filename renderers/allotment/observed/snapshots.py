@@ -1,4 +1,4 @@
-"""A live snapshot → its state."""
+"""Derives the status of a live snapshot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from allotment.observed.status import Snapshot
 
 
 def derive_snapshot(live: VolumeSnapshot, synced: ConditionValue, now: str, previous: Snapshot | None) -> Snapshot:
-    """Return a snapshot's status; `previous` has the times of what hasn't changed since."""
+    """Return the status of a snapshot. `previous` has the times of unchanged states and conditions."""
     predecessor = previous if previous is not None and previous.uid == live.uid else None
     state, reason, message = _derive_state(live)
     conditions = ConditionBuilder(predecessor.conditions if predecessor else (), now)
@@ -31,7 +31,7 @@ def derive_snapshot(live: VolumeSnapshot, synced: ConditionValue, now: str, prev
 
 
 def derive_waiting_snapshot(name: str, source: str, now: str, previous: Snapshot | None) -> Snapshot:
-    """Return the status of a snapshot that isn't taken yet: its storage is still being prepared."""
+    """Return the status of a snapshot that waits for the preparation of its storage."""
     same = previous is not None and previous.reason == word.SOURCE_UNPREPARED
     since = previous.since if previous is not None and same else now
     blob = previous.observed_blob if previous is not None else ""

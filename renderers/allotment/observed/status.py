@@ -1,4 +1,4 @@
-"""A status as it is written: what a cluster was seen to run for each tenant, and to hold ready. YAML in, YAML out."""
+"""Defines the status of tenants and clusters, and reads and writes it as YAML."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from allotment.declared.kinds.declaration import API_VERSION
 from allotment.manifests.yaml_text import Malformed, dump, load_one, split
 from allotment.problems import quote_value
 
-MAX_COLD_START_SECONDS = 30 * 86_400  # of one start that are told
+MAX_COLD_START_SECONDS = 30 * 86_400  # of one start in a status
 TIME_FIELDS = frozenset(
     {
         "completion_time",
@@ -30,15 +30,15 @@ S = TypeVar("S", bound="_StatusPart")
 
 
 class ImplausibleStatus(Malformed):
-    """A status that no reporter writes, because it names something twice or has a time without a time zone. Nobody believes it."""
+    """A status that no reporter writes, because it repeats a name or has a time without a time zone. It is not trusted."""
 
 
 class _StatusPart(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """A part of a status. Times (`TIME_FIELDS`) are RFC 3339 in UTC, by the API server's clock; empty where there is none."""
+    """A part of a status. Times (`TIME_FIELDS`) are RFC 3339 in UTC, by the API server's clock; empty if there is none."""
 
 
 class Condition(_StatusPart, frozen=True):
-    """One thing that holds ("True"), doesn't ("False"), or isn't known ("Unknown"), since when and why."""
+    """A condition that is "True", "False" or "Unknown", with its time and reason."""
 
     type: str
     status: str
@@ -48,10 +48,10 @@ class Condition(_StatusPart, frozen=True):
 
 
 class Instance(_StatusPart, frozen=True):
-    """An instance: its state and why. `observed_blob` is the Git blob of the declaration that the cluster has of it.
+    """An instance: its state and the reason. `observed_blob` is the Git blob of the declaration that the cluster has.
 
-    `pods` are those that hold a unit: all that haven't ended, less those on their way out whose place others take.
-    `running_pod` has a running container; empty where no pod does.
+    `pods` counts the pods that hold a unit: those that haven't ended, without terminating pods that others replace.
+    `running_pod` is a pod with a running container; empty if there is none.
     """
 
     name: str
@@ -75,8 +75,11 @@ class Instance(_StatusPart, frozen=True):
 
 
 class Preparation(_StatusPart, frozen=True):
-    """One attempt to prepare a storage. `uid` is its Job's and identifies the attempt. `log` is the location of its log,
-    which is never copied. `is_prune_protected` says that Argo CD doesn't prune its Job."""
+    """One attempt to prepare a storage.
+
+    `uid` is the uid of its Job, and identifies the attempt. `log` is the location of its log, which is never copied.
+    `is_prune_protected` means that Argo CD doesn't prune its Job.
+    """
 
     uid: str
     attempt: int
@@ -91,9 +94,10 @@ class Preparation(_StatusPart, frozen=True):
 
 
 class Storage(_StatusPart, frozen=True):
-    """A storage. `claim` is the uid of what holds its data, a volume's claim or a bucket's: made anew it is another.
+    """A storage.
 
-    `url` shows its files to who may log in, `in_cluster_url` to the tenant's own pods.
+    `claim` is the uid of the object that holds its data, a volume's or a bucket's claim; a recreated claim has another
+    uid. `url` shows its files after a login, `in_cluster_url` to the tenant's own pods.
     """
 
     name: str
@@ -112,7 +116,7 @@ class Storage(_StatusPart, frozen=True):
 
 
 class Snapshot(_StatusPart, frozen=True):
-    """A snapshot of a storage: `restore_size` is what it needs to be restored, `creation_time` the moment it is of."""
+    """A snapshot of a storage. `restore_size` is the size that a restore needs, `creation_time` the time of its content."""
 
     name: str
     observed_blob: str
@@ -128,8 +132,10 @@ class Snapshot(_StatusPart, frozen=True):
 
 
 class ApplicationStatus(_StatusPart, frozen=True):
-    """What Argo CD says of a tenant's storage or compute. `source_commit` is the commit of the declarations that is
-    live there, `tree` the Git tree that says so."""
+    """The state that Argo CD reports for a tenant's storage or compute.
+
+    `source_commit` is the live commit of the declarations, and `tree` the Git tree that proves it.
+    """
 
     name: str
     sync: str
@@ -139,8 +145,8 @@ class ApplicationStatus(_StatusPart, frozen=True):
 
 
 class Transition(_StatusPart, frozen=True):
-    """A change of state, of the instance, storage or snapshot `name`; `source` is empty where it began, `target`
-    where it is gone."""
+    """A change of state of the instance, storage or snapshot `name`. `source` is empty at its creation, `target` at its
+    end."""
 
     kind: str
     name: str
@@ -151,12 +157,11 @@ class Transition(_StatusPart, frozen=True):
 
 
 class TenantStatus(_StatusPart, frozen=True):
-    """What one cluster says of a tenant.
+    """The status of a tenant in one cluster.
 
-    `namespace` says whether its namespace is Protected or Unprotected, empty where there is none; `disruption` is
-    Protected where its instances have a PodDisruptionBudget, else empty.
-    `transitions` are those since `previous`, the status commit in which this file was written before: following it back
-    gives the whole history. `conditions` are of the namespace and of what isolates it.
+    `namespace` is Protected or Unprotected, empty if there is no namespace. `disruption` is Protected if its instances
+    have a PodDisruptionBudget, else empty. `transitions` are those since `previous`, the status commit of the file's
+    last version, so the chain of versions is the whole history. `conditions` are about the namespace and its isolation.
     """
 
     tenant: str
@@ -173,8 +178,10 @@ class TenantStatus(_StatusPart, frozen=True):
 
 
 class Stock(_StatusPart, frozen=True):
-    """Units of a GPUSpec: declared, held by instances, free, and ready on a node at once. `node_pool` is the Karpenter NodePool
-    whose nodes come when they are needed, empty where they are static."""
+    """The units of a GPUSpec in a stock: declared, held by instances, free, and ready on a node at once.
+
+    `node_pool` is the Karpenter NodePool that buys its nodes on demand, empty for static nodes.
+    """
 
     name: str
     gpu_spec: str
@@ -187,8 +194,10 @@ class Stock(_StatusPart, frozen=True):
 
 
 class ColdStart(_StatusPart, frozen=True):
-    """A start of an instance, `<tenant>/<name>`, that found no free unit: at `time` a node had room for it, after it had
-    looked for one for so many seconds."""
+    """A start of an instance, `<tenant>/<name>`, that found no free unit.
+
+    At `time` a node had room for it, after it had waited for `seconds`.
+    """
 
     gpu_spec: str
     instance: str
@@ -197,8 +206,11 @@ class ColdStart(_StatusPart, frozen=True):
 
 
 class ClusterStatus(_StatusPart, frozen=True):
-    """What one cluster holds ready, and when it was last seen. `silent_since` and `message` say that it doesn't answer.
-    `cold_starts` are the last of each GPUSpec (`observed.cold_starts`)."""
+    """The stocks of one cluster, and the time of its last observation.
+
+    `silent_since` and `message` mean that it doesn't answer. `cold_starts` are the last cold starts of each GPUSpec
+    (`observed.cold_starts`).
+    """
 
     cluster: str
     observed_at: str
@@ -209,7 +221,7 @@ class ClusterStatus(_StatusPart, frozen=True):
 
 
 def parse_time(text: str) -> datetime.datetime | None:
-    """Return the moment that a time names; None where it is no time, or names no time zone."""
+    """Return the moment that a text names; None if it is no time, or has no time zone."""
     try:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError:
@@ -218,7 +230,7 @@ def parse_time(text: str) -> datetime.datetime | None:
 
 
 def dump_status(status: TenantStatus | ClusterStatus) -> bytes:
-    """Return a status as the file that is committed."""
+    """Return the file of a status."""
     content = msgspec.to_builtins(status, builtin_types=())
     name = content.pop("tenant", status.cluster)
     header = {"apiVersion": API_VERSION, "kind": type(status).__name__, "metadata": {"name": name}}
@@ -232,7 +244,7 @@ def _to_plain(value: Any) -> Any:
 
 
 def parse_tenant_status(data: bytes) -> TenantStatus:
-    """Return a tenant's status from its file. Raises Malformed where it is no such file, and ImplausibleStatus."""
+    """Return a tenant's status from its file. Raises Malformed if it is invalid, and ImplausibleStatus."""
     status = _parse_status(data, TenantStatus, "tenant")
     _check_times(status)
     for kind, resources in (
@@ -245,7 +257,7 @@ def parse_tenant_status(data: bytes) -> TenantStatus:
 
 
 def parse_cluster_status(data: bytes) -> ClusterStatus:
-    """Return a cluster's status from its file. Raises Malformed where it is no such file, and ImplausibleStatus."""
+    """Return a cluster's status from its file. Raises Malformed if it is invalid, and ImplausibleStatus."""
     status = _parse_status(data, ClusterStatus, "cluster")
     _check_times(status)
     _check_names("stock", status.stocks)
@@ -253,14 +265,14 @@ def parse_cluster_status(data: bytes) -> ClusterStatus:
 
 
 def _check_names(kind: str, entries: Sequence[Instance | Storage | Snapshot | Stock]) -> None:
-    """Raise ImplausibleStatus where two of them have one name."""
+    """Raise ImplausibleStatus if two entries have the same name."""
     for name, count in Counter(entry.name for entry in entries).items():
         if count > 1:
             raise ImplausibleStatus(f"it names {kind} {quote_value(name)} {count} times")
 
 
 def _check_times(part: _StatusPart) -> None:
-    """Raise ImplausibleStatus where a time, in this part or in a part of it, is none."""
+    """Raise ImplausibleStatus if this part, or a part of it, contains an invalid time."""
     for name in part.__struct_fields__:
         value = getattr(part, name)
         for inner in value if isinstance(value, tuple) else (value,):

@@ -1,4 +1,4 @@
-"""Live placeholders and instances → what each stock holds: declared, held, free and ready units."""
+"""Derives the declared, held, free and ready units of each stock from live placeholders and instances."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from allotment.observed.status import Stock
 def derive_stocks(
     placeholders: Iterable[Deployment], pods: Iterable[Pod], held_units: Mapping[tuple[str, str], int]
 ) -> tuple[Stock, ...]:
-    """Return every stock, sorted; `held_units` has the units of each (GPUSpec, tenant).
+    """Return every stock, sorted. `held_units` has the units of each (GPUSpec, tenant).
 
-    A tenant's units lie on its own stocks first, then on shared ones, each in the order of names
-    (`capacity.units.count_placeholders`). Ready are placeholders that run, so that an instance takes their place at once:
-    none whose device went bad, since the node offers that one to nobody any more.
+    A tenant's units use its own stocks first, and then shared stocks, each in the order of names
+    (`capacity.units.count_placeholders`). Ready units are running placeholders, because an instance replaces them at
+    once. A placeholder with a failed device is not ready, because the node no longer offers that device.
     """
     ready = Counter(pod.stock for pod in pods if pod.ready and not pod.terminating and not pod.has_unhealthy_device)
     remaining = Counter({key: units for key, units in held_units.items() if units})

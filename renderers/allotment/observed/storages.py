@@ -1,4 +1,4 @@
-"""A live storage → its state and conditions, and how its preparation ended."""
+"""Derives the state and the conditions of a live storage, and the result of its preparation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FAILURE_TEXTS = {
 
 
 class StorageState(NamedTuple):
-    """How a storage is, and why."""
+    """The state of a storage, and the reason."""
 
     state: str
     reason: str
@@ -50,8 +50,7 @@ class StorageState(NamedTuple):
 
 
 class StorageView(NamedTuple):
-    """What is known of a storage: its objects, how Argo CD stands to it, the time, and the storage it waits for, if
-    any."""
+    """The known facts of a storage: its objects, their sync, the time, and the storage that it waits for, if any."""
 
     claim: VolumeClaim
     jobs: Sequence[Job]
@@ -64,11 +63,11 @@ class StorageView(NamedTuple):
 
 
 def derive_storage(view: StorageView, previous: Storage | None) -> Storage:
-    """Return a storage's status; `previous` has the times of what hasn't changed since."""
+    """Return the status of a storage. `previous` has the times of unchanged states and conditions."""
     claim = view.claim
     predecessor = (
         previous if previous is not None and previous.claim == claim.uid else None
-    )  # made anew it is another volume
+    )  # a recreated claim is another volume
     prepare = _derive_preparation(view)
     completed = _find_completed_attempt(view, prepare, predecessor)
     storage_state = _derive_state(view, completed or prepare)
@@ -126,7 +125,7 @@ def derive_bucket(live: BucketClaim, synced: ConditionValue, now: str, previous:
 
 
 def derive_not_created(name: str, source: str, now: str, previous: Storage | None) -> Storage:
-    """Return the status of a storage whose volume is made from another's, which isn't prepared yet."""
+    """Return the status of a storage that waits for the preparation of its source before its volume is created."""
     storage_state = _waiting_state(source)
     same = previous is not None and previous.state == storage_state.state
     return Storage(
@@ -144,7 +143,7 @@ def _waiting_state(source: str) -> StorageState:
 
 
 def _reached_at(state: str, prepare: Preparation | None, now: str) -> str:
-    """Return when a state was reached, by the preparation's own time where it brought it about."""
+    """Return the time when a state was reached; the preparation's own time if it caused the state."""
     if prepare is None:
         return now
     time = prepare.start_time if state == word.PREPARING else prepare.completion_time
@@ -152,9 +151,9 @@ def _reached_at(state: str, prepare: Preparation | None, now: str) -> str:
 
 
 def _current_job(view: StorageView) -> Job | None:
-    """Return the preparation that counts: the one that the volume is to be filled by, else the last made.
+    """Return the current preparation: the Job that is to fill the volume, else the newest Job.
 
-    A branch that somebody wound back may have brought an earlier one again.
+    A branch that was rewound may have brought back an earlier Job.
     """
     return max(
         view.jobs,
@@ -185,8 +184,10 @@ def _derive_preparation(view: StorageView) -> Preparation | None:
 def _find_completed_attempt(
     view: StorageView, prepare: Preparation | None, predecessor: Storage | None
 ) -> Preparation | None:
-    """Return the attempt that filled the volume, where somebody deleted its Job, which is to run again or runs; else None.
-    The marker on the volume keeps the second run from writing."""
+    """Return the attempt that filled the volume, if its Job was deleted and runs again or will run again; else None.
+
+    The marker on the volume keeps the second run from writing.
+    """
     if predecessor is None or predecessor.prepare is None or predecessor.prepare.state != word.SUCCEEDED:
         return None
     earlier = predecessor.prepare
@@ -200,7 +201,7 @@ def _find_completed_attempt(
 
 
 def _exit_code(view: StorageView, job: Job) -> int | None:
-    """Return the exit code of the last pod that ended, as far as pods or the Job itself say it."""
+    """Return the exit code of the last pod that ended, from the pods or the Job; None if it isn't known."""
     if job.already_complete:
         return ending.ALREADY_COMPLETE
     codes = sorted(
@@ -229,7 +230,7 @@ def _derive_attempt_state(view: StorageView, job: Job) -> tuple[str, str]:
 
 
 def _failure_reason(view: StorageView, job: Job) -> str:
-    """Return the reason of the last pod that failed. Only our own programs' exit statuses mean something to us."""
+    """Return the reason of the last pod that failed. Only the exit codes of our own programs have a meaning."""
     ends = [pod for pod in view.pods if pod.owner == job.uid and pod.exit_code]
     last = max(ends, key=lambda pod: (pod.created, pod.name), default=None)
     if last is None:
@@ -319,7 +320,7 @@ def _build_conditions(
 
 
 def _parse_bytes(quantity: str) -> int:
-    """Return a size in bytes; a form that only others write counts as 0."""
+    """Return a size in bytes; 0 for a form that this program doesn't write."""
     try:
         return parse_size(quantity)
     except ValueError:

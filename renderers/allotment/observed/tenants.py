@@ -1,4 +1,4 @@
-"""All live objects of a tenant → its status, with every change of state since the last one."""
+"""Derives the status of a tenant from its live objects, with every change of state since the previous status."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from allotment.observed.status import ApplicationStatus, Instance, Snapshot, Sto
 
 
 class TenantObjects(NamedTuple):
-    """The sorted-out objects of one tenant in one cluster."""
+    """The objects of one tenant in one cluster, by type."""
 
     deployments: list[Deployment]
     replica_sets: list[ReplicaSet]
@@ -49,7 +49,7 @@ class TenantObjects(NamedTuple):
 
     @staticmethod
     def from_objects(objects: Iterable[ObservedObject]) -> TenantObjects:
-        """Return objects sorted by what they are."""
+        """Return the objects by type."""
         kinds: dict[type, list[ObservedObject]] = defaultdict(list)
         for live_object in objects:
             kinds[type(live_object)].append(live_object)
@@ -59,16 +59,16 @@ class TenantObjects(NamedTuple):
 
     @property
     def rendered_objects(self) -> list[orphans.RenderedObject]:
-        """The objects that we render; pods and ReplicaSets follow from them."""
+        """The rendered objects. Pods and ReplicaSets are created from them, and don't count."""
         return [*self.deployments, *self.jobs, *self.claims, *self.buckets, *self.snapshots, *self.routes]
 
     @property
     def has_labelled_objects(self) -> bool:
-        """Whether anything here has the tenant's label, rather than only to lie in a namespace that is named like its own."""
+        """Whether an object has the tenant's label, instead of only lying in the tenant's namespace."""
         return any(objects for objects in self if objects is not self.whole_objects)
 
     def prefer_published(self, published: orphans.PublishedObjects) -> TenantObjects:
-        """Return the same with what isn't published first: of two that claim to be one thing, the last counts."""
+        """Return the objects with unpublished objects first: of two objects for the same resource, the last one counts."""
 
         def is_published(live_object: orphans.RenderedObject) -> bool:
             return not published.is_unpublished(live_object)
@@ -81,7 +81,7 @@ class TenantObjects(NamedTuple):
         )
 
 
-# By part: the source commit that is live in a folder of the rendered branch, and the folder's Git tree.
+# By part: the live source commit of a folder of the rendered branch, and the folder's Git tree.
 PartSources = Mapping[str, tuple[str, str]]
 
 
@@ -95,9 +95,9 @@ def derive_tenant_status(
     sources: PartSources | None = None,
     published: orphans.PublishedObjects | None = None,
 ) -> TenantStatus:
-    """Return a tenant's status. Its transitions are those since `previous`, whose own are left behind.
+    """Return the status of a tenant. Its transitions are those since `previous`; the transitions in `previous` are dropped.
 
-    `published` is what the rendered branch has of the tenant, None where that isn't known.
+    `published` are the tenant's objects on the rendered branch, None if they aren't known.
     """
     if published is not None:
         live = live.prefer_published(published)
@@ -148,7 +148,8 @@ def derive_tenant_status(
 
 
 def _find_waiting(application: Application | None) -> dict[str, str]:
-    """Return the storages and snapshots that wait for a storage, and for which: by the names of what stands for them."""
+    """Return the storages and snapshots that wait for a storage, each with that storage, by the names of their wait
+    markers."""
     markers = [name for kind, name in application.resources if kind == "ConfigMap"] if application else []
     split = [name.split(names.WAIT_MARKER_INFIX) for name in markers]
     return {parts[0]: parts[1] for parts in split if len(parts) == 2}
@@ -272,7 +273,7 @@ def _derive_instances(
 
 
 def _not_created_instance(name: str, application: Application | None, previous: Instance | None, now: str) -> Instance:
-    """An instance that is published, and that the cluster hasn't got."""
+    """Return the status of an instance that is published but not created in the cluster."""
     sync_condition = derive_synced_condition(application, "Deployment", name, live=False)
     failed = sync_condition.reason == word.SYNC_FAILED
     state = word.FAILED if failed else word.INIT
@@ -350,6 +351,6 @@ def _snapshot_transitions(
 
 
 def is_time_dependent(status: TenantStatus) -> bool:
-    """Return whether a status may change by time alone: a pod looks for its place, a container was just started again, or what is
-    removed is going."""
+    """Return whether time alone may change a status: a pod is being scheduled, a container just restarted, or a removal
+    is under way."""
     return any(map(instances.is_time_dependent, status.instances)) or orphans.is_time_dependent(status)

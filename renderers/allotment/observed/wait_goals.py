@@ -1,4 +1,4 @@
-"""Whether what somebody waits for has come about: a state of an instance, storage or snapshot, or that it is gone."""
+"""Decides whether a goal is reached that a user waits for: a state of an instance, storage or snapshot, or its removal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from allotment.observed.status import Storage
 GoalVerdict = Literal["going", "reached", "failed"]
 
 GONE_GOAL = "Gone"
-# What can be waited for, and of which kinds.
+# The goals that a user can wait for, with their kinds.
 KINDS_BY_GOAL: dict[str, tuple[str, ...]] = {
     word.RUNNING: (INSTANCE.word,),
     word.READY: (INSTANCE.word, STORAGE.word, SNAPSHOT.word),
@@ -22,7 +22,7 @@ KINDS_BY_GOAL: dict[str, tuple[str, ...]] = {
     word.PREPARED: (STORAGE.word,),
     GONE_GOAL: (INSTANCE.word, STORAGE.word, SNAPSHOT.word),
 }
-# The next step of what is on its way, by reason, by the state in its cluster, and by how far its declaration is.
+# The next step of a resource, by reason, by state in its cluster, and by rollout stage.
 _NEXT_STEP_BY_REASON = {
     word.NO_FREE_UNIT: "a unit becomes free",
     word.STORAGE_UNPREPARED: "its storage is prepared",
@@ -46,7 +46,7 @@ _NEXT_STEP_BY_STAGE = {
 
 
 def describe_next_step(row: ResourceStatus, goal: str, silent: Collection[str] = ()) -> str:
-    """Return the next step of a thing on its way to the goal; empty where nothing is expected to happen."""
+    """Return the next step of a resource towards the goal; empty if nothing is expected to happen."""
     if (_evaluate_resource(row, goal, silent) if row.resource.blob else row.stage.progress) != "going":
         return ""
     if row.stage.state != "merged" and row.resource.cluster in silent:
@@ -63,10 +63,10 @@ def describe_next_step(row: ResourceStatus, goal: str, silent: Collection[str] =
 
 
 def evaluate_goal(rows: Sequence[ResourceStatus], goal: str, silent: Collection[str] = ()) -> GoalVerdict:
-    """Return how it stands with all things of a name; `rows` are those of the kinds that can reach the goal.
+    """Return the verdict on all resources of a name. `rows` are those of the kinds that can reach the goal.
 
-    It has failed where only another merge, or a person, can bring it about. What a `silent` cluster said last isn't
-    believed.
+    The goal has failed if only another merge, or a person, can reach it. The last report of a `silent` cluster is not
+    trusted.
     """
     if goal == GONE_GOAL:
         failed = any(row.resource.blob or row.stage.progress == "failed" for row in rows)

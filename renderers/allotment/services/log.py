@@ -1,4 +1,4 @@
-"""What a running program logs to: events with what they are about, as structlog has them."""
+"""The interface of structured logging, as structlog implements it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Any, Protocol
 
 
 class Log(Protocol):
-    """Structured logging: an event and what it is about."""
+    """A structured log: events with key-value pairs."""
 
     def info(self, event: str, **about: Any) -> Any:
-        """Log what happened."""
+        """Log an event."""
         ...
 
     def warning(self, event: str, **about: Any) -> Any:
-        """Log what somebody should look at."""
+        """Log an event that a person should look at."""
         ...
 
     def error(self, event: str, **about: Any) -> Any:
-        """Log what went wrong."""
+        """Log an error."""
         ...

@@ -1,4 +1,4 @@
-"""Turn after turn of what runs for weeks: when the next one begins, what is done about one that fails, how it ends."""
+"""Runs a task again and again for weeks: when the next turn begins, how a failure is handled, and how the loop ends."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from allotment.adapters.git.repository import Repository
 from allotment.problems import AllotmentError
 from allotment.services.log import Log
 
-REPEAT_LOG_SECONDS = 600.0  # an error that stays is told again so often
-FAILURE_REASONS = ("refused", "damaged", "bug")  # of a failure, where a loop knows no others
-STALLED_INTERVALS = 20  # a turn that takes as long as so many pauses has stalled, if it isn't allowed longer
+REPEAT_LOG_SECONDS = 600.0  # an error that persists is logged again after this time
+FAILURE_REASONS = ("refused", "damaged", "bug")  # the failure reasons of a loop that defines no others
+STALLED_INTERVALS = 20  # a turn stalls after this many intervals, unless it is allowed more time
 
 
 class LoopTiming(NamedTuple):
-    """Seconds: the longest time between two turns (`interval`), the shortest time until a turn counts as stalled, and the time
-    from a wake-up to the turn (`wake_delay`). `backoff` says how long to wait after an error."""
+    """The timing of a loop, in seconds.
+
+    `interval` is the longest time between two turns, `stall_timeout` the shortest time until a turn counts as stalled,
+    and `wake_delay` the time from a wake-up to the turn. `backoff` sets the wait after an error.
+    """
 
     interval: float
     stall_timeout: float
@@ -31,8 +34,11 @@ class LoopTiming(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Why a turn failed: the reason that is counted, the words for the log; whether all it needs was `connected`, so
-    that it is nothing that a restart could mend; and after how many `retry_after` to try again, where that is known."""
+    """The failure of a turn.
+
+    `reason` is counted and `message` is logged. `connected` means that everything that the loop needs was reachable, so
+    a restart would not help. `retry_after` is the number of seconds until the next try, if it is known.
+    """
 
     reason: str
     message: str
@@ -41,10 +47,10 @@ class Failure(NamedTuple):
 
 
 class Loop(ABC):
-    """Takes turns until it is stopped. Its methods may be called by others than the thread that runs it.
+    """Takes turns until it is stopped. Other threads may call its methods.
 
-    `event` is what the log says when a turn fails, `count` is told the reason. `leading` says whether this replica
-    is the one that works. Whatever sets `woken` begins the next turn.
+    `event` is the log event of a failed turn, and `count` receives the failure's reason. `leading` returns whether this
+    replica is the leader. Setting `woken` begins the next turn.
     """
 
     def __init__(
@@ -71,30 +77,34 @@ class Loop(ABC):
     @property
     @abstractmethod
     def display_url(self) -> str:
-        """What it works on, as it may be shown."""
+        """The URL that the loop works on, without secrets."""
 
     @abstractmethod
     def run_once(self) -> Failure | None:
-        """Do what is to be done; return why not all of that could be, or raise it."""
+        """Do the work of one turn. Return a failure if part of it was impossible, or raise an exception."""
 
     @abstractmethod
     def on_leadership_lost(self) -> None:
-        """Forget what another replica, which leads now, may change meanwhile."""
+        """Forget the state that another replica, now the leader, may change."""
 
     def classify_error(self, error: Exception) -> Failure:
-        """Return why a turn failed."""
+        """Return the failure that an exception means."""
         if isinstance(error, AllotmentError):
             return Failure("refused", str(error))
         return Failure("bug", "".join(traceback.format_exception(error)))
 
     def repair_clone(self, errors: Sequence[str]) -> CloneDamage | None:
-        """Check the clone for damage after errors, with those that the turn itself got over; return the damage. If the
-        clone was replaced, forget its objects. A loop without a clone has no damage."""
+        """Check the clone for damage after errors, including those that the turn recovered from. Return the damage.
+
+        If the clone was replaced, forget its objects. A loop without a clone has no damage.
+        """
         return None
 
     def _check_clone(self, failure: Failure | None) -> Failure | None:
-        """Return why the turn failed: the damage of the clone, where that is the reason. If the clone was replaced,
-        the next turn begins at once."""
+        """Return the failure of the turn, or the damage of the clone if that is the cause.
+
+        If the clone was replaced, the next turn begins at once.
+        """
         try:
             damage = self.repair_clone([] if failure is None else [failure.message])
         except OSError as error:
@@ -111,11 +121,11 @@ class Loop(ABC):
         return Failure("damaged", f"the local clone is damaged, and is replaced {retry_delay}: {damage.fsck_output}")
 
     def is_due(self) -> bool:
-        """Return whether a turn is taken now: after an error there is none for a while."""
+        """Return whether to take a turn now. After an error, the loop waits."""
         return not self.is_backing_off()
 
     def run(self) -> None:
-        """Go on until `stop` is called; a turn that has begun is finished."""
+        """Take turns until `stop` is called. A turn that has begun is finished."""
         while not self.stop_event.is_set():
             self._wake_event.clear()
             self.heartbeat()
@@ -125,14 +135,14 @@ class Loop(ABC):
                 self.stop_event.wait(self.timing.wake_delay)
 
     def tick(self) -> None:
-        """Take one turn if this replica leads; whatever goes wrong is told and counted, and tried again later."""
+        """Take one turn if this replica leads. Log and count a failure; a later turn tries again."""
         if not self.is_leader():
             self._is_ready = True
             self.on_leadership_lost()
             return
         try:
             failure = self.run_once()
-        except Exception as error:  # a bug of ours in one turn is no reason to end
+        except Exception as error:  # a bug in one turn must not end the loop
             failure = self.classify_error(error)
         failure = self._check_clone(failure)
         if failure is not None:
@@ -141,19 +151,19 @@ class Loop(ABC):
             self._is_ready, self._failure_count, self._last_logged = True, 0, ("", 0.0)
 
     def heartbeat(self) -> None:
-        """Note that it hasn't stalled."""
+        """Record that the loop has not stalled."""
         self._last_heartbeat = time.monotonic()
 
     def is_backing_off(self) -> bool:
-        """Return whether it waits after an error."""
+        """Return whether the loop waits after an error."""
         return time.monotonic() < self._retry_at
 
     def _is_retrying(self) -> bool:
-        """Return whether the last turn failed, and is tried again sooner than after a whole interval."""
+        """Return whether the last turn failed and is repeated before a whole interval has passed."""
         return self._failure_count > 0 and self.timing.backoff.first > 0
 
     def log_once(self, words: str, **about: str) -> None:
-        """Log what keeps it from its work, once while that stays the same, and now and then."""
+        """Log the reason why the loop cannot work: once while it stays the same, and again from time to time."""
         now = time.monotonic()
         if words and (words != self._last_logged[0] or now - self._last_logged[1] > REPEAT_LOG_SECONDS):
             self._last_logged = words, now
@@ -168,25 +178,25 @@ class Loop(ABC):
         self._retry_at = time.monotonic() + (wait if failure.retry_after is None else failure.retry_after)
 
     def wake(self) -> None:
-        """Begin the next turn now, or when the rest after an error is over."""
+        """Begin the next turn now, or as soon as the wait after an error ends."""
         self._wake_event.set()
 
     def stop(self) -> None:
-        """End after the turn that runs."""
+        """End the loop after the current turn."""
         self.stop_event.set()
         self._wake_event.set()
 
     def alive(self) -> bool:
-        """Return whether turns go on."""
+        """Return whether the loop still takes turns."""
         return time.monotonic() - self._last_heartbeat < max(
             self.timing.stall_timeout, STALLED_INTERVALS * self.timing.interval
         )
 
     def ready(self) -> bool:
-        """Return whether the last turn reached all it needs."""
+        """Return whether the last turn reached everything that it needs."""
         return self._is_ready
 
 
 def repair_if_clone(repository: Repository, errors: Sequence[str]) -> CloneDamage | None:
-    """Return the damage of a clone, None where it has none, or where the repository is not a clone of the program."""
+    """Return the damage of a clone; None if it has none, or if the repository is not a clone that the program made."""
     return repository.repair(errors) if isinstance(repository, Clone) else None

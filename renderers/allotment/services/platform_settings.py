@@ -1,4 +1,4 @@
-"""The few things of a source that are needed before the whole of it is read: its platform, its clusters, their keys."""
+"""Reads the settings that are needed before the whole source is read: the platform, the clusters and their keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLATFORM_FILE = "platform/platform.yaml"
 
 
 def read_platform(source: Source) -> Platform | None:
-    """Return what a source declares of the platform itself; None where that can't be read."""
+    """Return the Platform declaration of a source; None if it can't be read."""
     try:
         declared = read_folder(PLATFORM, [(PLATFORM_FILE, source.read(PLATFORM_FILE))])[0].get_singleton(Platform)
     except (KeyError, OSError):
@@ -28,8 +28,11 @@ def read_platform(source: Source) -> Platform | None:
 
 
 def read_branch(source: Source) -> str:
-    """Return the branch that counts, spec.git.branch of the platform; where the declaration is invalid otherwise, the branch
-    that its file names, and `main` where it names none."""
+    """Return the branch of the declarations, spec.git.branch of the platform.
+
+    If the declaration is invalid in another field, return the branch that its file names. If the file names none,
+    return `main`.
+    """
     try:
         value = read(source.read(PLATFORM_FILE)).value
         return str(TypeAdapter(BranchName).validate_python(value["spec"]["git"].get("branch", "main")))  # type: ignore[index]
@@ -38,18 +41,18 @@ def read_branch(source: Source) -> str:
 
 
 def read_publisher_key(source: Source) -> str | None:
-    """Return the declared publisher's public key; None where none is, or it can't be read."""
+    """Return the public key of the declared publisher; None if there is none, or if it can't be read."""
     platform = read_platform(source)
     return platform.spec.publisher.public_key if platform and platform.spec.publisher else None
 
 
 def list_cluster_names(source: Source) -> list[str]:
-    """Return the clusters that a source declares."""
+    """Return the names of the clusters that a source declares."""
     return [scope.name for scope in source.scopes()[0] if scope.kind == "cluster"]
 
 
 def read_reporter_keys(source: Source) -> dict[str, str | None]:
-    """Return the declared reporter's key of each cluster, None where none is, or it can't be read."""
+    """Return the public key of each cluster's declared reporter; None if there is none, or if it can't be read."""
     clusters = {name: _read_cluster(source, name) for name in list_cluster_names(source)}
     return {
         name: cluster.spec.reporter.public_key if cluster and cluster.spec.reporter else None
@@ -58,7 +61,7 @@ def read_reporter_keys(source: Source) -> dict[str, str | None]:
 
 
 def _read_cluster(source: Source, name: str) -> Cluster | None:
-    """Return the declaration of a cluster; None where it can't be read."""
+    """Return the declaration of a cluster; None if it can't be read."""
     path = f"clusters/{name}/cluster.yaml"
     try:
         declared = read_folder(Scope("cluster", name), [(path, source.read(path))])[0].get_singleton(Cluster)
@@ -68,7 +71,7 @@ def _read_cluster(source: Source, name: str) -> Cluster | None:
 
 
 def read_consoles(source: Source) -> Consoles:
-    """Return the declared addresses of Argo CD and Grafana."""
+    """Return the declared URLs of Argo CD and Grafana."""
     platform = read_platform(source)
     clusters = [(name, _read_cluster(source, name)) for name in list_cluster_names(source)]
     return Consoles(
@@ -91,8 +94,10 @@ class BranchUrls(NamedTuple):
 def resolve_branch_urls(
     source: Source, here: str, rendered: str | None = None, status: str | None = None
 ) -> BranchUrls:
-    """Return where a commit says that it is published and reported, unless it is said otherwise; `here` is the
-    repository that the declarations are in."""
+    """Return the URLs that a commit is published and reported to.
+
+    `rendered` and `status` override the declared URLs. `here` is the repository of the declarations.
+    """
     platform = read_platform(source)
     git = platform.spec.git if platform else None
     to = rendered or (git.rendered if git else None) or here

@@ -1,4 +1,4 @@
-"""Recovers a storage whose preparation failed: a commit with one more attempt, that says who wanted it and why."""
+"""Creates a commit that repeats the failed preparation of a storage. Its message names the committer and the reason."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ MAX_ATTEMPTS = 9999
 
 
 class Recovery(NamedTuple):
-    """A commit that raises a storage's attempt: the branch it is to have, what it follows from, and what it may
-    overwrite."""
+    """A commit that raises the attempt of a storage: its branch, its reason, and the data that it may overwrite."""
 
     commit: str
     branch: str
@@ -38,9 +37,9 @@ class Recovery(NamedTuple):
 def create_recovery_commit(
     root: Path, ref: str, storage_path: str, reason: str, reported_status: ReportedStatus, *, force: bool
 ) -> Recovery:
-    """Return a commit on top of `ref` that prepares a storage (`tenant/name`) again; nothing points at it yet.
+    """Return a commit on top of `ref` that prepares a storage (`tenant/name`) again. No branch points at it yet.
 
-    Raises OperationRefused unless the last attempt was seen to fail, or `force`.
+    Raises OperationRefused unless the last attempt is known to have failed, or `force` is set.
     """
     source = CommitSource(root, ref)
     tenant, _, name = storage_path.partition("/")
@@ -69,7 +68,7 @@ def create_recovery_commit(
 
 
 def push_recovery(remote: Remote, recovery: Recovery) -> None:
-    """Give the commit its branch. Raises OperationRefused where one of that name is there already."""
+    """Push the commit to its branch. Raises OperationRefused if a branch of that name exists."""
     if not remote.push({recovery.branch: recovery.commit}):
         name = recovery.branch.removeprefix("refs/heads/")
         raise OperationRefused(
@@ -91,7 +90,7 @@ def _read_storage(source: CommitSource, tenant: str, name: str) -> DeclarationFi
     assert isinstance(declared.model, GPUStorage)
     if declared.model.spec.prepare is None:
         raise OperationRefused(f"{tenant}/{name} has no preparation: there is nothing to recover")
-    return declared  # type: ignore[return-value]  # it is one, as was just seen
+    return declared  # type: ignore[return-value]  # the model was checked above
 
 
 def _find_reported_storage(reported_status: ReportedStatus, cluster: str, tenant: str, name: str) -> Storage | None:
@@ -109,8 +108,10 @@ def _explain_last_attempt(
     reported_status: ReportedStatus,
     force: bool,
 ) -> str:
-    """Return in words what the last attempt came to. Raises OperationRefused where that is no reason for another, and nobody
-    forces it."""
+    """Return a description of the last attempt.
+
+    Raises OperationRefused if the last attempt gives no reason for another, unless `force` is set.
+    """
     last = observed_storage.prepare if observed_storage is not None else None
     doubt = reported_status.troubles.get(cluster)
     if last is None or doubt:

@@ -1,4 +1,4 @@
-"""Renders tenants and clusters through the gate, in whatever process has them."""
+"""Renders tenants and clusters, and checks the result with the isolation gate, in any process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CollectFiles = Callable[[Iterable[tuple[str, bytes]]], M]
 
 
 def build_gate(offers: Catalog) -> IsolationGate:
-    """Return a gate for all clusters that can be read."""
+    """Return an isolation gate for all clusters with readable declarations."""
     from allotment.isolation.boundary import Boundary
     from allotment.isolation.gate import IsolationGate
 
@@ -37,7 +37,7 @@ def build_gate(offers: Catalog) -> IsolationGate:
 def check_tenant_files(
     gate: IsolationGate, offers: Catalog, tenant: ScopeDeclarations, files: Iterable[tuple[str, bytes]]
 ) -> None:
-    """Raise IsolationBroken where one of a tenant's files, rendered now, holds anything that it may not have."""
+    """Raise IsolationBroken if one of a tenant's rendered files contains something that the tenant may not have."""
     from allotment.isolation.entitlements import Entitlements
 
     entitlements: dict[str, Entitlements] = {}
@@ -49,11 +49,9 @@ def check_tenant_files(
 
 
 class Renderer(Generic[M]):
-    """Renders tenants, and gives each one's files to `keep`, if there are any; what that returns is what is made of
-    the tenant.
+    """Renders tenants, and passes the files of each tenant that has any to `keep`, which returns the tenant's artifact.
 
-    Where `clusters` or `tenants` are named, nothing else is rendered. It is used in whatever process has read the
-    tenants.
+    If `clusters` or `tenants` are given, only those are rendered. It runs in the process that has read the tenants.
     """
 
     def __init__(
@@ -63,8 +61,7 @@ class Renderer(Generic[M]):
         self._gate: tuple[int, IsolationGate] | None = None
 
     def __call__(self, offers: Catalog, some: list[RenderInput]) -> list[M | Rejection | None]:
-        """Return what was made of each tenant: None of one that has no files, why nothing may be of one that is
-        stopped."""
+        """Return the artifact of each tenant: None for a tenant without files, a Rejection for a rejected tenant."""
         every = [self._render_files(offers, *render_input) for render_input in some]
         gate = self._open_gate(offers)
         return [
@@ -104,7 +101,7 @@ class Renderer(Generic[M]):
             return build_rejection(error)
 
     def _open_gate(self, offers: Catalog) -> IsolationGate:
-        """Return this process's gate."""
+        """Return the isolation gate of this process."""
         if self._gate is None or self._gate[0] != os.getpid():
             self._gate = os.getpid(), build_gate(offers)
         return self._gate[1]
@@ -113,7 +110,10 @@ class Renderer(Generic[M]):
 def render_cluster_files(
     offers: Catalog, claims: Iterable[UnitClaim], letters: Callable[[str], Collection[str]], only: Collection[str] = ()
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield the clusters' own files, `<cluster>/<path>`; `letters` returns the first letters of a cluster's tenants."""
+    """Yield the clusters' own files as `<cluster>/<path>` with their bytes.
+
+    `letters` returns the first letters of a cluster's tenants.
+    """
     from allotment.capacity.units import count_placeholders
     from allotment.manifests.layout import render_cluster
 
@@ -131,11 +131,11 @@ def render_markers(
     touched: Mapping[str, Collection[str]] | None = None,
     over: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield the markers of all clusters' own folders, and of the tenants' folders that were `touched`,
+    """Yield the folder markers of all clusters' own folders and of the `touched` folders of tenants, as
     `<cluster>/<path>`.
 
-    `trees` has each cluster's whole tree, the blob of every file by its path, `over` the foreign commit that is
-    replaced, by cluster and folder. Raises IsolationBroken where not exactly one Application reads each file.
+    `trees` maps each cluster to its whole tree, the blob of every file by its path. `over` is the foreign commit that
+    is replaced, by cluster and folder. Raises IsolationBroken unless exactly one Application reads each file.
     """
     from allotment.manifests import argo_folders
 

@@ -1,5 +1,4 @@
-"""The shapes of live objects as the API has them, one module a kind, no field more than is needed; and what is kept
-of each.
+"""The types of live objects in the API's form, one module per kind, and the functions that summarize them.
 
-Decoding skips every field that isn't named here, so that tens of thousands of objects stay small and cheap to read.
+Decoding skips every field that isn't defined here, so that tens of thousands of objects stay small and cheap to read.
 """

@@ -1,4 +1,4 @@
-"""Argo CD's Applications: what is applied, and what isn't."""
+"""Argo CD's Applications: the objects that it applied, and those that it did not."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RawApplication(ApiObject, frozen=True):
 
 
 def summarize_application(raw: RawApplication) -> Application:
-    """Return what is kept of an Application."""
+    """Return the summary of an Application."""
     metadata, status, operation = raw.metadata, raw.status, raw.status.operation_state
     resources = status.resources or ()
     results = (operation.sync_result.resources or ()) if operation and operation.sync_result else ()

@@ -1,4 +1,4 @@
-"""What every live object has, as the API writes it."""
+"""The parts that all live objects share, in the API's form."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import msgspec
 from allotment.manifests import names
 from allotment.observed.status import parse_time
 
-MAX_MESSAGE_LENGTH = 300  # characters kept of what a kubelet or controller says; only fixed words of it are ever shown
+MAX_MESSAGE_LENGTH = 300  # characters of a kubelet's or controller's message; people see only fixed phrases of it
 
 
 def normalize_time(text: str | None) -> str:
-    """Return a time of an object as Kubernetes writes it, such as 2026-11-21T10:00:00Z; empty where it is none, or absent.
+    """Return a time of an object in the form of Kubernetes, such as 2026-11-21T10:00:00Z; empty if it is absent or
+    invalid.
 
-    Every time of a live object passes here. Times are compared as texts, so no other form counts.
+    Every time of a live object passes through this function. Times are compared as text, so no other form is valid.
     """
     if not text or len(text) != len("2026-11-21T10:00:00Z") or (text[7], text[10], text[-1]) != ("-", "T", "Z"):
         return ""
@@ -21,7 +22,7 @@ def normalize_time(text: str | None) -> str:
 
 
 class ApiObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A part of an object as the API has it."""
+    """A part of an object, in the API's form."""
 
 
 class Labels(
@@ -38,7 +39,7 @@ class Labels(
         "cluster": names.CLUSTER,
     },
 ):
-    """Our labels."""
+    """The labels that Allotment writes."""
 
     tenant: str = ""
     instance: str = ""
@@ -70,7 +71,7 @@ class Annotations(
         "revision": "deployment.kubernetes.io/revision",
     },
 ):
-    """Our annotations, what Argo CD may do to it, and how a Deployment numbers its rollouts."""
+    """Allotment's annotations, Argo CD's sync options, and the number of a Deployment's rollout."""
 
     blob: str = ""
     waits_for: str = ""
@@ -89,13 +90,13 @@ class Annotations(
 
 
 class OwnerReference(ApiObject, frozen=True):
-    """What an object belongs to."""
+    """The owner of an object."""
 
     uid: str = ""
 
 
 class Metadata(ApiObject, frozen=True):
-    """Who an object is."""
+    """The identity of an object."""
 
     name: str = ""
     namespace: str = ""
@@ -110,33 +111,33 @@ class Metadata(ApiObject, frozen=True):
 
     @property
     def tenant(self) -> str:
-        """The tenant whose it is; empty where its label claims another's namespace."""
+        """The tenant that owns the object; empty if the label names a tenant with another namespace."""
         tenant = self.labels.tenant
         return tenant if tenant and self.namespace == names.namespace(tenant) else ""
 
     @property
     def created(self) -> str:
-        """When it was created; empty where that isn't known."""
+        """The creation time; empty if it isn't known."""
         return normalize_time(self.creation_timestamp)
 
     @property
     def marked_for_deletion(self) -> bool:
-        """Whether it is declared to be deleted once its file is removed."""
+        """Whether the object is to be deleted once its file is removed."""
         return self.annotations.deletion_policy == "Delete"
 
     @property
     def unprotected(self) -> bool:
-        """Whether it was let go: it may be pruned, and the admission policy lets it be deleted."""
+        """Whether the object is unprotected: Argo CD may prune it, and the admission policy allows its deletion."""
         return self.annotations.protected == "false" and "Prune=false" not in self.annotations.sync_options
 
     @property
     def stock(self) -> str:
-        """The stock that it is a placeholder of."""
+        """The stock of the placeholder; empty for other objects."""
         return self.labels.stock if self.namespace == names.STOCK_NAMESPACE else ""
 
     @property
     def owner(self) -> str:
-        """The uid of what it belongs to; empty where it belongs to nothing."""
+        """The uid of the object's owner; empty if it has none."""
         return self.owner_references[0].uid if self.owner_references else ""
 
 
@@ -154,7 +155,7 @@ NO_CONDITION = ObjectCondition()
 
 
 def find_condition(conditions: tuple[ObjectCondition, ...], kind: str) -> ObjectCondition:
-    """Return the condition of a kind; an empty one where there is none."""
+    """Return the condition of a type; an empty condition if there is none."""
     for condition in conditions:
         if condition.type == kind:
             return condition
@@ -162,5 +163,5 @@ def find_condition(conditions: tuple[ObjectCondition, ...], kind: str) -> Object
 
 
 def parse_count(text: str) -> int:
-    """Return a count that an annotation says; 0 where it says none."""
+    """Return the count in an annotation; 0 if it holds none."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0

@@ -27,7 +27,7 @@ class RawBucketClaim(ApiObject, frozen=True):
 
 
 def summarize_bucket_claim(raw: RawBucketClaim) -> BucketClaim:
-    """Return what is kept of an ObjectBucketClaim."""
+    """Return the summary of an ObjectBucketClaim."""
     metadata = raw.metadata
     return BucketClaim(
         uid=metadata.uid,

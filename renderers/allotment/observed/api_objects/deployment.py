@@ -78,7 +78,7 @@ class RawDeployment(ApiObject, frozen=True):
 
 
 def summarize_deployment(raw: RawDeployment) -> Deployment:
-    """Return what is kept of a Deployment."""
+    """Return the summary of a Deployment."""
     metadata, spec, status = raw.metadata, raw.spec, raw.status
     labels, annotations, pod = metadata.labels, metadata.annotations, spec.template.spec
     refused = find_condition(status.conditions, "ReplicaFailure")
@@ -112,7 +112,7 @@ def summarize_deployment(raw: RawDeployment) -> Deployment:
 
 
 def _karpenter_pool(pod: _TemplateSpec) -> str:
-    """Return the Karpenter NodePool whose nodes a placeholder takes, by the label that we give them."""
+    """Return the Karpenter NodePool of a placeholder, from the node label that its affinity requires."""
     terms = pod.affinity.node_affinity.required.node_selector_terms
     pool_expressions = (each for term in terms for each in term.match_expressions if each.key == names.POOL)
     return next((value for each in pool_expressions for value in each.values), "")

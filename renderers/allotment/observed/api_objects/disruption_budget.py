@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: whose instances a cluster protects from drained nodes."""
+"""PodDisruptionBudgets, which protect the instances of a cluster when a node is drained."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from allotment.observed.objects import DisruptionBudget
 
 
 class RawDisruptionBudget(ApiObject, frozen=True):
-    """A PodDisruptionBudget, of which the metadata is enough: the gate says what one of a tenant's namespace holds."""
+    """A PodDisruptionBudget. Its metadata is enough, because the isolation gate defines the content in tenants'
+    namespaces."""
 
     metadata: Metadata
 
 
 def summarize_disruption_budget(raw: RawDisruptionBudget) -> DisruptionBudget:
-    """Return what is kept of a PodDisruptionBudget."""
+    """Return the summary of a PodDisruptionBudget."""
     metadata = raw.metadata
     return DisruptionBudget(metadata.uid, metadata.name, metadata.tenant, metadata.deletion_timestamp is not None)

@@ -15,9 +15,9 @@ from allotment.observed.api_objects.base import (
 from allotment.observed.objects import Job
 from allotment.programs import ending
 
-# What Kubernetes' Job controller says (pkg/controller/job/pod_failure_policy.go) when the rule of a preparation's
-# Job ends it. The pod may be gone by then, so its words are all there is. `check` is ours; a tenant's own program
-# is called `prepare`.
+# The message of Kubernetes' Job controller (pkg/controller/job/pod_failure_policy.go) when a rule of the preparation's
+# Job ends it. The pod may be gone by then, so the message is the only evidence. The container `check` is ours; a
+# tenant's own program runs in the container `prepare`.
 _ALREADY_COMPLETE_MESSAGE = re.compile(
     r"Container check for pod ([a-z0-9.-]+)/[a-z0-9.-]+ failed with"
     rf" exit code {ending.ALREADY_COMPLETE} matching FailJob rule at index 0"
@@ -39,7 +39,7 @@ class RawJob(ApiObject, frozen=True):
 
 
 def summarize_job(raw: RawJob) -> Job:
-    """Return what is kept of a Job."""
+    """Return the summary of a Job."""
     metadata, status = raw.metadata, raw.status
     complete, failed = find_condition(status.conditions, "Complete"), find_condition(status.conditions, "Failed")
     return Job(

@@ -1,4 +1,4 @@
-"""Namespaces: of a tenant each one, whether it may go."""
+"""Namespaces: a tenant's namespace, and whether it may be deleted."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from allotment.observed.objects import Namespace
 
 
 class RawNamespace(ApiObject, frozen=True):
-    """A Namespace, of which the metadata is enough."""
+    """A Namespace. Its metadata is enough."""
 
     metadata: Metadata
 
 
 def summarize_namespace(raw: RawNamespace) -> Namespace:
-    """Return what is kept of a Namespace; it is nobody's where its name isn't that of its label's tenant."""
+    """Return the summary of a Namespace. It has no tenant if its name isn't the namespace of its label's tenant."""
     metadata = raw.metadata
     tenant = metadata.labels.tenant
     owner = tenant if tenant and metadata.name == names.namespace(tenant) else ""

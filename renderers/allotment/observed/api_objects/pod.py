@@ -94,7 +94,7 @@ class RawPod(ApiObject, frozen=True):
 
 
 def summarize_pod(raw: RawPod) -> Pod:
-    """Return what is kept of a pod."""
+    """Return the summary of a pod."""
     metadata, status, labels = raw.metadata, raw.status, raw.metadata.labels
     container = _deciding_container(status)
     state, running = container.state, container.state.running
@@ -147,14 +147,20 @@ def summarize_pod(raw: RawPod) -> Pod:
 
 
 def _waiting_message(waiting: _Waiting | None, ended: _Terminated | None) -> str:
-    """Return what is said of a container that doesn't run; of one that never began the cause, not how long it waits."""
+    """Return the message about a container that doesn't run.
+
+    For a container that never started, it is the cause, and not the time until the next start.
+    """
     if ended is not None and ended.reason == START_ERROR:
         return ended.message
     return waiting.message if waiting is not None else ""
 
 
 def _run_seconds(ended: _Terminated) -> float:
-    """Return how long a container ran; one that never started has a time of its own long ago, or none."""
+    """Return the seconds that a container ran; 0 if it never started.
+
+    A container that never started has no start time, or a time in the distant past.
+    """
     begin, end = normalize_time(ended.started_at), normalize_time(ended.finished_at)
     if not begin or not end or ended.reason == START_ERROR:
         return 0.0
@@ -162,13 +168,13 @@ def _run_seconds(ended: _Terminated) -> float:
 
 
 def _startup_seconds(spec: _PodSpec) -> int:
-    """Return for how many seconds a container may start before the kubelet ends it, 0 where it isn't asked."""
+    """Return the seconds until the kubelet kills a container that doesn't answer its startup probe; 0 without a probe."""
     probe = spec.containers[0].startup_probe if spec.containers else None
     return probe.period_seconds * probe.failure_threshold if probe is not None else 0
 
 
 def _has_unhealthy_device(status: _PodStatus) -> bool:
-    """Return whether a device that a pod was given went bad, as kubelets say since Kubernetes 1.36. The pod runs on."""
+    """Return whether a device of the pod is unhealthy. Kubelets report this since Kubernetes 1.36. The pod keeps running."""
     return any(
         device.health == "Unhealthy"
         for container in status.container_statuses
@@ -178,7 +184,8 @@ def _has_unhealthy_device(status: _PodStatus) -> bool:
 
 
 def _deciding_container(status: _PodStatus) -> _ContainerStatus:
-    """Return the container that says how a pod is: the first that comes before the main one and isn't done, else that."""
+    """Return the container that determines the state of a pod: the first unfinished init container, else the main
+    container."""
     for container in status.init_container_statuses:
         ended = container.state.terminated
         if not container.started and (ended is None or ended.exit_code):

@@ -1,4 +1,4 @@
-"""ReplicaSets: which rollout of a Deployment a pod is of."""
+"""ReplicaSets, which tell the rollout of a Deployment that a pod belongs to."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from allotment.observed.objects import ReplicaSet
 
 
 class RawReplicaSet(ApiObject, frozen=True):
-    """A ReplicaSet: its metadata is all that is asked for."""
+    """A ReplicaSet. Its metadata is enough."""
 
     metadata: Metadata
 
 
 def summarize_replica_set(raw: RawReplicaSet) -> ReplicaSet:
-    """Return what is kept of a ReplicaSet."""
+    """Return the summary of a ReplicaSet."""
     metadata = raw.metadata
     return ReplicaSet(metadata.uid, metadata.name, metadata.owner, metadata.tenant, metadata.annotations.revision)

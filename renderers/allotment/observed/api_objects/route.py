@@ -1,4 +1,4 @@
-"""HTTPRoutes: where instances and files are reached."""
+"""HTTPRoutes, through which users reach instances and files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RawRoute(ApiObject, frozen=True):
 
 
 def summarize_route(raw: RawRoute) -> Route:
-    """Return what is kept of an HTTPRoute."""
+    """Return the summary of an HTTPRoute."""
     metadata = raw.metadata
     statuses = [find_condition(parent.conditions, "Accepted").status for parent in raw.status.parents]
     return Route(

@@ -34,7 +34,7 @@ class RawVolumeClaim(ApiObject, frozen=True):
 
 
 def summarize_volume_claim(raw: RawVolumeClaim) -> VolumeClaim:
-    """Return what is kept of a PersistentVolumeClaim."""
+    """Return the summary of a PersistentVolumeClaim."""
     metadata = raw.metadata
     return VolumeClaim(
         uid=metadata.uid,

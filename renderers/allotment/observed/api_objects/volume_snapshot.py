@@ -1,4 +1,4 @@
-"""VolumeSnapshots: storages as they were at one moment."""
+"""VolumeSnapshots: storages at one point in time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RawVolumeSnapshot(ApiObject, frozen=True):
 
 
 def summarize_volume_snapshot(raw: RawVolumeSnapshot) -> VolumeSnapshot:
-    """Return what is kept of a VolumeSnapshot."""
+    """Return the summary of a VolumeSnapshot."""
     metadata, status = raw.metadata, raw.status or _Status()
     return VolumeSnapshot(
         uid=metadata.uid,

@@ -1,4 +1,4 @@
-"""Whole objects of tenants' namespaces: what is compared with their manifests."""
+"""Whole objects of tenants' namespaces, for the comparison with their manifests."""
 
 from __future__ import annotations
 
@@ -30,15 +30,17 @@ class _Metadata(ApiObject, frozen=True):
 
 
 class RawObject(ApiObject, frozen=True):
-    """An object of any kind that has no more than metadata, spec and status."""
+    """An object of a kind that has at most metadata, spec and status."""
 
     metadata: _Metadata
     spec: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 def make_summarizer(kind: str) -> Callable[[RawObject], LiveObject]:
-    """Return a function that reduces a kind's object to its compared fields. An object outside of tenants' namespaces has no tenant, and no
-    content."""
+    """Return a function that reduces an object of a kind to its compared fields.
+
+    An object outside tenants' namespaces has no tenant and no content.
+    """
 
     def read(raw: RawObject) -> LiveObject:
         metadata = raw.metadata
@@ -61,8 +63,8 @@ def make_summarizer(kind: str) -> Callable[[RawObject], LiveObject]:
 
 
 def _compress_compared_fields(raw: RawObject) -> bytes:
-    """Return the fields that are compared. They are compressed, since a reporter keeps those of all tenants: a Deployment takes
-    about 1 KB."""
+    """Return the compared fields, compressed, because a reporter stores those of all tenants. A Deployment takes about
+    1 KB."""
     metadata = raw.metadata
     compared = {
         "metadata": {

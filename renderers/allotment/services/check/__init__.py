@@ -1,1 +1,1 @@
-"""Checking: a whole source is read and held against every rule, tenant by tenant on all cores."""
+"""The repository check: reads a whole source and applies every rule, tenant by tenant on all cores."""

@@ -19,8 +19,8 @@ from allotment.services.check.workers import ScopeContent, locate_findings, read
 class CatalogCheck(NamedTuple):
     """The checked platform and clusters of a source, with the names of its tenants.
 
-    `content_keys` has the key of each folder's content. `scope_problems` are those of paths outside any folder of the
-    layout, `catalog_problems` those of the declarations.
+    `content_keys` maps each scope to the key of its content. `scope_problems` are the problems of paths outside any
+    folder of the layout, and `catalog_problems` the problems of the declarations.
     """
 
     catalog: Catalog
@@ -37,8 +37,11 @@ class CatalogCheck(NamedTuple):
 
 
 class ValidSubset(NamedTuple):
-    """The valid part of a catalog: `catalog` has the clusters without errors, `invalid_clusters` the first error of each other
-    cluster. Without `can_render`, an error concerns all tenants."""
+    """The valid part of a catalog.
+
+    `catalog` has the clusters without errors. `invalid_clusters` maps each other cluster to its first error. If
+    `can_render` is false, an error concerns all tenants.
+    """
 
     catalog: Catalog
     invalid_clusters: Mapping[str, str]
@@ -61,7 +64,8 @@ def check_catalog(source: Source, as_of: datetime.date) -> CatalogCheck:
 
 
 def find_valid_subset(catalog_check: CatalogCheck, *, partial: bool) -> ValidSubset:
-    """Return the part of the catalog that tenants are rendered with; with `partial`, without the clusters that have an error."""
+    """Return the part of the catalog to render tenants with. With `partial`, it leaves out the clusters that have an
+    error."""
     catalog = catalog_check.catalog
     faults = classify_faults(catalog_check.problems, catalog.clusters)
     rejected = faults.by_cluster if partial else {}

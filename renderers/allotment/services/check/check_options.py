@@ -1,4 +1,4 @@
-"""The options of a repository check: how it reads, renders and stores tenants, and what it compares the source with."""
+"""The options of a repository check: reading, rendering and storing tenants, and the comparison with another source."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class CheckOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """What a check compares its source with.
+    """The comparison of a check's source with another state.
 
     - `base` is the source before the change: the rules about change apply.
     - `today` is the day before which no new price may begin, by default the day of the check.
-    - `changed_files` returns the files that differ from the last commit. Without `base`, their declarations count as new.
-      The check calls it only for an oversold stock.
+    - `changed_files` returns the files that differ from the last commit. Without `base`, their declarations count as
+      new. The check calls it only for an oversold stock.
     """
 
     base: Source | None = None

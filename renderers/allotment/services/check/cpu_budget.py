@@ -1,4 +1,4 @@
-"""What one tenant may take of a publish: processor time for reading, checking and rendering it, files and bytes."""
+"""Limits the processor time, the number of files and the bytes of one tenant in a publish."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
 
 T = TypeVar("T")
-DEFAULT_SECONDS = 5.0  # a large tenant takes a hundredth of it
+DEFAULT_SECONDS = 5.0  # a large tenant uses a hundredth of it
 MAX_FILES = 10_000
 MAX_BYTES = 64 << 20
 RULE = "share"
@@ -28,22 +28,26 @@ BUDGET_REJECTION = Rejection(
 
 
 class BudgetExceeded(Exception):
-    """A tenant has taken its share."""
+    """A tenant has used up its processor time."""
 
 
 class CpuBudget:
-    """A tenant's share: what is done for it goes through here, and ends between two steps once it has taken too long.
+    """The processor time of one tenant for reading, checking and rendering it.
 
-    It is processor time, so that a machine which is busy with something else takes nobody's share.
+    It counts processor time, not elapsed time, so that a machine that is busy with other work costs no tenant its
+    budget. The budget is checked between two steps.
     """
 
     def __init__(self, seconds: float | None) -> None:
         self._remaining = seconds
         self._started_cpu = 0.0
-        self._started_wall = 0.0  # its clock costs a fraction, and nothing takes more processor time than that
+        self._started_wall = 0.0  # cheaper to read than the thread's clock; processor time never exceeds elapsed time
 
     def meter(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield items; what it takes to make them and to use them counts. Raises BudgetExceeded."""
+        """Yield items, and count the time that it takes to produce and to use them.
+
+        Raises BudgetExceeded when the budget is used up.
+        """
         if self._remaining is None:
             yield from items
             return
@@ -54,7 +58,10 @@ class CpuBudget:
 
     @contextmanager
     def measure(self) -> Iterator[None]:
-        """Count what is done meanwhile. Raises BudgetExceeded, now or in `meter`."""
+        """Count the processor time of the `with` block.
+
+        Raises BudgetExceeded at once if the budget is used up already, or later in `meter`.
+        """
         if self._remaining is None:
             yield
             return

@@ -27,7 +27,7 @@ class Revision(NamedTuple):
 
 
 class ChangeCheck(NamedTuple):
-    """The problems of a change, and the tenants and clusters before it; None without a base."""
+    """The problems of a change, and the tenants and clusters before it; `base` is None without a base."""
 
     problems: list[Problem]
     base: TallyBase | None
@@ -77,7 +77,7 @@ def check_shared_rules(source: Source, catalog: Catalog, tally: Tally) -> list[P
 
 
 def merge_problems(*problem_groups: Iterable[Problem]) -> list[Problem]:
-    """Return all problems in order, once each, without the shortage of a stock at a name that does not exist."""
+    """Return all problems in order, each once. Leaves out the shortage of a stock at a name that does not exist."""
     unique_problems = {problem for problems in problem_groups for problem in problems}
     missing = {candidate[:4] for candidate in unique_problems if candidate.rule == references.RULE}
     return sorted(
@@ -86,7 +86,7 @@ def merge_problems(*problem_groups: Iterable[Problem]) -> list[Problem]:
 
 
 def _read_declarations(source: Source, scope: Scope, scopes: Collection[Scope]) -> ScopeDeclarations:
-    """Return the declarations of a folder; none where it is not among the `scopes` of the source."""
+    """Return the declarations of a folder; an empty folder if it is not among the `scopes` of the source."""
     if scope not in scopes:
         return ScopeDeclarations(scope)
     return read_folder(scope, read_scope(source, scope).files)[0]

@@ -1,4 +1,4 @@
-"""Sorts the faults of the platform by their reach: the whole publish, a cluster, or nobody."""
+"""Sorts the errors of the platform and the clusters by their effect: on the whole publish, on a cluster, or on nothing."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ _ADD_ONS = KINDS["AddOn"].path.partition("{")[0]
 
 
 class PlatformFaults(NamedTuple):
-    """The errors of the platform's and the clusters' declarations, by reach.
+    """The errors in the declarations of the platform and the clusters, by effect.
 
-    `blocking` stop every publish: tenants depend on the catalog, and on its approvers, in more ways than a check sees.
-    `by_cluster` retain a cluster with its tenants, `harmless` retain nobody.
+    - `blocking` errors stop every publish: tenants depend on the catalog and on its approvers in more ways than a check
+      sees.
+    - `by_cluster` errors retain a cluster with its tenants.
+    - `harmless` errors retain nothing.
     """
 
     blocking: list[Problem]
@@ -26,7 +28,7 @@ class PlatformFaults(NamedTuple):
 
 
 def classify_faults(problems: Iterable[Problem], clusters: Collection[str]) -> PlatformFaults:
-    """Return the errors among problems of the platform and of `clusters`, which have files that can be read, by reach."""
+    """Return the errors among `problems` by effect. `clusters` are the clusters that have readable files."""
     faults = PlatformFaults([], {}, [])
     for problem in sorted(problems):
         parts = problem.path.split("/")

@@ -1,4 +1,4 @@
-"""Checks a whole repository, or again the tenants that changed."""
+"""Checks a whole repository, or checks the changed tenants again."""
 
 from __future__ import annotations
 
@@ -34,11 +34,14 @@ V = TypeVar("V")
 
 
 class RepositoryCheck(NamedTuple):
-    """The checked source: catalog, tally parts, problems, and the results of rendering.
+    """The checked source: catalog, tally entries, problems, and the results of rendering.
 
-    `cached_count` counts the tenants that an earlier check accepted. `problems` are all problems, sorted; `tenant_problems`
-    those in each tenant's own files, `platform_problems` those of the platform, `shared_problems` those that several owners cause.
-    `runtime_states` returns the runtime state that was known of each tenant. `traces` has, by tenant, the trace of a bug.
+    - `cached_count` counts the tenants that an earlier check accepted.
+    - `problems` are all problems, sorted.
+    - `tenant_problems` are the problems in each tenant's own files, `platform_problems` those of the platform, and
+      `shared_problems` those that several owners cause.
+    - `runtime_states` returns the runtime state of a tenant during the check.
+    - `traces` maps a tenant to the trace of a bug.
     """
 
     catalog: Catalog
@@ -61,7 +64,7 @@ class RepositoryCheck(NamedTuple):
 
     @property
     def faults(self) -> PlatformFaults:
-        """The errors of the platform and the clusters, by reach."""
+        """The errors of the platform and the clusters, by effect."""
         return classify_faults(self.platform_problems, self.catalog.clusters)
 
     def list_letters(self, cluster: str) -> set[str]:
@@ -70,12 +73,14 @@ class RepositoryCheck(NamedTuple):
 
     @property
     def errors(self) -> list[Problem]:
-        """The problems that aren't warnings."""
+        """All problems except the warnings."""
         return [problem for problem in self.problems if not problem.warning]
 
     def split_errors_by_owner(self) -> tuple[list[Problem], dict[str, list[Problem]]]:
-        """Return the errors of what the platform declares, and those of each tenant that has any. A file beside the
-        tenants is nobody's: nothing reads it."""
+        """Return the errors of the platform's declarations, and the errors of each tenant that has any.
+
+        A file in `tenants/` outside any tenant's folder belongs to nobody, because nothing reads it.
+        """
         platform = list[Problem]()
         tenants = defaultdict[str, list[Problem]](list)
         for problem in self.platform_problems:
@@ -95,7 +100,7 @@ def check_repository(
     options: CheckOptions = DEFAULT_OPTIONS,
     comparison: Comparison = NO_COMPARISON,
 ) -> RepositoryCheck:
-    """Return the checked source, with the prices of the day `as_of`."""
+    """Return the checked source. `as_of` is the day of its prices."""
     catalog_check = check_catalog(source, as_of)
     valid_subset = find_valid_subset(catalog_check, partial=options.partial)
     open_cache = options.open_cache or (lambda _: FileCache.disabled())
@@ -147,10 +152,10 @@ def recheck_tenants(
     render: RenderBatch | None = None,
     comparison: Comparison = NO_COMPARISON,
 ) -> RepositoryCheck:
-    """Return the checked source where nothing but the folders of `tenants` changed since `last`.
+    """Return the checked source if only the folders of `tenants` changed since `last`.
 
-    Reads those tenants and applies the rules across folders. The base of a comparison is the source of `last`. A change of the
-    platform or of a cluster needs `check_repository`.
+    Reads those tenants and applies the rules across folders. The base of the comparison is the source of `last`. A
+    change of the platform or of a cluster needs `check_repository`.
     """
     listed_scopes, scope_problems = source.scopes()
     scopes, names = set(listed_scopes), frozenset(tenants)
@@ -185,7 +190,7 @@ def recheck_tenants(
 def _with_shared_problems(
     checked: RepositoryCheck, source: Source, change: ChangeCheck, comparison: Comparison
 ) -> RepositoryCheck:
-    """Return a check with the problems that several owners cause, and with all problems."""
+    """Return the check with the problems that several owners cause, and with all problems."""
     tally = Tally(checked.tally_entries, change.base, comparison.changed_files or no_changed_files)
     shared = check_shared_rules(source, checked.catalog, tally)
     problems = merge_problems(checked.platform_problems, change.problems, shared, *checked.tenant_problems.values())

@@ -14,11 +14,12 @@ _PACKAGE_ROOT = Path(__file__).parents[2]
 
 
 def build_rejection(error: Exception) -> Rejection:
-    """Return the rejection of a tenant that raised `error` while it was read, checked or rendered, with the error's trace.
+    """Return the rejection of a tenant that raised `error` while it was read, checked or rendered, with the error's
+    trace.
 
-    The message names the place in the program and repeats nothing that the tenant wrote. Raises `error` itself where
-    it does not concern one tenant: an OSError is a fault of the machine, and an AllotmentError other than the isolation
-    gate's a verdict on more than a tenant.
+    The message names the place in the program and repeats nothing that the tenant wrote. Raises `error` itself if it
+    does not concern a single tenant: an OSError is a fault of the machine, and an AllotmentError, except that of the
+    isolation gate, concerns more than a tenant.
     """
     if isinstance(error, IsolationBroken):
         words = f"the gate stops what it is rendered to, by a mistake of ours: report it with these words: {error}"
@@ -34,7 +35,7 @@ def build_rejection(error: Exception) -> Rejection:
 
 
 def _locate_error(error: Exception) -> str:
-    """Return the innermost line of the program that raised an error, as `file.py:line`."""
+    """Return the innermost line of this program in the error's traceback, as `file.py:line`."""
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if _PACKAGE_ROOT in Path(frame.filename).parents
     ]

@@ -1,7 +1,7 @@
 """Checks tenants in batches, and takes the results of unchanged tenants from a cache.
 
-A tenant without problems stays valid while its files, the catalog and the program are the same. The other tenants need
-its tally entry alone. A tenant with problems or warnings is read in every check.
+A tenant without problems stays valid while its files, the catalog and the program are unchanged. Other tenants need
+only its tally entry. A tenant with problems or warnings is read in every check.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CachedTenants(NamedTuple):
-    """The tenants that an earlier check accepted and that have not changed since."""
+    """The tenants that an earlier check accepted and that have not changed since then."""
 
     tally_entries: dict[str, TallyEntry]
     content_keys: dict[Scope, str]
@@ -31,7 +31,7 @@ class CachedTenants(NamedTuple):
 
 
 class TenantResults(NamedTuple):
-    """The results of checked tenants, by tenant; `problems` and `traces` have only the tenants with any."""
+    """The results of checked tenants, by tenant. `problems` and `traces` have only the tenants that have any."""
 
     tally_entries: dict[str, TallyEntry]
     content_keys: dict[Scope, str]
@@ -42,14 +42,14 @@ class TenantResults(NamedTuple):
 
 
 def format_cache_key(as_of: datetime.date, content_keys: Mapping[Scope, str]) -> str:
-    """Return the key of a cache: an accepted tenant counts only for the same program, day and catalog."""
+    """Return the key of a cache. An accepted tenant counts only for the same program, day and catalog."""
     return f"{program_key()} {as_of} " + json.dumps(
         sorted((*scope, content) for scope, content in content_keys.items())
     )
 
 
 def read_cached_tenants(source: Source, cache: FileCache, tenants: Iterable[str]) -> CachedTenants:
-    """Return the tenants of a source that the cache has and whose files are unchanged."""
+    """Return the cached tenants of a source with unchanged files."""
     names = set(tenants)
     cached = CachedTenants({}, {}, 0)
     file_count = 0
@@ -65,7 +65,8 @@ def read_cached_tenants(source: Source, cache: FileCache, tenants: Iterable[str]
 def check_tenants(
     task: TenantCheck, tenants: Sequence[str], options: CheckOptions, cache: FileCache | None = None
 ) -> TenantResults:
-    """Return the results of `tenants`, in their order. Adds tenants without problems to the cache, and removes the others."""
+    """Return the results of `tenants`, in their order. Adds tenants without problems to the cache, and removes the
+    others."""
     artifacts: dict[str, Any] = {}
     store_artifacts = options.store_artifacts or artifacts.__setitem__
     results: list[TenantResult] = []
@@ -88,7 +89,7 @@ def check_tenants(
 
 
 def to_tally_entry(plain: Iterable[Any]) -> TallyEntry:
-    """Return a tally entry from its tuples or from JSON's lists; a tally entry as it is."""
+    """Return a tally entry built from tuples or from JSON's lists. Returns a tally entry unchanged."""
     from allotment.capacity.units import UnitClaim
     from allotment.rules.tally import SharedStorage, StorageCopy, StorageUsage, TallyEntry, UnknownStorage
 

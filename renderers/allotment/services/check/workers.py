@@ -1,4 +1,4 @@
-"""Reads and checks scopes: one here, many tenants on all cores."""
+"""Reads and checks scopes, on all cores if there are many tenants."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
     from allotment.declared.inventory import Catalog, ScopeDeclarations
 
 BATCH_SIZE = 50
-MAX_PROBLEMS = 1_000  # of a tenant that are looked up in its files: each costs a reading of its own
-MIN_PARALLEL_TENANTS = 60  # fewer tenants than this aren't worth other processes
+MAX_PROBLEMS = 1_000  # of a tenant that are located in its files: each costs a parse of its own
+MIN_PARALLEL_TENANTS = 60  # for fewer tenants, other processes cost more than they save
 
-RenderInput = tuple["ScopeDeclarations", RuntimeState, CpuBudget]  # a tenant without errors, and what is known of it
+RenderInput = tuple["ScopeDeclarations", RuntimeState, CpuBudget]  # a tenant without errors, its state and its budget
 RenderBatch = Callable[
     ["Catalog", list[RenderInput]], list[Any]
-]  # `services.renderer.Renderer`, whose `keep` says what is made
+]  # such as `services.renderer.Renderer`; its `keep` builds the artifacts
 R = TypeVar("R")
 
 
 class BatchTask(Protocol[R]):
-    """Work on tenants that may be shared out among processes."""
+    """Work on tenants that can be split among processes."""
 
     def run_batch(self, names: list[str]) -> list[R]:
-        """Return what came of some tenants, in their order."""
+        """Return the results of some tenants, in their order."""
         ...
 
 
 class ScopeContent(NamedTuple):
-    """A scope's files with their bytes, the problems of files that can't be had, and the key of the content."""
+    """The files of a scope with their bytes, the problems of unreadable files, and the key of the content."""
 
     scope: Scope
     files: list[tuple[str, bytes]]
@@ -57,8 +57,8 @@ class ScopeContent(NamedTuple):
 
 
 class TenantResult(NamedTuple):
-    """The outcome of one tenant: its file count, the key and stamp of its content, its tally entry, its problems, the
-    result of `render`, and the trace of the bug that it ran into, if any."""
+    """The result of one tenant: its file count, the key and the stamp of its content, its tally entry, its problems,
+    the result of `render`, and the trace of the bug that the tenant caused, if any."""
 
     name: str
     file_count: int
@@ -71,7 +71,7 @@ class TenantResult(NamedTuple):
 
 
 def count_cores() -> int:
-    """Return how many processes may run at once."""
+    """Return the number of processes that can run at once."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:
@@ -79,7 +79,7 @@ def count_cores() -> int:
 
 
 def read_scope(source: Source, scope: Scope, *, stamped: bool = False) -> ScopeContent:
-    """Return a scope's files with their bytes; of a tenant that has more than its share, nothing beyond that."""
+    """Return the files of a scope with their bytes. Reads no more files of a tenant than its limits allow."""
     listed: ScopeFiles = source.files(scope, stamped=stamped)
     problems = list(listed.problems)
     files: list[tuple[str, bytes]] = []
@@ -101,7 +101,7 @@ def read_scope(source: Source, scope: Scope, *, stamped: bool = False) -> ScopeC
 
 
 def locate_findings(findings: Iterable[Finding], source: Source) -> list[Problem]:
-    """Return findings as problems; a finding about a file that isn't there stands at its first line."""
+    """Return findings as problems. A finding about a missing file gets that file's first line."""
     by_path: dict[str, list[Finding]] = {}
     for finding in findings:
         by_path.setdefault(finding.path, []).append(finding)
@@ -120,7 +120,8 @@ def locate_findings(findings: Iterable[Finding], source: Source) -> list[Problem
 
 
 def _locate_first_findings(findings: list[Finding], source: Source) -> list[Problem]:
-    """Return a tenant's findings as problems, the first of very many, and how many there are besides."""
+    """Return a tenant's findings as problems. Of more than MAX_PROBLEMS it returns the first, and the number of the
+    others."""
     problems = locate_findings(findings[:MAX_PROBLEMS], source)
     if (remaining := len(findings) - MAX_PROBLEMS) > 0:
         problems.append(path_problem(findings[-1].path, f"and {remaining:,} more problems of this tenant", "size"))
@@ -128,9 +129,12 @@ def _locate_first_findings(findings: list[Finding], source: Source) -> list[Prob
 
 
 class TenantCheck(NamedTuple):
-    """What a process needs to check tenants; `runtime_states` says what is known of each, `cpu_seconds` is each one's share of
-    processor time, None for any. Tenants are rendered with `valid_catalog`, the catalog without the clusters that have an error;
-    `invalid_clusters` has those clusters' first errors, and a tenant that declares something there is rejected."""
+    """The input that a process needs to check tenants.
+
+    `runtime_states` returns the runtime state of a tenant. `cpu_seconds` is the processor time of each tenant, None for
+    no limit. Tenants are rendered with `valid_catalog`, the catalog without the clusters that have an error.
+    `invalid_clusters` maps those clusters to their first errors; a tenant that declares something there is rejected.
+    """
 
     source: Source
     catalog: Catalog
@@ -142,7 +146,10 @@ class TenantCheck(NamedTuple):
     invalid_clusters: Mapping[str, str] = MappingProxyType({})
 
     def run_batch(self, names: list[str]) -> list[TenantResult]:
-        """Read, check and perhaps render some tenants, all of them step by step: each step's code stays in the caches."""
+        """Read, check and, if there is a renderer, render some tenants.
+
+        Each step runs for all tenants before the next step, so that its code stays in the processor's caches.
+        """
         contents = [read_scope(self.source, Scope("tenant", name), stamped=self.with_stamps) for name in names]
         tenant_jobs = [_TenantJob(content, CpuBudget(self.cpu_seconds)) for content in contents]
         for tenant_job in tenant_jobs:
@@ -169,7 +176,7 @@ class TenantCheck(NamedTuple):
 
 
 class _TenantJob:
-    """A tenant on its way. One that is stopped is wrong for that, and nothing more is done for it."""
+    """The check of one tenant, step by step. A rejection adds a problem and skips the remaining steps."""
 
     def __init__(self, content: ScopeContent, budget: CpuBudget) -> None:
         from allotment.rules.tally import TallyEntry
@@ -182,7 +189,7 @@ class _TenantJob:
         self.trace = ""
 
     def read_files(self) -> None:
-        """Read its files."""
+        """Read the files of the tenant."""
         from allotment.declared.reading import read_folder
 
         with self._within_budget():
@@ -190,7 +197,7 @@ class _TenantJob:
             self.problems += problems
 
     def check_rules(self, offers: Catalog, source: Source) -> None:
-        """Hold it against the rules."""
+        """Apply the rules to the tenant."""
         from allotment.rules import TENANT_RULES
 
         if (folder := self.folder) is not None:
@@ -199,7 +206,7 @@ class _TenantJob:
                 self.problems += _locate_first_findings(list(self.budget.meter(every)), source)
 
     def build_tally_entry(self, offers: Catalog, runtime_states: RuntimeStates) -> None:
-        """Count what it claims."""
+        """Count the claims of the tenant."""
         from allotment.rules.tally import build_tally_entry
 
         if (folder := self.folder) is not None:
@@ -207,7 +214,7 @@ class _TenantJob:
                 self.tally_entry = tuple(build_tally_entry(offers, folder, runtime_states(folder.name)))
 
     def reject_for_clusters(self, invalid_clusters: Mapping[str, str]) -> None:
-        """Reject it where it declares something in a cluster that has an error."""
+        """Reject the tenant if it declares something in a cluster that has an error."""
         if (folder := self.find_valid_folder()) is None or not invalid_clusters:
             return
         from allotment.declared.placement import clusters_of
@@ -218,18 +225,18 @@ class _TenantJob:
                 return
 
     def find_valid_folder(self) -> ScopeDeclarations | None:
-        """Return its folder if there is nothing wrong with it."""
+        """Return the declarations of the tenant if it has no errors, else None."""
         return self.folder if all(problem.warning for problem in self.problems) else None
 
     def store_artifacts(self, artifact: Any) -> None:
-        """Take what was made of it."""
+        """Store the rendered artifact, or reject the tenant."""
         if isinstance(artifact, Rejection):
             self._reject(artifact)
         else:
             self.artifacts = artifact
 
     def build_result(self) -> TenantResult:
-        """Return what came of it."""
+        """Return the result of the tenant."""
         content = self.content
         return TenantResult(
             name=content.scope.name,
@@ -258,11 +265,11 @@ class _TenantJob:
         self.problems.append(path_problem(folder_of(self.content.scope), why.message, why.rule))
 
 
-_task: BatchTask[Any] | None = None  # what a forked process inherits
+_task: BatchTask[Any] | None = None  # a forked process inherits it
 
 
 def _disable_gc() -> None:
-    """A process that lives for seconds and makes trees, not cycles, gains nothing from a cycle collector's rounds."""
+    """Disable the garbage collector. It gains nothing in a process that lives for seconds and builds no reference cycles."""
     gc.freeze()
     gc.disable()
 
@@ -273,7 +280,7 @@ def _run_batch(names: list[str]) -> list[Any]:
 
 
 def run_batches(work: BatchTask[R], names: list[str], processes: int) -> Iterator[R]:
-    """Yield every tenant's result, in the order of names whatever the number of processes."""
+    """Yield the result of every tenant, in the order of `names` for any number of processes."""
     global _task  # noqa: PLW0603  # a forked process inherits it without pickling
     chunks = [names[at : at + BATCH_SIZE] for at in range(0, len(names), BATCH_SIZE)]
     if len(names) < MIN_PARALLEL_TENANTS or processes < 2 or not hasattr(os, "fork"):

@@ -1,1 +1,2 @@
-"""Pull requests: planned, held against who may change what, commented on, and followed after their merge."""
+"""Plans pull requests, checks the permissions for their changes, comments on them, and follows their rollout after the
+merge."""

@@ -1,4 +1,4 @@
-"""Checks that each changed file was changed or approved by one of its owners, by what the base declares."""
+"""Checks that one of its owners, as the base declares them, changed or approved each changed file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OWNERSHIP_PATH = "platform/ownership.yaml"
 
 
 def read_ownership(source: Source) -> DeclarationFile[Ownership] | None:
-    """Return who approves what in a source; None where that isn't declared or can't be read."""
+    """Return the Ownership declaration of a source; None if there is none, or if it can't be read."""
     try:
         return read_folder(Scope("platform", ""), [(OWNERSHIP_PATH, source.read(OWNERSHIP_PATH))])[0].get_singleton(
             Ownership
@@ -34,13 +34,13 @@ def read_ownership(source: Source) -> DeclarationFile[Ownership] | None:
 
 
 def list_forge_teams(source: Source) -> list[str]:
-    """Return the forge's teams that a source's Ownership names, sorted."""
+    """Return the forge's teams that a source's Ownership declaration names, sorted."""
     declared = read_ownership(source)
     return sorted({team.forge_team for team in declared.model.spec.teams if team.forge_team}) if declared else []
 
 
 def read_members(source: Source, tenant: str) -> Members | None:
-    """Return a tenant's Members in a source; None where it has none that can be read."""
+    """Return a tenant's Members declaration in a source; None if there is none, or if it can't be read."""
     path = f"tenants/{tenant}/members.yaml"
     try:
         declared = read_folder(Scope("tenant", tenant), [(path, source.read(path))])[0].get_singleton(Members)
@@ -57,7 +57,7 @@ def find_unauthorized_changes(
     review: Review,
     teams: Mapping[str, frozenset[Account] | None],
 ) -> list[Problem]:
-    """Return the changes that no owner made or approved; none where the base declares no Ownership."""
+    """Return a problem for each change that no owner made or approved; none if the base declares no Ownership."""
     declared = platform.get_singleton(Ownership)
     if declared is None:
         if platform.is_absent(Ownership, "ownership"):
@@ -92,7 +92,7 @@ def _build_file_change(
 
 
 def _read_values(source: TreeSource, path: str, blob: str) -> tuple[Any, bool]:
-    """Return a document's values, and whether there are some that can't be read."""
+    """Return the values of a document, and whether a document exists that can't be read."""
     if not blob:
         return None, False
     try:

@@ -1,4 +1,4 @@
-"""Forecasts the brake's verdict on a merge, by the facts that a clone remembers of the rendered branches."""
+"""Forecasts the brake's verdict on a merge, from the rendered branches that a clone fetched last."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ ItemChanges = dict[str, tuple[BrakeItems, BrakeItems]]  # by tenant: the items b
 class CachedItems(NamedTuple):
     """The published items by tenant, now and 24 hours ago, as a clone fetched them last.
 
-    `find_approved_commits` finds the last commit that an approval released, by cluster, which a checksum depends on; it returns None where
-    that is not known.
+    `find_approved_commits` returns, by cluster, the last commit that an approval released. A brake's checksum depends
+    on it. It returns None if that is not known.
     """
 
     items: Mapping[str, BrakeItems] = {}
@@ -48,10 +48,11 @@ class CachedItems(NamedTuple):
 
 
 def read_cached_items(here: Repository, base: CommitSource) -> CachedItems | None:
-    """Return the items on the rendered branches of a commit's clusters, as a clone fetched them; None where it lacks one of them.
+    """Return the items on the rendered branches of a commit's clusters, as the clone fetched them; None if a branch is
+    missing.
 
-    `git fetch origin`, `allot status` and `allot comment` fetch them; this fetches nothing. Where the commit declares the
-    publisher's key, a branch counts from its newest signed commit on.
+    `git fetch origin`, `allot status` and `allot comment` fetch these branches; this function fetches nothing. If the
+    commit declares the publisher's key, only the newest signed commit of a branch and its ancestors count.
     """
     key = read_publisher_key(base)
     published, day_ago, commits = set[BrakeItem](), set[BrakeItem](), dict[str, str]()
@@ -85,8 +86,10 @@ def read_cached_items(here: Repository, base: CommitSource) -> CachedItems | Non
 
 
 def _find_approved_commits(here: Repository, commits: Mapping[str, str], key: str | None) -> Mapping[str, str] | None:
-    """Return the last commit that an approval released, by cluster, up to `commits`; None where the search ends before the
-    beginning of a branch."""
+    """Return, by cluster, the last commit that an approval released, up to `commits`.
+
+    Returns None if the search ends before the beginning of a branch.
+    """
     used: dict[str, str] = {}
     for cluster, commit in commits.items():
         release = last_released_deletion(here, commit, cluster, key)
@@ -100,8 +103,8 @@ def _find_approved_commits(here: Repository, commits: Mapping[str, str], key: st
 class BrakeForecast:
     """The items of every tenant before and after a merge.
 
-    `published` are the published items by tenant, empty where they are not known: then a tenant that cannot be rendered
-    at both ends is counted by the names of its files.
+    `published` are the published items by tenant, empty if they are not known. Then a tenant that cannot be rendered
+    both before and after the merge is counted by the names of its files.
     """
 
     def __init__(self, base: CommitSource, after: TreeSource, published: Mapping[str, BrakeItems]) -> None:
@@ -110,28 +113,34 @@ class BrakeForecast:
     def build_item_changes(
         self, outcomes: Iterable[TenantComparison], invalid_after: Collection[str], clusters: Collection[str]
     ) -> ItemChanges:
-        """Return the items of each tenant that the merge may reach, in `clusters`, which are declared after it. A tenant
-        that is invalid after the merge keeps its published items; a tenant that the brake retains already has more
-        published items than the base declares."""
+        """Return the items of each tenant that the merge may affect. `clusters` are the clusters declared after the
+        merge.
+
+        A tenant that is invalid after the merge keeps its published items. A tenant that the brake retains already has
+        more published items than the base declares.
+        """
         sides: ItemChanges = {}
         for outcome in outcomes:
             if outcome.diff is not None:
                 published = self._published_items.get(outcome.name, frozenset())
                 stays = (item for item in published if not item.cluster or item.cluster in clusters)
                 sides[outcome.name] = outcome.brake_items[0].union(stays), outcome.brake_items[1]
-            elif outcome.name not in invalid_after:  # and it is invalid before
+            elif outcome.name not in invalid_after:  # so it is invalid before the merge
                 sides[outcome.name] = self._list_items_by_file_name(outcome.name)
         return sides
 
     def list_other_items(self, reached: Collection[str]) -> BrakeItems:
-        """Return the items of the tenants that the merge does not reach."""
+        """Return the items of the tenants that the merge does not affect."""
         if self._published_items:
             return frozenset().union(*(items for name, items in self._published_items.items() if name not in reached))
         scopes = [scope for scope in self._base.scopes()[0] if scope.kind == "tenant" and scope.name not in reached]
         return frozenset(item for scope in scopes for item in _list_declared_items(self._base, scope))
 
     def _list_items_by_file_name(self, tenant: str) -> tuple[BrakeItems, BrakeItems]:
-        """Return the items of a tenant by the names of its files: an item that stays has its published cluster."""
+        """Return the items of a tenant before and after the merge, by the names of its files.
+
+        Each remaining item has its published cluster.
+        """
         scope = Scope("tenant", tenant)
         before, after = (frozenset(_list_declared_items(source, scope)) for source in (self._base, self._after))
         if (items := self._published_items.get(tenant)) is None:
@@ -142,8 +151,10 @@ class BrakeForecast:
 def find_stopped_deletions(
     limits: Brake, sides: ItemChanges, other_items: BrakeItems, window: BrakeWindow
 ) -> list[BrakeExcess]:
-    """Return the deletions that the brake will stop, a deletion across tenants first; `other_items` are the items of the tenants
-    that the merge does not reach."""
+    """Return the deletions that the brake will stop, a deletion across tenants first.
+
+    `other_items` are the items of the tenants that the merge does not affect.
+    """
     excesses, sides = [], dict(sides)
     for tenant, (before, after) in sorted(sides.items()):
         if before - after and (excess := judge_tenant(limits, tenant, before, after, window).excess):

@@ -1,6 +1,6 @@
-"""Plans a change: checks, renders and counts the base and the merge result, and compares the two.
+"""Plans a change: checks and renders the base and the merge result, and compares the two.
 
-Nothing of the head is checked out, run or imported: its blobs are read as any declarations are, by this program.
+Nothing of the head is checked out, run or imported. The program only reads its blobs, as it reads any declarations.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ LOST_IMMEDIATELY = (
     "its cluster was seen to have it marked for so long already that its data may go with the next publish: afterwards a"
     " new declaration of its name gets a new, empty volume"
 )
-MAX_BYTES = 64 << 20  # of the files that a change writes
-REMOTES_PREFIX = "refs/remotes/"  # what branches of remotes are named before, and nobody says
+MAX_BYTES = 64 << 20  # of all files that a change writes
+REMOTES_PREFIX = "refs/remotes/"  # Git's prefix of remote branches, which people leave out
 _WHOLE_REQUEST, _SIZE, _TREE = "(pull request)", "size", "tree"
 _REBASE_DIFFERS = (
     "merged by rebase it would land something else than merged: its merge commits say more than a merge does, or it takes back"
@@ -65,18 +65,20 @@ def plan_change(
     processes: int | None = None,
     first: RepositoryCheck | None = None,
 ) -> ChangePlan:
-    """Return what merging `head_ref`, or without one what lies in the folder `root` now, into `base_ref` would change.
+    """Return the effects of merging `head_ref` into `base_ref`. Without `head_ref`, plan the current files of the
+    folder `root`.
 
-    `day` is that whose prices count, `today` the one before which no new price may begin, if it is another. `first` is
-    what `check_base` said of the base, if it was asked.
-    Raises OperationRefused where a ref names no commit, or the base can't be read.
+    `day` is the day of the prices. `today` is the day before which no new price may begin, by default `day`. `first` is
+    the result of `check_base`, if it is known already.
+
+    Raises OperationRefused if a ref names no commit, or if the base can't be read.
     """
     here = open_offline(root)
     commits = [here.resolve_named_commit(base_ref)]
     commits.append(checked_out_commit(here) if head_ref is None else here.resolve_named_commit(head_ref))
     with sandbox_repository(here, commits[0]) as repository:
         base = CommitSource(root, commits[0], repository)
-        base.scopes()  # whatever is wrong with its trees isn't the head's fault
+        base.scopes()  # raise the errors of the base's own trees here, because they aren't the head's fault
         options = PlanOptions(
             base_name=base_ref.removeprefix(REMOTES_PREFIX),
             day=day,
@@ -100,8 +102,10 @@ def plan_change(
 def _with_recovery_deadlines(
     here: Repository, base: CommitSource, losses: Iterable[Destruction]
 ) -> Iterator[Destruction]:
-    """Yield losses; of a volume that is deleted with the time until which a new declaration keeps its data, by the status that
-    was fetched last."""
+    """Yield losses. The loss of a deleted volume gets the deadline for a new declaration that keeps its data.
+
+    The deadline comes from the status that was fetched last.
+    """
     platform, keys = read_platform(base), read_reporter_keys(base)
     now = datetime.datetime.now(datetime.UTC)
     marks = cache(lambda cluster, tenant: read_cached_deletion_marks(here, cluster, keys.get(cluster), tenant))
@@ -121,7 +125,7 @@ def _with_recovery_deadlines(
 
 
 def _with_cold_times(here: Repository, base: CommitSource, cold_units: Iterable[ColdStart]) -> Iterator[ColdStart]:
-    """Yield units that start cold, with how long nodes took to come for such, as far as that was fetched once."""
+    """Yield units that start cold, with the time that nodes took to arrive, if the status was fetched before."""
     times_by_cluster: dict[str, Mapping[str, ColdStartTime]] = {}
     for units in cold_units:
         if units.cluster not in times_by_cluster:
@@ -132,7 +136,7 @@ def _with_cold_times(here: Repository, base: CommitSource, cold_units: Iterable[
 
 
 def _plan_folder(here: Repository, root: Path, base: CommitSource, commit: str, options: PlanOptions) -> ChangePlan:
-    """Return the plan of what lies in a folder, of which `commit` is checked out."""
+    """Return the plan of the current files of a folder. `commit` is its checked-out commit."""
     try:
         head = commit_of_folder(here, base.repository, root, commit, MAX_BYTES)
         everything = list_changed_files(base.repository, commit, head)
@@ -145,7 +149,7 @@ def _plan_folder(here: Repository, root: Path, base: CommitSource, commit: str, 
 
 
 def _refused_plan(base: CommitSource, head: str, options: PlanOptions, words: str, rule: str) -> ChangePlan:
-    """Return the plan of what can't be merged as a whole."""
+    """Return the plan of a change that can't be merged as a whole."""
     problem = path_problem(_WHOLE_REQUEST, words, rule)
     return ChangePlan(
         base=base.commit, head=head, day=options.day, currency="", base_name=options.base_name, problems=(problem,)
@@ -180,7 +184,7 @@ def _plan_commits(root: Path, base: CommitSource, head: str, options: PlanOption
 
 
 def _split_by_folder(everything: Iterable[ChangedFile], folder: str) -> tuple[list[ChangedFile], list[ChangedFile]]:
-    """Return what changes in the declarations' folder, and what changes beside it, both by the path from that folder."""
+    """Return the changed files in the declarations' folder, and those outside it, with paths relative to that folder."""
     inside = f"{folder}/" if folder else ""
     differing: list[ChangedFile] = []
     outside_files: list[ChangedFile] = []
@@ -193,7 +197,7 @@ def _split_by_folder(everything: Iterable[ChangedFile], folder: str) -> tuple[li
 
 
 def _read_merge_result(base: CommitSource, tree: str, differing: list[ChangedFile]) -> TreeSource:
-    """Return the declarations of a merge result, listed. Raises LimitExceeded and MalformedTree."""
+    """Return the declarations of a merge result. Raises LimitExceeded or MalformedTree."""
     declared = filter_declarations(differing)
     if all(is_tenant_file(changed_file) for changed_file in declared):
         return base.with_changes(tree, {changed_file.path: changed_file.blob for changed_file in declared})
@@ -205,7 +209,7 @@ def _read_merge_result(base: CommitSource, tree: str, differing: list[ChangedFil
 def check_base(
     base: CommitSource, day: datetime.date, open_cache: OpenCache | None, processes: int | None
 ) -> RepositoryCheck:
-    """Return what a plan needs to know of its base alone."""
+    """Return the check of a plan's base."""
     options = CheckOptions(
         open_cache=open_cache, runtime_states=all_prepared_state, processes=processes or count_cores()
     )
@@ -213,7 +217,7 @@ def check_base(
 
 
 def is_too_large(plan_result: ChangePlan) -> bool:
-    """Return whether a change is more than is planned at all."""
+    """Return whether a change is too large to plan."""
     return any((problem.path, problem.rule) == (_WHOLE_REQUEST, _SIZE) for problem in plan_result.problems)
 
 

@@ -1,6 +1,6 @@
-"""Comments on pull requests, round after round: plans of the open ones, rollouts of the merged ones.
+"""Comments on pull requests in rounds: plans of open pull requests, rollouts of merged pull requests.
 
-What the forge doesn't take now waits, here and nowhere else: publishing and reporting go on.
+If the forge rejects or misses a request, only this loop waits: publishing and reporting continue.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from allotment.services.pull_requests.pull_failures import PullFailure, capture_
 from allotment.services.pull_requests.rollout_comment import RolloutCommenter
 
 BACKOFF = Backoff(1.0, 300.0)  # after an error
-RETRY_SECONDS = 3600.0  # after what the forge declined, or a bug of ours, if nothing changes before
+RETRY_SECONDS = 3600.0  # after a request that the forge declined, or a bug, unless something changes before
 COMMENT_REASONS = ("forge", "rate-limited", *FAILURE_REASONS)
-STALLED_SECONDS = 3000  # as long as ten plans of one commit and the base may take
+STALLED_SECONDS = 3000  # enough time for ten plans of one commit, and for the base
 
 
 class PullServices(NamedTuple):
-    """What one repository's pull requests need."""
+    """The services that handle one repository's pull requests."""
 
     pull_source: PullRequestSource
     plan_commenter: PlanCommenter
@@ -40,7 +40,8 @@ class PullServices(NamedTuple):
 class CommentLoop(Loop):
     """Comments on the pull requests of one repository until it is stopped.
 
-    `work` is asked for once the source can be read, since that says which forge it lies on.
+    `work` creates the services. The loop calls it as soon as the source can be read, because the source names its
+    forge.
     """
 
     def __init__(
@@ -59,25 +60,25 @@ class CommentLoop(Loop):
         self._metrics = metrics
         metrics.initialize_reasons(COMMENT_REASONS)
         self._reviewed_states: dict[int, tuple[str, str, str, tuple[int, ...]]] = {}
-        self._review_retry_at: dict[int, float] = {}  # when those are reviewed again of which nothing could be said
-        self._open_heads: dict[str, int] = {}  # a pull request of each commit, as it was in the last round
+        self._review_retry_at: dict[int, float] = {}  # when to review a pull request again that got no verdict
+        self._open_heads: dict[str, int] = {}  # one pull request of each commit, as of the last round
         self._logged_failures: dict[int, str] = {}
         self._run_failures: list[str] = []  # with single pull requests, in this turn
 
     def ready(self) -> bool:
-        """Return whether this replica does what it should: a forge that is away is no reason to be restarted."""
+        """Return True: a restart of this replica would not bring back an unreachable forge."""
         return True
 
     @property
     def display_url(self) -> str:
-        """Where the source is, as it may be shown."""
+        """The URL of the source, without secrets."""
         return str(self._services.pull_source.remote) if self._services else ""
 
     def on_leadership_lost(self) -> None:
-        """Forget nothing: what was said is read from the forge each time."""
+        """Forget nothing: each round reads the earlier comments from the forge."""
 
     def repair_clone(self, errors: Sequence[str]) -> CloneDamage | None:
-        """Check the clone, and begin again if it was replaced: what was said of each pull request is reviewed again."""
+        """Check the clone. If it was replaced, create the services again and review every pull request again."""
         all_errors, self._run_failures = [*errors, *self._run_failures], []
         if self._services is None:
             return None
@@ -89,16 +90,16 @@ class CommentLoop(Loop):
         return damage
 
     def classify_error(self, error: Exception) -> Failure:
-        """Return why there are no comments now, and for how long where the forge says so."""
+        """Return the failure that an exception means, with the waiting time that the forge sets, if any."""
         if isinstance(error, RateLimited):
             return Failure("rate-limited", str(error), retry_after=error.seconds)
         return Failure("forge", str(error)) if isinstance(error, ForgeError) else super().classify_error(error)
 
     def run_once(self) -> Failure | None:
-        """Say what is new, and take back what was withdrawn; follow what was merged; then review what is open and has
-        changed, or whose base has.
+        """Announce new commits, retract the status of withdrawn commits, follow the merges, and then review.
 
-        Return why what was merged can't be followed now.
+        Reviews each open pull request that changed or has a changed base. Returns the failure if merges can't be
+        followed now.
         """
         self._services = self._services or self._create_services()
         place = self._services.pull_source
@@ -125,12 +126,18 @@ class CommentLoop(Loop):
         return None if trouble is None else Failure(trouble.reason, trouble.message)
 
     def _is_reviewed(self, request: PullRequest) -> bool:
-        """Return whether a pull request is as it was when it was last reviewed: news go before those whose base moved."""
+        """Return whether a pull request is unchanged since its last review.
+
+        Changed pull requests are reviewed first, before those with only a changed base.
+        """
         review_state = self._reviewed_states.get(request.number)
         return review_state is not None and (review_state[0], review_state[2]) == (request.head, request.updated_at)
 
     def _follow_merges(self, rollouts: RolloutCommenter, requests: int) -> PullFailure | None:
-        """Follow what was merged; return why that can't be seen now, which keeps no open pull request from its verdict."""
+        """Follow the merged pull requests.
+
+        Returns the failure if they can't be read now, so that open pull requests still get their verdicts.
+        """
         outcome = capture_failure(partial(rollouts.follow_merges, datetime.datetime.now(datetime.UTC)))
         if isinstance(outcome, PullFailure):
             return outcome
@@ -140,8 +147,10 @@ class CommentLoop(Loop):
         return None
 
     def _retract_closed(self, reviews: PlanCommenter, open_heads: dict[str, int]) -> None:
-        """Take back what was said of commits that no open pull request is of any more: what can't be now, in the
-        next round."""
+        """Retract the status of commits that no longer belong to an open pull request.
+
+        The next round repeats a retraction that fails.
+        """
         retries: dict[str, int] = {}
         for head, number in self._open_heads.items():
             if head not in open_heads:
@@ -152,12 +161,14 @@ class CommentLoop(Loop):
         self._open_heads = open_heads | retries
 
     def _announce_pending(self, reviews: PlanCommenter, alike: list[PullRequest]) -> None:
-        """Say on a commit that it waits. What goes wrong with that the review meets again, and tells."""
+        """Set the status of a commit to pending. An error is ignored here: the review meets it again and logs it."""
         capture_failure(partial(reviews.announce_pending, alike))
 
     def _review_head(self, reviews: PlanCommenter, alike: list[PullRequest], base: str) -> None:
-        """Review all of one commit, unless all are as they were when they were last reviewed: an approval shows in
-        when it was updated."""
+        """Review all pull requests of one commit, unless all are unchanged since their last review.
+
+        An approval changes `updated_at`, so it causes a review.
+        """
         numbers = tuple(sorted(pull_request.number for pull_request in alike))
         review_states = {
             pull_request.number: (pull_request.head, base, pull_request.updated_at, numbers) for pull_request in alike

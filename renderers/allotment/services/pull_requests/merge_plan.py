@@ -1,4 +1,4 @@
-"""The plan of a base and a merge result: both are checked, rendered and counted, and compared with each other."""
+"""Plans a merge: checks and renders the base and the merge result, and compares the two."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from allotment.services.pull_requests.tenant_comparison import (
 )
 from allotment.services.renderer import render_cluster_files
 
-MAX_DECLARED = 60  # fields of each topic that a plan names, and all of access and approvals; all are counted
+MAX_DECLARED = 60  # fields of each topic that a plan lists, but all of access and approvals; all are counted
 _UNKNOWN_WINDOW_NOTE = (
     "what else was deleted within 24 hours, which the brake counts too: the rendered branches are not here; run `git fetch`"
     " or `allot status`"
@@ -61,14 +61,14 @@ _INVALID_BASE_NOTE = (
 
 
 class ReviewContext(NamedTuple):
-    """Who made and approved a change, and who is in the forge's teams, None for one that could not be read."""
+    """The author and the approvers of a change, and the members of the forge's teams; None for a team that can't be read."""
 
     review: Review
     teams: Mapping[str, frozenset[Account] | None]
 
 
 class PlanOptions(NamedTuple):
-    """What a plan is made with, as `change_plan.build_plan` says."""
+    """The options of a plan, as `change_plan.plan_change` describes them."""
 
     base_name: str
     day: datetime.date
@@ -81,7 +81,7 @@ class PlanOptions(NamedTuple):
 
 
 class MergePlan:
-    """One plan, of a base and a merge result."""
+    """The plan of one base and one merge result."""
 
     def __init__(
         self,
@@ -99,9 +99,7 @@ class MergePlan:
         self.base_check = first
         self.merge_result = after
         declared = filter_declarations(differing)
-        if all(
-            is_tenant_file(changed_file) for changed_file in declared
-        ):  # nothing but these tenants needs to be read again
+        if all(is_tenant_file(changed_file) for changed_file in declared):  # only these tenants are read again
             owners = {changed_file.path.split("/")[1] for changed_file in declared}
             self.result_check = recheck_tenants(
                 self.base_check, after, sorted(owners), comparison=Comparison(base=base)
@@ -115,7 +113,7 @@ class MergePlan:
             )
 
         faults = self.base_check.faults, self.result_check.faults
-        self.platform_errors = faults[0].blocking, faults[1].blocking  # of the platform, at both ends
+        self.platform_errors = faults[0].blocking, faults[1].blocking  # at the base and after the merge
         self.invalid_clusters = frozenset(faults[0].by_cluster) | frozenset(faults[1].by_cluster)
         self.catalogs = (
             self._without_invalid_clusters(self.base_check.catalog),
@@ -127,7 +125,10 @@ class MergePlan:
         )
 
     def _without_invalid_clusters(self, offers: Catalog) -> Catalog:
-        """Return the catalog with the clusters that have no error at either end: only those are published, and compared."""
+        """Return the catalog with the clusters that are valid both before and after the merge.
+
+        Only those clusters are published and compared.
+        """
         clusters = {name: folder for name, folder in offers.clusters.items() if name not in self.invalid_clusters}
         return offers._replace(clusters=clusters)
 
@@ -164,7 +165,7 @@ class MergePlan:
             )
         skipped += [f"what tenant {escape_unprintable(name)} costs, as not all of it is known" for name in unpriced]
         offers = self.catalogs
-        urls: Counter[str] = Counter()  # by the cluster whose domain is another
+        urls: Counter[str] = Counter()  # by the cluster that changes its domain
         for tenant in outcomes:
             urls.update(tenant.exposure.moved_with_domain)
         declared = self._diff_declarations(outcomes, urls)
@@ -221,7 +222,7 @@ class MergePlan:
         return platform.model.spec.billing.currency if platform else ""
 
     def _diff_declarations(self, outcomes: Iterable[TenantComparison], urls: Mapping[str, int]) -> list[DeclaredChange]:
-        """Return what is declared otherwise, what is most dangerous first."""
+        """Return the changed fields of the declarations, the most dangerous first."""
         before, after = self.base_check.catalog, self.result_check.catalog
         noted = DiffCache()
         changes = declared_changes(before.platform, after.platform, self._currency, noted)
@@ -237,8 +238,10 @@ class MergePlan:
         return sorted(changes, key=sort_key)
 
     def _predict_brake(self, outcomes: Iterable[TenantComparison]) -> tuple[list[BrakeExcess], bool]:
-        """Return the deletions that the brake will stop, a deletion across tenants first, and whether the merge deletes
-        anything that the brake counts."""
+        """Return the deletions that the brake will stop, and whether the merge deletes anything that the brake counts.
+
+        A deletion across tenants comes first.
+        """
         platforms = [each.catalog.platform.get_singleton(Platform) for each in (self.base_check, self.result_check)]
         if self.platform_errors[1] or platforms[1] is None:
             return [], False
@@ -252,7 +255,7 @@ class MergePlan:
         if not excesses:
             return [], deletes
         used = published.find_approved_commits()
-        if used is None:  # a checksum is not known, and so no approval
+        if used is None:  # without the approved commits, no checksum can be computed, and so no approval counts
             return [replace(excess, checksum="") for excess in excesses], deletes
         approvals = platforms[0].model.spec.brake.approved_plans if platforms[0] else ()
         return find_stopped_deletions(
@@ -260,7 +263,7 @@ class MergePlan:
         ), deletes
 
     def _list_outside_files(self) -> Iterator[ChangedFile]:
-        """Yield the files that change outside the declarations, beside their folder or in it."""
+        """Yield the changed files that are no declarations, in the declarations' folder or outside it."""
         inside = frozenset(filter_declarations(self.changed_files))
         return (
             changed_file for changed_file in (*self.changed_files, *self.outside_files) if changed_file not in inside
@@ -275,7 +278,7 @@ class MergePlan:
         )
 
     def _compare_tenants(self) -> tuple[list[TenantComparison], RenderedFileDiff, list[str]]:
-        """Return what becomes of every tenant that the change may reach, and all files that it changes."""
+        """Return the comparison of every tenant that the change may affect, the changed files, and the skipped checks."""
         files = RenderedFileDiff(MAX_TEXTS)
         skipped = []
         if self.options.review_context is None:
@@ -286,7 +289,7 @@ class MergePlan:
         if self.platform_errors[0] or self.platform_errors[1]:
             skipped.append("what it would render: what the platform declares is wrong")
             names = self._list_changed_tenants() & (tenant_names[0] | tenant_names[1])
-            work = CompareTask(*ends, tenant_names, names, self._currency)  # what they declare is told all the same
+            work = CompareTask(*ends, tenant_names, names, self._currency)  # declarations only
             return list(run_batches(work, sorted(names), self.options.processes)), files, skipped
         skipped += [
             f"what it would render of cluster {name}, which is invalid" for name in sorted(self.invalid_clusters)
@@ -323,14 +326,14 @@ class MergePlan:
                 yield Destruction(f"tenant {escape_unprintable(outcome.name)}", _INVALID_BASE_NOTE)
 
     def _list_affected_tenants(self, everyone: Collection[str]) -> list[str]:
-        """Return the tenants that may differ: those whose files did, or all where the offers did."""
+        """Return the tenants that may differ: those with changed files, or all if the catalog changed."""
         roots = {changed_file.path.split("/")[0] for changed_file in self.changed_files}
         if roots & {"platform", "clusters"}:
             return sorted(everyone)
         return sorted(self._list_changed_tenants() & set(everyone))
 
     def _list_changed_tenants(self) -> set[str]:
-        """Return the tenants whose files differ."""
+        """Return the tenants with changed files."""
         return {
             changed_file.path.split("/")[1]
             for changed_file in self.changed_files
@@ -338,7 +341,10 @@ class MergePlan:
         }
 
     def _list_claims(self, outcomes: Iterable[TenantComparison]) -> list[tuple[Catalog, list[Any]]]:
-        """Return both ends' offers with the claims of all tenants, as exactly as they were compared."""
+        """Return the catalog and the claims of all tenants, at the base and after the merge.
+
+        A compared tenant has the claims that its comparison used.
+        """
         sides = []
         for end, repository_check in enumerate((self.base_check, self.result_check)):
             claims = {name: part.claims for name, part in repository_check.tally_entries.items()}
@@ -355,7 +361,7 @@ class MergePlan:
             try:
                 return source.read(changed_file.path) if blob else None
             except KeyError:
-                return b""  # no regular file: the problems say so
+                return b""  # no regular file: the problems report it
 
         return FileDiff(
             changed_file.path, text(self.base, changed_file.old_blob), text(self.merge_result, changed_file.blob)
@@ -363,12 +369,12 @@ class MergePlan:
 
 
 def _find_tenants_in_clusters(repository_check: RepositoryCheck, clusters: frozenset[str]) -> frozenset[str]:
-    """Return the tenants that declare something in some clusters."""
+    """Return the tenants that declare something in one of the clusters."""
     return frozenset(name for name, part in repository_check.tally_entries.items() if clusters & set(part.clusters))
 
 
 def _find_invalid_tenants(repository_check: RepositoryCheck, unsound: frozenset[str]) -> frozenset[str]:
-    """Return the tenants that a publish retains: those with errors of their own, and those of an unsound cluster."""
+    """Return the tenants that a publish retains: those with errors, and those in one of the `unsound` clusters."""
     return frozenset(repository_check.split_errors_by_owner()[1]) | _find_tenants_in_clusters(repository_check, unsound)
 
 
@@ -378,8 +384,8 @@ def _build_brake_problem(excess: BrakeExcess) -> Problem:
 
 
 def _truncate_changes(declared: Iterable[DeclaredChange]) -> Iterator[DeclaredChange]:
-    """Yield all that opens something to somebody or says who approves, and the first of each topic else."""
-    named: Counter[str] = Counter()  # by topic: many changes of one push no other out
+    """Yield every change that opens access or changes the approvers, and the first changes of each other topic."""
+    named: Counter[str] = Counter()  # by topic, so that many changes of one topic do not displace others
     for change in declared:
         named[change.topic] += 1
         if change.topic in NEVER_TRUNCATED or named[change.topic] <= MAX_DECLARED:
@@ -387,12 +393,12 @@ def _truncate_changes(declared: Iterable[DeclaredChange]) -> Iterator[DeclaredCh
 
 
 def filter_declarations(changed_files: Iterable[ChangedFile]) -> list[ChangedFile]:
-    """Return those of some files that lie among the declarations."""
+    """Return the files that are declarations."""
     return [changed_file for changed_file in changed_files if changed_file.path.split("/")[0] in ROOTS]
 
 
 def is_tenant_file(changed_file: ChangedFile) -> bool:
-    """Return whether a file is, and was, a regular one in a tenant's folder."""
+    """Return whether a file is, and was, a regular file in a tenant's folder."""
     parts = changed_file.path.split("/")
     regular = all(mode in ("", *REGULAR) for mode in (changed_file.old_mode, changed_file.mode))
     return parts[0] == "tenants" and len(parts) > 2 and regular and "\\" not in changed_file.path

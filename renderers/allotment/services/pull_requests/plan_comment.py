@@ -1,5 +1,4 @@
-"""Reviews a pull request: plans it by what the forge says of it, and says so there, in one comment and one commit
-status."""
+"""Reviews a pull request: plans it, and reports the plan in one comment and one commit status."""
 
 from __future__ import annotations
 
@@ -46,14 +45,14 @@ from allotment.services.pull_requests.plan_sandbox import (
 STATUS_CONTEXT = "allot/plan"
 WAITING_MESSAGE = "waits to be planned"
 RETRACTED_MESSAGE = "no open pull request is of this commit"
-MAX_STATUSES = 500  # of a commit, before one that stays: GitHub takes a thousand
+MAX_STATUSES = 500  # of a commit, before the last status stays; GitHub accepts a thousand
 STATUS_LIMIT_REACHED = f"{MAX_STATUSES} verdicts of this commit are enough: push another one"
 MAX_SAME_HEAD = 10  # pull requests of one commit
 _COMMITS_LINE = re.compile(r"^Plan of `[0-9a-f]+` merged into `[0-9a-f]+`", re.MULTILINE)
 
 
 class PullRequestSource(NamedTuple):
-    """Where pull requests come from: our clone, the repository on the forge, and the branch that counts.
+    """The source of pull requests: the local clone, the repository on the forge, and the branch of the declarations.
 
     `find_head_ref` returns the ref of a pull request's head.
     """
@@ -66,17 +65,17 @@ class PullRequestSource(NamedTuple):
 
 
 class ReviewResult(NamedTuple):
-    """How a review ended: `state` is that of the commit status, empty where nothing was said, and `message` says why."""
+    """The result of a review: `state` of the commit status, empty if none was set, and `message` with the reason."""
 
     state: StatusState | Literal[""]
     message: str
 
 
-_PlanResult = tuple[StatusState, str, str]  # state, words and comment
+_PlanResult = tuple[StatusState, str, str]  # state, summary and comment
 
 
 def group_by_head(requests: Iterable[PullRequest]) -> list[list[PullRequest]]:
-    """Return pull requests together that are of one commit, in their order."""
+    """Return pull requests in groups with the same head commit, in their order."""
     groups: dict[str, list[PullRequest]] = {}
     for pull_request in requests:
         groups.setdefault(pull_request.head, []).append(pull_request)
@@ -84,7 +83,7 @@ def group_by_head(requests: Iterable[PullRequest]) -> list[list[PullRequest]]:
 
 
 def _combine_results(outcomes: Mapping[int, _PlanResult], alike: Collection[PullRequest]) -> tuple[StatusState, str]:
-    """Return a commit's status: the worst verdict on its pull requests, one or more."""
+    """Return the status of a commit: the worst verdict on its pull requests."""
     bad = {number: outcome for number, outcome in sorted(outcomes.items()) if outcome[0] != "success"}
     number, (state, words, _) = next(iter((bad or outcomes).items()))
     prefix = _format_shared_prefix(alike)
@@ -92,7 +91,7 @@ def _combine_results(outcomes: Mapping[int, _PlanResult], alike: Collection[Pull
 
 
 def _format_shared_prefix(alike: Collection[PullRequest]) -> str:
-    """Return how the status of a commit of several pull requests begins, which says of which; empty for one."""
+    """Return the prefix of a commit's status that lists its pull requests; empty for a single pull request."""
     if len(alike) == 1:
         return ""
     references = ", ".join(f"#{pull_request.number}" for pull_request in sorted(alike)[:MAX_SAME_HEAD])
@@ -100,7 +99,7 @@ def _format_shared_prefix(alike: Collection[PullRequest]) -> str:
 
 
 class PlanCommenter:
-    """Reviews pull requests of one repository, one after another."""
+    """Reviews the pull requests of one repository in sequence."""
 
     def __init__(
         self,
@@ -121,12 +120,15 @@ class PlanCommenter:
     def review(
         self, number: int, head: str | None = None, open_requests: Iterable[PullRequest] | None = None
     ) -> ReviewResult:
-        """Plan a pull request, and say so on the forge. `head` is the commit that an event named: another one is
-        newer news.
+        """Plan a pull request, and report the plan on the forge.
 
-        A commit status is of a commit, so whatever is open of that commit is planned along, and the worst counts; each
-        comment says its own. `open_requests` are those that are open, if they are known.
-        Raises ForgeError; what wasn't said then is said by the next review.
+        `head` is the commit that an event named; if the pull request has another head by now, nothing is reported.
+
+        A commit status belongs to a commit, so all open pull requests of that commit are planned together. The status
+        is the worst verdict, and each comment reports its own. `open_requests` are the open pull requests, if they are
+        known.
+
+        Raises ForgeError. The next review then reports the rest.
         """
         forge = self._pull_source.forge
         request = forge.pull_request(number)
@@ -175,8 +177,10 @@ class PlanCommenter:
         return ReviewResult(state, words)
 
     def announce_pending(self, alike: Collection[PullRequest]) -> None:
-        """Say on the commit of some open pull requests that it waits, unless what is said there is of all of them:
-        whoever opens another one of a commit that was found good may not merge it by that."""
+        """Set the commit of some open pull requests to pending, unless its status is about all of them already.
+
+        Otherwise a new pull request of a commit with a successful status could be merged by that status.
+        """
         forge, first = self._pull_source.forge, min(alike)
         newest = next((status for status in forge.list_statuses(first.head) if status.context == STATUS_CONTEXT), None)
         if (
@@ -187,16 +191,20 @@ class PlanCommenter:
             set_commit_status(forge, first.head, STATUS_CONTEXT, "pending", WAITING_MESSAGE, first.url)
 
     def retract(self, number: int, head: str) -> None:
-        """Take back what was said of a commit that no open pull request is of any more, unless it was merged:
-        whoever opens another one of it may not merge that by what was said of this one."""
+        """Set a commit to pending that no longer belongs to an open pull request, unless it was merged.
+
+        Otherwise a new pull request of the commit could be merged by the old status.
+        """
         request = self._pull_source.forge.pull_request(number)
         is_merged = request.merge_commit and request.head == head
         if not is_merged and self._find_skip_reason(request, head):
             set_commit_status(self._pull_source.forge, head, STATUS_CONTEXT, "pending", RETRACTED_MESSAGE, request.url)
 
     def _plan_requests(self, alike: list[PullRequest], base: str, head: str) -> dict[int, _PlanResult]:
-        """Return what is said of the pull requests of one commit, by number: of all, or of the first if they are
-        too many. What is too much of one is of all."""
+        """Return the results of the pull requests of one commit, by number; if there are too many, of the first alone.
+
+        If one plan is too large, all remaining pull requests get its result.
+        """
         if len(alike) > MAX_SAME_HEAD:
             words = f"more than {MAX_SAME_HEAD} pull requests are of this commit: close some"
             return {min(alike).number: ("failure", words, _format_failure("This can't be merged", words))}
@@ -207,7 +215,7 @@ class PlanCommenter:
         return outcomes
 
     def _find_skip_reason(self, request: PullRequest, head: str) -> str:
-        """Return why nothing is to be said of a pull request; empty where something is."""
+        """Return the reason to report nothing about a pull request; empty if there is none."""
         if not request.is_open:
             return "it is not open"
         if request.base != self._pull_source.branch:
@@ -215,7 +223,7 @@ class PlanCommenter:
         return "" if request.head == head else "its head moved on"
 
     def _find_commits(self, request: PullRequest) -> tuple[str, str] | None:
-        """Return the commits of base and head; None where the head isn't the one that the forge named."""
+        """Return the commits of base and head; None if the head isn't the commit that the forge named."""
         names = self._list_refs(request)
         commits = self._pull_source.remote.look(*names)
         base, head = (commits.get(name) for name in names)
@@ -227,8 +235,11 @@ class PlanCommenter:
         return f"refs/heads/{self._pull_source.branch}", self._pull_source.find_head_ref(request.number)
 
     def _fetch_commits(self, request: PullRequest, base: str, head: str) -> None:
-        """Fetch base and head, each by itself. Raises UnsoundObjects and FetchTooCostly where it is the head that can't be had,
-        and OperationRefused where it is the base, which is no fault of a pull request's."""
+        """Fetch base and head separately.
+
+        Raises UnsoundObjects or FetchTooCostly if the head can't be fetched. Raises OperationRefused if the base can't
+        be fetched, because that is not the pull request's fault.
+        """
         source, names = self._pull_source.remote, self._list_refs(request)
         if not source.repository.has_object(base):
             try:
@@ -243,8 +254,7 @@ class PlanCommenter:
             raise ForgeUnreachable(str(error)) from None
 
     def _fetch_rendered_branches(self, base: str) -> None:
-        """Fetch the rendered branches, by which a plan knows what the brake counts. Without them a plan says that it does not
-        know."""
+        """Fetch the rendered branches, which hold the items that the brake counts. Without them, the plan names the gap."""
         source = CommitSource(self._pull_source.root, base, self._pull_source.remote.repository)
         with contextlib.suppress(OperationRefused):
             read_rendered_branches(
@@ -252,8 +262,10 @@ class PlanCommenter:
             )
 
     def _plan_request(self, request: PullRequest, base: str, head: str) -> _PlanResult:
-        """Return state, words and comment. A bug of ours with this one is no reason to let it pass, or to stop the
-        others."""
+        """Return state, summary and comment of one pull request.
+
+        A bug that only this pull request meets must neither let it pass nor stop the others.
+        """
         forge = self._pull_source.forge
         source = CommitSource(self._pull_source.root, base, self._pull_source.remote.repository)
         review = Review(request.author, forge.pushers(request.number, head), forge.approvals(request.number, head))
@@ -277,7 +289,7 @@ class PlanCommenter:
         return ("success" if reply.allowed else "failure"), reply.verdict, reply.text
 
     def _read_team_members(self, teams: list[str]) -> dict[str, frozenset[Account] | None]:
-        """Return the members of teams; None for one that this token may not see, which approves nothing then."""
+        """Return the members of teams; None for a team that the token can't read. Such a team approves nothing."""
         members_by_team: dict[str, frozenset[Account] | None] = {}
         for team in teams:
             try:
@@ -288,12 +300,12 @@ class PlanCommenter:
 
 
 def _build_budget_result(error: AllotmentError) -> _PlanResult:
-    """Return state, words and comment of what takes too much."""
+    """Return state, summary and comment of a plan that exceeds its budget."""
     return "failure", TOO_LARGE, _format_failure("This is too large or too slow to be planned: split it", str(error))
 
 
 def _build_refused_result(error: AllotmentError) -> tuple[StatusState, str, str]:
-    """Return state, words and comment of what can't be planned."""
+    """Return state, summary and comment of a change that can't be planned."""
     words = str(error)
     return (
         "failure",
@@ -315,7 +327,7 @@ def run_plan(
     budget: PlanBudget,
     cache: Path | None,
 ) -> PlanReply:
-    """Return the plan of a pull request, made by a process of its own. Raises what `plan_sandbox.plan` does."""
+    """Return the plan of a pull request, made by a separate process. Raises the errors of `plan_sandbox.plan_in_sandbox`."""
     pushers = None if review.pushers is None else sorted(map(str, review.pushers))
     team_members = {team: None if members is None else sorted(map(str, members)) for team, members in teams.items()}
     plan_request = PlanRequest(
@@ -340,10 +352,10 @@ def _format_failure(title: str, words: str) -> str:
 def set_commit_status(
     forge: Forge, commit: str, context: str, state: StatusState, words: str, url: str
 ) -> tuple[StatusState, str]:
-    """Set a commit's status, unless ours is the newest of its context and says so already; return state and words.
+    """Set a commit's status, unless our newest status of that context is the same. Return state and message.
 
-    Whoever opens and closes pull requests of one commit may not use up what the forge takes, with a success as the
-    last: after so many a plan's state is a failure for good.
+    The forge limits the statuses of a commit. Nobody may exhaust that limit, by opening and closing pull requests, so
+    that a success stays the last status. After MAX_STATUSES statuses, the state of a plan is therefore a failure.
     """
     statuses = list(
         islice((status for status in forge.list_statuses(commit) if status.context == context), MAX_STATUSES)
@@ -357,7 +369,7 @@ def set_commit_status(
 
 
 def find_own_comments(forge: Forge, number: int, marker: str) -> list[Comment]:
-    """Return our comments with a marker, the oldest first; the same marker in somebody else's counts for nothing."""
+    """Return our own comments with a marker, the oldest first. Comments of others with the same marker don't count."""
     identity = normalize_login(forge.identity())
     return [
         comment
@@ -367,10 +379,10 @@ def find_own_comments(forge: Forge, number: int, marker: str) -> list[Comment]:
 
 
 def upsert_comment(forge: Forge, number: int, marker: str, text: str) -> None:
-    """Keep one comment of ours on a pull request, with this text: written, or edited where it says something else.
+    """Keep a single comment of our own on a pull request: create it, or edit it if its text differs.
 
-    A POST that was cut off may have taken effect, and another program of ours may have been as quick: of several
-    the oldest stays.
+    An interrupted POST may have taken effect, and another instance of the program may have commented at the same time.
+    Of several comments, the oldest stays.
     """
     comments = find_own_comments(forge, number, marker)
     if not comments:
@@ -383,5 +395,5 @@ def upsert_comment(forge: Forge, number: int, marker: str, text: str) -> None:
 
 
 def _normalize_comment(text: str) -> str:
-    """Return what a comment says, whatever commits it was planned of."""
+    """Return the text of a comment without the commits that it was planned for."""
     return _COMMITS_LINE.sub("", text.replace("\r\n", "\n")).strip()

@@ -1,7 +1,7 @@
-"""Plans a pull request in a process of its own, which has so much time and memory and no more.
+"""Plans a pull request in a separate process with limited time and memory.
 
-Whatever a pull request does to that process, who asked gets an answer, and the next one is planned. It isn't
-forked, since who asks has threads, and it is given no token.
+The caller always gets an answer, even if a pull request kills the process, and plans the next pull request. The process
+is not forked, because the caller has threads, and it gets no token.
 """
 
 from __future__ import annotations
@@ -23,28 +23,29 @@ from typing import IO, Any, NamedTuple
 from allotment.adapters.processes import POLL_SECONDS, memory_megabytes, terminate_group
 from allotment.problems import AllotmentError, IsolationBroken, OperationRefused
 
-MAX_STATUS_LENGTH = 140  # characters that every forge takes of a commit status
+MAX_STATUS_LENGTH = 140  # characters that every forge accepts in a commit status
 TOO_LARGE = "too large or too slow: split it"
-BASE_SECONDS = 900.0  # for what the base branch holds, which is nobody's pull request
+BASE_SECONDS = 900.0  # for reading the base branch, which is no pull request's fault
 COMMAND = [sys.executable, "-P", "-m", "allotment.services.pull_requests.plan_sandbox"]
 _READY = b"ready\n"
 _SECRET_VARIABLES = ("ALLOT_FORGE_TOKEN", "ALLOT_FORGE_TOKEN_FILE", "ALLOT_WEBHOOK_SECRET_FILE")
 _PR_SET_PDEATHSIG = 1  # prctl(2)
-_BUG_EXIT_STATUS = 70  # an exit status of ours
+_BUG_EXIT_STATUS = 70  # of this program, for a bug
 
 
 class PlanBudget(NamedTuple):
-    """What planning one pull request may take: seconds, and megabytes of memory of all its processes together."""
+    """The budget of planning one pull request: seconds, and megabytes of memory for all its processes together."""
 
     seconds: float = 120.0
     megabytes: float = 1024.0
 
 
 class PlanRequest(NamedTuple):
-    """What is to be planned: two commits of a clone, on a day; who made and approved it; the bytes a comment may have.
+    """The request for a plan: two commits of a clone, the day, the author and the approvers, and the limit of a comment
+    in bytes.
 
-    People are accounts as they are written; `pushers` is None where the forge doesn't say. `teams` has who is in
-    the forge's teams, None for one that could not be read.
+    People are accounts in text form. `pushers` is None if the forge doesn't report them. `teams` maps the forge's teams
+    to their members, None for a team that can't be read.
     """
 
     root: str
@@ -60,7 +61,7 @@ class PlanRequest(NamedTuple):
 
 
 class PlanReply(NamedTuple):
-    """What came of it: whether it may be merged, the verdict in words, and the comment."""
+    """The reply: whether the change may be merged, the verdict in words, and the comment."""
 
     allowed: bool
     verdict: str
@@ -68,27 +69,29 @@ class PlanReply(NamedTuple):
 
 
 class PlanBudgetExceeded(OperationRefused):
-    """A pull request took more than its budget."""
+    """A pull request exceeded its budget."""
 
 
 class _ProcessKilled(PlanBudgetExceeded):
-    """A signal ended the process, and it wasn't ours."""
+    """A signal ended the process, and this program didn't send it."""
 
 
 class BaseUnreadable(AllotmentError):
-    """The base branch can't be read, or takes too long: no fault of any pull request's."""
+    """The base branch can't be read, or takes too long. No pull request is at fault."""
 
 
 class PlanProcessBug(Exception):
-    """The process ended by a bug of ours; the text is its traceback."""
+    """The process ended because of a bug; the text is its traceback."""
 
 
 def plan_in_sandbox(plan_request: PlanRequest, budget: PlanBudget, cache: Path | None = None) -> PlanReply:
-    """Return the plan of a pull request. Raises PlanBudgetExceeded, IsolationBroken, OperationRefused, BaseUnreadable and PlanProcessBug.
+    """Return the plan of a pull request.
 
-    What was found fine of the base is remembered in `cache`, or else in the user's cache folder. A process that a
-    signal ended is tried once more, with what is left of the budget: who sent it isn't known, and may have needed
-    memory for something else.
+    `cache` is the folder that stores the valid tenants of the base, by default the user's cache folder. If a signal
+    ends the process, it is run once more with the rest of the budget: the sender is unknown, and may have freed memory
+    for other work.
+
+    Raises PlanBudgetExceeded, IsolationBroken, OperationRefused, BaseUnreadable or PlanProcessBug.
     """
     begun = time.monotonic()
     try:
@@ -102,7 +105,7 @@ def _run_process(plan_request: PlanRequest, budget: PlanBudget, cache: Path | No
     environment = {name: value for name, value in os.environ.items() if name not in _SECRET_VARIABLES}
     if cache is not None:
         environment["XDG_CACHE_HOME"] = str(cache)
-    # What a process that is killed leaves of its own folders goes with this one.
+    # This process deletes the folders that a killed process leaves.
     with tempfile.TemporaryDirectory(prefix="allot-pull-") as folder, tempfile.TemporaryFile() as errors:
         environment["TMPDIR"] = folder
         process = subprocess.Popen(  # noqa: S603  # this program
@@ -123,7 +126,7 @@ def _run_process(plan_request: PlanRequest, budget: PlanBudget, cache: Path | No
 
 
 def _read_reply(process: subprocess.Popen[bytes], request: bytes, budget: PlanBudget) -> bytes:
-    """Return all that a process says until it ends. Raises PlanBudgetExceeded where it takes too much."""
+    """Return the output of a process until it ends. Raises PlanBudgetExceeded or BaseUnreadable if it exceeds its limits."""
     assert process.stdin is not None
     assert process.stdout is not None
     with contextlib.suppress(BrokenPipeError), process.stdin as file:
@@ -150,7 +153,7 @@ def _read_reply(process: subprocess.Popen[bytes], request: bytes, budget: PlanBu
 
 
 def _wait_for_exit(process: subprocess.Popen[bytes], output: bytes, end: float) -> bytes:
-    """Return what a process said that says no more, once it has ended. Raises PlanBudgetExceeded where it doesn't."""
+    """Return the output of a process that has closed it, once it has ended. Raises PlanBudgetExceeded if it doesn't end."""
     try:
         process.wait(max(1.0, end - time.monotonic()))
     except subprocess.TimeoutExpired:
@@ -159,7 +162,7 @@ def _wait_for_exit(process: subprocess.Popen[bytes], output: bytes, end: float) 
 
 
 def _parse_reply(output: bytes, status: int, errors: IO[bytes]) -> PlanReply:
-    """Return what a process said. One that was killed said nothing."""
+    """Return the reply of a process. Raises the error that its output or its exit status means."""
     _, _, answer = output.partition(_READY)
     if status == 0:
         reply: dict[str, Any] = json.loads(answer)
@@ -220,7 +223,7 @@ def _handle_request(plan_request: PlanRequest, ready: Any) -> dict[str, Any]:
 
 
 def _exit_with_parent() -> None:
-    """Ask the system to end this process with the one that began it, which alone looks what it takes."""
+    """Ask the kernel to kill this process with its parent, because only the parent limits its time and memory."""
     if sys.platform == "linux":
         import ctypes
 
@@ -228,9 +231,9 @@ def _exit_with_parent() -> None:
 
 
 def main() -> None:
-    """Answer what standard input asks, on standard output, and end."""
+    """Answer the request on standard input, on standard output."""
     _exit_with_parent()
-    with contextlib.suppress(OSError):  # where memory runs out, this one ends and nobody else
+    with contextlib.suppress(OSError):  # if memory runs out, the kernel kills this process and no other
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     out = os.dup(1)
     os.dup2(2, 1)

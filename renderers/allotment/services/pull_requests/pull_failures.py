@@ -1,5 +1,4 @@
-"""What goes wrong with one pull request, told apart from what concerns all of them: the others are reviewed and
-followed all the same."""
+"""Separates the failure of one pull request from failures that concern all, so that the others are still handled."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ T = TypeVar("T")
 
 
 class PullFailure(NamedTuple):
-    """Why a pull request isn't spoken of. `is_permanent` says that trying again soon is of no use."""
+    """The failure of one pull request. `is_permanent` means that a retry soon is useless."""
 
     reason: Literal["forge", "refused", "bug"]
     message: str
@@ -22,9 +21,9 @@ class PullFailure(NamedTuple):
 
 
 def capture_failure(act: Callable[[], T], of_all: tuple[type[AllotmentError], ...] = ()) -> T | PullFailure:
-    """Return what `act`, which is about one pull request, returns, or why it doesn't. Bugs of ours count.
+    """Return the result of `act`, which handles one pull request, or its failure. Bugs count as failures.
 
-    What says that the forge takes nothing now from anybody is raised, and so are errors `of_all`.
+    Raises errors of the types `of_all`, and errors that make the forge refuse every request.
     """
     try:
         return act()

@@ -1,4 +1,4 @@
-"""Follows what was merged: finds the pull request of what is published, and keeps one comment on it until all runs."""
+"""Follows merged pull requests: keeps one comment on each until everything that it changed runs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _STATES: dict[str, StatusState] = {"going": "pending", "done": "success", "faile
 
 
 class _Snapshot(NamedTuple):
-    """One look at everything: what is published, the source it is of, what all clusters say, and the retained tenants."""
+    """A snapshot: the published release, its source commit, the status of all clusters, and the retained tenants."""
 
     published_look: RenderedBranches
     source: CommitSource | None
@@ -58,22 +58,24 @@ class _Snapshot(NamedTuple):
 
 
 class _MergedChange(NamedTuple):
-    """What one pull request changed: the instances, storages and snapshots, and the clusters whose own files it
-    touched."""
+    """The resources that a pull request changed, and whether it changed files of the platform or a cluster."""
 
     resources: list[ResourceRef]
     changes_platform: bool
 
 
 class RolloutSummary(NamedTuple):
-    """How many merges are followed still, and what went wrong with single ones, by number."""
+    """The number of merges that are still followed, and the failures of single pull requests, by number."""
 
     in_progress: int
     failures: dict[int, PullFailure]
 
 
 class RolloutCommenter:
-    """Follows the merged pull requests of one repository. `rendered` and `status` are where those branches are."""
+    """Follows the merged pull requests of one repository.
+
+    `rendered` and `status` are the remotes of the rendered and the status branches.
+    """
 
     def __init__(self, place: PullRequestSource, rendered: Remote, status: Remote) -> None:
         self._pull_source = place
@@ -84,8 +86,11 @@ class RolloutCommenter:
         self._merged_changes: dict[int, _MergedChange] = {}
 
     def follow_merges(self, now: datetime.datetime) -> RolloutSummary:
-        """Look once, and say what is new. What goes wrong with one merge, a bug of ours too, keeps no other from being
-        followed. Raises ForgeError, OperationRefused."""
+        """Read the state once, and report news. Return the summary.
+
+        A failure with one merge, even a bug, does not keep the others from being followed. Raises ForgeError or
+        OperationRefused.
+        """
         forge, going, troubles = self._pull_source.forge, 0, dict[int, PullFailure]()
         snapshot: _Snapshot | None = None
         for request in forge.merged_since(self._pull_source.branch, now - FOLLOW_PERIOD):
@@ -99,18 +104,18 @@ class RolloutCommenter:
             if not isinstance(outcome, PullFailure):
                 going += outcome
             elif outcome.reason == "forge" and outcome.is_permanent:
-                self._finished.add(request.number)  # it is gone, or locked meanwhile
+                self._finished.add(request.number)  # the pull request is gone, or was locked meanwhile
             else:
                 troubles[request.number] = outcome
                 going += 1
         return RolloutSummary(going, troubles)
 
     def _advance(self, request: PullRequest, snapshot: _Snapshot, now: datetime.datetime) -> bool:
-        """Say where one stands, unless it is old; return whether it is followed on."""
+        """Update the comment of a pull request, unless its merge is too old. Return whether it is still followed."""
         return not self._is_old(request, now) and self._update_comment(request, snapshot)
 
     def _is_old(self, request: PullRequest, now: datetime.datetime) -> bool:
-        """Return whether a merge is long over, whatever happened to its pull request since."""
+        """Return whether a merge is older than FOLLOW_PERIOD. Later events of the pull request don't matter."""
         repository = self._pull_source.remote.repository
         if (
             not repository.has_object(request.merge_commit)
@@ -121,7 +126,7 @@ class RolloutCommenter:
         return True
 
     def _update_comment(self, request: PullRequest, now: _Snapshot) -> bool:
-        """Say where one stands; return whether it is followed on."""
+        """Update the comment and the commit status of a pull request. Return whether it is still followed."""
         forge = self._pull_source.forge
         rollout = self._build_rollout(request, now)
         if rollout is None:
@@ -142,9 +147,10 @@ class RolloutCommenter:
         return rollout.progress != "done"
 
     def _was_removed(self, forge: Forge, request: PullRequest) -> bool:
-        """Return whether nothing more is to be said: all was said before this process began, or a person took it away.
+        """Return whether the rollout was reported as finished before this process began, or a person removed the
+        comment.
 
-        The commit status, which nobody can remove, remembers that there was a comment.
+        The commit status proves that there was a comment, because nobody can remove it.
         """
         own_statuses = (
             status
@@ -175,7 +181,7 @@ class RolloutCommenter:
         return _Snapshot(published, source, statuses, reported_status.troubles, read_consoles(declared), retained)
 
     def _build_rollout(self, request: PullRequest, now: _Snapshot) -> Rollout | None:
-        """Return where a pull request stands; None where it changed nothing that is rolled out."""
+        """Return the rollout of a pull request; None if it changed nothing that is rolled out."""
         repository = self._pull_source.remote.repository
         if request.number not in self._merged_changes:
             changes = self._find_changes(request)
@@ -194,8 +200,8 @@ class RolloutCommenter:
         return Rollout(request.merge_commit, tuple(sorted(clusters)) if is_out else (), stages)
 
     def _find_changes(self, request: PullRequest) -> _MergedChange | None:
-        """Return what a pull request changed, as it was merged; None where that is nothing declared, or can't be
-        seen here."""
+        """Return the changes of a pull request as it was merged; None if it changed no declarations, or if they can't
+        be read here."""
         repository, source = self._pull_source.remote.repository, self._pull_source.remote
         name = self._pull_source.find_head_ref(request.number)
         if source.look(name).get(name) != request.head or not repository.has_object(request.merge_commit):
@@ -242,7 +248,7 @@ def _find_stage(resource: ResourceRef, now: _Snapshot, *, is_out: bool) -> Rollo
 
 
 def _find_links(resource: ResourceRef, now: _Snapshot) -> InstanceLinks:
-    """Return the links of an instance that its cluster reports as it was merged."""
+    """Return the links of an instance if its cluster reports the merged version."""
     for status in now.statuses.get(resource.tenant, ()):
         for instance in (
             status.instances if (resource.kind, resource.cluster) == (INSTANCE.word, status.cluster) else ()
@@ -253,7 +259,7 @@ def _find_links(resource: ResourceRef, now: _Snapshot) -> InstanceLinks:
 
 
 def _list_resources(path: str, before: CommitSource, after: CommitSource) -> Iterator[ResourceRef]:
-    """Yield what a path declares: as it is now, and where it was if that is another cluster or it is gone."""
+    """Yield the resource that a path declares: its new version, and its old cluster if it moved or was removed."""
     spot = parse_resource_path(path)
     if spot is None:
         return

@@ -1,4 +1,4 @@
-"""What becomes of tenants: each is rendered at both ends of a change, in whatever process has it, and compared."""
+"""Compares tenants: renders each before and after a change, in any process, and compares the results."""
 
 from __future__ import annotations
 
@@ -28,12 +28,16 @@ from allotment.preparation.runtime_state import RuntimeState
 from allotment.services.check.workers import read_scope
 from allotment.services.renderer import build_gate, check_tenant_files
 
-MAX_TEXTS = 400  # files whose texts a plan holds; all are counted, and in its checksum
+MAX_TEXTS = 400  # files with their texts in a plan; it counts all, and its checksum covers all
 
 
 class TenantComparison(NamedTuple):
-    """What came of comparing a tenant: None where one of its sides is invalid; what it costs, None where that isn't known; what it declares otherwise, what becomes of its
-    addresses, the files that differ, its claims, and what the brake counts of it at both ends."""
+    """The comparison of one tenant before and after a change.
+
+    `diff` is None if the tenant is invalid on one side, and `cost` is None if it isn't known. The other fields are the
+    changed fields of its declarations, the changes of its exposure, the changed files, its claims, and the items that
+    the brake counts on both sides.
+    """
 
     name: str
     diff: TenantDiff | None
@@ -46,7 +50,7 @@ class TenantComparison(NamedTuple):
 
 
 class CompareTask(NamedTuple):
-    """What a process needs to compare tenants at both ends."""
+    """The input that a process needs to compare tenants."""
 
     sources: tuple[Source, Source]
     catalogs: tuple[Catalog, Catalog]
@@ -55,7 +59,7 @@ class CompareTask(NamedTuple):
     currency: str
 
     def run_batch(self, names: list[str]) -> list[TenantComparison]:
-        """Return what becomes of some tenants."""
+        """Return the comparisons of some tenants."""
         gate, noted = build_gate(self.catalogs[1]), DiffCache()
         return [self._compare_tenant(name, gate, noted) for name in names]
 
@@ -119,13 +123,16 @@ class CompareTask(NamedTuple):
         )
 
     def _list_brake_items(self, files: Iterable[str]) -> frozenset[BrakeItem]:
-        """Return the items that the brake counts of a tenant's files. The branch of a removed cluster stays as it is."""
+        """Return the items that the brake counts in a tenant's files. A removed cluster's branch stays, so its items
+        don't count."""
         return brake_items(path for path in files if path.partition("/")[0] in self.catalogs[1].clusters)
 
 
 def add_changed_files(files: RenderedFileDiff, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
-    """Note the files that differ, the programs that Jobs name last. A marker follows from the files beside it, and says
-    nothing more to anybody."""
+    """Add the files that differ, the programs of Jobs last.
+
+    A folder marker follows from the other files in its folder, so a reader doesn't need its text.
+    """
     for path in sorted(before.keys() | after.keys(), key=lambda path: (paths.is_programs(path), path)):
         old, new = before.get(path), after.get(path)
         if old != new:
@@ -137,8 +144,10 @@ def add_changed_files(files: RenderedFileDiff, before: Mapping[str, bytes], afte
 
 
 def list_platform_markers(steps: Iterable[FileStep], own: Iterable[Mapping[str, bytes]]) -> Iterator[FileStep]:
-    """Yield a step, without its blobs, of the marker of each of the clusters' own folders in which something differs;
-    `own` are the clusters' own files at both ends."""
+    """Yield a step, without its blobs, for the folder marker of each changed folder of the clusters.
+
+    `own` are the clusters' own files before and after the change.
+    """
     touched = {folder_of(path) for path, *_ in steps}
     before, after = (
         {

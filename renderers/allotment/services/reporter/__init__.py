@@ -1,1 +1,1 @@
-"""Reporting: what a cluster was seen to have becomes the commits of its status branch, and what these say is read back."""
+"""Reporting: commits the observed state of a cluster to its status branch, and reads it back."""

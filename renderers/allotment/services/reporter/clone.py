@@ -1,4 +1,4 @@
-"""A clone of the repository of declarations, from which somebody looks at what is declared, published and observed."""
+"""A user's clone of the repository of declarations, for reading the declared, the published and the observed state."""
 
 from __future__ import annotations
 
@@ -13,24 +13,26 @@ from allotment.declared.layout import ROOTS
 from allotment.services.platform_settings import BranchUrls, read_branch, read_platform, resolve_branch_urls
 
 ORIGIN = "origin"
-MAX_SEARCHED = 100  # commits before one whose platform cannot be read
+MAX_SEARCHED = 100  # commits, to find the newest with a readable platform
 
 
 class DeclaredCommit(NamedTuple):
-    """The commit whose declarations count: the newest of a branch of origin, or HEAD, where `branch` is empty."""
+    """The commit of the declarations: the newest of a branch of origin, or HEAD if `branch` is empty."""
 
     source: CommitSource
     branch: str = ""
 
     @property
     def label(self) -> str:
-        """Which commit that is."""
+        """The commit's description for people."""
         return f"{self.branch} of {ORIGIN}" if self.branch else "HEAD"
 
 
 class Clone:
-    """A clone of the repository of declarations, and the remotes that it knows. `status` is the URL of the status
-    branches, if it isn't the declared one."""
+    """A clone of the repository of declarations, and the remotes that it uses.
+
+    `status` is the URL of the status branches; by default it is the declared URL.
+    """
 
     def __init__(self, root: Path, status: str | None = None) -> None:
         self.root = root
@@ -39,22 +41,22 @@ class Clone:
         self._remotes: dict[str, Remote] = {}
 
     def remote(self, url: str) -> Remote:
-        """Return a remote whose refs are remembered here, so that only what is new comes."""
+        """Return a remote. The clone remembers its refs, so that a fetch transfers only new objects."""
         return self._remotes.setdefault(url, Remote(self.repository, url, keep=True))
 
     def has_remote(self, url: str) -> bool:
-        """Return whether there is a remote at a URL, or of a name."""
+        """Return whether a remote exists, by its URL or name."""
         return url != ORIGIN or self.has_origin
 
     @property
     def has_origin(self) -> bool:
-        """Whether this was cloned from anywhere."""
+        """Whether the clone has a remote named origin."""
         return self.repository.git.url_of(ORIGIN) is not None
 
     def fetch_declared_commit(self) -> DeclaredCommit:
-        """Return what is merged: the newest commit of the branch spec.git.branch of origin; HEAD where there is none.
+        """Return the newest commit of the branch spec.git.branch of origin; HEAD if there is none.
 
-        Raises OperationRefused where origin doesn't answer.
+        Raises OperationRefused if origin doesn't answer.
         """
         here = CommitSource(self.root, "HEAD", self.repository)
         if not self.has_origin:
@@ -67,8 +69,8 @@ class Clone:
         return DeclaredCommit(CommitSource(self.root, tip, self.repository, like=here), branch)
 
     def find_settings_commit(self, declared: DeclaredCommit) -> CommitSource:
-        """Return the commit whose platform counts: the declared commit, or the newest before it whose platform can be
-        read."""
+        """Return the commit that the platform's settings come from: the declared commit, or its newest ancestor with a
+        readable platform."""
         source = declared.source
         for _ in range(MAX_SEARCHED):
             parents = self.repository.parents(source.commit)
@@ -78,13 +80,15 @@ class Clone:
         return source if read_platform(source) is not None else declared.source
 
     def count_differing_files(self, declared: DeclaredCommit) -> int:
-        """Return how many files of this folder aren't as they are declared."""
+        """Return the number of files in this folder that differ from the declared commit."""
         prefix = self.repository.folder_prefix(self.root)
         folders = [f"{prefix}/{folder}" if prefix else folder for folder in ROOTS]
         return count_differing_files(self.repository, declared.source.commit, folders)
 
     def resolve_urls(self, declared: DeclaredCommit) -> BranchUrls:
-        """Return where it is published and reported. What came from nowhere is published where it is reported, if that
-        was said."""
+        """Return the URLs that the declarations are published and reported to.
+
+        Without origin, the rendered branches are at the given URL of the status branches, if any.
+        """
         where = resolve_branch_urls(self.find_settings_commit(declared), ORIGIN, status=self._status)
         return where._replace(rendered=self._status) if self._status and not self.has_origin else where

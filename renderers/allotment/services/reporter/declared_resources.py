@@ -1,4 +1,4 @@
-"""Instances, storages and snapshots as a commit declares them, and as they are published."""
+"""Reads instances, storages and snapshots as a commit declares them, and as they are published."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from allotment.services.platform_settings import read_platform
 
 
 class DeclaredResource(NamedTuple):
-    """A declared thing: what it is, whose, its name, and the file that declares it."""
+    """A declared resource: its kind, tenant and name, and the path of its file."""
 
     kind: str
     tenant: str
@@ -37,7 +37,7 @@ class DeclaredResource(NamedTuple):
 
 
 def parse_resource_path(path: str) -> DeclaredResource | None:
-    """Return the thing that a path declares; None where it declares none that a status lists."""
+    """Return the resource that a path declares; None if it declares no resource that a status lists."""
     if not path.startswith("tenants/") or not isinstance(spot := parse_path(path), DeclarationPath):
         return None
     resource_kind: ResourceKind | None = next(
@@ -47,14 +47,14 @@ def parse_resource_path(path: str) -> DeclaredResource | None:
 
 
 def list_resources(source: CommitSource, tenant: str) -> Iterator[DeclaredResource]:
-    """Yield the things that a commit declares of a tenant, in the order of their paths."""
+    """Yield the resources that a commit declares for a tenant, in the order of their paths."""
     for path in source.files(Scope("tenant", tenant)).paths:
         if (resource := parse_resource_path(path)) is not None:
             yield resource
 
 
 def read_declaration_at(source: CommitSource, path: str) -> DeclarationFile[Declaration] | None:
-    """Return what a path declares; None where there is nothing, or it can't be read."""
+    """Return the declaration at a path; None if there is none, or if it can't be read."""
     spot = parse_path(path)
     assert isinstance(spot, DeclarationPath)
     try:
@@ -64,7 +64,7 @@ def read_declaration_at(source: CommitSource, path: str) -> DeclarationFile[Decl
 
 
 def find_cluster(source: CommitSource, declared: DeclarationFile[Declaration] | None) -> str:
-    """Return the cluster of a tenant's resource; empty where there is none."""
+    """Return the cluster of a tenant's resource; empty if it has none."""
     if declared is None:
         return ""
     scope = scope_of(declared.path)
@@ -77,31 +77,34 @@ def find_cluster(source: CommitSource, declared: DeclarationFile[Declaration] | 
 
 
 def explain_stop(source: CommitSource, path: str) -> str | None:
-    """Return why an instance isn't to run by what a commit declares, in words; empty where it is to, and None where it
-    can't be read, or is no instance."""
+    """Return the reason why the declarations keep an instance from running; empty if it is to run.
+
+    Returns None if the path can't be read or declares no instance.
+    """
     declared = read_declaration_at(source, path)
     if declared is None or not isinstance(declared.model, GPUInstance):
         return None
     scope, choice = scope_of(path), declared.model.spec.app
     tenant = read_declaration_at(source, path_of(Tenant.__name__, scope, scope.name))
     app = read_declaration_at(source, path_of(App.__name__, PLATFORM, choice.name)) if choice is not None else None
-    offers = Catalog(
-        ScopeDeclarations(PLATFORM, [app] if app else []), {}, datetime.date.min
-    )  # of which nothing is priced
+    offers = Catalog(ScopeDeclarations(PLATFORM, [app] if app else []), {}, datetime.date.min)  # without prices
     folder = ScopeDeclarations(scope, [declared, *([tenant] if tenant else [])])
     waits = find_start_gates(offers, folder, ALL_PREPARED, declared.model)
     return waits[0].message if waits else ""
 
 
 def is_declared_in(source: CommitSource, spot: DeclaredResource, cluster: str) -> bool:
-    """Return whether a thing is declared in a cluster. A file that has the line as `allot fmt` writes it isn't parsed for
-    that: a tenant that hides the line in another text misleads who looks at its own thing, and nobody else."""
+    """Return whether a resource is declared in a cluster.
+
+    A file with the line as `allot fmt` writes it is not parsed. A tenant can hide such a line in another text, but this
+    misleads only the view of its own resource.
+    """
     line = f"\n  cluster: {cluster}\n".encode()
     return line in source.read(spot.path) or find_cluster(source, read_declaration_at(source, spot.path)) == cluster
 
 
 def is_declared(source: CommitSource, item: BrakeItem) -> bool:
-    """Return whether a commit declares an item of the brake, in the same cluster; of a tenant, whether it has a folder."""
+    """Return whether a commit declares an item of the brake in the same cluster; for a tenant, whether it has a folder."""
     if not item.name:
         return Scope("tenant", item.tenant) in source.scopes()[0]
     path = RESOURCE_KINDS[item.kind].declaration_path(item.tenant, item.name)
@@ -109,12 +112,12 @@ def is_declared(source: CommitSource, item: BrakeItem) -> bool:
 
 
 def read_published_blobs(resource: ResourceRef, source: CommitSource, branches: Mapping[str, Branch]) -> BlobVersions:
-    """Return what is published of a thing: `source` is the commit that the rendered branches are of."""
+    """Return the published state of a resource. `source` is the source commit of the rendered branches."""
     kind = RESOURCE_KINDS[resource.kind]
     path = kind.declaration_path(resource.tenant, resource.name)
     blob = source.blob(path) or ""
     if blob and not resource.blob and find_cluster(source, read_declaration_at(source, path)) != resource.cluster:
-        blob = ""  # it moved away: here it is gone
+        blob = ""  # it moved to another cluster, so it is removed here
     branch = branches.get(resource.cluster)
     file = paths.resource_file(resource.tenant, kind.tree_part, kind.file_stem(resource.name))
     data = branch.read(file) if branch is not None and file in branch.files else b""

@@ -1,4 +1,4 @@
-"""Compares once, for `allot doctor`, the live objects of a cluster's tenants with the manifests that are published to it."""
+"""Compares, for `allot doctor`, the live objects of a cluster's tenants with their published manifests."""
 
 from __future__ import annotations
 
@@ -34,8 +34,10 @@ _TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 class PublishedCommit(NamedTuple):
-    """The last publish on a cluster's rendered branch, and its remote; or why there is none: `skip_reason` where nothing can be
-    compared, `failure_reason` where it should be possible."""
+    """The last publish on a cluster's rendered branch, and its remote, or the reason why there is none.
+
+    `skip_reason` means that nothing can be compared. `failure_reason` means that a comparison should be possible.
+    """
 
     repository: Repository | None = None
     remote: Remote | None = None
@@ -45,8 +47,8 @@ class PublishedCommit(NamedTuple):
 
 
 def fetch_published_commit(root: Path, cluster: str) -> PublishedCommit:
-    """Fetch a cluster's rendered branch into the repository around `root`. Returns the last publish, as `allot status`
-    determines it."""
+    """Fetch a cluster's rendered branch into the repository around `root`. Return the last publish, as `allot status`
+    finds it."""
     try:
         clone = Clone(root)
         has_origin = clone.has_origin
@@ -72,8 +74,11 @@ def fetch_published_commit(root: Path, cluster: str) -> PublishedCommit:
 def compare_live_objects(
     published: PublishedCommit, cluster: str, looked: ClusterSnapshot, begun: datetime.datetime
 ) -> EditComparison:
-    """Return the differences in tenants' namespaces. `begun` is when the branch was fetched, by the cluster's clock: a
-    later publish may have made an object that is newer."""
+    """Return the differences in tenants' namespaces.
+
+    `begun` is the time of the branch's fetch, by the cluster's clock: an object that was created later may belong to a
+    later publish.
+    """
     if published.repository is None or published.remote is None:
         return EditComparison(skipped=published.skip_reason, failed=published.failure_reason)
     branch = PublishedBranch(published.repository, published.remote, cluster, lambda: begun.strftime(_TIME_FORMAT))
@@ -87,7 +92,7 @@ def compare_live_objects(
 def _compare_tenants(
     published: PublishedCommit, cluster: str, looked: ClusterSnapshot, branch: PublishedBranch
 ) -> EditComparison:
-    """Return the comparison. Raises OperationRefused or Malformed where a published file can't be read."""
+    """Return the comparison. Raises OperationRefused or Malformed if a published file can't be read."""
     assert published.repository is not None
     live, unseen = defaultdict[str, list[LiveObject]](list), list[NotReadable]()
     for kind in WHOLE_OBJECT_QUERIES:
@@ -97,7 +102,7 @@ def _compare_tenants(
         except NotReadable as error:
             if (
                 error.missing_permission or error.failed
-            ):  # a kind that isn't served has no objects: the topic apis says if it is needed
+            ):  # an API that isn't served has no objects; the topic `apis` reports it if it is needed
                 unseen.append(error)
     statuses = {status.tenant: status for status in _read_synced_statuses(published.repository, cluster, looked)}
     age = looked.now.timestamp() - published.repository.committed_at(published.commit)
@@ -114,11 +119,11 @@ def _compare_tenants(
 
 
 def _read_synced_statuses(repository: Repository, cluster: str, looked: ClusterSnapshot) -> Iterable[TenantStatus]:
-    """Return the tenants with those of their Applications that are synced, each with the tree that it has applied."""
+    """Return the tenants with their synced Applications, each with the Git tree that it has applied."""
     try:
         applications: list[Object] = looked.list_objects(APPLICATIONS)
     except NotReadable:
-        return []  # the topic argocd says so
+        return []  # the topic `argocd` reports this
     parts_by_tenant = defaultdict[str, list[ApplicationStatus]](list)
     for application in applications:
         labels, sync = application["metadata"].get("labels", {}), application.get("status", {}).get("sync", {})

@@ -18,16 +18,14 @@ from allotment.observed.status import TenantStatus
 from allotment.problems import OperationRefused
 from allotment.services.reporter.published_objects import PublishedBranch, PublishedFile
 
-EDIT_DELAY_SECONDS = 30  # so long a difference must last: watches of two kinds may lag behind each other
-UNSYNCED_SECONDS = (
-    300  # where no Application of the tenant says whether the object was synced: Argo CD may take so long
-)
-_ORPHAN_KINDS = frozenset(OBJECT_KINDS.values())  # `observed.removed` reports those that have our label
+EDIT_DELAY_SECONDS = 30  # how long a difference must last, because watches of two kinds may lag behind each other
+UNSYNCED_SECONDS = 300  # where no Application of the tenant reports the sync of the object: Argo CD may need this long
+_ORPHAN_KINDS = frozenset(OBJECT_KINDS.values())  # `observed.orphans` reports those that have our label
 Identity = tuple[str, str]
 
 
 class _CachedComparison(NamedTuple):
-    """A comparison: of which live content and published file, and its result."""
+    """The cached result of a comparison, with the live content and the published file that it compared."""
 
     content: bytes
     blob: str
@@ -35,9 +33,10 @@ class _CachedComparison(NamedTuple):
 
 
 class EditDetector:
-    """The differences of each tenant. Only results are stored, and when each difference was first seen.
+    """Finds the differences of each tenant. Stores only results, and the time when each difference was first seen.
 
-    `edits` has, by tenant, the differences that have lasted long enough; `undecided_tenants` are the tenants to compare again as time passes.
+    `edits` maps each tenant to the differences that have lasted long enough. `undecided_tenants` are the tenants to
+    compare again as time passes.
     """
 
     def __init__(self, branch: PublishedBranch) -> None:
@@ -60,8 +59,10 @@ class EditDetector:
         published: PublishedObjects,
         now: str,
     ) -> list[ManualEdit]:
-        """Return the differences of a tenant with this status that have lasted long enough. Raises OperationRefused or Malformed where a
-        published file can't be read."""
+        """Return the differences of a tenant with this status that have lasted long enough.
+
+        Raises OperationRefused or Malformed if a published file can't be read.
+        """
         tenant = status.tenant
         files = self._branch.list_files(tenant)
         live = _index_by_identity(objects)
@@ -93,9 +94,11 @@ class EditDetector:
         *,
         is_recent: bool,
     ) -> list[ManualEdit]:
-        """Return the edits of a tenant's objects, without waiting for them to last. If the publish `is_recent`, Argo CD may still
-        be applying the objects that no Application of the tenant covers, so they are left out. Raises OperationRefused or Malformed where a published file
-        can't be read."""
+        """Return the edits of a tenant's objects, without waiting for them to last.
+
+        If the publish `is_recent`, Argo CD may still be applying the objects that no Application of the tenant covers,
+        so they are left out. Raises OperationRefused or Malformed if a published file can't be read.
+        """
         files = self._branch.list_files(status.tenant)
         live = _index_by_identity(objects)
         edits = []
@@ -128,8 +131,10 @@ class EditDetector:
         files: Mapping[Identity, PublishedFile],
         published: PublishedObjects,
     ) -> dict[Identity, tuple[Difference, ...]]:
-        """Return the differences of each published object that has some, and none of each foreign object. An object that hasn't
-        changed since the last comparison isn't read again."""
+        """Return the differences of each edited published object, and an empty tuple for each foreign object.
+
+        An object that hasn't changed since the last comparison isn't compared again.
+        """
         previous_results = self._cached.get(tenant, {})
         compared: dict[str, _CachedComparison] = {}
         new: list[Identity] = []
@@ -168,11 +173,11 @@ class EditDetector:
         }
 
     def is_synced(self, status: TenantStatus) -> bool:
-        """Return whether Argo CD has applied all published folders of a tenant, as far as its Applications say."""
+        """Return whether Argo CD has applied all published folders of a tenant, according to its Applications."""
         return all(self._is_applied(status, file) for file in self._branch.list_files(status.tenant).values())
 
     def _is_applied(self, status: TenantStatus, file: PublishedFile) -> bool:
-        """Return whether Argo CD has applied the published folder of a file, as far as a tenant's Applications say."""
+        """Return whether Argo CD has applied the published folder of a file, according to the tenant's Applications."""
         part = file.tree_path.part
         if part not in TREE_PARTS:
             return True
@@ -188,13 +193,13 @@ def detect_edits_or_none(
     published: PublishedObjects | None,
     now: str,
 ) -> list[ManualEdit] | None:
-    """Return the differences of a tenant; None where they aren't known."""
+    """Return the differences of a tenant; None if they aren't known."""
     if published is None:
         return None
     try:
         return comparison.detect_edits(status, previous, objects, published, now)
     except (OperationRefused, Malformed, LookupError, TypeError, AttributeError, ValueError):
-        return None  # a forged commit lies at our ref: the published manifests are not known
+        return None  # the ref points at a forged commit: the published manifests are not known
 
 
 def _index_by_identity(objects: Sequence[LiveObject]) -> dict[Identity, LiveObject]:
@@ -202,18 +207,21 @@ def _index_by_identity(objects: Sequence[LiveObject]) -> dict[Identity, LiveObje
 
 
 def _find_resource(file: PublishedFile | None) -> tuple[str, str]:
-    """Return the word and the name of the resource of a file; both empty where it is the tenant's own."""
+    """Return the kind and the name of a file's resource; both are empty if it belongs to the tenant itself."""
     return (file.tree_path.kind, file.tree_path.resource_name) if file is not None and file.tree_path.kind else ("", "")
 
 
 def _find_edit_delay(file: PublishedFile | None, live_object: LiveObject) -> int:
-    """Return the seconds for which an object must differ. Argo CD may be about to remove an object that is no longer published."""
+    """Return the seconds for which an object must differ.
+
+    Argo CD may be about to remove an object that is no longer published.
+    """
     synced = live_object.managed is False if file is None else file.tree_path.part in TREE_PARTS
     return EDIT_DELAY_SECONDS if synced else UNSYNCED_SECONDS
 
 
 def _is_foreign(live_object: LiveObject, published: PublishedObjects) -> bool:
-    """Return whether an object that isn't published was made by somebody, rather than by a controller or a later publish."""
+    """Return whether an unpublished object was created by a person, and not by a controller or a later publish."""
     if (
         live_object.owned
         or live_object.kind == "Namespace"

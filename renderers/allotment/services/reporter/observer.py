@@ -1,4 +1,4 @@
-"""What a cluster's watches saw, tenant by tenant, and every change of it that hasn't been written yet."""
+"""Derives the status of each tenant from a cluster's watches, and collects the transitions that aren't written yet."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from allotment.observed.tenants import PartSources, TenantObjects, derive_tenant
 from allotment.services.reporter.edit_detection import EditDetector, detect_edits_or_none
 from allotment.services.reporter.published_objects import PublishedBranch
 
-SILENT_SECONDS = 180  # three bookmarks that didn't come
+SILENT_SECONDS = 180  # three missed bookmarks
 _DELETION_STEPS = {word.MARKED_FOR_DELETION, word.UNPROTECTED}
 MAX_TRANSITIONS = 5_000  # of a tenant, while nothing can be pushed
 
 
 class WatchState(Protocol):
-    """One of the cluster's watches, by the name of what it watches."""
+    """The state of one of the cluster's watches; `name` is the watched kind."""
 
     name: str
     synced: bool
@@ -39,26 +39,26 @@ class WatchState(Protocol):
 
 
 class ObjectStore(Protocol):
-    """What the watches have seen."""
+    """The objects that the watches have seen, by owner."""
 
     changed: threading.Event
     events: int
 
     def owners(self) -> set[str]:
-        """Return everybody of whom there is something."""
+        """Return every owner that has an object."""
         ...
 
     def objects(self, owner: str) -> list[ObservedObject]:
-        """Return all that is known of somebody."""
+        """Return all known objects of an owner."""
         ...
 
     def take_changed(self) -> set[str]:
-        """Return who changed since the last call."""
+        """Return the owners with changed objects since the last call."""
         ...
 
 
 class ClusterSession(NamedTuple):
-    """A cluster as it is seen: its watches, their objects, whose placeholders lie where, and its API server's clock."""
+    """The connection to a cluster: its watches, their objects, the owner of the placeholders, and the API server's clock."""
 
     cluster: str
     watches: Sequence[WatchState]
@@ -68,14 +68,14 @@ class ClusterSession(NamedTuple):
 
 
 class LiveSourceFinder:
-    """Finds the source commits that are live, in a clone that has the rendered branch."""
+    """Finds the live source commits, in a clone that has the rendered branch."""
 
     def __init__(self, repository: Repository, branch: PublishedBranch) -> None:
         self._repository = repository
         self._branch = branch
 
     def find_sources(self, tenant: str, live: TenantObjects, previous: TenantStatus | None) -> PartSources:
-        """Return the source commits of a tenant's parts whose folder isn't as it was when that was last found."""
+        """Return the live source commit of each part of a tenant, if its folder changed since the `previous` status."""
         previous_trees = {part.name: part.tree for part in previous.applications} if previous else {}
         sources = {}
         for application in live.applications:
@@ -90,9 +90,12 @@ class LiveSourceFinder:
 
 
 class Observer:
-    """A cluster's statuses as they are now: `statuses` by tenant, `pending_transitions` their changes since what is written.
+    """The current statuses of a cluster.
 
-    `orphans` has, by tenant, what is removed and stays; `recent_cold_starts` the last cold starts of each GPUSpec.
+    - `statuses` has them by tenant.
+    - `pending_transitions` are their transitions since the last written status.
+    - `orphans` maps a tenant to the removed resources that are still in the cluster.
+    - `recent_cold_starts` are the last cold starts of each GPUSpec.
     """
 
     def __init__(self, seeing: ClusterSession, sources: LiveSourceFinder, branch: PublishedBranch) -> None:
@@ -101,7 +104,7 @@ class Observer:
         self._branch = branch
         self._published_objects: dict[
             str, frozenset[tuple[str, str]]
-        ] = {}  # by tenant: what was published when it was looked at
+        ] = {}  # by tenant: the published objects at the last observation
         self._compared_commit: str | None = None
         self._time_dependent_tenants: set[str] = set()
         self._edit_detector = EditDetector(branch)
@@ -112,7 +115,7 @@ class Observer:
         self.recent_cold_starts: tuple[ColdStart, ...] = ()
 
     def resume(self, written: Mapping[str, TenantStatus], cluster: ClusterStatus) -> None:
-        """Go on from what is written: every change since then is pending."""
+        """Continue from the written status: every change since then is pending."""
         self.recent_cold_starts = select_newest((*cluster.cold_starts, *self.recent_cold_starts))
         self.statuses = dict(written)
         for collection in (
@@ -129,7 +132,7 @@ class Observer:
         self._observe_tenants(set(written) | self._session.store.owners())
 
     def observe_changes(self) -> None:
-        """Take what changed since the last look."""
+        """Observe the tenants that changed since the last call."""
         self._branch.poll()
         self._observe_tenants(
             self._session.store.take_changed()
@@ -139,7 +142,7 @@ class Observer:
         )
 
     def _find_republished_tenants(self) -> set[str]:
-        """Return the tenants of whom other objects are published than when they were looked at, or known to be."""
+        """Return the tenants with other published objects than at the last observation, or with unknown objects."""
         commit = self._branch.commit
         if commit == self._compared_commit:
             return set()
@@ -159,12 +162,12 @@ class Observer:
         return [edit for tenant_edits in self._edit_detector.edits.values() for edit in tenant_edits]
 
     def mark_written(self, tenants: Iterable[str]) -> None:
-        """What was pending of these tenants is written."""
+        """Record that the pending transitions of these tenants are written."""
         for tenant in tenants:
             self.pending_transitions.pop(tenant, None)
 
     def list_changed_tenants(self, written: Mapping[str, TenantStatus]) -> list[str]:
-        """Return the tenants that aren't as they are written, sorted."""
+        """Return the tenants with a status that differs from the written status, sorted."""
         return sorted(
             tenant
             for tenant, status in self.statuses.items()
@@ -172,16 +175,15 @@ class Observer:
         )
 
     def find_newest_deletion_mark(self) -> str:
-        """Return when the cluster was first seen to have the newest thing that is marked for deletion; empty where
-        none is."""
+        """Return the time when the newest deletion mark in the cluster was first seen; empty if there is none."""
         return max(self._deletion_marks.values(), default="")
 
     def measure_silence(self) -> float:
-        """Return the seconds since the API servers said something, the longest of all watches."""
+        """Return the seconds since the last message of the API servers, the longest among all watches."""
         return time.monotonic() - min(watch.contact for watch in self._session.watches)
 
     def build_cluster_status(self, previous: ClusterStatus) -> ClusterStatus:
-        """Return what the cluster holds ready now; `previous` says since when it is silent."""
+        """Return the current stocks of the cluster. `previous` has the time since when the cluster is silent."""
         name, objects = self._session.cluster, self._session.store.objects(self._session.stock_owner)
         held_units: dict[tuple[str, str], int] = defaultdict(int)
         for tenant, status in self.statuses.items():
@@ -228,7 +230,7 @@ class Observer:
     def _remember_published(
         self, tenant: str, status: TenantStatus, published: orphans.PublishedObjects | None
     ) -> None:
-        """Remember by what a tenant was judged, and what of it is removed and stays."""
+        """Remember the published objects that a tenant was compared with, and its orphans."""
         self._published_objects.pop(tenant, None)
         if published is not None:
             self._published_objects[tenant] = published.objects
@@ -238,7 +240,8 @@ class Observer:
 
 
 def _find_newest_deletion_mark(status: TenantStatus) -> str:
-    """Return when the newest thing of a tenant that is marked for deletion, and not let go yet, was first seen so."""
+    """Return the time when the newest deletion mark of a tenant's protected volumes was first seen; empty if there is
+    none."""
     condition_lists = [
         *(storage.conditions for storage in status.storages),
         *(snapshot.conditions for snapshot in status.snapshots),
@@ -257,7 +260,7 @@ def _find_newest_deletion_mark(status: TenantStatus) -> str:
 
 
 def without_history(status: TenantStatus) -> TenantStatus:
-    """Return a status without what belongs to one commit of it."""
+    """Return a status without the fields that belong to one of its commits."""
     return msgspec.structs.replace(status, transitions=(), previous="")
 
 

@@ -1,4 +1,4 @@
-"""What is published to a cluster: the objects that our own last commit on its rendered branch has of each tenant."""
+"""Reads the objects that are published to a cluster, from our last commit on its rendered branch."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from allotment.observed.retention import RetainedTenant
 from allotment.problems import OperationRefused
 from allotment.services.reporter.retention_reader import last_record
 
-POLL_SECONDS = 30.0  # how often the branch is looked at
-FETCH_SECONDS = 1.0  # between two fetches for a commit that isn't here
-READ_BATCH_SIZE = 500  # files that are read at once
+POLL_SECONDS = 30.0  # between two looks at the branch
+FETCH_SECONDS = 1.0  # between two fetches of a missing commit
+READ_BATCH_SIZE = 500  # files in one read
 _WATCHED_KINDS = frozenset({*OBJECT_KINDS.values(), *drift.COMPARED_KINDS})
 
-NAMESPACES = "namespaces"  # the part that has a tenant's namespace and its isolation
+NAMESPACES = "namespaces"  # the part with a tenant's namespace and its isolation
 
 ObjectIdentities = frozenset[tuple[str, str]]
 
 
 class PublishedFile(NamedTuple):
-    """A file of the rendered branch: what it means, and its Git blob."""
+    """A file of the rendered branch: its parsed path, and its Git blob."""
 
     tree_path: paths.TreePath
     blob: str
 
 
 class PublishedBranch:
-    """A cluster's rendered branch, fetched now and then into our clone.
+    """A cluster's rendered branch, fetched from time to time into the local clone.
 
-    `commit` is our last commit there, None where that isn't known: the remote doesn't answer, nothing was published
-    yet, or it can't be read. `trouble` then says why, if somebody should look. The branch's tip counts for nothing
-    here, since others may push there.
+    `commit` is our last commit on the branch. It is None if it isn't known: the remote doesn't answer, nothing is
+    published yet, or the commit can't be read. `trouble` then gives the reason, if a person should act. The branch's
+    tip is ignored, because others may push there.
     """
 
     def __init__(self, repository: Repository, remote: Remote, cluster: str, now: Callable[[], str]) -> None:
@@ -60,31 +60,34 @@ class PublishedBranch:
         self._tenant_paths: dict[str, dict[paths.TreePath, str]] = {}  # by tenant: the blob of each file
         self.commit: str | None = None
         self.trouble = ""
-        # By name, as the record says without the publisher's key; None while that is not known.
+        # By name, from the record, without a check of the publisher's key. None while it is not known.
         self.retained: Mapping[str, RetainedTenant] | None = None
 
     def forget(self) -> None:
-        """Forget that the branch is here."""
+        """Forget the fetched state of the branch."""
         self._polled_at = self._fetched_at = float("-inf")
         self.commit, self.trouble, self.retained = None, "", None
 
     def read_commit(self, commit: str) -> None:
-        """Read a commit that is ours and is here already, and fetch nothing. Raises OperationRefused or Malformed where it can't be read."""
+        """Read one of our commits that the clone has already, without a fetch.
+
+        Raises OperationRefused or Malformed if it can't be read.
+        """
         self._index_commit(commit)
         self.commit, self._published_at = commit, self._read_clock()
 
     @property
     def tenants(self) -> frozenset[str]:
-        """The tenants of whom something is published."""
+        """The tenants that have published objects."""
         return frozenset(self._tenant_objects)
 
     def poll(self) -> None:
-        """Fetch the branch, unless that was just done."""
+        """Fetch the branch, unless it was fetched a short time ago."""
         if time.monotonic() - self._polled_at >= POLL_SECONDS:
             self._fetch()
 
     def has_commit(self, commit: str) -> bool:
-        """Return whether a commit of the branch is here; where it isn't, the branch is fetched now and then."""
+        """Return whether the clone has a commit of the branch. If it hasn't, fetch the branch, but not too often."""
         if self._repository.has_object(commit):
             return True
         if time.monotonic() - self._fetched_at < FETCH_SECONDS:
@@ -94,7 +97,7 @@ class PublishedBranch:
         return self._repository.has_object(commit)
 
     def find_published(self, tenant: str) -> PublishedObjects | None:
-        """Return what is published of a tenant; None where that isn't known."""
+        """Return the published objects of a tenant; None if they aren't known."""
         return (
             PublishedObjects(self._tenant_objects.get(tenant, frozenset()), self._published_at)
             if self.commit is not None
@@ -110,11 +113,11 @@ class PublishedBranch:
         }
 
     def read_manifests(self, blobs: Sequence[str]) -> Iterator[list[Object]]:
-        """Yield the objects of each of some published files. Raises OperationRefused or Malformed where a file can't be read."""
+        """Yield the objects of each published file. Raises OperationRefused or Malformed if a file can't be read."""
         yield from (load(data) for data in self._repository.read_all(blobs))
 
     def find_tree(self, folder: str) -> str | None:
-        """Return the Git tree of a published folder; None where there is none, or that isn't known."""
+        """Return the Git tree of a published folder; None if there is none, or if it isn't known."""
         return self._repository.tree_of(self.commit, folder) if self.commit is not None else None
 
     def _fetch(self) -> None:
@@ -134,7 +137,7 @@ class PublishedBranch:
         self.commit, self._published_at = commit, begun
 
     def _index_commit(self, commit: str) -> None:
-        """Read the files of tenants in a commit; what was read before isn't read again."""
+        """Read the files of tenants in a commit. Files that were read before aren't read again."""
         if commit == self._indexed_commit:
             return
         spots = defaultdict[str, dict[paths.TreePath, str]](dict)
@@ -154,7 +157,7 @@ class PublishedBranch:
         self._indexed_commit = commit
 
     def _read_identities(self, blobs: set[str]) -> dict[str, ObjectIdentities]:
-        """Return the objects of each file, of the kinds that are watched."""
+        """Return the objects of each file, of the watched kinds only."""
         contents = {blob: self._identities_by_blob[blob] for blob in blobs & self._identities_by_blob.keys()}
         new = sorted(blobs - contents.keys())
         for at in range(0, len(new), READ_BATCH_SIZE):

@@ -1,4 +1,4 @@
-"""Reports a cluster: what its watches saw becomes a status, and what changed in it a commit on the status branch."""
+"""Reports a cluster: derives a status from its watches, and commits each change to the status branch."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ from allotment.services.loop import FAILURE_REASONS, Loop, LoopTiming, repair_if
 from allotment.services.reporter.observer import ClusterSession, LiveSourceFinder, Observer, without_history
 from allotment.services.reporter.published_objects import PublishedBranch
 
-HEARTBEAT_SECONDS = 3600  # so often, at least, the status says that it was looked
-DELETION_MARK_SECONDS = 10  # and so soon after something was marked for deletion
-POLL_SECONDS = 60  # how often the branch is looked at for commits of others
-WAKE_DELAY_SECONDS = 0.2  # what belongs together comes close together
+HEARTBEAT_SECONDS = 3600  # the status is written at least this often, even without a change
+DELETION_MARK_SECONDS = 10  # the shortest time until a status after a deletion mark
+POLL_SECONDS = 60  # between two checks of the branch for foreign commits
+WAKE_DELAY_SECONDS = 0.2  # collects related events
 MAX_SHOWN_CHANGES = 50  # lines of a commit's message
 BACKOFF = Backoff(0.8, 30.0)  # after an error
 RACE_BACKOFF = Backoff(1.0, 1.0, jitter=(0.2, 1.0))  # after another reporter pushed first
-OBSERVE_INTERVAL = 1.0  # between two looks at what changed, at most
+OBSERVE_INTERVAL = 1.0  # between two observations, at most
 STALLED_SECONDS = 300
 SYNC_SECONDS = 90
 MAX_TRIES = 10
 
 
 class ReportTarget(NamedTuple):
-    """Where the status goes: our clone, the remote, the key that is declared, and the remote of the rendered branch."""
+    """The target of the status: the clone, the remote, the declared key, and the remote of the rendered branch."""
 
     repository: Repository
     remote: Remote
@@ -67,7 +67,7 @@ class ReportTarget(NamedTuple):
 
 
 class Reporter(Loop):
-    """Reports one cluster until it is stopped. Whatever a watch sees wakes it."""
+    """Reports one cluster until it is stopped. Every event of a watch wakes it."""
 
     def __init__(
         self,
@@ -102,16 +102,17 @@ class Reporter(Loop):
         self._logged_edits: set[tuple[str, str, str]] = set()
         self._logged_trouble = ""
         self._written_statuses: dict[str, TenantStatus] = {}
-        self._written_retained: list[RetainedTenant] | None = []  # of the summary; None where that has an earlier list
+        self._written_retained: list[RetainedTenant] | None = []  # of the summary; None if it has an earlier list
         self._written_cluster_status = ClusterStatus(seeing.cluster, "")
 
     @property
     def display_url(self) -> str:
-        """Where the status goes, as it may be shown."""
+        """The URL of the status branch's remote, without secrets."""
         return str(self._target.remote)
 
     def report_once(self) -> None:
-        """Write what is seen now, whatever the interval. Raises OperationRefused when the cluster doesn't answer in time."""
+        """Write the current status without waiting for the interval. Raises OperationRefused if the cluster doesn't
+        answer in time."""
         end = time.monotonic() + SYNC_SECONDS
         while not self.is_synced():
             if time.monotonic() > end:
@@ -134,11 +135,11 @@ class Reporter(Loop):
         raise OperationRefused(f"others were quicker {MAX_TRIES} times: try again")
 
     def is_due(self) -> bool:
-        """Return that a turn is taken now: also while nothing can be written it sees what there is, to tell it later."""
+        """Return True: the reporter also observes while it can't write, to report the changes later."""
         return True
 
     def ready(self) -> bool:
-        """Return whether the cluster is seen, and what there was to write is written."""
+        """Return whether the cluster is observed, and everything due is written."""
         return super().ready() and self.is_synced()
 
     def is_synced(self) -> bool:
@@ -146,13 +147,16 @@ class Reporter(Loop):
         return all(watch.synced for watch in self._session.watches)
 
     def on_leadership_lost(self) -> None:
-        """Forget the branch: who leads again looks at what others wrote."""
+        """Forget the branch: a replica that leads again reads the commits of other replicas."""
         self._branch, self._trusted_commit = None, None
         self._metrics.clear_observations()
 
     def repair_clone(self, errors: Sequence[str]) -> CloneDamage | None:
-        """Check the clone, and look at the branches again if it was replaced. After an error always look at the status
-        branch again: no ref of the clone names the last commit, so git fsck doesn't notice that the commit is lost."""
+        """Check the clone, and read the branches again if it was replaced.
+
+        After an error, always read the status branch again: no ref of the clone points at the last commit, so git fsck
+        doesn't notice if it is lost.
+        """
         trouble = [self._published_branch.trouble] if self._published_branch.trouble else []
         damage = repair_if_clone(self._target.repository, [*errors, *trouble])
         if errors:
@@ -163,31 +167,32 @@ class Reporter(Loop):
         return damage
 
     def tick(self) -> None:
-        """Take one turn, unless the cluster can't be seen yet: that is told, and says nothing of what was wrong before."""
+        """Take one turn. Before the cluster is observed, only log the reason, and keep the record of earlier failures."""
         if self.is_leader() and not self.is_synced():
             self.log_once(self._describe_unsynced_watches())
         else:
             super().tick()
 
     def run_once(self) -> None:
-        """Look once, and write what is due."""
+        """Observe the cluster, and commit if a commit is due."""
         self._observe_and_commit()
 
     def log_once(self, words: str, **about: str) -> None:
-        """Log what keeps this cluster from being reported."""
+        """Log the reason why this cluster is not reported."""
         super().log_once(words, cluster=self._session.cluster, **about)
 
     def _describe_unsynced_watches(self) -> str:
-        """Return what hasn't been listed yet, and why."""
+        """Return the kinds that haven't been listed yet, with the reasons."""
         return "; ".join(
             f"{watch.name}: {watch.trouble}" for watch in self._session.watches if watch.trouble and not watch.synced
         )
 
     def _observe_and_commit(self) -> None:
-        """See what there is, also while nothing can be written: then it is told later, step by step."""
+        """Observe the cluster, and commit if a commit is due. The transitions of a time without writing are reported
+        later."""
         if (
             self._branch is not None or self._trusted_commit is not None
-        ):  # else the first look at the branch begins with all
+        ):  # otherwise the first poll of the branch observes all tenants
             self._observer.observe_changes()
         self._log_orphans()
         if self.is_backing_off():
@@ -202,7 +207,7 @@ class Reporter(Loop):
             self._commit_status(status)
 
     def _log_orphans(self) -> None:
-        """Log once each thing that is removed and stays, and why nothing is known of that."""
+        """Log each orphan once, and the reason if the published objects are not known."""
         cluster, leftovers = (
             self._session.cluster,
             [leftover for tenant_leftovers in self._observer.orphans.values() for leftover in tenant_leftovers],
@@ -222,7 +227,7 @@ class Reporter(Loop):
         self._logged_trouble = self._published_branch.trouble
 
     def _log_edits(self) -> None:
-        """Log once each object that isn't as published."""
+        """Log each edited or foreign object once."""
         edits = self._observer.edits
         foreign = len([edit for edit in edits if edit.is_foreign])
         self._metrics.record_edits(len(edits) - foreign, foreign)
@@ -238,7 +243,7 @@ class Reporter(Loop):
         self._logged_edits = {edit.key for edit in edits}
 
     def _poll_branch(self) -> None:
-        """Look at the branch, and resume from it only if its tip is trusted."""
+        """Read the branch, and resume from it only if its tip is trusted."""
         report = read_status_branch(
             self._target.repository, self._target.remote, self._session.cluster, self._target.reporter_key
         )
@@ -255,7 +260,7 @@ class Reporter(Loop):
             self._resume_from(report)
 
     def _resume_from(self, report: StatusBranch) -> None:
-        """Go on from what is written: every change since then is to be told."""
+        """Continue from the written status: every change since then is pending."""
         self._written_statuses, self._written_cluster_status = {}, ClusterStatus(self._session.cluster, "")
         for path in report.branch.files if report.trusted_commit else ():
             try:
@@ -264,7 +269,7 @@ class Reporter(Loop):
                 elif path == CLUSTER:
                     self._written_cluster_status = parse_cluster_status(report.branch.read(path))
             except Malformed:
-                continue  # of another version of ours: written anew
+                continue  # from another version of the program: it is written again
         summary = report.branch.read(SUMMARY) if report.trusted_commit and SUMMARY in report.branch.files else b""
         self._written_retained = None if RETAINED_TITLE.encode() in summary else []
         self._observer.resume(self._written_statuses, self._written_cluster_status)
@@ -274,7 +279,7 @@ class Reporter(Loop):
         assert self._branch is not None
         if self._foreign_reason or self._branch.published_commit is None:
             return True
-        # A forged status, or one from before the clock was set back, may lie years ahead: wait for no such time.
+        # The clock may have been set back, and a forged status may lie years ahead, so compare the absolute distance.
         age = abs(_measure_age(self._written_cluster_status.observed_at, self._session.read_clock()))
         if age < self._interval and not self._written_cluster_status.silent_since:
             return False
@@ -291,8 +296,11 @@ class Reporter(Loop):
         )
 
     def _is_heartbeat_due(self, age: float) -> bool:
-        """Return whether it is to be said again that it was looked: hourly, and of what was just marked for
-        deletion at ages that double, since publish reads from two times of the cluster how long it has been marked."""
+        """Return whether to write the status although nothing changed.
+
+        It is due once an hour. After a deletion mark it is due at ages that double, because the publisher derives from
+        two timestamps of the cluster how long the volume has been marked.
+        """
         if age >= HEARTBEAT_SECONDS:
             return True
         marked = self._observer.find_newest_deletion_mark()
@@ -301,7 +309,7 @@ class Reporter(Loop):
         )
 
     def _commit_status(self, status: ClusterStatus) -> None:
-        """Write what changed, as one commit on top of whatever is there."""
+        """Write the changes, as one commit on top of the branch."""
         branch = self._branch
         assert branch is not None
         changed = self._observer.list_changed_tenants(self._written_statuses)
@@ -326,7 +334,7 @@ class Reporter(Loop):
             {reported_ref(self._session.cluster): branch.invalid_published_ref} if branch.invalid_published_ref else {}
         )
         if not self._target.remote.push(refs, over):
-            self._branch = None  # somebody was quicker: look again, and tell what they didn't
+            self._branch = None  # another reporter pushed first: read the branch, and report the rest
             self.stop_event.wait(RACE_BACKOFF.delay(1))
             return
         self._branch = Branch(self._target.repository, self._session.cluster, commit, commit, None)
@@ -343,7 +351,8 @@ class Reporter(Loop):
         self._on_commit()
 
     def _retained_tenants(self) -> list[RetainedTenant]:
-        """Return the retained tenants that have something in the cluster; while these are not known, the last written list."""
+        """Return the retained tenants that have something in the cluster. While they are not known, return the last
+        written list."""
         retained = self._published_branch.retained
         if retained is None:
             return self._written_retained or []
@@ -351,7 +360,7 @@ class Reporter(Loop):
         return [retained[name] for name in sorted(retained.keys() & cluster_tenants)]
 
     def _build_files(self, status: ClusterStatus, changed: Sequence[str]) -> tuple[dict[str, bytes], list[str]]:
-        """Return the files to write, and those of tenants that are gone and whose end has been told."""
+        """Return the files to write, and the files of ended tenants to remove, once their end is reported."""
         branch = self._branch
         assert branch is not None
         is_full = bool(self._foreign_reason) and not self._written_statuses
@@ -385,14 +394,14 @@ def _is_empty(status: TenantStatus) -> bool:
 
 
 def _measure_age(time: str, now: str) -> float:
-    """Return the seconds between two times; for ever where the first isn't known."""
+    """Return the seconds between two times; infinity if the first isn't known."""
     if not time:
         return float("inf")
     return seconds_between(time, now)
 
 
 def _format_commit_message(cluster: str, changes: dict[str, list[Transition]], foreign: str) -> str:
-    """Return the commit's message: what changed, in names and states of ours alone."""
+    """Return the commit's message. It contains only names and states that this program defines."""
     lines = [
         f"{tenant}/{transition.name}: {f'{transition.source} → ' if transition.source else ''}{transition.target or 'gone'}"
         for tenant, transitions in changes.items()

@@ -1,4 +1,4 @@
-"""Reads the record of the retained tenants, as far as it counts."""
+"""Reads the record of the retained tenants, and checks whether it is valid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from allotment.problems import escape_unprintable
 
 
 class LastRecord(NamedTuple):
-    """The record at the remote: the target of its ref, the content, None where that does not count, and the reason for that."""
+    """The record at the remote: the commit of its ref, and its content, or the reason why it is not valid."""
 
     commit: str | None
     record: RetentionRecord | None
@@ -23,13 +23,13 @@ class LastRecord(NamedTuple):
         return record if record is not None and (record.is_empty or record.source == source) else None
 
     def tenants(self, source: str | None) -> dict[str, RetainedTenant]:
-        """Return the retained tenants by name, of a record that belongs to a published source commit."""
+        """Return the retained tenants by name, if the record belongs to a published source commit."""
         record = self.of_source(source)
         return {tenant.tenant: tenant for tenant in record.tenants} if record is not None else {}
 
 
 def last_record(repository: Repository, commit: str | None, key: str | None) -> LastRecord:
-    """Return the record that the ref points at. With the publisher's `key`, only a record that it signed counts."""
+    """Return the record that the ref points at. With the publisher's `key`, only a record that it signed is valid."""
     data, trouble = read_record_file(repository, commit, key)
     if data is None:
         return LastRecord(commit, None, trouble)

@@ -1,4 +1,4 @@
-"""Reads the clusters' status branches for people: as they are now, and what happened before."""
+"""Reads the clusters' status branches for people: the current status, and its history."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NEVER_REPORTED = "nothing has reported it yet"
 
 
 class ReportedStatus(NamedTuple):
-    """What all clusters say, sorted; `troubles` has in words what is wrong with a cluster's status branch."""
+    """The status of all clusters and tenants, sorted. `troubles` maps a cluster to the fault of its status branch."""
 
     clusters: list[ClusterStatus]
     tenants: list[TenantStatus]
@@ -42,8 +42,10 @@ class ReportedStatus(NamedTuple):
 def read_reported_status(
     repository: Repository, remote: Remote, clusters: Iterable[tuple[str, str | None]], tenant: str | None
 ) -> ReportedStatus:
-    """Return what clusters (with their declared keys) say of a tenant, or of all. Raises OperationRefused when the remote is
-    away."""
+    """Return the status of one tenant, or of all, from clusters with their declared keys.
+
+    Raises OperationRefused if the remote can't be reached.
+    """
     reported_status = ReportedStatus([], [], {})
     for cluster, look in read_status_branches(repository, remote, dict(clusters)).items():
         if look.distrust_reason or look.trusted_commit is None:
@@ -53,7 +55,7 @@ def read_reported_status(
         paths = [path for path in look.branch.files if path == CLUSTER or _is_tenant_file(path, tenant)]
         for path, data in zip(paths, look.branch.read_all(paths), strict=True):
             try:
-                # A branch counts for its own cluster, and a file for the tenant of its path, not for the names in the file.
+                # The branch defines the cluster, and the path the tenant: the names in the file are ignored.
                 if (owner := tenant_of(path)) is None:
                     reported_status.clusters.append(
                         msgspec.structs.replace(parse_cluster_status(data), cluster=cluster)
@@ -83,9 +85,9 @@ def read_history(
     name: str | None,
     most: int,
 ) -> list[tuple[str, Transition]]:
-    """Return the newest changes of state of a tenant, or of one of its things, with their clusters, oldest first.
+    """Return the newest transitions of a tenant, or of one of its resources, with their clusters, oldest first.
 
-    Each status file names the commit of its predecessor: nothing but the tenant's own versions is read.
+    Each status file names the commit of its predecessor, so only the tenant's own versions are read.
     """
     rows: list[tuple[str, Transition]] = []
     for cluster, look in read_status_branches(repository, remote, dict(clusters)).items():
@@ -96,12 +98,12 @@ def read_history(
             if len(newest) >= most:
                 break
         rows += reversed(newest[:most])
-    rows.sort(key=lambda row: row[1].time)  # of one second they stay in the order in which they happened
+    rows.sort(key=lambda row: row[1].time)  # a stable sort keeps the order of transitions within one second
     return rows[-most:]
 
 
 def _walk_history(repository: Repository, commit: str | None, tenant: str) -> Iterator[TenantStatus]:
-    """Yield the versions of a tenant's status, the newest first, as far as they are here."""
+    """Yield the versions of a tenant's status that the clone has, the newest first."""
     path = tenant_path(tenant)
     while commit:
         try:
@@ -116,9 +118,10 @@ def _walk_history(repository: Repository, commit: str | None, tenant: str) -> It
 
 
 def read_cached_cold_times(repository: Repository, cluster: str, key: str | None) -> dict[str, ColdStartTime]:
-    """Return how long cold starts took, by GPUSpec, as a clone has it that fetched the cluster's status branch once, by `git
-    fetch origin` or by any command that shows a status. Nothing is fetched; what isn't here, or isn't signed with the key
-    that is declared, says nothing.
+    """Return the durations of cold starts, by GPUSpec, from the status branch that the clone fetched last.
+
+    `git fetch origin`, and every command that shows a status, fetches that branch; this function fetches nothing. A
+    commit that is absent, or not signed with the declared key, is ignored.
     """
     starts: list[ColdStart] = []
     for data in _read_cached_versions(repository, cluster, key, CLUSTER):
@@ -130,8 +133,10 @@ def read_cached_cold_times(repository: Repository, cluster: str, key: str | None
 def read_cached_deletion_marks(
     repository: Repository, cluster: str, key: str | None, tenant: str
 ) -> dict[tuple[str, str], str]:
-    """Return since when each volume of a tenant, by kind and name, was seen to be marked for deletion, as a clone fetched it
-    last (`read_cached_cold_times`)."""
+    """Return since when each volume of a tenant, by kind and name, has been seen as marked for deletion.
+
+    The data comes from the last fetch, as in `read_cached_cold_times`.
+    """
     marks: dict[tuple[str, str], str] = {}
     for data in _read_cached_versions(repository, cluster, key, tenant_path(tenant)):
         with contextlib.suppress(Malformed):
@@ -144,7 +149,7 @@ def read_cached_deletion_marks(
 
 
 def _read_cached_versions(repository: Repository, cluster: str, key: str | None, path: str) -> Iterator[bytes]:
-    """Yield the versions of a file of a cluster's status branch that a clone fetched, and that count."""
+    """Yield the valid versions of a file that the clone has from fetches of a cluster's status branch."""
     branch = status_branch(cluster)
     fetched = branch.replace("refs/heads/", "refs/remotes/origin/", 1)
     for ref in (tracking_ref(branch), tracking_ref(reported_ref(cluster)), fetched):

@@ -1,1 +1,1 @@
-"""The view that people have from a clone: whether publishing keeps up, and the facts of the repository."""
+"""The view that people get from a clone: the state of publishing, and the facts of the repository."""

@@ -1,5 +1,7 @@
-"""Finds out whether publishing keeps up with the declared commit: by the record of the retained tenants where it is enough,
-else by the verdict of a publish that writes nothing."""
+"""Finds out whether the declared commit is published.
+
+It uses the record of the retained tenants if that is enough, and a publish that writes nothing otherwise.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,14 @@ from allotment.services.status_view.status_view import StatusView
 
 
 class PublishCheck:
-    """Finds out the state of publishing; `today` returns a source's day, `open_cache` the cache of rendered tenants."""
+    """Finds out the state of publishing. `today` returns the day of a source, `open_cache` the cache of rendered tenants."""
 
     def __init__(self, today: Callable[[Source], datetime.date], open_cache: OpenCache | None = None) -> None:
         self._find_date, self._open_cache = today, open_cache
         self._states: dict[tuple[str, ...], PublishState] = {}
 
     def find_state(self, view: StatusView) -> PublishState:
-        """Return the state of publishing, as a clone sees it. Nothing is written."""
+        """Return the state of publishing from the view of a clone. Writes nothing."""
         key = (view.declared_commit.source.commit, view.published_release.trouble, *sorted(view.published_release.tips))
         if key not in self._states:
             self._states[key] = self._determine_state(view)
@@ -49,7 +51,7 @@ class PublishCheck:
             return state
         retained = {tenant.tenant: tenant for tenant in record.tenants} if record else {}
         if published.commit == declared and view.kept_tenants <= retained.keys():
-            # A dry run renders everything and would slow down every look.
+            # A dry run renders everything, so it would slow down every status.
             return state._replace(retained_tenants=retained, retained_clusters=record.clusters if record else ())
         try:
             outcome = self._create_publisher(view).publish(declared)
@@ -92,7 +94,7 @@ class PublishCheck:
 def explain_unpublished(
     view: StatusView, rows: Iterable[ResourceStatus], check: PublishCheck
 ) -> Iterator[ResourceStatus]:
-    """Yield rows that say why they aren't published, where they aren't."""
+    """Yield the rows. The message of an unpublished resource explains why."""
     for row in rows:
         if row.stage.state in ("merged", "kept"):
             state = check.find_state(view)

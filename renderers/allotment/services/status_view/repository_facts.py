@@ -1,4 +1,4 @@
-"""A repository's folder and its remote's branches → what is known of it, for a diagnosis."""
+"""Collects the facts of a repository for a diagnosis, from its folder and the branches of its remote."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ from allotment.starter.program import PROGRAM_LOCK, REQUIREMENTS_LOCK
 
 
 def collect_repository_facts(root: Path, repository_check: RepositoryCheck, check: PublishCheck) -> RepositoryState:
-    """Return the facts of a repository that was checked; without a commit or a remote, those of its files alone. `check`
-    finds out whether publishing keeps up."""
+    """Return the facts of a checked repository; without a commit or a remote, only those of its files.
+
+    `check` finds out the state of publishing.
+    """
     platform = repository_check.catalog.platform.get_singleton(Platform)
     workflow = FORGES[platform.model.spec.git.forge].workflow if platform else None
     facts = RepositoryState(
@@ -41,14 +43,17 @@ def collect_repository_facts(root: Path, repository_check: RepositoryCheck, chec
     )
     try:
         clone = Clone(root) if Git(root).has_commits() else None
-    except OperationRefused:  # no repository of Git's
+    except OperationRefused:  # no Git repository
         clone = None
     return _with_branch_facts(StatusView(clone), facts, check) if clone is not None and clone.has_origin else facts
 
 
 def _find_missing_files(root: Path, workflow: str) -> Iterator[str]:
-    """Yield the paths of the workflow and of the files that it installs the program by, where they are absent. A workflow that
-    runs its jobs in an image names no such files. A checkout decides where its links lead, so no link counts as such a file."""
+    """Yield the paths of the workflow and of its lock files that are absent.
+
+    A workflow that runs its jobs in an image names no such files. Links don't count, because a checkout decides where
+    they point.
+    """
     try:
         data = FolderSource(root).read(workflow) if is_regular(root, workflow) else None
     except OSError:

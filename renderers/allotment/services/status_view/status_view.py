@@ -1,4 +1,4 @@
-"""Joins what is merged, what is published and what the clusters report, thing by thing, as one clone can see it."""
+"""Joins the merged, the published and the reported state of each resource, as one clone sees them."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ ReportedResource = tuple[TenantStatus, Resource]
 
 
 class PublishedRelease(NamedTuple):
-    """The published release: its source commit, None where it is not known, and each cluster's branch.
+    """The published release: its source commit, None if it is not known, and each cluster's branch.
 
-    `trouble` says why the source is not known. `never_published` says that nothing was ever published. `record` is the record of the
-    retained tenants.
+    `trouble` is the reason why the source is not known. `never_published` means that nothing was ever published.
+    `record` is the record of the retained tenants.
     """
 
     source: CommitSource | None
@@ -65,10 +65,10 @@ class PublishedRelease(NamedTuple):
 
 
 class StatusView:
-    """Everything as it was at one look. What is published is looked up only where it matters."""
+    """The state at one point in time. The published release is read only if it is needed."""
 
     def __init__(self, clone: Clone, tenant: str | None = None) -> None:
-        """Look at a tenant, or at all of them. Raises OperationRefused where a remote doesn't answer."""
+        """Read the state of a tenant, or of all. Raises OperationRefused if a remote doesn't answer."""
         self.clone = clone
         self.declared_commit = clone.fetch_declared_commit()
         self.branch_urls = clone.resolve_urls(self.declared_commit)
@@ -98,7 +98,8 @@ class StatusView:
         return ReportedStatus([], [], dict.fromkeys(self.reporter_keys, words))
 
     def read_refs(self) -> dict[str, str]:
-        """Return what the refs point at by which a view changes. Nothing is fetched. Raises OperationRefused."""
+        """Return the targets of the refs that affect the view. Fetches nothing. Raises OperationRefused if a remote
+        doesn't answer."""
         clusters = sorted(self.reporter_keys)
         refs_by_url = defaultdict[str, list[str]](list)
         if self.declared_commit.branch:
@@ -115,7 +116,7 @@ class StatusView:
         return tips
 
     def read_transitions(self, tenant: str, name: str, cluster: str | None, most: int) -> list[tuple[str, Transition]]:
-        """Return the newest changes of state of a tenant, or of one of its things, with their clusters, oldest first."""
+        """Return the newest transitions of a tenant, or of one of its resources, with their clusters, oldest first."""
         if not self.clone.has_remote(self.branch_urls.status):
             return []
         clusters = [
@@ -128,19 +129,19 @@ class StatusView:
 
     @property
     def gpu_specs(self) -> list[str]:
-        """The GPUSpecs that are declared."""
+        """The names of the declared GPUSpecs."""
         folder = path_of(GPUSpec.__name__, PLATFORM, "")
         files = self.declared_commit.source.files(PLATFORM).paths
         return [PurePath(path).stem for path in files if PurePath(path).parent == PurePath(folder).parent]
 
     @cached_property
     def consoles(self) -> Consoles:
-        """The addresses of Argo CD and Grafana."""
+        """The URLs of Argo CD and Grafana."""
         return read_consoles(self.declared_commit.source)
 
     @cached_property
     def rows(self) -> list[ResourceStatus]:
-        """Everything that is declared or seen, by tenant, name and cluster."""
+        """All declared or observed resources, by tenant, name and cluster."""
         names = self.tenants if self._tenant is None else [name for name in self.tenants if name == self._tenant]
         spots = [spot for name in names for spot in list_resources(self.declared_commit.source, name)]
         rows, row_keys = [], set[tuple[str, str, str, str]]()
@@ -183,7 +184,7 @@ class StatusView:
         declared = read_declaration_at(self.declared_commit.source, spot.path)
         cluster = find_cluster(self.declared_commit.source, declared)
         if not cluster and len(observations) == 1:
-            cluster = observations[0][0].cluster  # it can't be read: it is where it was
+            cluster = observations[0][0].cluster  # its declaration can't be read, so assume the reported cluster
         resource = ResourceRef(spot.kind, spot.tenant, spot.name, cluster, blob)
         live_status: Resource | None = next(
             (candidate for status, candidate in observations if status.cluster == cluster), None
@@ -206,7 +207,7 @@ class StatusView:
         )
 
     def _list_published(self) -> Iterator[ResourceRef]:
-        """Yield the resources that are published, also while they leave, as if nothing declared them."""
+        """Yield the published resources, including the volumes being deleted, as if nothing declared them."""
         for cluster, branch in self.published_release.branches.items():
             for path in branch.files:
                 spot = paths.parse_tree_path(path)
@@ -237,7 +238,7 @@ class StatusView:
 
     @property
     def kept_tenants(self) -> set[str]:
-        """The tenants of which anything declared is published in an older version although its commit is published."""
+        """The tenants with a declaration that is published in an older version although its commit is published."""
         return {row.resource.tenant for row in self.rows if row.stage.state == "kept"}
 
     @property
@@ -247,8 +248,11 @@ class StatusView:
 
     @cached_property
     def is_behind(self) -> bool:
-        """Whether more is published than this clone knows to be merged. The newest commit of a branch of origin is never
-        behind: where that lacks what is published, the branch was rewound."""
+        """Whether the published commit is newer than every merged commit that this clone knows.
+
+        The newest commit of a branch of origin is never behind: if it lacks the published commit, the branch was
+        rewound.
+        """
         source, declared = self.published_release.source, self.declared_commit
         if source is None or declared.branch or source.commit == declared.source.commit:
             return False
@@ -256,7 +260,7 @@ class StatusView:
 
     @cached_property
     def published_release(self) -> PublishedRelease:
-        """What is published."""
+        """The published release."""
         if not self.clone.has_remote(self.branch_urls.rendered):
             return PublishedRelease(
                 None, {}, f"this repository has no remote named {ORIGIN} to publish to", never_published=True
@@ -288,7 +292,7 @@ class StatusView:
         )
 
     def find_publishing_clusters(self, tenant: str, name: str, cluster: str | None) -> list[str]:
-        """Return the clusters that a thing is published to, also while it leaves."""
+        """Return the clusters that a resource is published to, including those where it is being deleted."""
         files = {
             paths.resource_file(tenant, kind.tree_part, f"{kind.file_stem(name)}{leaving}")
             for kind in RESOURCE_KINDS.values()
@@ -299,11 +303,12 @@ class StatusView:
 
 
 def _count_declared_replicas(declared: DeclarationFile[Declaration] | None) -> int:
-    """Return how many replicas an instance declares to run; 0 where it is declared stopped, can't be read, or is none."""
+    """Return the number of replicas that an instance declares; 0 if it is declared stopped, can't be read, or is no
+    instance."""
     model = declared.model if declared is not None else None
     return model.spec.replicas if isinstance(model, GPUInstance) and model.spec.state != STOPPED else 0
 
 
 def suggest_reporter(cluster: str) -> str:
-    """Return in words what reports a cluster."""
+    """Return the advice to start a reporter for a cluster."""
     return f"to have it reported, run `allot run --report {cluster}`, or `allot report --cluster {cluster}` in it"
