@@ -111,8 +111,8 @@ class ChangePlan:
     be destroyed too.
 
     `file_counts` counts all changed rendered files; `object_diffs` has the first of them. `declaration_diffs` has
-    changed declarations, `other_files` the other changed files of the repository. `brake_excess` is the deletion that
-    the brake will refuse; `problems` has all of them. `skipped_checks` names the checks that did not run.
+    changed declarations, `other_files` the other changed files of the repository. `brake_excess` is a deletion that the
+    brake will refuse; `problems` has all such deletions. `skipped_checks` names the checks that did not run.
     """
 
     base: str
