@@ -1,1 +1,1 @@
-"""What people wrote: from (path, bytes) to an inventory of checked declarations."""
+"""Read declarations: parse (path, bytes) into an inventory of validated models."""

@@ -1,4 +1,4 @@
-"""The values that say where something lies: hosts, URLs, buckets; and by what checksum it is known."""
+"""Define the types of declared addresses and checksums: hosts, URLs, buckets, network ranges."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _SOURCE_URL = re.compile(
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REGION = re.compile(r"[a-z0-9-]{1,40}")
 _PREFIX = re.compile(r"[^\x00-\x1f\x7f]*")
-_INTERNAL_DOMAINS = ("localhost", "local", "internal", "svc", "cluster.local", "home.arpa")  # names of no public host
+_INTERNAL_DOMAINS = ("localhost", "local", "internal", "svc", "cluster.local", "home.arpa")  # no public host has these
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def _refuse_internal(value: str) -> str:
-    """Refuse what can be seen to lie inside: the preparation looks at what a name resolves to, again and for good."""
+    """Reject a URL with an obviously internal host. The preparation also checks the address to which a name resolves."""
     host = value.partition("://")[2].partition("/")[0].partition(":")[0].rstrip(".")
     last = host.rpartition(".")[2]
     inside = "." not in host or any(host == name or host.endswith(f".{name}") for name in _INTERNAL_DOMAINS)
@@ -46,8 +46,8 @@ def _refuse_internal(value: str) -> str:
 
 
 def is_subnet(network: IPv4Network | IPv6Network, supernet: IPv4Network | IPv6Network) -> bool:
-    """Return whether a range is a part of another, or the same."""
-    return network.version == supernet.version and network.subnet_of(supernet)  # type: ignore[arg-type]  # of one version by now
+    """Return whether a range is part of another range or equal to it."""
+    return network.version == supernet.version and network.subnet_of(supernet)  # type: ignore[arg-type]  # equal versions
 
 
 def _parse_cidr(value: object) -> str:
@@ -69,7 +69,7 @@ def _parse_cidr(value: object) -> str:
 
 
 Cidr = Annotated[str, BeforeValidator(_parse_cidr), json_schema("string", None, "203.0.113.0/24", maxLength=43)]
-# A label of 63 characters and a dot come before a cluster's domain, in a host name of at most 253.
+# A label of 63 characters and a dot precede a cluster's domain, and a host name has at most 253 characters.
 Domain = Annotated[
     str,
     BeforeValidator(match_pattern(_HOST, "host", "a domain name in lower case, at most 189 characters", 189)),
@@ -80,7 +80,7 @@ HttpsUrl = Annotated[
     BeforeValidator(match_pattern(_HTTPS_URL, "url", "an https:// address without query, at most 253 characters")),
     json_schema("string", _HTTPS_URL, maxLength=253),
 ]
-# Where its keys lie is said by the same address and 22 characters more, of which Envoy Gateway takes 253.
+# The URL of the issuer's keys appends 22 characters, and Envoy Gateway accepts at most 253.
 IssuerUrl = Annotated[
     str,
     BeforeValidator(match_pattern(_HTTPS_URL, "url", "an https:// address without query, at most 230 characters", 230)),

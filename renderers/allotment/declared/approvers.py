@@ -1,6 +1,7 @@
-"""Who may change what: the most specific pattern that matches a path, the approvers it names, and their accounts.
+"""Determine the approvers of a change: the most specific pattern that matches a path, its approvers, and their
+accounts.
 
-Everything is read from the base: a pull request that makes its author an approver changes nothing about itself.
+Everything is read from the base, so a pull request that makes its author an approver has no effect on its own approval.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ from allotment.declared.kinds.ownership import Approver, OwnershipSpec, PathRule
 from allotment.declared.people import Account, parse_account
 
 PLATFORM_TEAM = "platform"
-OWNERSHIP = "platform/ownership.yaml"  # whoever changes that is anybody: no pattern gives it away
+OWNERSHIP = "platform/ownership.yaml"  # always changed by team platform only: no pattern can delegate it
 ANY_DEPTH = "**"
 _ROLE_RANKS: dict[Role, int] = {"Viewer": 0, "Member": 1, "Admin": 2}
 Segments = list[str]
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Return whether a pattern matches a path: segment by segment, `*` within one, a last `**` one or more."""
+    """Return whether a pattern matches a path, segment by segment: `*` matches within a segment, a final `**` at least
+    one segment.
+    """
     pattern_segments, segments = pattern.split("/"), path.split("/")
     if pattern_segments[-1] == ANY_DEPTH:
         pattern_segments = pattern_segments[:-1]
@@ -34,7 +37,7 @@ def matches(pattern: str, path: str) -> bool:
 
 
 def is_wider(wide: str, narrow: str) -> bool:
-    """Return whether `wide` matches whatever `narrow` does."""
+    """Return whether `wide` matches every path that `narrow` matches."""
     return _segments_cover(wide.split("/"), narrow.split("/"))
 
 
@@ -49,7 +52,7 @@ def _segments_cover(wide: Segments, narrow: Segments) -> bool:
 
 
 def _text_covers(wide: str, narrow: str) -> bool:
-    """Return whether a segment's pattern matches whatever another does; each has one `*` at most."""
+    """Return whether a segment pattern matches everything that another matches; each has at most one `*`."""
     if "*" not in narrow:
         return fnmatchcase(narrow, wide)
     if "*" not in wide:
@@ -59,7 +62,7 @@ def _text_covers(wide: str, narrow: str) -> bool:
 
 
 def patterns_overlap(pattern: str, other: str) -> bool:
-    """Return whether some path is matched by both patterns."""
+    """Return whether some path matches both patterns."""
     return _segments_overlap(pattern.split("/"), other.split("/"))
 
 
@@ -80,7 +83,7 @@ def _segment_texts_overlap(text: str, other: str) -> bool:
 
 
 def ambiguous_pairs(rules: Iterable[PathRule]) -> Iterator[tuple[PathRule, PathRule]]:
-    """Yield the pairs of which both match some path and neither is the more specific, the later one first."""
+    """Yield pairs of patterns that match a common path while neither is more specific, the later pattern first."""
     earlier_rules: list[PathRule] = []
     for rule in rules:
         for other in earlier_rules:
@@ -92,7 +95,7 @@ def ambiguous_pairs(rules: Iterable[PathRule]) -> Iterator[tuple[PathRule, PathR
 
 
 def find_path_rule(spec: OwnershipSpec, path: str) -> PathRule | None:
-    """Return the most specific rule that matches a path; None where none does."""
+    """Return the most specific rule that matches a path; None if no rule does."""
     best_rule: PathRule | None = None
     for rule in spec.paths:
         if matches(rule.path, path) and (best_rule is None or is_wider(best_rule.path, rule.path)):
@@ -101,13 +104,13 @@ def find_path_rule(spec: OwnershipSpec, path: str) -> PathRule | None:
 
 
 def tenant_of(path: str) -> str:
-    """Return whose folder a path lies in; empty where it is no tenant's."""
+    """Return the tenant of a path; empty if the path is in no tenant's folder."""
     parts = path.split("/")
     return parts[1] if parts[0] == "tenants" and len(parts) > 2 else ""
 
 
 def accounts_of(members: Members | None, role: Role) -> frozenset[Account]:
-    """Return the accounts of a tenant's people in a role, or in one that includes it."""
+    """Return the accounts of a tenant's members with a role, or with a role that includes it."""
     users = members.spec.users if members else []
     return frozenset(
         parse_account(user.login) for user in users if user.login and _ROLE_RANKS[user.role] >= _ROLE_RANKS[role]
@@ -115,9 +118,9 @@ def accounts_of(members: Members | None, role: Role) -> frozenset[Account]:
 
 
 class ApproverSet(NamedTuple):
-    """Who may change a thing or approve it: as declared, in words, and their accounts.
+    """The people with permission to change or approve a file or field: their descriptions and accounts.
 
-    `unknown_teams` are teams of the forge whose members could not be had.
+    `unknown_teams` are forge teams with unavailable member lists.
     """
 
     descriptions: tuple[str, ...]
@@ -125,15 +128,15 @@ class ApproverSet(NamedTuple):
     unknown_teams: tuple[str, ...] = ()
 
     def includes(self, who: Account) -> bool:
-        """Return whether somebody is one of them."""
+        """Return whether an account belongs to these people."""
         return any(holder.is_same_person(who) for holder in self.accounts)
 
 
 class ChangeAuthority:
-    """Who may change what, by the Ownership of the base.
+    """Resolves the approvers of files and fields from the Ownership of the base.
 
-    `members` returns a tenant's Members at the base; `teams` the accounts of each forge team, None where they
-    aren't known.
+    `members` returns a tenant's Members at the base. `teams` has the accounts of each forge team, None if they are
+    unknown.
     """
 
     def __init__(
@@ -148,8 +151,11 @@ class ChangeAuthority:
         self._declared = {team.name: team for team in spec.teams}
 
     def approvers_of_path(self, path: str) -> ApproverSet:
-        """Return who may change a file. Where a tenant has nobody in the role that is asked for, the platform team
-        may. What lies beside the declarations' folder (`../…`) is the platform team's, as the Ownership is."""
+        """Return the approvers of a file.
+
+        If a tenant has no member with the required role, team platform may approve. Team platform also approves the
+        Ownership and files outside the declarations' folder (`../…`).
+        """
         rule = find_path_rule(self._spec, path)
         if rule is None or path == OWNERSHIP or path.startswith("../"):
             return self._resolve_approvers([Approver(team=PLATFORM_TEAM)], "")
@@ -159,8 +165,9 @@ class ChangeAuthority:
         return self._resolve_approvers([*rule.approvers, Approver(team=PLATFORM_TEAM)], tenant_of(path))
 
     def approvers_of_fields(self, path: str, kind: str, before: Any, after: Any) -> Iterator[tuple[str, ApproverSet]]:
-        """Yield the restricted fields of a kind that differ between two documents (None where there is none), and
-        who may change them."""
+        """Yield the restricted fields of a kind that differ between two documents, with their approvers. A missing
+        document is None.
+        """
         for rule in self._spec.fields:
             if rule.kind == kind and _field_value(before, rule.field) != _field_value(after, rule.field):
                 yield rule.field, self._resolve_approvers(rule.approvers, tenant_of(path))

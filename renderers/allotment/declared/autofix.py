@@ -1,4 +1,4 @@
-"""Mends how a declaration is written where only one thing can be meant: quotes, the schema line, a byte order mark."""
+"""Fix the form of a declaration where the intent is unambiguous: quotes, the schema line, a byte order mark."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from allotment.problems import Problem
 
 SCHEMA_PREFIX = "# yaml-language-server: $schema="
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_MAX_ROUNDS = 400  # times; a file of the most keys and values needs no more, at documents.MAX_FINDINGS each time
+_MAX_ROUNDS = 400  # enough for the largest file, with documents.MAX_FINDINGS fixes per round
 
 
 def build_schema_line(path: str, kind: str) -> str:
-    """Return the first line of a declaration, by which editors find its schema."""
+    """Return the first line of a declaration, from which editors find its schema."""
     return f"{SCHEMA_PREFIX}{'../' * path.count('/')}schemas/{kind}.schema.json\n"
 
 
 def is_fixable(problem: Problem) -> bool:
-    """Return whether a problem is gone once its file is mended: a value that wants quotes, or a byte order mark."""
+    """Return whether `autofix` solves a problem: a value that needs quotes, or a byte order mark."""
     is_mark = (problem.rule, problem.line, problem.column) == ("encoding", 1, 1) and "U+FEFF" in problem.message
     return is_mark or is_fixed_by_quotes(problem)
 
 
 def autofix(path: str, data: bytes, spot: DeclarationPath) -> bytes:
-    """Return a declaration with its values quoted that two readers of YAML take for different things or that are
-    numbers where text is asked for, with the line that names its schema, and without a byte order mark.
+    """Return a declaration with its schema line and without a byte order mark.
 
-    Whatever else is wrong stays as it is.
+    It also quotes values that YAML readers interpret differently, and numbers where text is required. Other problems
+    remain.
     """
     data = data.removeprefix(_BYTE_ORDER_MARK)
-    for _ in range(_MAX_ROUNDS):  # a file has only so many findings at a time
+    for _ in range(_MAX_ROUNDS):  # one reading finds a limited number of problems
         if (changed := _quote_ambiguous_values(path, data, spot)) == data:
             break
         data = changed
@@ -42,7 +42,7 @@ def autofix(path: str, data: bytes, spot: DeclarationPath) -> bytes:
 
 
 def _quote_ambiguous_values(path: str, data: bytes, spot: DeclarationPath) -> bytes:
-    """Return a declaration with all such values quoted that reading it once finds."""
+    """Return a declaration in which the ambiguous values that one reading finds are quoted."""
     problems = [problem for problem in read_declaration(path, data, spot)[1] if is_fixed_by_quotes(problem)]
     if not problems:
         return data
@@ -58,8 +58,9 @@ def _quote_ambiguous_values(path: str, data: bytes, spot: DeclarationPath) -> by
 
 
 def _value_positions(data: bytes, positions: set[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Return where the values stand that are found at one of these places: theirs, or that of a key on a line above. A
-    block's place is that of its first key, and no value."""
+    """Return the positions of the values with problems at these positions. A problem is at its value, or at the key if
+    the value begins on a line below; the position of a block is that of its first key, so it is no value.
+    """
     marks = documents.find_positions(data)
     keys = {(place.key_line, place.key_column) for path, place in marks.items() if path and isinstance(path[-1], str)}
     below = {

@@ -1,9 +1,10 @@
-"""The canonical form of a declaration: fields in the model's order, lists by key, one entry a line, comments kept.
+"""Write declarations in canonical form: fields in the model's order, lists sorted by key, one item per line, comments
+kept.
 
-What is somebody else's, a chart's values, keeps the order that it is written in.
+Foreign mappings, such as a chart's values, keep their order.
 
-Only the form changes: `canonicalize(text)` reads to the same values. A comment stays with the entry that it stands above
-or beside; comments above the first entry stay at the top of the file.
+Only the form changes: reading `canonicalize(text)` gives the same values. A comment stays with the item below or beside
+it; comments above the first item stay at the top of the file.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class _Comments(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A key with its value, or a list's item (key None)."""
+    """A key with its value, or a list item, which has no key."""
 
     key: str | None
     value: Any
@@ -51,7 +52,7 @@ class _Group(NamedTuple):
 
 
 def canonicalize(data: bytes, model: type[BaseModel] | None) -> bytes:
-    """Return a readable document's canonical form; `model` gives the order of fields."""
+    """Return the canonical form of a readable document; `model` defines the order of fields."""
     text = data.decode("utf-8").replace("\r\n", "\n")
     tree, comments = _CommentedTree(text).read_document()
     header = comments.header
@@ -112,7 +113,9 @@ class _CommentedTree:
 
     @staticmethod
     def _find_last_line(event: Any, line: int) -> int:
-        """Where a comment beside an entry stands: the line its text ends on, of a block its first, else its key's."""
+        """Return the line of a comment beside an entry: the last line of a scalar, the first of a block scalar, else
+        the key's.
+        """
         if not isinstance(event, yaml.ScalarEvent):
             return line
         mark: Any = event.start_mark if event.style in ("|", ">") else event.end_mark
@@ -120,7 +123,7 @@ class _CommentedTree:
         return last
 
     def _take_comment_beside(self, line: int) -> str:
-        """A comment at the end of a line belongs to the last entry that begins on it."""
+        """Return the comment at the end of a line if no later entry begins on that line, else an empty text."""
         if line not in self.comments or self.comments[line][1]:
             return ""
         later: list[Any] = [event for event in self.events[self.at + 1 :] if isinstance(event, yaml.ScalarEvent)]
@@ -133,7 +136,7 @@ _FRAME_EVENTS = (yaml.StreamStartEvent, yaml.StreamEndEvent, yaml.DocumentStartE
 
 
 def _find_comments(text: str, scalars: list[Any]) -> dict[int, tuple[str, bool]]:
-    """Return each line's comment, and whether the line holds nothing else."""
+    """Return the comment of each line, and whether the line contains only the comment."""
     lines = text.split("\n")
     scalar_spans: dict[int, list[tuple[int, int]]] = {}
     for event in scalars:
@@ -153,7 +156,7 @@ def _find_comments(text: str, scalars: list[Any]) -> dict[int, tuple[str, bool]]
 
 
 def _write(group: _Group, annotation: Any, pad: str, lines: list[str], first: str) -> None:
-    """Append a group's lines; `first` replaces the padding of the first line (a list's dash)."""
+    """Append a group's lines; `first` replaces the padding of the first line with a list's dash."""
     fields = _field_order(annotation) if group.mapping else {}
     entries = group.entries
     if group.mapping and fields:
@@ -205,7 +208,9 @@ def _order_fields(group: _Group, annotation: Any) -> _Group:
 
 
 def _sort_list(group: _Group, key: str | None) -> _Group:
-    """Return a list sorted by its key; a list of texts by the texts; one whose order means something as it is."""
+    """Return a list sorted by its key, or by its values if they are scalars; a list with meaningful order stays
+    unchanged.
+    """
     if key in ORDERED_LISTS:
         return group
     keys: list[tuple[Any, ...]] = []
@@ -228,13 +233,13 @@ def _sort_list(group: _Group, key: str | None) -> _Group:
 
 
 def _is_free_form(annotation: Any) -> bool:
-    """Return whether a mapping is somebody else's, such as a chart's values: what order means there, we don't know."""
+    """Return whether a mapping is foreign, such as a chart's values, so that its order may have a meaning."""
     annotation = without_optional(annotation)
     return annotation is Any or typing.get_args(annotation)[-1:] == (Any,)
 
 
 def _field_order(annotation: Any) -> dict[str, Any]:
-    """Return the aliases of a model's fields with their annotations; of a mapping by name, nothing."""
+    """Return the annotations of a model's fields by alias; empty for a mapping by name."""
     annotation = without_optional(annotation)
     if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
         return {}

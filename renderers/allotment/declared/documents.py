@@ -1,10 +1,10 @@
-"""The only reader of declared YAML: bytes to plain values, strictly, with the line and column of every field.
+"""Read declared YAML strictly into plain values, with the line and column of every field. No other module parses it.
 
-YAML has more ways to write a value than a reader of a pull request can be expected to know. What two YAML
-readers, or a reader and a person, could take for different things is an error that says what to write instead.
+YAML has more notations for a value than a reviewer of a pull request can know. A notation that two YAML readers, or a
+reader and a person, could interpret differently is an error, and the message says what to write instead.
 
-The parser is PyYAML's, used at its events: libyaml's where it is built in, the pure one otherwise. The loaders on
-top of it recurse, and accept far more than we want.
+The parser is PyYAML's, used for its events only: libyaml's parser if PyYAML has it, else the pure Python parser.
+PyYAML's loaders recurse and accept far more than we want.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from allotment.problems import FieldPath, Finding, escape_unprintable
 
 MAX_DEPTH = 32
 MAX_EVENTS = (
-    20_000  # of the parser: a key, a value, or either end of a list or mapping; the pure one takes 20 µs for each
+    20_000  # parser events: a key, a value, the start or end of a list or mapping; the pure parser takes 20 µs for each
 )
-MAX_EVENTS_PER_CHARACTER = 4  # `[:,:,` has four events for every two
+MAX_EVENTS_PER_CHARACTER = 4  # `[:,:,` has two events per character
 MAX_FINDINGS = 50
 TOO_MANY_MESSAGE = f"more than {MAX_EVENTS:,} keys and values are too many for one file: split it"
 
 
 class _PureParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
-    """The pure parser's events, without the loaders on top."""
+    """The pure parser's events, without PyYAML's loaders."""
 
     def __init__(self, text: str) -> None:
         yaml.reader.Reader.__init__(self, text)
@@ -38,19 +38,19 @@ class _PureParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
         yaml.parser.Parser.__init__(self)
 
     def dispose(self) -> None:
-        """Forget the parser's state."""
+        """Do nothing: the pure parser has no state to release."""
 
 
-# libyaml's parser where PyYAML was built with it.
+# libyaml's parser if PyYAML was built with it.
 PARSER: Any = vars(yaml.cyaml)["CParser"] if yaml.__with_libyaml__ else _PureParser
 
 
-_valid_keys: set[str] = set()  # keys that were found to read as text, so that each is looked at once
+_valid_keys: set[str] = set()  # keys that are valid text, so that each is checked once
 _MAX_VALID_KEYS = 5_000
 
 
 class FieldPosition(NamedTuple):
-    """Where a field stands: its value and its key, as 1-based lines and columns (a list's entry has no key)."""
+    """The position of a field: its value and its key, as 1-based lines and columns. A list item has no key."""
 
     line: int
     column: int
@@ -59,26 +59,27 @@ class FieldPosition(NamedTuple):
 
 
 class Document(NamedTuple):
-    """What a file holds: plain dicts, lists, str, int and bool, with findings; the value is None where reading stopped."""
+    """The content of a file as dict, list, str, int and bool, with findings. The value is None if reading stopped
+    early.
+    """
 
     value: dict[str, Any] | None
     findings: list[LocatedFinding]
 
 
 class _TooManyEvents(UnreadableDeclaration):
-    """The file holds more than anybody declares in one."""
+    """The file has more events than MAX_EVENTS."""
 
 
-# libyaml takes a comment that touches a block's indicator; YAML and the pure parser don't.
+# libyaml accepts a comment that touches a block's indicator; YAML and the pure parser do not.
 _DISPUTED_BLOCK = re.compile(r"[|>][+0-9-]*#")
 
 
 def read(data: bytes) -> Document:
-    """Return the one mapping that `data` holds, and everything that is wrong with how it is written.
+    """Return the one mapping in `data`, and the findings about its notation.
 
-    libyaml's parser, where it is built in, only ever says that all is fine. Whatever it minds the pure parser reads
-    again, so that words and places are the same with and without it; a file that holds too much is read by neither
-    to its end.
+    libyaml's parser only confirms that a file is correct. If it finds a problem, the pure parser reads the file again,
+    so that messages and positions do not depend on libyaml. Both parsers stop at MAX_EVENTS.
     """
     findings: list[LocatedFinding] = []
     try:
@@ -123,23 +124,23 @@ def parse_events(text: str) -> Iterator[Any]:
 
 
 def find_plain_scalars(text: str) -> Iterator[Any]:
-    """Yield the events of all keys and values without quotes, up to where the text is no YAML."""
+    """Yield the events of all unquoted keys and values, up to the first syntax error."""
     with contextlib.suppress(yaml.YAMLError):
         yield from (event for event in parse_events(text) if type(event) is yaml.ScalarEvent and not event.style)
 
 
 def find_positions(data: bytes) -> dict[FieldPath, FieldPosition]:
-    """Return the place of every field that can be read in `data`; `()` is the document itself."""
+    """Return the position of every readable field in `data`; `()` is the document itself."""
     marks: dict[FieldPath, FieldPosition] = {(): FieldPosition(1, 1, 1, 1)}
-    with contextlib.suppress(UnreadableDeclaration):  # what was read before the stop still has its place
+    with contextlib.suppress(UnreadableDeclaration):  # fields before the stop keep their positions
         _read_with_pure_parser(decode_text(data), [], marks)
     return marks
 
 
 def locate_finding(marks: dict[FieldPath, FieldPosition], finding: Finding) -> tuple[int, int]:
-    """Return line and column of a finding's field, or of the nearest field around it that exists.
+    """Return line and column of a finding's field, or of the nearest enclosing field that exists.
 
-    A value that begins on a line below its key is found at the key.
+    A value that begins on a line below its key is reported at the key.
     """
     field = finding.field
     while field and field not in marks:
@@ -150,7 +151,7 @@ def locate_finding(marks: dict[FieldPath, FieldPosition], finding: Finding) -> t
 
 
 class _DocumentBuilder:
-    """Builds one document's value from parser events, without recursion; with `marks`, notes every place."""
+    """Builds a document's value from parser events, without recursion. With `marks`, it records every position."""
 
     def __init__(self, text: str, findings: list[LocatedFinding], marks: dict[FieldPath, FieldPosition] | None) -> None:
         self.text = text
@@ -182,7 +183,9 @@ class _DocumentBuilder:
         return result
 
     def _limit_events(self, next_event: Any) -> Any:
-        """Return what yields the events, MAX_EVENTS of them. A short text can't have as many, and needn't be counted."""
+        """Return a function that yields at most MAX_EVENTS events. A short text cannot have more, so its events are not
+        counted.
+        """
         if len(self.text) * MAX_EVENTS_PER_CHARACTER <= MAX_EVENTS:
             return next_event
         numbers = iter(range(MAX_EVENTS))
@@ -215,7 +218,7 @@ class _DocumentBuilder:
         return self._read_content({}, next_event)
 
     def _read_content(self, root: dict[str, Any], next_event: Any) -> dict[str, Any]:
-        """Read events up to the end of `root`. The hot loop of the whole program: it stays one function."""
+        """Read events up to the end of `root`. This is the hottest loop of the program, so it remains one function."""
         scalar_event, mapping_end, sequence_end = yaml.ScalarEvent, yaml.MappingEndEvent, yaml.SequenceEndEvent
         path, marks = self.path, self.marks
         stack: list[Any] = []
@@ -345,7 +348,7 @@ class _DocumentBuilder:
             raise self._build_stop(event, f"tag {tag} is not allowed: remove it", "tag")
 
     def _check_text(self, event: Any, value: str) -> None:
-        """Note what an escape can bring into a quoted text and no file or pod can hold."""
+        """Report characters that an escape can put into a quoted string, but that no file or pod can contain."""
         for character in value:
             code = ord(character)
             if code == 0 or 0xD800 <= code <= 0xDFFF:

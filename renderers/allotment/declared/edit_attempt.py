@@ -1,4 +1,4 @@
-"""Raises a storage's attempt in its file: one line changes, or is added; comments and everything else stay."""
+"""Set a storage's preparation attempt in its file: one line changes or is added, everything else stays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ _PREPARE_FIELD = ("spec", "prepare")
 
 
 def with_attempt(data: bytes, attempt: int) -> bytes:
-    """Return the canonical text of a storage's file with this `spec.prepare.attempt`. It declares a preparation."""
+    """Return the canonical text of a storage's file with this `spec.prepare.attempt`. The file must declare a
+    preparation.
+    """
     lines = canonicalize(data, GPUStorage).decode("utf-8").splitlines(keepends=True)
     places = documents.find_positions("".join(lines).encode())
     place = places.get((*_PREPARE_FIELD, "attempt"))

@@ -1,4 +1,4 @@
-"""Pins an add-on to another version in its file: that value changes, and nothing else, not a byte."""
+"""Pin an add-on to another version in its file, and change no other byte."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _SEMANTIC_VERSION = re.compile(r"v?([0-9]+)\.([0-9]+)\.([0-9]+)(?:-([0-9A-Za-z.-
 
 
 def is_older(version: str, other: str) -> bool:
-    """Return whether a chart's version comes before another, as https://semver.org orders them; build metadata counts
-    for nothing."""
+    """Return whether a chart's version precedes another by the order of https://semver.org, which ignores build
+    metadata.
+    """
     return _sort_key(version) < _sort_key(other)
 
 
@@ -30,7 +31,9 @@ def _sort_key(version: str) -> tuple[tuple[int, ...], bool, list[tuple[bool, int
 
 
 def check_version(spec: AddOnSpec, version: str, digest: str | None) -> None:
-    """Raise OperationRefused where an add-on can't be pinned to this: no version of its kind, or without the digest that counts."""
+    """Raise OperationRefused if an add-on cannot be pinned to this version: it has the wrong form, or lacks a required
+    digest.
+    """
     if spec.chart is None:
         if not COMMIT.fullmatch(version):
             raise OperationRefused(f"{quote_value(version)} pins no manifests: write a commit's 40 hexadecimal digits")
@@ -48,9 +51,9 @@ def check_version(spec: AddOnSpec, version: str, digest: str | None) -> None:
 
 
 def with_version(data: bytes, version: str, digest: str | None = None) -> bytes:
-    """Return an add-on's file with another version, and digest where one is given; all else stays as it is written.
+    """Return an add-on's file with another version, and digest if given; everything else stays unchanged.
 
-    The file can be read, and `check_version` raised nothing. A digest that wasn't there comes on a line of its own.
+    The file must be readable, and `check_version` must have accepted the version. A new digest gets its own line.
     """
     text = data.decode("utf-8")
     where = documents.find_positions(data)
@@ -78,7 +81,7 @@ def with_version(data: bytes, version: str, digest: str | None = None) -> bytes:
 
 
 def _replace_scalar(text: str, place: documents.FieldPosition, value: str) -> str:
-    """Return a text with another scalar at a place, in quotes where the old one had some, or the new one needs them."""
+    """Return a text with another scalar at a position, quoted as before, or if the new value needs quotes."""
     lines = text.split("\n")
     prefix = "\n".join(lines[: place.line - 1])
     spot = place.line - 1, place.column - 1
@@ -93,6 +96,6 @@ def _replace_scalar(text: str, place: documents.FieldPosition, value: str) -> st
 
 
 def _scalar_bounds(scalar: Any) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return where a scalar begins and ends: line and column, from 0."""
+    """Return the start and end of a scalar: line and column, from 0."""
     start, end = scalar.start_mark, scalar.end_mark
     return (start.line, start.column), (end.line, end.column)

@@ -1,4 +1,4 @@
-"""From a file's bytes to its text, refusing whatever a reviewer can't see or two readers take differently."""
+"""Decode a file's bytes, and reject characters that a reviewer cannot see or that readers interpret differently."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ MAX_BYTES = 256 * 1024
 SKIP_MARKER = "+argocd:skip-file-rendering"
 
 _FORBIDDEN_CHARACTERS = re.compile(
-    "[^\n\r\t\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # what YAML itself doesn't take
-    "|[\u2028\u2029\ufeff]"  # line ends to some readers, and the byte order mark
-    "|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # they reorder what a reviewer sees
+    "[^\n\r\t\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # not allowed in YAML
+    "|[\u2028\u2029\ufeff]"  # line breaks for some readers, and the byte order mark
+    "|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # they reorder the displayed text
     "|\r(?!\n)"
 )
 
 
 class LocatedFinding(NamedTuple):
-    """A finding of the reader, which knows its place."""
+    """A finding of the reader with its line and column."""
 
     message: str
     rule: str
@@ -29,7 +29,7 @@ class LocatedFinding(NamedTuple):
 
 
 class UnreadableDeclaration(Exception):
-    """Reading can't go on after this finding."""
+    """Raised with a finding after which reading cannot continue."""
 
     def __init__(self, message: str, rule: str, line: int, column: int, field: FieldPath = ()) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class UnreadableDeclaration(Exception):
 
 
 def decode_text(data: bytes) -> str:
-    """Return the text of a file. Raises UnreadableDeclaration where it has none that everybody reads alike."""
+    """Return the text of a file. Raises UnreadableDeclaration if readers could disagree on it."""
     if len(data) > MAX_BYTES:
         raise UnreadableDeclaration(
             f"the file has more than {MAX_BYTES} bytes: split it, or keep data elsewhere", "size", 1, 1
@@ -59,7 +59,7 @@ def decode_text(data: bytes) -> str:
             f'character {code} is not allowed: remove it, or write "\\u{ord(bad.group()[0]):04x}" in double quotes'
         )
         raise UnreadableDeclaration(message, "encoding", line, column)
-    if (tab := text.find("\t")) >= 0:  # two parsers take a tab for different things, and people can't see it
+    if (tab := text.find("\t")) >= 0:  # parsers interpret tabs differently, and people cannot see them
         line, column = _line_column(text, tab)
         raise UnreadableDeclaration(
             'a tab can\'t stand in YAML: use spaces, or write "\\t" in double quotes', "tab", line, column

@@ -1,4 +1,4 @@
-"""The forges that pull requests are on. `FORGES` is the only registry."""
+"""Define the supported forges. `FORGES` is the only registry."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from typing import NamedTuple
 
 
 class ForgeKind(NamedTuple):
-    """A kind of forge: its module in `adapters/forge/`, the ref of a pull request's head in the target repository, the path
-    of the CI that `allot init` writes, the parts of URLs that show a file and a folder, and whether every line of its
-    CODEOWNERS that matches counts, as a regular expression."""
+    """A kind of forge.
+
+    `module` is in `adapters/forge/`, and `head` is the ref of a pull request's head in the target repository.
+    `workflow` is the path of the CI file that `allot init` writes. `file` and `folder` are the parts of URLs that show
+    a file or a folder. `has_owner_regexes` says whether its CODEOWNERS has regular expressions, of which every matching
+    line counts.
+    """
 
     module: str
     head: str

@@ -1,7 +1,7 @@
-"""All declarations of one commit, indexed: what the platform offers, what each cluster has, what a tenant wants.
+"""Index the declarations of one commit by scope: platform, clusters and tenants.
 
-A tenant's folder is a whole of its own, so that a repository of thousands is read, checked and rendered one tenant
-at a time, and what crosses tenants goes through small accounts (`allotment.capacity`).
+A tenant's folder is self-contained. A repository with thousands of tenants is therefore read, checked and rendered one
+tenant at a time, and small tally entries connect the tenants (`allotment.capacity`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ R = TypeVar("R")
 
 
 def compute_blob_id(data: bytes) -> str:
-    """Return the id that Git gives a blob of these bytes."""
+    """Return the object ID of a Git blob with this content."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 class DeclarationFile(NamedTuple, Generic[D_co]):
-    """A declaration with the file it was read from."""
+    """A declaration with its file."""
 
     path: str
     data: bytes
@@ -36,21 +36,21 @@ class DeclarationFile(NamedTuple, Generic[D_co]):
 
     @property
     def blob(self) -> str:
-        """The id that Git gives the file's content: what says which version of a declaration this is."""
+        """Return the Git blob ID of the file, which identifies this version of the declaration."""
         return compute_blob_id(self.data)
 
     def make_finding(
         self, field: str, message: str, rule: str, *, warning: bool = False, related: tuple[str, ...] = ()
     ) -> Finding:
-        """Return a finding about a field, written as `spec.storages.0.name`."""
+        """Return a finding about a field, given as `spec.storages.0.name`."""
         parts = tuple(int(part) if part.isdigit() else part for part in field.split(".") if part)
         return Finding(self.path, parts, message, rule, warning, related)
 
 
 class ScopeDeclarations:
-    """The declarations of one scope, by kind and name, in the order of their names.
+    """The declarations of one scope, by kind and name, sorted by name.
 
-    `broken` are the (kind, name) of files that are there but can't be read: what refers to them isn't blamed for it.
+    `broken` has the (kind, name) of unreadable files, so that references to them are not reported as missing.
     """
 
     def __init__(
@@ -69,14 +69,14 @@ class ScopeDeclarations:
 
     def of_kind(self, kind: type[D]) -> Mapping[str, DeclarationFile[D]]:
         """Return all declarations of a kind by name."""
-        return self._kinds.get(kind.__name__, {})  # type: ignore[return-value]  # filed under their own kind
+        return self._kinds.get(kind.__name__, {})  # type: ignore[return-value]  # stored under their own kind
 
     def is_absent(self, kind: type[D], name: str) -> bool:
         """Return whether no file declares this."""
         return name not in self.of_kind(kind) and (kind.__name__, name) not in self.invalid
 
     def get_singleton(self, kind: type[D]) -> DeclarationFile[D] | None:
-        """Return the declaration of a kind that a folder holds once."""
+        """Return the declaration of a kind that a folder contains once; None if it is absent."""
         return next(iter(self.of_kind(kind).values()), None)
 
     def all_declarations(self) -> Iterable[DeclarationFile[Declaration]]:
@@ -84,14 +84,14 @@ class ScopeDeclarations:
         return (declaration for kind in self._kinds.values() for declaration in kind.values())
 
     def paths(self) -> tuple[str, ...]:
-        """Return the paths of all files that were read."""
+        """Return the paths of all readable declarations."""
         return tuple(declaration.path for declaration in self.all_declarations())
 
 
 def cached_by_scope(
     function: Callable[Concatenate[ScopeDeclarations, P], R],
 ) -> Callable[Concatenate[ScopeDeclarations, P], R]:
-    """Return a function that caches its results in its first argument, and so releases them together with it."""
+    """Return a function that caches its results in its first argument, and thus releases them together with it."""
 
     @wraps(function)
     def cached(scope: ScopeDeclarations, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -105,7 +105,7 @@ def cached_by_scope(
 
 
 class Catalog(NamedTuple):
-    """What the platform team declares: the catalog and the clusters, on a day whose prices count."""
+    """The declarations of the platform team: the catalog and the clusters, with the day that selects prices."""
 
     platform: ScopeDeclarations
     clusters: Mapping[str, ScopeDeclarations]

@@ -1,4 +1,4 @@
-"""Where declarations lie: from a path to the kind, scope and name that it means."""
+"""Define the paths of declarations, and parse a path into kind, scope and name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT_MAX_NAME_LENGTH = 32
 WINDOWS_DEVICE_NAMES = frozenset(
     ("con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10)))
 )
-# The names of Argo CD's objects for the platform begin with `allotment--`, those of a tenant's with `<tenant>--`.
+# Argo CD objects of the platform have names with the prefix `allotment--`, those of a tenant with `<tenant>--`.
 RESERVED_TENANT_NAMES = frozenset(("allotment",))
 
 _NAME = re.compile(r"[a-z](?:-?[a-z0-9])*")
@@ -29,14 +29,14 @@ for _kind in KINDS.values():
 
 
 class Scope(NamedTuple):
-    """What a file belongs to: the platform, one cluster, or one tenant."""
+    """The owner of a file: the platform, a cluster, or a tenant."""
 
     kind: str
     name: str
 
 
 class DeclarationPath(NamedTuple):
-    """What a path means."""
+    """The kind, scope and name in a path."""
 
     kind: Kind
     scope: Scope
@@ -47,7 +47,7 @@ PLATFORM = Scope("platform", "")
 
 
 def scope_of(path: str) -> Scope:
-    """Return the scope of any path below the three roots, whether a file may lie there or not."""
+    """Return the scope of any path below the three roots, even if no file is allowed there."""
     parts = path.split("/")
     if parts[0] == "platform" or len(parts) < 3:
         return PLATFORM
@@ -55,12 +55,12 @@ def scope_of(path: str) -> Scope:
 
 
 def folder_of(scope: Scope) -> str:
-    """Return the folder that holds a scope's files."""
+    """Return the folder of a scope's files."""
     return {"platform": "platform", "cluster": "clusters/", "tenant": "tenants/"}[scope.kind] + scope.name
 
 
 def parse_path(path: str) -> DeclarationPath | Finding | None:
-    """Return what a file at `path` declares, a finding when nothing may lie there, or None for a README.md."""
+    """Return the parsed path, a finding if no file is allowed there, or None for a README.md."""
     parts = path.split("/")
     file = parts[-1]
     if file == "README.md":
@@ -97,7 +97,7 @@ def parse_path(path: str) -> DeclarationPath | Finding | None:
 
 
 def name_error(name: str, longest: int) -> str | None:
-    """Return what is wrong with a name and what to write, or None."""
+    """Return the problem with a name and its fix, or None."""
     if not _NAME.fullmatch(name):
         return "is not allowed: write a-z, 0-9 and single '-', a letter first, no '-' last"
     if not 3 <= len(name) <= longest:

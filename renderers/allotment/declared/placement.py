@@ -1,4 +1,4 @@
-"""Placement: the cluster that each resource of a tenant is in."""
+"""Determine the cluster of each resource of a tenant."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cluster_of(model: Declaration, lookup: Lookup) -> str:
 
 
 def cluster_in(tenant: ScopeDeclarations, model: Declaration) -> str:
-    """Return the cluster of a resource of a tenant; empty where the resource that it names is absent."""
+    """Return the cluster of a tenant's resource; empty if the resource that it names is absent."""
 
     def lookup(kind: str, name: str) -> Declaration | None:
         declared = tenant.of_kind(KINDS[kind].model).get(name)
@@ -39,7 +39,7 @@ def cluster_in(tenant: ScopeDeclarations, model: Declaration) -> str:
 
 
 def clusters_of(tenant: ScopeDeclarations) -> list[str]:
-    """Return the clusters that a tenant declares resources in, sorted; an empty name where one can't be told."""
+    """Return the clusters in which a tenant declares resources, sorted; an empty name stands for an unknown cluster."""
     return sorted(
         {
             cluster_in(tenant, declared.model)

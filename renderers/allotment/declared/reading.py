@@ -1,4 +1,4 @@
-"""From a file's bytes to a declaration, or to every problem in it, in words."""
+"""Read a file's bytes into a declaration, or into all of its problems."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from allotment.problems import FieldPath, Finding, Problem, escape_unprintable, 
 
 MAX_REMEMBERED = 500
 _ReadResult = tuple[DeclarationFile[Declaration] | None, list[Problem]]
-_read_cache: dict[tuple[str, bytes], _ReadResult] = {}  # by path and SHA-256, those that were read last
+_read_cache: dict[tuple[str, bytes], _ReadResult] = {}  # by path and SHA-256, the most recently read
 
 
 def read_declaration(path: str, data: bytes, spot: DeclarationPath) -> _ReadResult:
-    """Return the declaration in `data`, or None and all its problems, placed.
+    """Return the declaration in `data`, or None and all its problems with their positions.
 
-    A plan and a publish ask for a file several times. What is wrong with one takes long to find, and what the platform
-    declares is asked for by everybody, so both are remembered; of tenants there may be too many.
+    A plan and a publish read a file several times. Cached are invalid files, as finding all problems is slow, and files
+    outside tenants, as every tenant needs them. There may be too many valid files of tenants.
     """
     key = path, hashlib.sha256(data).digest()
     if (cache_entry := _read_cache.get(key)) is not None:
@@ -66,7 +66,7 @@ def _read_uncached(
 
 
 def read_folder(scope: Scope, files: Iterable[tuple[str, bytes]]) -> tuple[ScopeDeclarations, list[Problem]]:
-    """Return all declarations of a scope that can be read, and the problems of those that can't."""
+    """Return all readable declarations of a scope, and the problems of the others."""
     declared: list[DeclarationFile[Declaration]] = []
     broken: list[tuple[str, str]] = []
     problems: list[Problem] = []
@@ -87,7 +87,9 @@ def read_folder(scope: Scope, files: Iterable[tuple[str, bytes]]) -> tuple[Scope
 
 
 def _merge_problems(noted: list[Problem], wrong: list[Problem]) -> list[Problem]:
-    """Return both, one a field: what the field asks for says more than how its scalar reads."""
+    """Return both lists. If both concern a field, keep the more specific problem: the field's rule, else its scalar's
+    form.
+    """
     specific = {problem.field for problem in wrong if problem.rule != "type" or "whole number" in problem.message}
     noted = [problem for problem in noted if problem.rule != "scalar" or problem.field not in specific]
     noted_fields = {problem.field for problem in noted}
@@ -95,7 +97,7 @@ def _merge_problems(noted: list[Problem], wrong: list[Problem]) -> list[Problem]
 
 
 def locate_problems(findings: list[Finding], data: bytes) -> list[Problem]:
-    """Return findings about one file as problems, with lines and columns looked up in its bytes."""
+    """Return findings about one file as problems, with lines and columns from its bytes."""
     if not findings:
         return []
     marks = documents.find_positions(data)
@@ -114,7 +116,7 @@ def locate_problems(findings: list[Finding], data: bytes) -> list[Problem]:
 
 
 def suggest_name(word: object, candidates: Iterable[str]) -> str:
-    """Return "; did you mean 'x'?" for the known word nearest to `word`, or the few that are known, or nothing."""
+    """Return "; did you mean 'x'?" for the closest known word, else a short list of the known words, or an empty text."""
     names = sorted(candidates)
     if not names:
         return ""
@@ -127,7 +129,9 @@ def suggest_name(word: object, candidates: Iterable[str]) -> str:
 def suggest_declared_name(
     word: object, folder: ScopeDeclarations, kind: type[Declaration], without: Collection[str] = ()
 ) -> str:
-    """Return the same among the files of a kind in a folder, except some names. It says that a file is invalid."""
+    """Return the same for the declarations of a kind in a folder except some names, and mention if the match is
+    invalid.
+    """
     invalid = {name for each, name in folder.invalid if each == kind.__name__}
     names = {*folder.of_kind(kind), *invalid}.difference(without)
     close = _closest_name(word, names)
@@ -137,12 +141,12 @@ def suggest_declared_name(
 
 
 def invalid_file_hint(kind: str, scope: Scope, name: str) -> str:
-    """Return that the file of a declaration is there, and invalid."""
+    """Return a note that the file of a declaration exists but is invalid."""
     return f"{path_of(kind, scope, name)} exists but is invalid: correct its problems first"
 
 
 def _closest_name(word: object, names: Collection[str]) -> str:
-    """Return the name that a word is nearly; empty where it is none."""
+    """Return the name that is close to a word; empty if none is."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(str(word)[:64], sorted(names), 1, 0.7)), "")
@@ -182,7 +186,7 @@ _TYPE_TEXTS = {
 
 
 def _build_findings(path: str, model: type[BaseModel], error: ValidationError) -> list[Finding]:
-    """Return what is wrong, the first of very many, and how many there are besides."""
+    """Return the first MAX_FINDINGS errors as findings, and the number of the others."""
     errors = _without_misspelt_twins(model, error.errors(include_url=False))
     findings = [_build_finding(path, model, detail) for detail in errors[:MAX_FINDINGS]]
     if (remaining := len(errors) - MAX_FINDINGS) > 0:
@@ -195,7 +199,7 @@ def _build_findings(path: str, model: type[BaseModel], error: ValidationError) -
 
 
 def _without_misspelt_twins(model: type[BaseModel], errors: list[Any]) -> list[Any]:
-    """Return errors without the missing fields that a misspelt one beside them stands for: that says which is meant."""
+    """Return the errors, without those for a missing field if a misspelt field beside it explains it."""
     missing = {error["loc"] for error in errors if error["type"] == "missing"}
     around = {loc[:-1] for loc in missing}
     unknown = [error["loc"] for error in errors if error["type"] == "extra_forbidden" and error["loc"][:-1] in around]
@@ -209,7 +213,7 @@ def _without_misspelt_twins(model: type[BaseModel], errors: list[Any]) -> list[A
 
 
 def is_fixed_by_quotes(problem: Problem) -> bool:
-    """Return whether a problem of reading is mended by quotes around a value or key, and by nothing else."""
+    """Return whether quotes around a value or key, and nothing else, solve a problem of reading."""
     return problem.rule == "scalar" or (problem.rule == "type" and problem.message.endswith(f" is no {_QUOTED_TEXT}"))
 
 
@@ -252,7 +256,7 @@ def _build_finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
         return Finding(path, field, f"{quote_value(value)} is out of range: write {bound}", "range")
     from pydantic_core.core_schema import ErrorType
 
-    own = kind not in typing.get_args(ErrorType)  # our own words have their values escaped already
+    own = kind not in typing.get_args(ErrorType)  # our own messages contain escaped values already
     return Finding(
         path,
         field,
@@ -263,8 +267,9 @@ def _build_finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
 
 
 def _intended_field(model: type[BaseModel], field: FieldPath) -> str:
-    """Return what somebody meant by a field that isn't there: one beside it, one that stands elsewhere, or a value of
-    one beside it."""
+    """Return a suggestion for an unknown field: a field of the same mapping, a field elsewhere, or a value of such a
+    field.
+    """
     here, name = _fields_at(model, field[:-1]), str(field[-1])
     hint = suggest_name(name, here)
     if hint.startswith("; did you mean"):
@@ -283,7 +288,7 @@ def _intended_field(model: type[BaseModel], field: FieldPath) -> str:
 
 
 def _fields_below(model: Any) -> Iterator[tuple[str, Any]]:
-    """Yield every field of a model and its type, those that lie least deep first."""
+    """Yield every field of a model and its type, the least nested first."""
     level: list[tuple[str, Any]] = [("", model)]
     while level:
         below: list[tuple[str, Any]] = []
@@ -300,7 +305,7 @@ def _fields_below(model: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _fields_at(model: Any, field: FieldPath) -> list[str]:
-    """Return the aliases that may stand in the mapping at `field` of a document of `model`."""
+    """Return the aliases that are allowed in the mapping at `field` of a document of `model`."""
     current: Any = model
     for part in field:
         if isinstance(current, type) and issubclass(current, BaseModel):
@@ -317,7 +322,7 @@ def _fields_at(model: Any, field: FieldPath) -> list[str]:
 
 
 def without_optional(annotation: Any) -> Any:
-    """Return what an annotation says beneath `Annotated` and `| None`."""
+    """Return an annotation without `Annotated` and `| None`."""
     while True:
         origin = typing.get_origin(annotation)
         if origin is typing.Annotated:

@@ -1,4 +1,4 @@
-"""References: fields that name another declaration, each annotated with the kind that it names."""
+"""Define references: fields that name another declaration, each annotated with its kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from allotment.problems import FieldPath
 
 
 class ReferenceTo(NamedTuple):
-    """The kind that a field names. `advice` follows the message of a missing target; `bucket` limits targets to buckets."""
+    """The kind that a field names. `advice` follows the message of a missing target; `bucket` limits targets to
+    buckets.
+    """
 
     kind: str
     advice: str = ""
@@ -35,7 +37,7 @@ TenantReference = Annotated[Name, ReferenceTo("Tenant")]
 
 
 class Reference(NamedTuple):
-    """A field of a declaration, what it refers to, and the name in it."""
+    """A field of a declaration, its target kind, and its value."""
 
     field: FieldPath
     to: ReferenceTo
@@ -62,7 +64,7 @@ def references(value: Any, field: FieldPath = (), to: ReferenceTo | None = None)
 
 @cache
 def reference_fields(model: type[BaseModel]) -> tuple[_Field, ...]:
-    """Return the fields of a model that are references, or hold some."""
+    """Return the fields of a model that are references or contain some."""
     fields = []
     for name, info in model.model_fields.items():
         parts = [*info.metadata, *_parts(info.annotation)]
@@ -74,7 +76,7 @@ def reference_fields(model: type[BaseModel]) -> tuple[_Field, ...]:
 
 
 def _parts(annotation: Any) -> Iterator[Any]:
-    """Yield an annotation and all that it is made of."""
+    """Yield an annotation and all of its parts."""
     yield annotation
     for part in (*get_args(annotation), *getattr(annotation, "__metadata__", ())):
         yield from _parts(part)

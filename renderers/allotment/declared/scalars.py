@@ -1,4 +1,4 @@
-"""What an unquoted scalar means: text, a whole number, true or false, or something that two readers take differently."""
+"""Interpret an unquoted scalar: text, a whole number, a boolean, or ambiguous because YAML readers disagree."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _BOOLEAN_WORDS = frozenset(
     for form in (word, word.title(), word.upper())
 )
 _NULL_WORDS = frozenset(("", "~", "null", "Null", "NULL"))
-# Whatever YAML 1.1 or 1.2 could read as a number, a date or a time: `012`, `0o14`, `1_000`, `1e3`, `1:30`, `.5`,
-# `1.10`.
+# Anything that YAML 1.1 or 1.2 could read as a number, a date or a time: `012`, `0o14`, `1_000`, `1e3`, `1:30`,
+# `.5`, `1.10`.
 _LOOKS_LIKE_NUMBER = re.compile(
     r"[-+]?(?:0[xob][0-9a-fA-F_]+|[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?"
     r"|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?|\.(?:inf|Inf|INF|nan|NaN|NAN))"
@@ -25,7 +25,7 @@ _LOOKS_LIKE_NUMBER = re.compile(
 
 
 class AmbiguousScalar(NamedTuple):
-    """A scalar that could mean more than one thing: what to say of it, the rule, and a value to go on with."""
+    """A scalar with several possible meanings: the message, the rule, and a value with which to continue."""
 
     message: str
     rule: str
@@ -33,7 +33,7 @@ class AmbiguousScalar(NamedTuple):
 
 
 def parse_scalar(text: str) -> Any:
-    """Return the str, int or bool that an unquoted scalar means to every reader, or an AmbiguousScalar."""
+    """Return the str, int or bool that every reader sees in an unquoted scalar, or an AmbiguousScalar."""
     if text[:1].isalpha():
         if text == "true":
             return True
@@ -61,5 +61,5 @@ def parse_scalar(text: str) -> Any:
 
 
 def reads_as_text(text: str) -> bool:
-    """Return whether `text`, written without quotes, is text to every YAML reader."""
+    """Return whether every YAML reader takes the unquoted `text` for text."""
     return parse_scalar(text) is text and text != "<<"

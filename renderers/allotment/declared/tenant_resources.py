@@ -1,5 +1,4 @@
-"""The things of tenants: what a tenant declares that its clusters have, a row a kind, read by all who tell these
-kinds apart."""
+"""Register the kinds of tenants' resources, one row per kind, for all code that distinguishes these kinds."""
 
 from __future__ import annotations
 
@@ -10,10 +9,12 @@ from allotment.declared.layout import Scope, path_of
 
 
 class ResourceKind(NamedTuple):
-    """A kind of thing: the word for one (in a status, a plan and a label) and for several (their folder, and the
-    field of a status that lists them); the declared kind; the folder of the rendered tree that its file lies in,
-    and what follows its name there, where another kind of that folder could have the same name; whether it is
-    `reported`, so that a status lists it and a rollout follows it.
+    """A kind of resource.
+
+    `word` is its singular in a status, a plan and a label; `plural` is the name of its folder and of its list in a
+    status. `kind` is the declared kind. Its files are in the folder `tree_part` of the rendered tree, with `suffix`
+    after their name if another kind in that folder could have the same name. A status lists it and a rollout follows it
+    if it is `reported`.
     """
 
     word: str
@@ -28,7 +29,7 @@ class ResourceKind(NamedTuple):
         return path_of(self.kind.name, Scope("tenant", tenant), name)
 
     def file_stem(self, name: str) -> str:
-        """Return what a rendered file is named, without our ending."""
+        """Return the name of the rendered file without its ending `.rendered.yaml`."""
         return f"{name}{self.suffix}"
 
 
@@ -36,7 +37,7 @@ INSTANCE = ResourceKind("instance", "instances", KINDS["GPUInstance"], "compute"
 STORAGE = ResourceKind("storage", "storages", KINDS["GPUStorage"], "storage")
 SNAPSHOT = ResourceKind("snapshot", "snapshots", KINDS["GPUStorageSnapshot"], "storage", suffix="--snapshot")
 RESOURCE_KINDS = {resource_kind.word: resource_kind for resource_kind in (INSTANCE, STORAGE, SNAPSHOT)}
-TREE_PARTS = (STORAGE.tree_part, INSTANCE.tree_part)  # folders, in the order of their waves
+TREE_PARTS = (STORAGE.tree_part, INSTANCE.tree_part)  # folders, in the order of their sync waves
 
 _KINDS_BY_PART = {
     part: sorted(
@@ -44,11 +45,11 @@ _KINDS_BY_PART = {
         key=lambda resource_kind: not resource_kind.suffix,
     )
     for part in TREE_PARTS
-}  # suffixes first
+}  # kinds with a suffix first
 
 
 def parse_file_stem(part: str, stem: str) -> tuple[ResourceKind, str] | None:
-    """Return what a rendered file of a folder is of, and its declared name; None where no thing's file is named so."""
+    """Return the kind and declared name of a rendered file; None if the file belongs to no resource."""
     for resource_kind in _KINDS_BY_PART.get(part, ()):
         name = stem.removesuffix(resource_kind.suffix)
         if stem.endswith(resource_kind.suffix) and "--" not in name:

@@ -1,8 +1,8 @@
-"""The values that fields hold: names, counts, sizes, money, durations, images; each exact, each with one way to
-write it.
+"""Define the types of field values, such as names, counts, sizes, money, durations and images: exact, with one
+notation.
 
-A type here is what a field is annotated with. Its Python value has the unit in its name: `Size` is bytes, `Cpu` is
-millicores, `Duration` is seconds, `Money` is a Decimal. Errors are `PydanticCustomError(rule, message)`.
+Fields are annotated with these types. The Python values have fixed units: `Size` is bytes, `Cpu` is millicores,
+`Duration` is seconds, `Money` is a Decimal. Errors are `PydanticCustomError(rule, message)`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MEBI, GIBI, TEBI = 1024**2, 1024**3, 1024**4
 
 NAME_PATTERN = "^[a-z](?:-?[a-z0-9])*$"
 IMAGE_PATTERN = r"^[a-z0-9][a-zA-Z0-9._:/-]*@sha256:[0-9a-f]{64}$"
-RULES_BY_PATTERN = {  # what a pattern that isn't met says; the rule's name first
+RULES_BY_PATTERN = {  # the rule and message for a value that does not match the pattern
     NAME_PATTERN: ("name", "write a-z, 0-9 and single '-', a letter first, no '-' last"),
 }
 
@@ -45,7 +45,7 @@ _ABSOLUTE_PATH = re.compile(r"(?:/[A-Za-z0-9._@+-]+)+")
 SUB_PATH = re.compile(r"[A-Za-z0-9._@+-]+(?:/[A-Za-z0-9._@+-]+)*")
 _LABEL_KEY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
-# As `git check-ref-format` has it, and none of those that are written here; each lookahead reads the text once.
+# As `git check-ref-format` requires, and no branch that Allotment writes. Each lookahead reads the text once.
 _BRANCH = re.compile(
     r"(?!HEAD$)(?!(?:rendered|status|recover)(?:/|$))(?!.*(?:\.\.|\.lock(?:/|$)|\.$))"
     r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*"
@@ -136,7 +136,7 @@ def _parse_date(value: Any) -> datetime.date:
 
 @cache
 def _list_time_zones() -> frozenset[str]:
-    """Return the time zones that there are, the same on every machine."""
+    """Return the known time zones, which are the same on every machine."""
     return frozenset(files("tzdata").joinpath("zones").read_text(encoding="ascii").split())
 
 
@@ -176,8 +176,9 @@ def _parse_registry(value: Any) -> str:
 
 
 def match_pattern(pattern: re.Pattern[str], rule: str, want: str, most: int = 253) -> Any:
-    """Return what checks that a value is a text of this pattern, of `most` characters; `want` says in words what to
-    write."""
+    """Return a validator for strings that match a pattern and have at most `most` characters; `want` describes the
+    expected value.
+    """
 
     def check(value: Any) -> str:
         text = _check_text(value, want, rule)
@@ -257,7 +258,7 @@ def _check_labels(value: Any) -> dict[str, str]:
 
 
 def json_schema(kind: str, pattern: re.Pattern[str] | None, *examples: object, **more: object) -> WithJsonSchema:
-    """Return how a JSON Schema has a value."""
+    """Return the JSON Schema of a value."""
     schema: dict[str, Any] = {"type": kind, **more}
     if pattern is not None:
         schema["pattern"] = f"^(?:{pattern.pattern})$"
@@ -329,14 +330,14 @@ KubernetesName = Annotated[
 Text = Annotated[str, Field(max_length=2000)]
 Login = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,38}[A-Za-z0-9_])?(?:#[1-9][0-9]{0,17})?$")
-]  # ada-k, or with the forge's id, ada-k#4711
+]  # ada-k, or with the forge's ID, ada-k#4711
 ResourceName = Annotated[
     str, Field(pattern=NAME_PATTERN, max_length=32)
-]  # of what another tenant declares: nobody looks whether it is there
+]  # a resource of another tenant, so its existence is not checked
 
 
 def parse_size(text: str) -> int:
-    """Return the bytes of a size as we write it, such as 20Gi."""
+    """Return the bytes of a size in declared notation, such as 20Gi."""
     return _parse_size(text)
 
 
@@ -349,7 +350,7 @@ def format_size(size: int) -> str:
 
 
 def format_decimal(amount: Fraction) -> str:
-    """Return an amount as a decimal: exactly where that ends, 13/4 → 3.25, else rounded and marked, 6/7 → ~0.857."""
+    """Return an amount as a decimal: exact if finite, 13/4 → 3.25, else rounded and marked, 6/7 → ~0.857."""
     remainder = amount.denominator
     for prime in (2, 5):
         while remainder % prime == 0:
@@ -360,11 +361,11 @@ def format_decimal(amount: Fraction) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Return whole seconds as they are declared, such as 1h30m."""
+    """Return whole seconds in declared notation, such as 1h30m."""
     parts = zip((int(seconds) // 3600, int(seconds) // 60 % 60, int(seconds) % 60), "hms", strict=True)
     return "".join(f"{amount}{unit}" for amount, unit in parts if amount) or "0s"
 
 
 def format_cpu(millicores: int) -> str:
-    """Return millicores as Kubernetes writes them: 8000 → 8, 500 → 500m."""
+    """Return millicores in Kubernetes notation: 8000 → 8, 500 → 500m."""
     return str(millicores // 1000) if millicores % 1000 == 0 else f"{millicores}m"

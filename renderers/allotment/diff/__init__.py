@@ -1,1 +1,1 @@
-"""Differences between two revisions: everything that a plan reports."""
+"""Compute the differences between two revisions for the report of a plan."""

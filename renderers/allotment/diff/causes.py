@@ -1,4 +1,6 @@
-"""Why a tenant's thing changes: which field of which file, its own first, or else of those that it depends on."""
+"""Find out why a tenant's resource changes: the changed fields of its own file, or else of the files that it depends
+on.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +25,20 @@ from allotment.diff.field_diff import DiffCache
 from allotment.diff.tenant_side import TenantSide
 
 MAX_SHOWN_CAUSES = 6
-# Fields from which nothing of a tenant's is rendered.
+# Fields that affect no rendered file of a tenant.
 _UNRENDERED_FIELDS = (
     "spec.displayName", "spec.description", "spec.prices", "spec.snapshotPrices", "spec.plan", "spec.quota",
     "spec.brake", "spec.billing", "spec.count", "spec.warm", "metadata.labels",
 )  # fmt: skip
 
 
-# Fields of a cluster from which what runs in it is rendered, and what shows a storage's files.
+# A cluster's fields that affect the rendered resources in it and the file servers of storages.
 _STORAGE_CLASS_FIELDS = ("storageClassName", "volumeSnapshotClassName", "cloning", "objectStore")
 _ROUTING_FIELDS = ("spec.destination", "spec.domain", "spec.gateway", "spec.oidc")
 
 
 class _DeclarationPair(NamedTuple):
-    """A declaration at both ends, and the fields of it that count, if not all do."""
+    """A declaration before and after a change, and its relevant fields."""
 
     old: DeclarationFile[Any] | None
     new: DeclarationFile[Any] | None
@@ -49,7 +51,7 @@ _FolderPair = tuple[ScopeDeclarations | None, ScopeDeclarations | None]
 def find_causes(
     before: TenantSide, after: TenantSide, model: type[Declaration], name: str, cluster: str, noted: DiffCache
 ) -> list[str]:
-    """Return why a thing that is there at both ends changes, each reason with its file."""
+    """Return the causes of a resource's change, each with its file. The resource exists before and after the change."""
     old, new = before.folder.of_kind(model).get(name), after.folder.of_kind(model).get(name)
     own = list(_field_causes(old, new, noted)) if old is not None and new is not None else []
     if own:
@@ -82,7 +84,7 @@ def _field_causes(old: DeclarationFile[Any], new: DeclarationFile[Any], noted: D
 def _dependency_causes(
     old: DeclarationFile[Any] | None, new: DeclarationFile[Any] | None, within: tuple[str, ...], noted: DiffCache
 ) -> Iterator[str]:
-    """Yield what differs of a declaration that another one depends on, as far as that can reach it."""
+    """Yield the relevant changes of a declaration that the resource depends on."""
     if old is None or new is None:
         if declaration := new or old:
             yield f"{declaration.path}: {'added' if old is None else 'removed'}"
@@ -100,7 +102,7 @@ def _dependency_causes(
 def _dependency_pairs(
     before: TenantSide, after: TenantSide, resource: DeclarationFile[Any] | None, cluster: str
 ) -> Iterator[_DeclarationPair]:
-    """Yield both ends of each declaration that a thing depends on, the nearest first."""
+    """Yield each declaration that a resource depends on, before and after the change, the nearest first."""
 
     def both(
         folders: _FolderPair, model: type[Declaration], name: str | None, within: tuple[str, ...] = ("",)
@@ -132,7 +134,9 @@ def _dependency_pairs(
 
 
 def _named_dependencies(model: Declaration | None) -> Iterator[tuple[type[Declaration], str | None, str]]:
-    """Yield what a thing names of its tenant and of the platform: kind, name, and the field of it that counts."""
+    """Yield the declarations that a resource refers to: kind, name, and the relevant field. They are the tenant's or
+    the platform's.
+    """
     if isinstance(model, GPUInstance):
         spec = model.spec
         if spec.app is not None:
@@ -150,7 +154,7 @@ def _named_dependencies(model: Declaration | None) -> Iterator[tuple[type[Declar
 
 
 def _relevant_cluster_fields(model: Declaration | None) -> tuple[str, ...]:
-    """Return the fields of a cluster from which a thing is rendered."""
+    """Return the fields of a cluster that affect a rendered resource."""
     if isinstance(model, GPUInstance):
         return (*_ROUTING_FIELDS, "spec.diskStorageClassName", "spec.storages", "spec.network")
     if isinstance(model, GPUStorage):
@@ -160,5 +164,5 @@ def _relevant_cluster_fields(model: Declaration | None) -> tuple[str, ...]:
 
 
 def _is_stock_of_spec(pair: _DeclarationPair, gpu_spec: str) -> bool:
-    """Return whether a Stock is, or was, of a GPUSpec."""
+    """Return whether a Stock holds units of a GPUSpec, before or after the change."""
     return any(stock is not None and stock.model.spec.gpu_spec == gpu_spec for stock in (pair.old, pair.new))

@@ -1,4 +1,4 @@
-"""A plan: what a change would do, in figures and words, before anybody merges it."""
+"""Define a plan: the effects of a change, computed before anybody merges it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from allotment.lifecycle.brake import BrakeExcess
 from allotment.output_part import Part
 from allotment.problems import Problem, pluralize
 
-MAX_NAMED_TENANTS = 3  # tenants in a summary
+MAX_NAMED_TENANTS = 3  # in a summary
 _SEPARATOR = " · "
 Action = Literal["added", "changed", "replaced", "removed"]
 Effect = Literal["starts", "stops", "restarts", "keeps running", "waits", "stays stopped"]
@@ -30,8 +30,10 @@ ACTIONS: tuple[Action, ...] = ("added", "changed", "replaced", "removed")
 
 @dataclass(frozen=True, slots=True)
 class Destruction:
-    """Something that is destroyed: data, or what runs. `subject` names it, `message` says how it is destroyed. `volume` is the
-    cluster, tenant, kind and name of a volume that is deleted."""
+    """A loss of data or running processes: `subject` names the resource, `message` describes the loss.
+
+    `volume` is the cluster, tenant, kind and name of a deleted volume.
+    """
 
     subject: str
     message: str
@@ -40,7 +42,7 @@ class Destruction:
 
 @dataclass(frozen=True, slots=True)
 class UnitChange:
-    """Units of a GPUSpec in a cluster: declared stock, and held by instances, before and after."""
+    """Units of a GPUSpec in a cluster before and after a change: declared in stocks, and held by instances."""
 
     cluster: str
     gpu_spec: str
@@ -51,14 +53,16 @@ class UnitChange:
 
     @property
     def free(self) -> int:
-        """The units that are left after the change; below zero where it oversells."""
+        """Return the units that are free after the change; negative if the cluster is oversold."""
         return self.stock - self.held_units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaChange:
-    """How much of a tenant's quota is used: of `dimension`, before, after, and at most (None where nothing limits it), now and
-    before."""
+    """A tenant's use of one `dimension` of its quota, before and after a change, with the limits after and before.
+
+    A limit is None if the dimension is unlimited.
+    """
 
     tenant: str
     dimension: str
@@ -90,20 +94,25 @@ class WorkTree(Part, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePlan:
-    """What a change does. `base` and `head` are commits; `problems` are those that it causes, `preexisting_problems` counts
-    those that the base has already.
+    """The effects of a change. `base` and `head` are commits.
 
-    `missing_approvals` are those of `problems` that an approval solves, None where nobody's approval was asked for.
+    `problems` are caused by the change; `preexisting_problems` counts those that the base has too. `missing_approvals`
+    are the `problems` that an approval solves; None if approvals were not checked.
 
-    `is_today` says whether `day`, whose prices count, is today.
-    Where `work_tree` is given, `head` is the commit that is checked out there. `base_name` is what the base is called.
-    `declared_changes` has what is declared otherwise: all that opens something to somebody or says who approves, and of the rest the
-    first; `declared_count` counts all. `url_count` counts the URLs, of what stays, that are gone, lie elsewhere or open to others.
-    `total_costs` is what the tenants of `cost_changes` pay together; what `unpriced_tenants` tenants pay isn't known.
-    `cold_starts` has the units that start where none is kept warm. `possible_destructions` is what couldn't be compared, and may be destroyed too.
-    `file_counts` counts all rendered files that change; `object_diffs` holds the first of them, `declaration_diffs` those of the
-    repository, `other_files` what it writes beside them. `brake_excess` is the deletion that the
-    brake will stop; `problems` has all of them. `skipped_checks` says in words which check didn't run.
+    Prices are those of `day`, and `is_today` says whether that is today. With `work_tree`, `head` is the commit that is
+    checked out there. `base_name` is the name of the base.
+
+    `declared_changes` has the changed declarations: all changes of access and approvals, and the first of the rest;
+    `declared_count` counts all. `url_count` counts the URLs of remaining resources that are removed, moved, or opened
+    to others.
+
+    `total_costs` is the sum of the tenants in `cost_changes`; the costs of `unpriced_tenants` are unknown.
+    `cold_starts` has the units that start without a warm unit. `possible_destructions` could not be compared, and may
+    be destroyed too.
+
+    `file_counts` counts all changed rendered files; `object_diffs` has the first of them. `declaration_diffs` has
+    changed declarations, `other_files` the other changed files of the repository. `brake_excess` is a deletion that the
+    brake will refuse; `problems` has all such deletions. `skipped_checks` names the checks that did not run.
     """
 
     base: str
@@ -139,45 +148,45 @@ class ChangePlan:
 
     @property
     def errors(self) -> tuple[Problem, ...]:
-        """The problems that aren't warnings."""
+        """Return the problems that are not warnings."""
         return tuple(problem for problem in self.problems if not problem.warning)
 
     @property
     def is_allowed(self) -> bool:
-        """Whether nothing is wrong with it."""
+        """Return whether the plan has no errors."""
         return not self.errors
 
     @property
     def has_changes(self) -> bool:
-        """Whether anything is another afterwards."""
+        """Return whether the change changes any file."""
         return bool(self.file_counts.total or self.declaration_diffs or self.other_files.total)
 
     @property
     def verdict(self) -> str:
-        """Whether it can be merged."""
+        """Return whether the change can be merged, as text."""
         if self.errors:
             return f"can't be merged: {pluralize(len(self.errors), 'problem')}"
         return "can be merged" if self.has_changes or self.possible_destructions else "changes nothing"
 
     @property
     def summary(self) -> str:
-        """What a person needs to know first, in a line."""
+        """Return the most important effects in one line."""
         return _SEPARATOR.join(summary_parts(self))
 
     def summary_within(self, limit: int) -> str:
-        """Return as many of the summary's parts as so many characters hold, the first at least."""
+        """Return as many parts of the summary as fit into `limit` characters, at least the first."""
         parts = summary_parts(self)
         while len(parts) > 1 and len(_SEPARATOR.join(parts)) > limit:
             del parts[-1]
         return _SEPARATOR.join(parts)
 
     def changes_of_topics(self, *topics: Topic) -> tuple[DeclaredChange, ...]:
-        """Return what is declared otherwise of some topics."""
+        """Return the changed declarations of some topics."""
         return tuple(change for change in self.declared_changes if change.topic in topics)
 
 
 def summary_parts(plan: ChangePlan) -> list[str]:
-    """Return the parts of a plan's summary, what decides first."""
+    """Return the parts of a plan's summary, the most important first."""
     actions = Counter(change.action for change in plan.resource_changes)
     parts = [plan.verdict]
     if plan.brake_excess:
@@ -211,7 +220,7 @@ def summary_parts(plan: ChangePlan) -> list[str]:
 
 
 def _cost_summary(plan: ChangePlan) -> Iterator[str]:
-    """Yield by how much the cost changes today, or else from when on it does."""
+    """Yield the change of the cost today, or else its first later change with its day."""
     for at, cost_day in enumerate(plan.total_costs):
         if cost_day.before != cost_day.after:
             since = f" from {cost_day.day}" if at else ""
@@ -222,9 +231,9 @@ def _cost_summary(plan: ChangePlan) -> Iterator[str]:
 def problems_caused(
     problems: Iterable[Problem], runtime_state: Iterable[Problem], paths: Iterable[str]
 ) -> list[Problem]:
-    """Return the problems that a change causes: those that the base doesn't have, and those of the files it touches.
+    """Return the problems that a change causes: new problems, and errors in the files that it touches.
 
-    A problem that only moved to another line is the same.
+    A problem that only moved to another line is not new.
     """
     base_keys = {(problem.path, problem.field, problem.message, problem.rule) for problem in runtime_state}
     touched = frozenset(paths)

@@ -1,5 +1,4 @@
-"""What a Cluster's own declaration says of everything in it at once: under which addresses it is reached, and where
-it lies."""
+"""Find the effects of a change of a Cluster's domain, Gateway or destination on all resources in the cluster."""
 
 from __future__ import annotations
 
@@ -17,8 +16,10 @@ _ROUTE = b"\nkind: HTTPRoute\n"
 
 
 class Reachable(NamedTuple):
-    """An instance or storage that a cluster has before and after a change; `name` is `<tenant>/<name>`, and `url_count` counts
-    the routes that lead to it at both ends."""
+    """An instance or storage that a cluster has before and after a change.
+
+    `name` is `<tenant>/<name>`; `url_count` counts its routes, before or after the change, whichever are fewer.
+    """
 
     cluster: str
     kind: str
@@ -27,7 +28,7 @@ class Reachable(NamedTuple):
 
 
 def find_moved_clusters(before: Catalog, after: Catalog) -> dict[str, tuple[ClusterSpec, ClusterSpec]]:
-    """Return what both ends declare of each cluster whose domain, Gateway or destination differs."""
+    """Return the specs, before and after, of each cluster with another domain, Gateway or destination."""
     ends = {}
     for name in before.clusters.keys() & after.clusters.keys():
         old, new = before.clusters[name].get_singleton(Cluster), after.clusters[name].get_singleton(Cluster)
@@ -42,7 +43,7 @@ def find_moved_clusters(before: Catalog, after: Catalog) -> dict[str, tuple[Clus
 def reachable_resources(
     clusters: Collection[str], before: Mapping[str, bytes], after: Mapping[str, bytes]
 ) -> Iterator[Reachable]:
-    """Yield what a tenant keeps in some clusters, of its rendered files by `<cluster>/<path>` before and after."""
+    """Yield the resources that a tenant keeps in some clusters, from its rendered files by `<cluster>/<path>`."""
     for path in sorted(before.keys() & after.keys()) if clusters else ():
         cluster, _, inner = path.partition("/")
         spot = paths.parse_tree_path(inner)
@@ -52,10 +53,9 @@ def reachable_resources(
 
 
 def address_losses(before: Catalog, after: Catalog, resources: Iterable[Reachable]) -> Iterator[Destruction]:
-    """Yield what each cluster's change of domain, Gateway or destination does to all the things in it; `resources` are
-    those of all tenants.
+    """Yield the effects of each cluster's new domain, Gateway or destination on all tenants' `resources` in it.
 
-    What is declared stands in `subject`, which every report shows as code, since no rule says what a domain may spell.
+    Declared values are in `subject`, which every report shows as code, because no rule limits the spelling of a domain.
     """
     everything = sorted(resources)
     for name, (was, is_now) in find_moved_clusters(before, after).items():
@@ -90,7 +90,7 @@ def _url_count_text(resources: Iterable[Reachable]) -> str:
 
 
 def _count_by_kind(resources: Iterable[Reachable]) -> str:
-    """Return how many things there are of each kind, such as `2 instances and 1 storage`."""
+    """Return the number of resources of each kind, such as `2 instances and 1 storage`."""
     counts = sorted(Counter(resource.kind for resource in resources).items())
     return " and ".join(f"{count:,} {kind}{'' if count == 1 else 's'}" for kind, count in counts)
 

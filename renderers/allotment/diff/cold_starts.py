@@ -1,7 +1,7 @@
-"""Which starts of a change find no unit kept warm, so that a node comes first.
+"""Find the starting units that have no warm unit and must wait for a node.
 
-Nodes of a static pool are always there. On a Karpenter pool a free unit is on a node only where a placeholder keeps it there,
-or where a node that others use has room.
+Nodes of a static pool always exist. On a Karpenter pool, a free unit has a node only if a placeholder keeps it there,
+or if a node that others use has room.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from allotment.output_part import Part
 _ClaimsSide = tuple[Catalog, Iterable[UnitClaim]]
 _StockGroup = tuple[
     str, str, str
-]  # cluster, GPUSpec, and the tenant that has its stocks alone, empty where they are shared
+]  # cluster, GPUSpec, and the tenant for which its stocks are reserved, empty if they are shared
 
 
 class ColdStartTime(Part, frozen=True):
@@ -47,7 +47,7 @@ class ColdStart(Part, frozen=True):
 
 
 def find_cold_starts(before: _ClaimsSide, after: _ClaimsSide) -> Iterator[ColdStart]:
-    """Yield where a change takes more units of Karpenter's pools than the placeholders of before keep warm."""
+    """Yield the cases in which a change takes more units of Karpenter pools than the previous placeholders keep warm."""
     (offers, claims), (offers_after, claims_after) = ((offers, list(claims)) for offers, claims in (before, after))
     takes = _started_units((offers, claims), (offers_after, claims_after))
     starting = _starting_instances(claims, claims_after)
@@ -59,13 +59,13 @@ def find_cold_starts(before: _ClaimsSide, after: _ClaimsSide) -> Iterator[ColdSt
             if sum(units.values()) > takes.get((cluster, spec, tenant), _NO_STARTED_UNITS).units
         ]
         if owner in spilling and (cluster, spec, "") in takes:
-            continue  # told with the shared ones, which it takes too
+            continue  # reported with the shared stocks, from which the tenant takes units too
         tenants = [owner] if owner else sorted(spilling)
         own = [takes.get((cluster, spec, tenant), _NO_STARTED_UNITS) for tenant in ([] if owner else tenants)]
         all_of = [takes[cluster, spec, owner], *own]
         started = sum(
             sum(units_by_tenant.get(tenant, {}).values()) for tenant in tenants
-        )  # a stock that goes moves what runs to others
+        )  # removing a stock moves its instances to other stocks
         units, warm = min(started, sum(use.units for use in all_of)), sum(use.warm_units for use in all_of)
         if warm < units:
             who = tuple(f"{tenant}/{name}" for tenant in tenants for name in units_by_tenant.get(tenant, ()))
@@ -75,7 +75,9 @@ def find_cold_starts(before: _ClaimsSide, after: _ClaimsSide) -> Iterator[ColdSt
 
 
 class _StartedUnits(NamedTuple):
-    """Units that are taken more of some stocks, how many of them are ready, and whether none of the rest shares a node."""
+    """Additional units that are taken from some stocks, how many are warm, and whether each of the others needs a whole
+    node.
+    """
 
     units: int
     warm_units: int
@@ -106,7 +108,7 @@ def _started_units(before: _ClaimsSide, after: _ClaimsSide) -> dict[_StockGroup,
 
 
 def _rendered_stock_usage(offers: Catalog, claims: Iterable[UnitClaim]) -> dict[tuple[str, str], StockUsage]:
-    """Return how many units of each stock instances that may run hold."""
+    """Return the number of units of each stock that is held by instances that may run."""
     uses = compute_stock_usage(offers, [claim._replace(units=claim.rendered) for claim in claims])
     return {(use.cluster, use.stock.model.name): use for use in uses}
 
@@ -114,7 +116,7 @@ def _rendered_stock_usage(offers: Catalog, claims: Iterable[UnitClaim]) -> dict[
 def _starting_instances(
     before: Iterable[UnitClaim], after: Iterable[UnitClaim]
 ) -> dict[tuple[str, str], dict[str, dict[str, int]]]:
-    """Return the instances that take more units, with how many, by cluster and GPUSpec and by tenant."""
+    """Return the additional units of each instance, by cluster and GPUSpec, then by tenant and instance."""
     was = {(claim.cluster, claim.gpu_spec, claim.tenant, claim.instance): claim.rendered for claim in before}
     started_units: dict[tuple[str, str], dict[str, dict[str, int]]] = {}
     for claim in sorted(after):

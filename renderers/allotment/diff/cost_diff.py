@@ -1,4 +1,4 @@
-"""What a change means to what tenants pay: today, and from each later day on that a price changes it."""
+"""Compute the effect of a change on tenants' costs: today, and on each later day on which a price changes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from allotment.diff.tenant_side import TenantSide
 from allotment.output_part import Part
 from allotment.rules.limits import plan_of
 
-MAX_DAYS = 24  # later days on which a price changes what a tenant costs
+MAX_DAYS = 24  # later days on which a price changes a tenant's cost
 
 
 class CostPart(Part, frozen=True):
@@ -36,8 +36,10 @@ class CostDay(Part, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class OverBudget:
-    """How far a tenant's cost is above its budget from a day on; `is_denied` says whether that is refused then, and
-    `is_now` whether it is so today."""
+    """The excess of a tenant's cost over its budget from a day on.
+
+    `is_denied` says whether the excess is refused; `is_now` whether it already exists today.
+    """
 
     tenant: str
     day: datetime.date
@@ -48,9 +50,11 @@ class OverBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostChange:
-    """What a tenant costs a month: today and from each later day on that a price changes it, the parts that differ today,
-    the largest difference first, and its budget. `more_days` of those days aren't looked at: there are too many. `is_valid` says
-    whether it becomes so: a tenant that is invalid stays as it is published."""
+    """A tenant's monthly cost today and on each later day on which a price changes it, and its budget.
+
+    `parts` differ today, the largest difference first. `more_days` counts the days beyond MAX_DAYS, which are not
+    computed. `is_valid` says whether the tenant is valid after the change: an invalid tenant stays as published.
+    """
 
     tenant: str
     days: tuple[CostDay, ...]
@@ -63,22 +67,22 @@ class CostChange:
 
     @property
     def before(self) -> Decimal:
-        """What it costs today without the change."""
+        """Return the cost today without the change."""
         return self.days[0].before
 
     @property
     def after(self) -> Decimal:
-        """What it costs today with the change."""
+        """Return the cost today with the change."""
         return self.days[0].after
 
     @property
     def remaining_budget(self) -> Decimal | None:
-        """What the budget leaves after the change."""
+        """Return the part of the budget that remains after the change; None without a budget."""
         return None if self.budget is None else self.budget - self.after
 
     @property
     def has_effect(self) -> bool:
-        """Whether the change means anything to what the tenant pays, or may."""
+        """Return whether the change affects the tenant's cost or budget."""
         return (
             bool(self.parts)
             or self.budget != self.budget_before
@@ -87,7 +91,7 @@ class CostChange:
 
     @property
     def over_budget(self) -> OverBudget | None:
-        """The first day on which the change makes the tenant exceed its budget, or exceed it by more."""
+        """Return the first excess over the budget that the change causes or increases; None if there is none."""
         for cost_day in self.days:
             over = _amount_above(cost_day.after, self.budget)
             if over > _amount_above(cost_day.before, self.budget_before):
@@ -100,7 +104,7 @@ def _amount_above(cost: Decimal, budget: Decimal | None) -> Decimal:
 
 
 def compare_cost(before: TenantSide, after: TenantSide) -> CostChange:
-    """Return the change of the amount that a tenant pays."""
+    """Return the change of a tenant's cost."""
     name = (after.folder if after.folder.paths() else before.folder).name
     was, is_now = (
         {cost.label: cost.per_month for cost in monthly_costs(end.offers, end.folder)} for end in (before, after)
@@ -131,7 +135,7 @@ def compare_cost(before: TenantSide, after: TenantSide) -> CostChange:
 
 
 def _cost_days(before: TenantSide, after: TenantSide, days: Iterable[datetime.date]) -> Iterator[CostDay]:
-    """Yield what a tenant costs on the first of some days, and on each other one that changes it."""
+    """Yield a tenant's cost on the first of some days, and on each other day that changes it."""
     last: tuple[Decimal, Decimal] | None = None
     for day in days:
         costs = [
@@ -144,7 +148,7 @@ def _cost_days(before: TenantSide, after: TenantSide, days: Iterable[datetime.da
 
 
 def total_costs(costs: Iterable[CostChange]) -> Iterator[CostDay]:
-    """Yield what some tenants cost together, today and from each later day on that a price changes it."""
+    """Yield the total cost of some tenants, today and on each later day on which a price changes it."""
     steps: dict[datetime.date, list[Decimal]] = defaultdict(lambda: [Decimal(0), Decimal(0)])
     for cost in costs:
         old = Decimal(0), Decimal(0)

@@ -1,8 +1,7 @@
-"""What is declared otherwise than before, whether or not anything is rendered from it: who may do what, prices, plans,
-capacity, clusters, apps.
+"""Compare declarations, even fields that affect no manifest: permissions, prices, plans, capacity, clusters, apps.
 
-Instances, storages and snapshots are told by what becomes of them (`comparison`) and of their addresses (`exposure_changes`); of
-theirs only who may copy a storage stands here, and what nothing is rendered from.
+Instances, storages and snapshots are reported by `tenant_diff` and `exposure_changes`. This module reports only the
+tenants that may copy a storage, and fields that are not rendered.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ _TOPIC_BY_KIND: Mapping[str, Topic] = {
     "GPUSpec": "offers",
     "StorageSpec": "offers",
 }
-# Fields that say more than their kind does: who gets in, who is believed, what runs in all clusters, what may be deleted.
+# Fields with another topic than their kind: access, trusted sources, programs in all clusters, limits of deletion.
 _TOPIC_BY_FIELD: Mapping[tuple[str, str], Topic] = {
     ("AddOn", "spec.chart"): "access",
     ("AddOn", "spec.manifests"): "access",
@@ -81,7 +80,7 @@ _TOPIC_BY_FIELD: Mapping[tuple[str, str], Topic] = {
     ("Platform", "spec.deletion"): "approvals",
     ("GPUStorage", "spec.sharedWith"): "access",
 }
-# Kinds of which one that comes or goes is told field by field, each under its own topic.
+# Added or removed declarations of these kinds are reported field by field, each under its own topic.
 _EXPANDED_KINDS = ("AddOn", "Plan")
 _PRICE_ATTRIBUTES = {"spec.prices": "prices", "spec.snapshotPrices": "snapshot_prices"}
 PUBLIC = "Public"
@@ -106,7 +105,7 @@ class DeclaredChange(Part, frozen=True):
 
     @property
     def text(self) -> str:
-        """The change without its file."""
+        """Return the change as text without its file."""
         if self.field and self.before is None and self.after is None:
             return self.note
         text = str(FieldChange(self.field, self.before, self.after))
@@ -116,14 +115,14 @@ class DeclaredChange(Part, frozen=True):
 def declared_changes(
     before: ScopeDeclarations, after: ScopeDeclarations, currency: str, noted: DiffCache
 ) -> list[DeclaredChange]:
-    """Return what a folder declares otherwise, what is most dangerous first."""
+    """Return the changed declarations of a folder, the most dangerous first."""
     changes: list[DeclaredChange] = []
     for name, kind in KINDS.items():
         was, is_now = before.of_kind(kind.model), after.of_kind(kind.model)
         for each in was.keys() | is_now.keys():
             old, new = was.get(each), is_now.get(each)
             if new is None and not after.is_absent(kind.model, each):
-                continue  # a problem says that it can't be read
+                continue  # a problem reports that it is unreadable
             if old is None or new is None or old.data != new.data:
                 changes += _changes_of_declaration(name, old, new, currency, noted)
     return sorted(changes, key=sort_key)
@@ -132,8 +131,10 @@ def declared_changes(
 def unrendered_changes(
     before: ScopeDeclarations, after: ScopeDeclarations, reported_paths: Collection[str], noted: DiffCache
 ) -> Iterator[DeclaredChange]:
-    """Yield what the files of a tenant's things declare otherwise, but those whose change is `reported_paths`, by what is rendered from
-    them: what else they say, such as a name for people, is rendered nowhere."""
+    """Yield the changes of a tenant's resources that are not rendered, such as a display name.
+
+    `reported_paths` are the files with changes that are reported by their rendered effects.
+    """
     for kind in (resource_kind.kind for resource_kind in RESOURCE_KINDS.values()):
         was, is_now = before.of_kind(kind.model), after.of_kind(kind.model)
         for name in sorted(was.keys() | is_now.keys()):
@@ -150,12 +151,12 @@ def unrendered_changes(
                 yield DeclaredChange("tenants", declaration.path, "", None if new else text, text if new else None, "")
                 continue
             for change in noted.field_changes(old, new):
-                if _topic_of_field(kind.name, change) != "access":  # told already
+                if _topic_of_field(kind.name, change) != "access":  # already reported
                     yield DeclaredChange("tenants", declaration.path, change.field, change.before, change.after, "")
 
 
 def sort_key(change: DeclaredChange) -> tuple[int, str, str, bool]:
-    """Return what sorts changes: the most dangerous first, and what goes before what comes."""
+    """Return the sort key of a change: the most dangerous topic first, and removals before additions."""
     return TOPICS.index(change.topic), change.path, change.field, change.before is None
 
 
@@ -178,7 +179,7 @@ def _changes_of_declaration(
         yield DeclaredChange(
             _TOPIC_BY_KIND.get(kind, "platform"), declaration.path, "", None if new else text, text if new else None, ""
         )
-        for change in expand(declaration, UNTRUNCATED, added=old is None):  # these may lie behind the first fields
+        for change in expand(declaration, UNTRUNCATED, added=old is None):  # these may be beyond the first fields
             topic: Topic = "prices" if _list_field(change) in _PRICE_ATTRIBUTES else _topic_of_field(kind, change)
             if topic == "prices" or topic in NEVER_TRUNCATED:
                 yield DeclaredChange(topic, declaration.path, change.field, change.before, change.after, "")
@@ -194,7 +195,7 @@ def _changes_of_declaration(
     for change in fields:
         topic = _topic_of_field(kind, change)
         if kind == "App" and change.field.endswith(".exposure") and PUBLIC in (change.before, change.after):
-            continue  # told already
+            continue  # already reported
         if is_thing and topic != "access":
             continue
         if kind == "App" and (led := _port_changed(change, new)):
@@ -213,12 +214,14 @@ def _changes_of_declaration(
 
 
 def _list_field(change: FieldChange) -> str:
-    """Return the list that a field lies in an entry of; another field as it is."""
+    """Return the list that contains a field's item; any other field unchanged."""
     return change.field.partition("[")[0]
 
 
 def _fields_without_truncation(kind: str, written: Callable[[Truncation], list[FieldChange]]) -> list[FieldChange]:
-    """Return the fields that differ, to their end where they say who may do what: the end of a host is whose it is."""
+    """Return the changed fields, in full length if they affect permissions: the end of a host name identifies its
+    owner.
+    """
     fields = written(TRUNCATED)
     cut_fields = [change for change in fields if not _is_never_truncated(kind, change)]
     if len(cut_fields) == len(fields):
@@ -242,7 +245,7 @@ def _topic_of_field(kind: str, change: FieldChange) -> Topic:
 def _made_public(
     old: DeclarationFile[Declaration] | None, new: DeclarationFile[Declaration] | None
 ) -> Iterator[DeclaredChange]:
-    """Yield what an App opens to everybody, without a login, before or afterwards; what is removed is told as that."""
+    """Yield the ports of an App that become or stop being Public. A removed App is reported elsewhere."""
     if new is None or not any(
         declaration is not None and _may_be_public(declaration.data) for declaration in (old, new)
     ):
@@ -256,8 +259,9 @@ def _made_public(
 
 
 def _port_changed(change: FieldChange, new: DeclarationFile[Declaration] | None) -> DeclaredChange | None:
-    """Return that a port of an App, which others than its tenant's own programs reach, has another number: what answers them
-    is something else."""
+    """Return the change of an App port's number, if the port is exposed outside the namespace: another program may
+    answer.
+    """
     port, dot, last = change.field.rpartition(".")
     if new is None or last != "containerPort" or change.before is None or change.after is None:
         return None
@@ -271,7 +275,7 @@ def _port_changed(change: FieldChange, new: DeclarationFile[Declaration] | None)
 
 
 def _may_be_public(data: bytes) -> bool:
-    """Return whether a file can say Public anywhere: to write it otherwise takes an escape."""
+    """Return whether a file may contain the value Public; other spellings of it need an escape."""
     return _PUBLIC_BYTES in data or b"\\" in data
 
 
@@ -291,7 +295,7 @@ def _field_note(change: FieldChange, old: DeclarationFile[Any] | None, new: Decl
 
 
 def percent_change(before: Decimal, after: Decimal) -> str:
-    """Return by how much an amount changes, such as +42.9 %; empty where it was nothing."""
+    """Return the relative change of an amount, such as +42.9 %; empty if the amount was zero."""
     if not before:
         return ""
     change = ((after - before) * _HUNDRED / before).quantize(Decimal("0.1"), rounding="ROUND_HALF_UP")
@@ -301,7 +305,7 @@ def percent_change(before: Decimal, after: Decimal) -> str:
 def _price_changes(
     listed: str, old: DeclarationFile[Any], new: DeclarationFile[Any], currency: str
 ) -> Iterator[DeclaredChange]:
-    """Yield from which day on another price holds: of each day that a price begins on, at either end."""
+    """Yield the days from which another price applies, of all days on which a price begins before or after the change."""
     was, is_now = (getattr(declaration.model.spec, _PRICE_ATTRIBUTES[listed]) for declaration in (old, new))
     if not was or not is_now:
         for change in differences(old, new):

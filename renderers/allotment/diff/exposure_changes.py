@@ -1,7 +1,6 @@
-"""Under which addresses a tenant's things are reached, and by whom: what a change opens, closes or moves.
+"""Compare the addresses of a tenant's resources and their audiences: a change may open, close or move them.
 
-This follows from a thing's own file, the App version that it takes and its cluster together, so that it is told whichever
-of them changes.
+An address depends on the resource's own file, its App version and its cluster. A change of any of these is reported.
 """
 
 from __future__ import annotations
@@ -22,14 +21,17 @@ from allotment.manifests.tenant.exposure import FILES_ROLES, INSTANCE_ROLES
 from allotment.preparation.start_gates import app_version
 
 _NAMESPACE_ONLY = "Namespace"
-_EXPOSURE_WIDTH = {_NAMESPACE_ONLY: 0, "Members": 1, PUBLIC: 2}  # more people each
+_EXPOSURE_WIDTH = {_NAMESPACE_ONLY: 0, "Members": 1, PUBLIC: 2}  # each exposure admits more people than the previous
 _OLD_URL_GONE = "nothing answers at the old one"
 NO_ADDRESS = "no address: nobody outside the namespace can open it; write `exposure: Members` at a port to open it"
 
 
 class Address(NamedTuple):
-    """An address from outside of the cluster: the file of the thing that answers there, its cluster and that one's domain,
-    the host and path, and who may open it."""
+    """An address outside the cluster.
+
+    `file` declares the resource that answers, `cluster` and `domain` are its cluster's, `host`, `port` and `path` are
+    its own, and `exposure` and `roles` define the audience.
+    """
 
     file: str
     cluster: str
@@ -42,30 +44,33 @@ class Address(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The address as people open it."""
+        """Return the address as people open it."""
         return f"https://{self.host}{self.path}"
 
     @property
     def host_label(self) -> str:
-        """The host without the cluster's domain."""
+        """Return the host without the cluster's domain."""
         return self.host.removesuffix(self.domain)
 
 
 class ExposureDiff(NamedTuple):
-    """What a change does to a tenant's addresses: those that are told one by one, how many of them somebody uses before, and
-    how many move with the domain of each cluster alone."""
+    """The effects of a change on a tenant's addresses.
+
+    `changes` are reported individually, and `url_count` counts those that somebody could use before.
+    `moved_with_domain` counts, by cluster, the addresses that move only because the domain does.
+    """
 
     changes: list[DeclaredChange]
     url_count: int
     moved_with_domain: Mapping[str, int]
 
 
-_AddressKey = tuple[str, str, str]  # a thing's kind and name, and its port
+_AddressKey = tuple[str, str, str]  # a resource's kind and name, and its port's name
 _AddressPair = tuple[Address | None, Address | None]
 
 
 def compare_exposure(before: TenantSide, after: TenantSide) -> ExposureDiff:
-    """Return what becomes of the addresses of a tenant. Those of what is removed go with it, and aren't told."""
+    """Return the changes of a tenant's addresses. Addresses of removed resources are not reported."""
     changes: list[DeclaredChange] = []
     with_domain: Counter[str] = Counter()
     urls = 0
@@ -87,7 +92,7 @@ def compare_exposure(before: TenantSide, after: TenantSide) -> ExposureDiff:
 def _lost_all_addresses(
     before: TenantSide, after: TenantSide, closed: Collection[_AddressKey], opened: Collection[_AddressKey]
 ) -> Iterator[DeclaredChange]:
-    """Yield a line for each instance without an address that is new, or whose last address closes."""
+    """Yield a change for each instance without an address that is new or loses its last address."""
     had, has = ({name for kind, name, _ in keys if kind == INSTANCE.word} for keys in (closed, opened))
     for name in after.folder.of_kind(GPUInstance):
         is_closed = name not in has and (name in had or before.folder.is_absent(GPUInstance, name))
@@ -96,7 +101,7 @@ def _lost_all_addresses(
 
 
 def _find_addresses(end: TenantSide) -> dict[_AddressKey, Address]:
-    """Return the addresses of a tenant's things, as far as its clusters and versions are known."""
+    """Return the addresses of a tenant's resources, as far as their clusters and versions are known."""
     addresses: dict[_AddressKey, Address] = {}
     for instance in end.folder.of_kind(GPUInstance).values():
         for port, address in _instance_addresses(end, instance.path, instance.model):
@@ -129,7 +134,7 @@ def _cluster_domain(offers: Catalog, cluster: str) -> str | None:
 def _pair_addresses(
     before: dict[_AddressKey, Address], after: dict[_AddressKey, Address]
 ) -> Iterator[tuple[_AddressKey, _AddressPair]]:
-    """Yield each address at both ends. One whose port has another name, and the same number, is the same."""
+    """Yield each address before and after. A renamed port with the same number is the same address."""
     renamed: dict[_AddressKey, _AddressKey] = {}
     new = {(*key[:2], after[key].port): key for key in after.keys() - before.keys()}
     for key in sorted(before.keys() - after.keys()):
@@ -140,7 +145,7 @@ def _pair_addresses(
 
 
 def _exposure_changed(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
-    """Yield that an address is open to others than before: to whom, where they are more."""
+    """Yield the change of an address's audience, with the new audience if it is larger."""
     was = old.exposure if old is not None else None
     if was == new.exposure:
         return
@@ -151,14 +156,14 @@ def _exposure_changed(old: Address | None, new: Address) -> Iterator[DeclaredCha
 
 
 def _port_changed(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
-    """Yield that an address leads to another port: what answers there, to those who may open it, is something else."""
+    """Yield the change of an address's port, because another program may then answer."""
     if old is not None and old.port != new.port:
         note = f"leads to port {new.port}, not {old.port}: {_audience_text(new)}"
         yield DeclaredChange("access", new.file, f"{new.url} port", str(old.port), str(new.port), note)
 
 
 def _audience_text(address: Address) -> str:
-    """Return in words who may open an address."""
+    """Return the audience of an address as text."""
     if address.exposure == PUBLIC:
         return "for everybody, without a login"
     tenant = address.file.split("/")[1]
@@ -166,7 +171,7 @@ def _audience_text(address: Address) -> str:
 
 
 def _url_changed(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
-    """Yield that an address is another, where that doesn't come from its cluster's domain alone."""
+    """Yield the change of an address, unless it follows from the cluster's domain alone."""
     if old is not None and (old.cluster, old.host_label, old.path) != (new.cluster, new.host_label, new.path):
         yield DeclaredChange(
             "addresses", new.file, "URL", old.url, new.url, _OLD_URL_GONE if old.host != new.host else ""
@@ -174,15 +179,16 @@ def _url_changed(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
 
 
 def _address_closed(old: Address | None, file: str) -> list[DeclaredChange]:
-    """Return that nothing answers at an address any more, where what answered there is still declared, in `file`."""
+    """Return a closed address if `file` still declares its resource."""
     if old is None or not file:
         return []
     return [DeclaredChange("addresses", file, old.url, old.exposure, None, "nothing answers there any more")]
 
 
 def _declaring_file(end: TenantSide, key: _AddressKey) -> str:
-    """Return the file that declares the thing of an address; empty where none does, or names what isn't on offer: then
-    it stays as it is, and a problem says why."""
+    """Return the file that declares the resource of an address; empty if no file does, or if it names something that is
+    not on offer: such a resource stays published, and a problem says why.
+    """
     kind, name, _ = key
     if kind == STORAGE.word:
         storage = end.folder.of_kind(GPUStorage).get(name)

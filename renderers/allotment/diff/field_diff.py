@@ -1,4 +1,4 @@
-"""Which fields of a declaration differ between two commits, named as in its file, with values as they are written there."""
+"""Compare the fields of a declaration between two commits. Names and values are spelled as in its file."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from allotment.declared.inventory import DeclarationFile
 from allotment.declared.kinds.declaration import Declaration
 from allotment.problems import escape_unprintable, pluralize, quote_value
 
-MAX_SHOWN_FIELDS = 8  # of what is added or removed whole
-ORDERED_LISTS = ("command", "args")  # lists whose order means something
+MAX_SHOWN_FIELDS = 8  # of a declaration that is added or removed
+ORDERED_LISTS = ("command", "args")  # lists with a meaningful order
 _LABEL_KEYS = ("name", "mountPath", "version", "from", "path", "storageSpec", "id")
-_OMITTED_FIELDS = frozenset(("displayName", "description"))  # of what is added or removed whole
+_OMITTED_FIELDS = frozenset(("displayName", "description"))  # of a declaration that is added or removed
 _PLAIN_TEXT = re.compile(r"[A-Za-z0-9./@*+-][A-Za-z0-9._:/@#*+=~-]*")
 
 
 class Truncation(NamedTuple):
-    """How many characters of a value and of a name are shown, and how many fields of what comes or goes whole."""
+    """The number of characters shown of a value and of a name, and of fields shown of an added or removed declaration."""
 
     value_length: int
     name_length: int
@@ -28,11 +28,11 @@ class Truncation(NamedTuple):
 
 
 TRUNCATED = Truncation(120, 80, MAX_SHOWN_FIELDS)
-UNTRUNCATED = Truncation(1 << 20, 1 << 20, 1 << 20)  # what nobody may miss is shown to its end
+UNTRUNCATED = Truncation(1 << 20, 1 << 20, 1 << 20)  # for values that nobody may overlook
 
 
 class FieldChange(NamedTuple):
-    """A field that differs: its values before and after as a person reads them, None where it has none."""
+    """A changed field, with its values before and after for people; None if there is no value."""
 
     field: str
     before: str | None
@@ -49,7 +49,7 @@ class FieldChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A value: what it means, how it is written, and whether it is at all: a default isn't."""
+    """A value, its spelling in the file, and whether the file contains it, which is False for a default."""
 
     value: Any
     as_written: Any
@@ -57,13 +57,13 @@ class _Value:
     key: str = ""
 
     def display_text(self, widths: Truncation) -> str:
-        """The value as a person reads it, with its key where it is an entry that says one thing."""
+        """Return the value for people, preceded by its key if it is a list item with a single key."""
         words = display_value(self.as_written, widths)
         return f"{self.key} {words}" if self.key else words
 
 
 class _ListEntries(dict[str, Any]):
-    """The entries of a list, by what tells them apart."""
+    """The items of a list, by a label that identifies each."""
 
 
 _Tree = Any  # _Leaf, a dict of trees by key, _Entries, or a tuple of leaves
@@ -78,7 +78,7 @@ def differences(
 
 
 class DiffCache:
-    """The fields that differ of each file, worked out once: thousands of things depend on one cluster."""
+    """Caches the differences of each file, because thousands of resources depend on one cluster."""
 
     def __init__(self) -> None:
         self._differences: dict[tuple[str, str, str, Truncation], list[FieldChange]] = {}
@@ -86,7 +86,7 @@ class DiffCache:
     def field_changes(
         self, old: DeclarationFile[Declaration], new: DeclarationFile[Declaration], widths: Truncation = TRUNCATED
     ) -> list[FieldChange]:
-        """Return what differs between two versions of a declaration."""
+        """Return the differences between two versions of a declaration."""
         if old.data == new.data:
             return []
         key = new.path, old.blob, new.blob, widths
@@ -96,7 +96,7 @@ class DiffCache:
 
 
 def values_of(declaration: DeclarationFile[Declaration], name: str) -> dict[str, str]:
-    """Return the whole values of all fields of a name, by where they stand."""
+    """Return the complete values of all fields with a name, by their position."""
     return dict(_values_by_name("spec", value_tree(declaration)["spec"], name))
 
 
@@ -111,7 +111,7 @@ def _values_by_name(at: str, subtree: _Tree, name: str) -> Iterator[tuple[str, s
 def expand(
     declaration: DeclarationFile[Declaration], widths: Truncation = TRUNCATED, *, added: bool
 ) -> list[FieldChange]:
-    """Return what a declaration that is added or removed has, each field and each entry of a list by itself."""
+    """Return the fields of an added or removed declaration, with a change for each field and each list item."""
     spec = value_tree(declaration)["spec"]
     changes = _compare_trees("spec", {}, spec, widths) if added else _compare_trees("spec", spec, {}, widths)
     return sorted(changes, key=_sort_key)
@@ -122,12 +122,12 @@ def _sort_key(change: FieldChange) -> tuple[str, bool]:
 
 
 def summarize_declaration(declaration: DeclarationFile[Declaration]) -> str:
-    """Return the first fields of what a declaration says, in a line."""
+    """Return the first fields of a declaration in one line."""
     return _summarize(value_tree(declaration)["spec"], TRUNCATED)
 
 
 def value_tree(declared: DeclarationFile[Declaration]) -> dict[str, _Tree]:
-    """Return what is declared: its metadata's labels and its spec, with the texts that the file has."""
+    """Return the labels and the spec of a declaration as a tree, with values as spelled in the file."""
     model = declared.model.model_dump(by_alias=True, exclude_none=True)
     written = documents.read(declared.data).value
     document = written if isinstance(written, dict) else {}
@@ -151,7 +151,7 @@ def _build_tree(value: Any, raw_value: Any) -> _Tree:
 
 
 def _is_single_value(value: Any) -> bool:
-    """Return whether an entry of a list says one thing: a value, or one by its key, such as `team: finance`."""
+    """Return whether a list item is a single value: a scalar, or a mapping with one key, such as `team: finance`."""
     if isinstance(value, Mapping):
         return len(value) == 1 and not isinstance(next(iter(value.values())), Mapping | list)
     return True
@@ -166,7 +166,7 @@ def _single_value(value: Any, raw_value: Any) -> _Value:
 
 
 def _entry_labels(entries: Sequence[Any]) -> list[str]:
-    """Return what tells the entries of a list apart."""
+    """Return the labels that identify the items of a list."""
     labels: list[str] = []
     for at, entry in enumerate(entries):
         label = ""
@@ -184,7 +184,7 @@ def _to_value(value: Any, raw_value: Any) -> _Value:
 
 
 def display_value(value: Any, widths: Truncation = TRUNCATED) -> str:
-    """Return a value as a person reads it: as it is where no part of it can be mistaken, else in quotes."""
+    """Return a value for people: quoted, unless it is unambiguous without quotes."""
     if isinstance(value, str):
         is_plain = len(value) <= widths.value_length and _PLAIN_TEXT.fullmatch(value)
         return value if is_plain else f"'{escape_unprintable(value, widths.value_length)}'"
@@ -194,7 +194,7 @@ def display_value(value: Any, widths: Truncation = TRUNCATED) -> str:
 def _compare_trees(
     at: str, old: _Tree | None, new: _Tree | None, widths: Truncation, label: str = ""
 ) -> Iterator[FieldChange]:
-    """Yield how two trees differ; `label` is what they are called as entries of a list."""
+    """Yield the differences of two trees; `label` is their label as items of a list."""
     if isinstance(old, dict) and isinstance(new, dict):
         is_list = isinstance(old or new, _ListEntries)
         for key in old.keys() | new.keys():
@@ -205,7 +205,7 @@ def _compare_trees(
     elif old is None or new is None:
         subtree = new if old is None else old
         if not isinstance(subtree, _Value) and not subtree:
-            if isinstance(subtree, dict):  # what says by being there alone what something is, such as `bucket: {}`
+            if isinstance(subtree, dict):  # an empty mapping has a meaning by its presence, such as `bucket: {}`
                 yield FieldChange(at, None, "") if old is None else FieldChange(at, "", None)
             return
         if isinstance(subtree, _ListEntries):
@@ -225,7 +225,7 @@ def _compare_trees(
 
 
 def _child_field(at: str, key: str, is_list: bool, widths: Truncation) -> str:
-    """Return a field of a field: `spec.users[ada]` of an entry of several."""
+    """Return the name of a subfield, such as `spec.users[ada]` for a list item."""
     name = escape_unprintable(key, widths.name_length)
     if is_list:
         return f"{at}[{name}]"
@@ -243,7 +243,7 @@ def _plain_values(subtree: _Tree) -> Any:
 
 
 def _summarize(subtree: _Tree, widths: Truncation, label: str = "") -> str:
-    """Return a value, those of a list, or the first fields of several but the one that says their label, in a line."""
+    """Return a value, the values of a list, or the first fields of a mapping except its label, in one line."""
     if isinstance(subtree, _Value):
         return subtree.display_text(widths)
     if isinstance(subtree, tuple):

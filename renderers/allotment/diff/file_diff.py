@@ -1,4 +1,4 @@
-"""The files that a change writes otherwise: counted, some with their texts, and the checksum of all of them."""
+"""Collect the files that a change modifies: their number, some of their texts, and the checksum of all."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-FileStep = tuple[str, str | None, str | None]  # a path, and its blob before and after
+FileStep = tuple[str, str | None, str | None]  # path, blob before, blob after
 
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """A file that changes, with its text before and after (None where there is none)."""
+    """A changed file with its content before and after (None if it does not exist)."""
 
     path: str
     before: bytes | None
@@ -22,8 +22,7 @@ class FileDiff:
 
 @dataclass(frozen=True, slots=True)
 class FileCounts:
-    """How many rendered files are added, changed and removed; `markers` counts those of them that only say that something
-    beside them changed."""
+    """The numbers of added, changed and removed rendered files. `markers` counts the folder markers among them."""
 
     added: int
     changed: int
@@ -32,12 +31,12 @@ class FileCounts:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Return the number of all changed files."""
         return self.added + self.changed + self.removed
 
     @property
     def object_files(self) -> int:
-        """Those that hold objects, not only a folder's marker."""
+        """Return the number of changed files without folder markers."""
         return self.total - self.markers
 
 
@@ -45,14 +44,13 @@ NO_FILES = FileCounts(0, 0, 0, 0)
 
 
 def plan_checksum(steps: Iterable[FileStep]) -> str:
-    """Return the checksum of what a plan changes: every file, declared or rendered, with its blob before and after."""
+    """Return the checksum of a change: every changed file, declared or rendered, with its blob before and after."""
     return f"sha256:{hashlib.sha256(json.dumps(sorted(steps)).encode()).hexdigest()}"
 
 
 @dataclass(slots=True)
 class RenderedFileDiff:
-    """Rendered files that change, gathered: each one's step, and the texts of the first `max_diffs`; of the folders' markers
-    their steps alone."""
+    """Collects changed rendered files: the step of each, and the content of the first `max_diffs` except markers."""
 
     max_diffs: int
     steps: list[FileStep] = field(default_factory=list)
@@ -62,19 +60,19 @@ class RenderedFileDiff:
     def add_file(
         self, path: str, before: bytes | None, after: bytes | None, blobs: tuple[str | None, str | None]
     ) -> None:
-        """Note a file that changes."""
+        """Add a changed file."""
         self.steps.append((path, *blobs))
         if len(self.diffs) < self.max_diffs:
             self.diffs.append(FileDiff(path, before, after))
 
     def merge(self, more: RenderedFileDiff) -> None:
-        """Note all that another one has."""
+        """Add all files of another collection."""
         self.steps += more.steps
         self.markers += more.markers
         self.diffs += more.diffs[: max(0, self.max_diffs - len(self.diffs))]
 
     def count_files(self) -> FileCounts:
-        """Return how many files change, and how."""
+        """Return the numbers of added, changed and removed files."""
         kinds = Counter(
             "added" if before is None else "removed" if after is None else "changed"
             for _, before, after in (*self.steps, *self.markers)

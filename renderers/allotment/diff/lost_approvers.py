@@ -1,4 +1,4 @@
-"""Who of a tenant approves its files, by the Ownership and its members together: told where nobody is left who does."""
+"""Find files of a tenant that no member can approve any more, according to the Ownership and the tenant's members."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from allotment.diff.tenant_side import TenantSide
 
 
 def files_without_tenant_approver(before: TenantSide, after: TenantSide) -> Iterator[DeclaredChange]:
-    """Yield of which files of a tenant nobody of it can approve changes any more, and who could before. Those are the team
-    platform's then."""
+    """Yield the kinds of a tenant's files that no member can approve any more, with their former approvers. Team
+    platform approves them instead.
+    """
     tenant, members = after.folder.name, path_of("Members", after.folder.scope, "")
     if not before.folder.paths() or not after.folder.paths() or after.folder.invalid:
         return
@@ -32,7 +33,7 @@ def files_without_tenant_approver(before: TenantSide, after: TenantSide) -> Iter
 
 
 def _sample_paths(end: TenantSide) -> list[str]:
-    """Return a file of each sort that a tenant may have."""
+    """Return an example of each kind of file that a tenant may have."""
     scope = end.folder.scope
     return [
         path_of(kind, scope, "any")
@@ -41,7 +42,7 @@ def _sample_paths(end: TenantSide) -> list[str]:
 
 
 def _approvers(end: TenantSide, path: str) -> tuple[PathRule | None, frozenset[Account]]:
-    """Return the rule of a path, and who of the tenant approves by it."""
+    """Return the rule that matches a path, and the accounts of the tenant's members with a role in it."""
     declared, members = end.offers.platform.get_singleton(Ownership), end.folder.get_singleton(Members)
     rule = find_path_rule(declared.model.spec, path) if declared is not None else None
     roles = [approver.tenant_role for approver in rule.approvers if approver.tenant_role] if rule is not None else []

@@ -1,7 +1,8 @@
-"""Files that a change writes outside the declarations. Nothing is rendered from them, but some decide more than any
-declaration: which program reads those, what CI runs, whom a forge asks to approve.
+"""Classify files that a change writes outside the declarations.
 
-Which these are is told by their paths alone: what they say is read by other programs than this one.
+No manifest depends on them, but some have more influence than any declaration: on the program that reads declarations,
+on the jobs in CI, or on approvals in the forge. The classification uses paths only, because other programs read the
+content.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ TOPIC_TEXT: dict[DecisionTopic, str] = {
     "machine": "what runs on a person's machine",
     "setup": "what Argo CD and `allot run` are set up with",
 }
-MAX_SHOWN_PER_TOPIC = 40  # files that a plan names of each thing that they decide, and of the others; all are counted
+MAX_SHOWN_PER_TOPIC = 40  # files that a plan names per topic; all are counted
 
 _FORGE_FOLDERS = frozenset(f".{name.lower()}" for name in FORGES)
 _CI_FOLDERS = frozenset((".woodpecker", ".circleci", ".buildkite", ".tekton"))
@@ -33,15 +34,15 @@ _CI_FILES = (
     ".gitlab-ci.", ".woodpecker.", ".drone.", "jenkinsfile", "azure-pipelines.", "bitbucket-pipelines.", ".travis.", ".cirrus.",
     "renovate.json", ".renovaterc", ".gitmodules",
 )  # fmt: skip
-# Who approves, and which files a forge folds away before them.
+# The approvers, and the files that a forge collapses in a review.
 _APPROVAL_FILES = frozenset(("codeowners", ".gitattributes"))
 _HOOK_FOLDERS = frozenset((".husky", ".githooks"))
 _HOOK_FILES = (".pre-commit-config.", ".pre-commit-hooks.", "lefthook.", ".lefthook.")
-# An editor's settings name programs that it starts, as its tasks do.
+# An editor's settings name programs that it starts, and so do its tasks.
 _MACHINE_FOLDERS = frozenset((".vscode", ".idea", ".devcontainer"))
 _MACHINE_FILES = (".devcontainer.", ".envrc", ".mise.", "mise.", ".tool-versions")
 _DOCUMENT_SUFFIXES = (".md", ".markdown")
-_AGENT_INSTRUCTIONS = "copilot-instructions"  # written as for people, and followed by what reviews
+_AGENT_INSTRUCTIONS = "copilot-instructions"  # written for people, but review agents follow it
 
 
 class OtherFile(Part, frozen=True):
@@ -56,20 +57,19 @@ class OtherFile(Part, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class OtherFiles:
-    """The files outside the declarations that a change writes: the first of each kind, what decides most first, and how many
-    there are of each."""
+    """The files outside the declarations that a change writes: the first of each topic, by importance, and all counts."""
 
     files: tuple[OtherFile, ...] = ()
     counts: tuple[tuple[DecisionTopic, int], ...] = ()
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Return the number of files."""
         return sum(count for _, count in self.counts)
 
     @property
     def decisive_topics(self) -> Iterator[tuple[DecisionTopic, list[OtherFile], int]]:
-        """What they decide, each with the first of the files that do, and how many more do."""
+        """Yield each topic, the first of its files, and the number of its other files."""
         for decides, count in self.counts:
             if decides:
                 named = [file for file in self.files if file.topic == decides]
@@ -77,7 +77,7 @@ class OtherFiles:
 
     @property
     def undecisive_files(self) -> tuple[list[OtherFile], int]:
-        """The first of the files that decide nothing, and how many more there are."""
+        """Return the first of the files without a topic, and the number of the others."""
         named = [file for file in self.files if not file.topic]
         return named, dict(self.counts).get("", 0) - len(named)
 
@@ -86,7 +86,7 @@ NO_OTHER_FILES = OtherFiles()
 
 
 def group_other_files(written_files: Iterable[tuple[str, FileAction]]) -> OtherFiles:
-    """Return what some files outside the declarations are, by their paths from the declarations' folder."""
+    """Return files outside the declarations, grouped by topic. Paths are relative to the folder of the declarations."""
     groups: dict[DecisionTopic, list[OtherFile]] = {decision: [] for decision in (*TOPIC_TEXT, "")}
     for path, written in sorted(written_files):
         decides = decision_topic(path)
@@ -96,7 +96,7 @@ def group_other_files(written_files: Iterable[tuple[str, FileAction]]) -> OtherF
 
 
 def decision_topic(path: str) -> DecisionTopic:
-    """Return what a file decides. How a name is written doesn't count, as on a file system that tells no cases apart."""
+    """Return the topic of a file. Case is ignored, as on a case-insensitive file system."""
     parts = [part for part in path.casefold().split("/") if part != ".."]
     top, name = parts[0], parts[-1]
     if top == ".allot":

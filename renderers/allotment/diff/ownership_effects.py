@@ -1,4 +1,6 @@
-"""What a change of an Ownership means: which files and fields somebody approves who is new in a team or in a rule."""
+"""Describe how a change of an Ownership changes approvals: the files and fields that a new approver in a team or rule
+can approve.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,14 @@ from allotment.declared.kinds.ownership import Approver, OwnershipSpec, PathRule
 from allotment.diff.field_diff import UNTRUNCATED, FieldChange
 from allotment.problems import escape_unprintable
 
-MAX_NAMED_APPROVALS = 4  # patterns and fields that a team approves
+MAX_NAMED_APPROVALS = 4  # patterns and fields per team
 _ROLE_TEXT: dict[Role, str] = {"Viewer": "Viewer, Member and Admin", "Member": "Member and Admin", "Admin": "Admin"}
 _RULE_FIELD_PREFIX = "spec.paths["
 _MEMBERS_PATH = "tenants/any/members.yaml"
 
 
 def describe_ownership_effect(change: FieldChange, spec: OwnershipSpec) -> str:
-    """Return what a change of a field means to who approves what, by the Ownership afterwards; empty where the field says
-    it."""
+    """Return the effect of a changed field on approvals, based on the new Ownership; empty if the field itself says it."""
     return next(
         iter((*_team_effect(change, spec), *_role_rule_effect(change, spec), *_removed_rule_effect(change, spec))), ""
     )
@@ -36,7 +37,7 @@ def _team_effect(change: FieldChange, spec: OwnershipSpec) -> Iterator[str]:
 
 
 def _team_approvals(spec: OwnershipSpec, team: str) -> Iterator[str]:
-    """Yield what a team approves, what is widest first."""
+    """Yield the patterns and fields that a team approves, the widest first."""
     if team == PLATFORM_TEAM:
         yield "whatever no pattern matches"
     yield from (rule.path for rule in spec.paths if any(approver.team == team for approver in rule.approvers))
@@ -48,7 +49,7 @@ def _team_approvals(spec: OwnershipSpec, team: str) -> Iterator[str]:
 
 
 def _role_rule_effect(change: FieldChange, spec: OwnershipSpec) -> Iterator[str]:
-    """Yield what it means that people of a tenant in a role approve what a pattern matches."""
+    """Yield the effect of a rule that lets a role in a tenant approve the tenant's files."""
     for rule in spec.paths:
         if (
             not change.field.startswith(f"spec.paths[{escape_unprintable(rule.path, UNTRUNCATED.name_length)}]")
@@ -62,8 +63,11 @@ def _role_rule_effect(change: FieldChange, spec: OwnershipSpec) -> Iterator[str]
 
 
 def _removed_rule_effect(change: FieldChange, spec: OwnershipSpec) -> Iterator[str]:
-    """Yield who approves the files of a rule that goes: the approvers of the most specific pattern that matches all of them.
-    What a narrower one matches is that one's, before and afterwards."""
+    """Yield the new approvers for the files of a removed rule: those of the most specific pattern that matches all of
+    them.
+
+    A narrower pattern keeps its files, before and after the change.
+    """
     removed_path = change.field.removeprefix(_RULE_FIELD_PREFIX).removesuffix("]")
     if change.field != f"{_RULE_FIELD_PREFIX}{removed_path}]" or change.after is not None:
         return

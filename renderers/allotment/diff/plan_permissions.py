@@ -1,4 +1,4 @@
-"""What another plan lets a tenant choose that its plan didn't: said beside the change, and as what it opens to whom."""
+"""Report the permissions that a tenant gains when it changes to another plan."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ _PLAN_FIELD = "spec.plan"
 
 
 def with_plan_permissions(changes: list[DeclaredChange], before: TenantSide, after: TenantSide) -> list[DeclaredChange]:
-    """Return what a tenant declares otherwise; a change of its plan says what the new one newly allows, and belongs to
-    access where that opens something to more people or programs."""
+    """Return a tenant's changed declarations. A changed plan gets a note with its new permissions, and the topic access
+    if it admits more people or programs.
+    """
     old, new = plan_of(before.offers, before.folder), plan_of(after.offers, after.folder)
     if old is None or new is None or old.model.name == new.model.name:
         return changes
@@ -35,7 +36,7 @@ def with_plan_permissions(changes: list[DeclaredChange], before: TenantSide, aft
 
 
 def _new_permissions(was: Allow, is_now: Allow) -> Iterator[str]:
-    """Yield who may newly be let in, and from where images may newly come."""
+    """Yield the exposures and image registries that are newly allowed."""
     yield from (f"exposure {exposure}" for exposure in is_now.exposure if exposure not in was.exposure)
     for registry in is_now.image_registries:
         if not registry.startswith(tuple(was.image_registries)):

@@ -1,10 +1,11 @@
-"""What a change does to the pods of each instance: it starts, stops, restarts, keeps running, or waits.
+"""Predict the effect of a change on the pods of each instance: start, stop, restart, keep running, or wait.
 
-A Deployment of Strategy Recreate restarts its pods where their template changes, and nowhere else. An instance that moves to a
-GPUSpec without a free unit keeps its published pods until a unit is free.
+A Deployment of strategy Recreate restarts its pods only if their template changes. An instance that moves to a GPUSpec
+without a free unit keeps its published pods until a unit is free.
 
-The published pods are derived from the declarations of the base. Where these claim more units than there are, some instances wait
-for a unit, or for a change of their GPUSpec that was merged before, and the declarations do not tell which. Their effect is unknown.
+The published pods are derived from the declarations of the base. If these claim more units than exist, some instances
+wait for a unit, or for an earlier change of their GPUSpec. The declarations do not show which instances wait, so their
+effect is unknown.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ ClaimsSide = tuple[Catalog, list[UnitClaim]]
 
 
 class PodSet(NamedTuple):
-    """The pods of an instance at one end of a change: how many, and their template."""
+    """The pods of an instance on one side of a change: their number and their template."""
 
     replicas: int
     template: Any
 
 
 def predict_effect(before: PodSet, after: PodSet, *, is_stopped: bool) -> Effect:
-    """Return the effect of a change on an instance, which `is_stopped` by its declaration afterwards, or is removed."""
+    """Return the effect of a change on an instance; `is_stopped` says that it is stopped or removed after the change."""
     if not before.replicas and not after.replicas:
         return "stays stopped" if is_stopped else "waits"
     if not before.replicas:
@@ -45,8 +46,11 @@ def predict_effect(before: PodSet, after: PodSet, *, is_stopped: bool) -> Effect
 
 
 class UnallocatedInstances(NamedTuple):
-    """The instances that get no unit after a change: `retained_instances` keep running with the words that say until when, `waiting_instances`
-    don't start. Of `unknown_instances` the base does not tell whether they run as it declares them."""
+    """The instances that get no unit after a change.
+
+    `retained_instances` keep running, and their text says until when. `waiting_instances` do not start. For
+    `unknown_instances`, the base does not show whether they run as declared.
+    """
 
     retained_instances: Mapping[tuple[str, InstanceKey], str]  # by cluster, tenant and instance
     waiting_instances: Mapping[tuple[str, InstanceKey], str]
@@ -54,7 +58,7 @@ class UnallocatedInstances(NamedTuple):
 
 
 def find_unallocated_instances(before: ClaimsSide, after: ClaimsSide) -> UnallocatedInstances:
-    """Return the instances that get no unit, if nothing else is published than the base allocates."""
+    """Return the instances that get no unit, assuming that exactly the base's allocation is published."""
     (offers, claims), (offers_after, claims_after) = before, after
     fewer = allocate_units(offers, claims, _no_published_claim, _no_published_claim, _no_pod_claims).reduced
     old = {
@@ -94,7 +98,7 @@ def _no_pod_claims(_: list[UnitClaim]) -> list[UnitClaim]:
 def with_allocation(
     changes: Iterable[ResourceChange], losses: Iterable[Destruction], before: ClaimsSide, after: ClaimsSide
 ) -> tuple[tuple[ResourceChange, ...], tuple[Destruction, ...]]:
-    """Return changes and losses; an instance that gets no unit neither starts nor restarts."""
+    """Return changes and losses after allocation: an instance that gets no unit neither starts nor restarts."""
     all_changes = tuple(changes)
     if not any(change.effect in ("starts", "restarts") for change in all_changes):
         return all_changes, tuple(losses)
@@ -121,8 +125,9 @@ def _with_allocation_effect(change: ResourceChange, short: UnallocatedInstances)
 
 
 def _postpone_losses(losses: Iterable[Destruction], short: UnallocatedInstances) -> Iterator[Destruction]:
-    """Yield losses; of a retained instance with the words that say until when it keeps running, of an unknown instance with a
-    condition."""
+    """Yield losses: for a retained instance with the time until which it keeps running, for an unknown instance with a
+    condition.
+    """
     unknown = {_loss_subject(key) for key in short.unknown_instances}
     words = {_loss_subject(key): until for key, until in short.retained_instances.items()}
     for loss in losses:
@@ -136,6 +141,6 @@ def _postpone_losses(losses: Iterable[Destruction], short: UnallocatedInstances)
 
 
 def _loss_subject(key: tuple[str, InstanceKey]) -> str:
-    """Return the name of an instance as losses have it."""
+    """Return the name of an instance as used in losses."""
     cluster, (tenant, name) = key
     return f"instance {tenant}/{name} in {cluster}"

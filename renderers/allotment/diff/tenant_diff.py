@@ -1,8 +1,7 @@
-"""Compares a tenant before and after a change: what is added, changed, replaced or removed, what data is lost, and
-what it costs.
+"""Compare a tenant before and after a change: changed resources, lost data, quota and cost.
 
-What is compared is what is rendered, so that a change of an app or a plan shows at each tenant that it reaches. Why it
-changes is read from the declarations.
+The comparison uses rendered files, so that a change of an app or a plan shows up in each tenant that it affects. The
+causes come from the declarations.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from allotment.rules.quota import compute_quota_usage, limits_of
 
 
 class TenantDiff(NamedTuple):
-    """What becomes of a tenant; `moved_resources` is what it keeps in clusters that are reached, or lie, elsewhere afterwards."""
+    """The effects of a change on a tenant. `moved_resources` stay in clusters with another address or destination."""
 
     resource_changes: list[ResourceChange]
     losses: list[Destruction]
@@ -45,7 +44,7 @@ class TenantDiff(NamedTuple):
 
 
 def compare_tenant(before: TenantSide, after: TenantSide, noted: DiffCache) -> TenantDiff:
-    """Return what becomes of a tenant."""
+    """Return the effects of a change on a tenant."""
     changes: list[ResourceChange] = []
     losses: list[Destruction] = []
     for path in sorted(before.files.keys() | after.files.keys()):
@@ -136,7 +135,7 @@ def _pod_template(deployment: Object) -> Any:
 def _instance_losses(
     subject: str, before: TenantSide, after: TenantSide, name: str, old: bytes | None, new: bytes | None
 ) -> Iterator[Destruction]:
-    """Yield what is lost of an instance: whatever lies on the unit's own disk goes at every stop."""
+    """Yield the loss of an instance: data on the unit's own disk is lost whenever the instance stops."""
     copies = _replica_count(_load_deployment(old)) if old is not None else 0
     if not copies or old is None:
         return
@@ -162,7 +161,7 @@ def _disk_size_text(side: TenantSide, name: str) -> str:
 def _storage_losses(
     subject: str, before: TenantSide, after: TenantSide, name: str, old: bytes | None, new: bytes | None
 ) -> Iterator[Destruction]:
-    """Yield what is lost, or is about to be, of a storage's data."""
+    """Yield the immediate and future losses of a storage's data."""
     was = read_volume(old) if old is not None else None
     if old is None or was is None:
         return
@@ -180,7 +179,7 @@ def _storage_losses(
 def _snapshot_losses(
     subject: str, before: TenantSide, after: TenantSide, name: str, old: bytes | None, new: bytes | None
 ) -> Iterator[Destruction]:
-    """Yield what is lost, or is about to be, of a snapshot."""
+    """Yield the immediate and future losses of a snapshot."""
     was = read_volume(old) if old is not None else None
     if was is None:
         return
@@ -195,7 +194,7 @@ _LOSSES_BY_KIND = {INSTANCE.word: _instance_losses, STORAGE.word: _storage_losse
 
 
 def _mark_replacements(before: TenantSide, after: TenantSide, changes: list[ResourceChange]) -> list[ResourceChange]:
-    """Return the changes; one that is added with the spec of one that is removed says that it replaces it."""
+    """Return the changes, in which an added resource with the spec of a removed resource is marked as its replacement."""
     removed = [change for change in changes if change.action == "removed"]
     new_changes = []
     for change in changes:
@@ -219,7 +218,7 @@ def _mark_replacements(before: TenantSide, after: TenantSide, changes: list[Reso
 
 
 def _quota_changes(before: TenantSide, after: TenantSide) -> Iterator[QuotaChange]:
-    """Yield how much of its quota a tenant uses, where that or the quota differs."""
+    """Yield the dimensions of a tenant's quota in which its use or its limit changes."""
     name = (after.folder if after.folder.paths() else before.folder).name
     was, is_now = compute_quota_usage(before.offers, before.folder), compute_quota_usage(after.offers, after.folder)
     old_limits, limits = limits_of(before.offers, before.folder), limits_of(after.offers, after.folder)
@@ -260,7 +259,7 @@ def _quota_changes(before: TenantSide, after: TenantSide) -> Iterator[QuotaChang
 
 
 def _changed_usage(amount: QuotaChange) -> Iterator[QuotaChange]:
-    """Yield an amount whose use, or limit where there was one and is one, differs."""
+    """Yield the dimension if its use changes, or its limit where it is limited before and after the change."""
     limited = amount.limit is not None and amount.limit_before is not None
     if amount.before != amount.after or (limited and amount.limit != amount.limit_before):
         yield (
@@ -269,9 +268,9 @@ def _changed_usage(amount: QuotaChange) -> Iterator[QuotaChange]:
 
 
 def node_pool_losses(before: Catalog, after: Catalog) -> Iterator[Destruction]:
-    """Yield the Karpenter pools whose NodePool object is deleted: their nodes go too.
+    """Yield the Karpenter pools that lose their NodePool object and thereby their nodes.
 
-    The nodes of a static pool are somebody else's, and stay with their pods. The pool's name is no label of them.
+    The nodes of a static pool are not ours: they stay, with their pods, and have no label with the pool's name.
     """
     for name, cluster in before.clusters.items():
         remaining = after.clusters[name].of_kind(NodePool) if name in after.clusters else {}
@@ -286,7 +285,7 @@ def node_pool_losses(before: Catalog, after: Catalog) -> Iterator[Destruction]:
 def compare_units(
     before: tuple[Catalog, Iterable[UnitClaim]], after: tuple[Catalog, Iterable[UnitClaim]]
 ) -> Iterator[UnitChange]:
-    """Yield the clusters and specs whose stock, or units held, differ."""
+    """Yield the clusters and specs with changed stock or changed units held."""
     was, is_now = (
         {(unit_usage.cluster, unit_usage.gpu_spec): unit_usage for unit_usage in compute_unit_usage(*side)}
         for side in (before, after)
@@ -301,7 +300,7 @@ def compare_units(
 
 
 def _stock_and_held_units(unit_usage: UnitUsage | None) -> tuple[int, int]:
-    """Return the units that are declared, and that are held."""
+    """Return the declared units and the held units."""
     if unit_usage is None:
         return 0, 0
     return sum(stock.model.spec.count for stock in unit_usage.stocks.all_stocks), sum(

@@ -1,4 +1,4 @@
-"""A tenant on one side of a change."""
+"""Define the state of a tenant on one side of a change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from allotment.declared.inventory import Catalog, ScopeDeclarations
 
 
 class TenantSide(NamedTuple):
-    """The catalog and the tenant's declarations, and its rendered files by `<cluster>/<path>` where they are known."""
+    """The catalog, the tenant's declarations, and its rendered files by `<cluster>/<path>` if they are known."""
 
     offers: Catalog
     folder: ScopeDeclarations

@@ -1,4 +1,4 @@
-"""Where a cluster's declaration lets things lie: what the gate compares with."""
+"""Derive, from a cluster's declaration, the values with which the gate compares objects."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from allotment.programs import ranges
 
 
 class Boundary(NamedTuple):
-    """What a cluster's declaration says about where things may lie.
+    """The values that a cluster's declaration allows in objects.
 
-    `values` has what stands in patterns under a name, as far as it is the same for all tenants; `cluster_declarations` and
-    `offers` are what the cluster and the platform declare.
+    `values` has the pattern values by name that are the same for all tenants. `cluster_declarations` and `offers` are
+    the declarations of the cluster and the platform.
     """
 
     cluster: str
@@ -33,7 +33,7 @@ class Boundary(NamedTuple):
 
     @staticmethod
     def from_declarations(offers: Catalog, cluster: ScopeDeclarations) -> Boundary:
-        """Return a declared cluster's boundary."""
+        """Return the boundary of a declared cluster."""
         declared, platform = cluster.get_singleton(Cluster), offers.platform.get_singleton(Platform)
         assert declared is not None and platform is not None
         spec = declared.model.spec
@@ -53,7 +53,7 @@ class Boundary(NamedTuple):
 
     @property
     def tenants_with_own_stock(self) -> frozenset[str]:
-        """The tenants that have stocks of their own in the cluster: their instances' nodes aren't everybody's."""
+        """Return the tenants with reserved stocks in the cluster: their instances run on other nodes than everybody's."""
         return frozenset(
             stock.model.spec.tenant
             for stock in self.cluster_declarations.of_kind(Stock).values()
@@ -62,7 +62,7 @@ class Boundary(NamedTuple):
 
     @property
     def destination(self) -> dict[str, str]:
-        """The cluster, as Argo CD's destinations name it."""
+        """Return the cluster, as Argo CD's destinations name it."""
         return dict(self.values["destination"])
 
 
@@ -111,8 +111,9 @@ def _storage_pod_values(cluster: ScopeDeclarations) -> dict[str, Any]:
 
 
 def _denied_ranges(block: ranges.Block, spec: ClusterSpec) -> list[str]:
-    """Return the ranges within a block that no tenant may reach: everybody's, then the cluster's own that aren't
-    among them."""
+    """Return the ranges within a block that no tenant may reach: the common ranges, then the cluster's additional
+    ranges.
+    """
     block_network = ip_network(block.cidr)
     own = [
         text

@@ -1,7 +1,7 @@
-"""What a tenant's own declarations entitle it to, where an object is more than its cluster's boundary: who may log
-in or read, which route is public, who sees it in Argo CD, how much it may hold.
+"""Check objects that a cluster's boundary does not determine against the tenant's own declarations: logins, readers,
+public routes, visibility in Argo CD, and amounts.
 
-An object's text ends with what is judged here, so that the text is compared, and nothing parsed.
+These fields come last in an object's text, so the check compares text and parses nothing.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _OPENING_NAME = re.compile(r"(?:share|read|buckets)--")
 
 
 class Entitlements(NamedTuple):
-    """How the texts of some of a tenant's objects in a cluster must end, by kind and name.
+    """The required endings of the texts of some of a tenant's objects in a cluster, by kind and name.
 
-    Of no object of these kinds that isn't here may there be any: SecurityPolicies, the AppProject, openings, the
-    backstop, PodDisruptionBudgets. `max_replicas` are the most replicas of each Deployment.
+    Of these kinds, only the listed objects are allowed: SecurityPolicies, the AppProject, openings, the backstop,
+    PodDisruptionBudgets. `max_replicas` has the maximum number of replicas of each Deployment.
     """
 
     required_endings: dict[tuple[str, str], str]
@@ -47,14 +47,14 @@ class Entitlements(NamedTuple):
 
     @staticmethod
     def from_declarations(offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> Entitlements:
-        """Return what a tenant may have in a cluster."""
+        """Return the entitlements of a tenant in a cluster."""
         endings = {
             (kind, name): _dump_ending(fields) for kind, name, fields in _list_entitled_objects(offers, cluster, tenant)
         }
         return Entitlements(endings, dict(_max_replicas_by_deployment(cluster, tenant)))
 
     def judge(self, text: str) -> Iterator[str]:
-        """Yield what is wrong with one object's text."""
+        """Yield the violations in the text of one object."""
         match = _KIND.search(text)
         if match is None:
             yield "an object has no kind"
@@ -75,7 +75,7 @@ class Entitlements(NamedTuple):
         if (kind == "NetworkPolicy" and not _OPENING_NAME.match(name)) or (
             kind == "ResourceQuota" and name != "backstop"
         ):
-            return  # the same for everybody
+            return  # the same for all tenants
         ending = self.required_endings.get((kind, name))
         if ending is None:
             yield f"{kind} {escape_unprintable(name)} follows from nothing that the tenant declares"
@@ -98,7 +98,7 @@ _JUDGED_KINDS = frozenset(
 
 
 def _dump_ending(fields: dict[str, Any]) -> str:
-    """Return how a spec ends that ends with these fields."""
+    """Return the text at the end of a spec that ends with these fields."""
     return dump([{"spec": fields}]).decode().removeprefix("spec:").removesuffix("\n")
 
 

@@ -1,7 +1,7 @@
-"""What a freshly rendered object must equal: a pattern of `allowed/`, filled by the boundary of its owner.
+"""Compare a freshly rendered object with its pattern in `allowed/`, filled with its owner's boundary.
 
-The patterns were written by hand from what a tenant may have, not from the code that renders; so a mistake there
-meets one here. What a tenant chooses itself is held against its own declarations by `entitlements`.
+The patterns are written by hand from the permissions of a tenant, independently of the code that renders. Therefore
+this check finds mistakes in that code. `entitlements` compares the tenant's own choices with its declarations.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from allotment.manifests.yaml_text import Object
 from allotment.problems import escape_unprintable
 
 _NAME = re.compile(r"[a-z](?:-?[a-z0-9])*")
-_PREPARATION_JOB_SUFFIX = re.compile(r"--prepare-[0-9a-f]{10}-[0-9]{1,4}")  # what follows a storage's name in its Jobs'
+_PREPARATION_JOB_SUFFIX = re.compile(r"--prepare-[0-9a-f]{10}-[0-9]{1,4}")  # follows the storage's name in its Jobs' names
 _MATCHES_NOTHING = AnyOf()
 _DEVICE_PLUGIN = f"platform/cluster/device-plugin{paths.FILE_SUFFIX}"
 _DEVICE_CLASSES = f"platform/cluster/device-classes{paths.FILE_SUFFIX}"
@@ -45,13 +45,13 @@ def _read_patterns_text(part: str) -> str:
 
 
 def template_text() -> str:
-    """Return a text with every word that a tenant's objects have whatever it declares."""
+    """Return a text with every word that the objects of all tenants contain."""
     return _read_patterns_text("tenant")
 
 
 @lru_cache
 def _load_readers(part: str) -> Mapping[str, list[PatternReader]]:
-    """Return what reads objects of a part of the tree by their patterns, by the kind of object."""
+    """Return the readers for the objects of a part of the tree, by kind."""
     readers: dict[str, list[PatternReader]] = {}
     for pattern in yaml.load_all(
         _read_patterns_text(part), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -61,7 +61,9 @@ def _load_readers(part: str) -> Mapping[str, list[PatternReader]]:
 
 
 def judge_against_patterns(boundary: Boundary, part: str, tenant: str, inner: str, manifest: Object) -> Iterator[str]:
-    """Yield where an object differs from what it must be; of the platform's, `inner` is the path of its file."""
+    """Yield the differences between an object and its patterns; for the platform's objects, `inner` is the path of the
+    file.
+    """
     if part == "platform" and inner.startswith(_DECLARED_PREFIXES) and not paths.is_marker(inner):
         yield from _judge_declared_object(boundary, inner, manifest)
         return
@@ -80,8 +82,9 @@ def judge_against_patterns(boundary: Boundary, part: str, tenant: str, inner: st
 
 
 def _judge_declared_object(boundary: Boundary, inner: str, manifest: Object) -> Iterator[str]:
-    """Yield that an object of pools or stocks isn't what the cluster declares: all but how many placeholders there
-    are now."""
+    """Yield a violation if an object of a pool or stock differs from the cluster's declarations. The number of
+    placeholders may be any number up to the declared count.
+    """
     name, offers, cluster = paths.file_stem(inner), boundary.offers, boundary.cluster_declarations
     expected_manifests: list[Any] = []
     if inner == _DEVICE_PLUGIN:
@@ -102,7 +105,7 @@ def _judge_declared_object(boundary: Boundary, inner: str, manifest: Object) -> 
 
 
 def _slot_values(boundary: Boundary, part: str, tenant: str, inner: str, manifest: Object) -> dict[str, Any]:
-    """Return what stands in patterns for this object alone."""
+    """Return the slot values that are specific to this object."""
     if part == "platform":
         return _platform_slot_values(boundary, inner, manifest)
     space = names.namespace(tenant)
@@ -136,7 +139,7 @@ def _valid_name(name: Any) -> Any:
 
 
 def _route_values(boundary: Boundary, tenant: str, name: str, resource_names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the route that an object of this name and of these things is of, its host, and the Service behind it."""
+    """Return the route that an object with this name and these resources belongs to, its host, and its Service."""
     instance, storage, domain = resource_names["instance"], resource_names["storage"], boundary.domain
     port = name.removeprefix(f"{instance}--")
     if isinstance(instance, str) and (name == instance or (port != name and _NAME.fullmatch(port))):
@@ -148,8 +151,9 @@ def _route_values(boundary: Boundary, tenant: str, name: str, resource_names: Ma
 
 
 def _unit_values(boundary: Boundary, tenant: str, gpu_spec: Any) -> dict[str, Any]:
-    """Return what an instance of a spec gets: exactly a unit of it, its disk, and the nodes of pools that hold it
-    ready."""
+    """Return the slot values of an instance's GPUSpec: exactly one unit, its disk, and placement on the pools that
+    stock it.
+    """
     declared = boundary.offers.platform.of_kind(GPUSpec).get(gpu_spec) if isinstance(gpu_spec, str) else None
     if declared is None:
         return {"unit": _MATCHES_NOTHING, "disk": _MATCHES_NOTHING, "placement": _MATCHES_NOTHING}
@@ -171,7 +175,7 @@ def _unit_values(boundary: Boundary, tenant: str, gpu_spec: Any) -> dict[str, An
 
 
 def _programs_values(manifest: Object) -> dict[str, Any]:
-    """Return the name of the programs that an object is, or that a Job runs by what it ends with, and what they are."""
+    """Return the name and content of the programs that an object contains, or that a Job's last container runs."""
     name = str(manifest.get("metadata", {}).get("name"))
     if manifest.get("kind") == "Job":
         containers = manifest.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ())
@@ -222,7 +226,7 @@ def _platform_slot_values(boundary: Boundary, inner: str, manifest: Object) -> d
 
 
 def _add_on_namespaces(boundary: Boundary, inner: str, name: str) -> Iterator[str]:
-    """Yield the namespaces that an object of this name may be for an add-on: none of a tenant's, and none of Kubernetes' own."""
+    """Yield the add-on namespaces that an object may create, without tenants' namespaces and those of Kubernetes."""
     if inner.startswith("platform/add-ons/") and not name.startswith("t-") and name not in _SYSTEM_NAMESPACES:
         for add_on in boundary.offers.platform.of_kind(AddOn).values():
             if add_on.model.spec.is_installed_in(boundary.cluster):
@@ -230,7 +234,7 @@ def _add_on_namespaces(boundary: Boundary, inner: str, name: str) -> Iterator[st
 
 
 def _add_on_slot_values(boundary: Boundary, inner: str) -> dict[str, Any]:
-    """Return what an add-on's declaration lets it be: one source, its namespaces, the kinds that it names."""
+    """Return the slot values from an add-on's declaration: one source, its namespaces, and the kinds that it names."""
     declared = boundary.offers.platform.of_kind(AddOn).get(paths.file_stem(inner))
     if declared is None or not declared.model.spec.is_installed_in(boundary.cluster):
         return dict.fromkeys(_ADD_ON_SLOTS, _MATCHES_NOTHING)

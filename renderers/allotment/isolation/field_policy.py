@@ -1,4 +1,4 @@
-"""What the gate asks of a mapping: does it hold nothing but this, and is this just so."""
+"""Check the keys and values of a mapping for the gate."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from allotment.problems import escape_unprintable
 
 
 def check_allowed_keys(where: str, value: Any, allowed: frozenset[str]) -> Iterator[str]:
-    """Yield the keys that a mapping may not have."""
+    """Yield a violation for each key that a mapping may not have."""
     for key in value if isinstance(value, dict) else ("(no mapping)",):
         if key not in allowed:
             yield f"{where}.{escape_unprintable(str(key))} is not allowed"
 
 
 def check_equal(where: str, value: Any, expected_value: Any) -> Iterator[str]:
-    """Yield a value that isn't what it must be."""
+    """Yield a violation if a value differs from the expected value."""
     if value != expected_value:
         yield f"{where} is {escape_unprintable(str(value))}, must be {escape_unprintable(str(expected_value))}"
 
 
 def check_identity(manifest: Object, kinds: dict[str, str]) -> Iterator[str]:
-    """Yield what is wrong with what an object is; `kinds` has the API version of each kind that it may be."""
+    """Yield violations of an object's kind and API version; `kinds` has the API version of each allowed kind."""
     yield from check_allowed_keys(
         "", manifest, frozenset(("apiVersion", "kind", "metadata", "spec", "data", "immutable"))
     )
@@ -36,5 +36,5 @@ def check_identity(manifest: Object, kinds: dict[str, str]) -> Iterator[str]:
 
 
 def is_released(annotations: Any) -> bool:
-    """Return whether an object says that its protection is lifted, the last step before it is deleted."""
+    """Return whether an object's protection is lifted, which is the last step before its deletion."""
     return bool(annotations.get(names.PROTECTED) == "false")

@@ -1,11 +1,12 @@
-"""The gate: reads the finished tree again, and stops it when an object lies outside what its owner may have.
+"""Check the finished tree again, and stop the publish if an object exceeds the permissions of its owner.
 
-It trusts nothing that built the tree: it starts from the bytes, knows owners from paths, and lists what is allowed.
-What it doesn't know is refused. A refusal is a bug of ours, never a tenant's mistake: those are validation's.
+The gate does not trust the code that built the tree: it reads the bytes, derives owners from paths, and has a list of
+allowed fields. It refuses everything else. A refusal indicates a bug of Allotment, never a tenant's mistake, which
+validation finds.
 
-Of what is rendered now it says what each object must equal (`expected_objects`), and what the tenant's own declarations
-entitle it to (`entitlements`). Of what was published, perhaps by an older version of ours, only what it may not be
-(`published_policy`).
+A newly rendered object must equal its pattern (`expected_objects`) and match the tenant's own declarations
+(`entitlements`). Published objects may come from an older version of Allotment, so for them the gate only excludes
+forbidden fields (`published_policy`).
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from allotment.manifests import argo_folders, names, paths
 from allotment.manifests.yaml_text import Malformed, dump, is_plain, load_one, split
 from allotment.problems import IsolationBroken, escape_unprintable
 
-# Longer than any declared name, so that a text in which a name was replaced can't be mistaken for a real one.
+# Longer than any declared name, so a text in which a name was replaced cannot be mistaken for a real text.
 STAND_IN = "stand-in-for-the-name-of-"
 STAND_IN_TENANT = f"{STAND_IN}a-tenant"
 STAND_IN_RESOURCE = f"{STAND_IN}an-instance-or-storage"
 MAX_REMEMBERED_SHAPES = 1500
 NO_ENTITLEMENTS = Entitlements({}, {})
-# The blob of a declaration, in quotes where it begins with a digit, and what a marker says of its folder: any hash
-# will do.
+# The blob of a declaration, in quotes if it begins with a digit, and the hash in a folder marker: any hash is
+# allowed.
 _BLOB = re.compile(rf"\n    {re.escape(names.BLOB)}: (?:[a-f][0-9a-f]{{39}}|\"[0-9a-f]{{40}}\")(?=\n)")
 _ANY_BLOB = f"\n    {names.BLOB}: {'f' * 40}"
 _CONTENT = re.compile(r"\n  content: sha256:[0-9a-f]{64}(?=\n|$)")
@@ -42,19 +43,20 @@ _PLATFORM_FILE = re.compile(
     r"|platform/(?:add-ons|cluster|node-pools|stock)/[a-z0-9-]+)" + re.escape(paths.FILE_SUFFIX)
 )
 
-Shape = tuple[str, str, str, str]  # cluster, part of the tree, the thing that it is judged as, text
+Shape = tuple[str, str, str, str]  # cluster, part of the tree, resource name for the check, text
 
-# What reading an object raises that is of another shape than ours. So may a fault of ours; nothing passes then either.
+# Raised while reading an object of an unexpected structure. Our own bugs may raise them too; then the object is
+# refused too.
 _UNEXPECTED_SHAPE_ERRORS = (AttributeError, TypeError, ValueError, LookupError, RecursionError)
 
 
 class IsolationGate:
-    """Judges files of rendered trees. It remembers the shapes it has passed, so that the thousandth alike is cheap.
+    """Checks files of rendered trees. It caches the verdicts on shapes, so that a thousand similar objects cost little.
 
-    A shape is an object's text in which the tenant's and the thing's name are replaced by stand-ins that no
-    declaration can have, and hashes by one that nothing has. A shape that passes under the stand-ins passes under
-    every name, and under every hash where any is allowed; one that doesn't is judged as it stands; so is a text
-    that holds a stand-in itself.
+    A shape is an object's text in which stand-ins replace the names of the tenant and the resource, and fixed values
+    replace hashes. No declaration can have a stand-in's name. A shape that passes with stand-ins passes with every name
+    and, where any hash is allowed, with every hash. If it does not pass, or if the text itself contains a stand-in, the
+    gate checks the original text.
     """
 
     def __init__(self, clusters: dict[str, Boundary]) -> None:
@@ -63,15 +65,15 @@ class IsolationGate:
         self._verdicts: dict[Shape, bool] = {}
         self._previous_verdicts: dict[
             Shape, bool
-        ] = {}  # from a while ago: shapes that go on coming are kept, single ones go
+        ] = {}  # an older generation: recurring shapes move to the current generation, others are dropped
 
     def check(
         self, path: str, data: bytes, entitlements: Entitlements = NO_ENTITLEMENTS, *, published: bool = False
     ) -> None:
-        """Raise IsolationBroken when a file, `<cluster>/<path>`, holds anything that its owner may not have.
+        """Raise IsolationBroken if a file, `<cluster>/<path>`, contains anything that its owner may not have.
 
-        `entitlements` are a tenant's in this cluster; of a file with a part that was `published` before only that
-        part of the rules counts which older versions of ours kept as well.
+        `entitlements` are the tenant's in this cluster. For a file with content that was `published` before, only those
+        rules apply that older versions of Allotment met too.
         """
         name, _, inner = path.partition("/")
         boundary = self.clusters.get(name)
@@ -85,20 +87,21 @@ class IsolationGate:
             raise IsolationBroken(f"{escape_unprintable(path)}: " + "; ".join(wrong[:5]))
 
     def check_tree(self, cluster: str, files: Collection[str]) -> None:
-        """Raise IsolationBroken when one of a cluster's whole tree is read by no Application, or a folder lacks its
+        """Raise IsolationBroken if no Application reads a file of a cluster's whole tree, or if a folder lacks its
         marker.
 
-        That no file is read twice, and which folders an Application's file declares, `check` has seen in each file.
+        `check` has already verified, in each file, that no file is read twice and that Applications read the right
+        folders.
         """
         wrong = list(argo_folders.find_unsynced_folders(files))
         if wrong:
             raise IsolationBroken(f"{cluster}: " + "; ".join(wrong[:5]))
 
     def drop_forbidden(self, path: str, data: bytes) -> tuple[bytes, list[str]]:
-        """Return a file that passed before, less the objects that no longer do, and what is wrong with those.
+        """Return a previously accepted file without the objects that are now forbidden, and their violations.
 
-        A tenant's file that is kept may be older than its cluster's declaration, and than this program: what lacks
-        nothing but that it outlives its Application is given that.
+        A retained file may be older than its cluster's declaration and than this program. If an object's only violation
+        is the missing option to outlive its Application, it gets this option.
         """
         name, _, inner = path.partition("/")
         boundary, owner = self.clusters.get(name), parse_owner(inner)
@@ -141,7 +144,7 @@ class IsolationGate:
         if owner.part != "platform":
             for text in texts:
                 yield from entitlements.judge(text)
-        # Files about a tenant are alike as a whole; those of its things differ in an object or two.
+        # A tenant's argo and namespaces files are alike as a whole. Those of resources differ in an object or two.
         file_shape = self._shape_of(boundary, owner, data.decode()) if owner.part in ("namespaces", "argo") else None
         if file_shape is not None and self._remembered_verdict(file_shape):
             return
@@ -156,7 +159,7 @@ class IsolationGate:
             self._remember_verdict(file_shape, True)
 
     def _remembered_verdict(self, shape: Shape) -> bool | None:
-        """Return whether a shape passed under its stand-ins; None when it is new."""
+        """Return whether a shape passed with its stand-ins; None if it is new."""
         verdict = self._verdicts.get(shape)
         if verdict is None:
             verdict = self._previous_verdicts.get(shape)
@@ -177,7 +180,7 @@ class IsolationGate:
         ):
             return None
         if not is_plain(owner.tenant) or not is_plain(owner.resource or owner.tenant) or owner.resource[:1].isdigit():
-            return None  # `no` must stand in quotes, and a stand-in may go without
+            return None  # YAML quotes such a name, as `no`, but not its stand-in
         shape = text.replace(owner.tenant, STAND_IN_TENANT)
         if owner.resource and owner.resource not in STAND_IN_TENANT and not paths.is_programs(owner.resource):
             shape = _replace_resource_name(owner.resource, shape)
@@ -197,12 +200,14 @@ class IsolationGate:
 
 
 def _shape_resource(owner: FileOwner) -> str:
-    """Return the thing that an owner's shapes are judged as: programs under their own name, which says what they hold."""
+    """Return the resource name for a shape: programs keep their own name, because it contains the hash of their
+    content.
+    """
     return owner.resource if paths.is_programs(owner.resource) else STAND_IN_RESOURCE
 
 
 def _replace_resource_name(name: str, text: str) -> str:
-    """Return a text with the stand-in for a thing's name, also where that is a part of words of ours, as `lab` is."""
+    """Return a text with the stand-in for a resource's name, even if that name occurs in our own words, as `lab` does."""
     if name not in template_text():
         return text.replace(name, STAND_IN_RESOURCE)
     return _name_pattern(name).sub(STAND_IN_RESOURCE, text)
@@ -214,14 +219,14 @@ def _name_pattern(name: str) -> re.Pattern[str]:
 
 
 def _judge_rendered(boundary: Boundary, owner: FileOwner, text: str) -> Iterator[str]:
-    """Yield what is wrong with an object that was rendered now."""
+    """Yield the violations of a freshly rendered object."""
     return judge(
         boundary, owner, text, partial(judge_against_patterns, boundary, owner.part, owner.tenant, owner.resource)
     )
 
 
 def _sift_object(boundary: Boundary, owner: FileOwner, text: str) -> tuple[str, list[str]]:
-    """Return a published object as it may stay, empty where it may not, and what is wrong with it then."""
+    """Return the text of a published object that may stay, else an empty text and the violations."""
     findings = list(judge(boundary, owner, text))
     if not findings:
         return text, []
@@ -235,7 +240,7 @@ def _describe_unexpected_shape(error: Exception) -> str:
 
 
 def _with_keep_option(text: str) -> str:
-    """Return an object's text that says that it outlives its Application, where it says nothing of that."""
+    """Return an object's text with the option to outlive its Application, unless it has sync options already."""
     try:
         manifest = load_one(text)
     except Malformed:
@@ -246,16 +251,16 @@ def _with_keep_option(text: str) -> str:
 
 
 def _find_misread_folders(cluster: str, inner: str, texts: list[str]) -> Iterator[str]:
-    """Yield what is wrong with the folders that a file's Applications let Argo CD read."""
+    """Yield the violations in the folders that a file's Applications let Argo CD read."""
     if argo_folders.folder_of(inner) == argo_folders.ADD_ONS_FOLDER:
-        return  # they read what others publish, and nothing of our branches; `expected_objects` compares what
+        return  # they read others' repositories, not our branches; `expected_objects` checks their sources
     expected_folders = argo_folders.folders_of_application_file(inner)
     if not expected_folders and not any("kind: Application" in text for text in texts):
         return
     try:
         objects = [load_one(text) for text in texts]
     except Malformed:
-        return  # each text's own judgement says so
+        return  # the check of each text reports it
     sources = [
         manifest.get("spec", {}).get("source", {}) for manifest in objects if manifest.get("kind") == "Application"
     ]
@@ -269,7 +274,7 @@ def _find_misread_folders(cluster: str, inner: str, texts: list[str]) -> Iterato
 
 
 def parse_owner(inner: str) -> FileOwner | None:
-    """Return the owner of a path inside a cluster's tree, None where nothing lies."""
+    """Return the owner of a path in a cluster's tree; None for a path that the tree cannot have."""
     if spot := paths.parse_tree_path(inner):
         return (
             FileOwner("tenant", spot.tenant, spot.name)

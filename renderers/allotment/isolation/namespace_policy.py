@@ -1,4 +1,4 @@
-"""What the gate lets a tenant's namespace, and what isolates it, be."""
+"""Check a tenant's namespace and the objects that isolate it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OPENINGS = {"share": "ingress", "read": "egress", "buckets": "egress"}
 
 
 def judge_isolation_object(boundary: Boundary, tenant: str, manifest: Object) -> Iterator[str]:
-    """Yield what is wrong with an object of a tenant's namespace file."""
+    """Yield the violations in an object of a tenant's namespace file."""
     yield from check_identity(manifest, _NAMESPACE_API)
     kind, metadata, space = manifest.get("kind"), manifest.get("metadata", {}), names.namespace(tenant)
     opened = kind == "NetworkPolicy" and "--" in str(metadata.get("name"))
@@ -52,7 +52,9 @@ def judge_isolation_object(boundary: Boundary, tenant: str, manifest: Object) ->
 
 
 def _judge_disruption_budget(manifest: Object) -> Iterator[str]:
-    """A budget of instances, which lets one of several copies go at most; the one of all stays with the namespace."""
+    """Yield the violations of a PodDisruptionBudget. It selects instances and allows at most one eviction of several
+    replicas; the budget of all instances stays with the namespace.
+    """
     metadata, spec = manifest.get("metadata", {}), manifest.get("spec", {})
     of_all = metadata.get("name") == disruption.ALL_INSTANCES_BUDGET
     if of_all and not is_released(metadata.get("annotations", {})):
@@ -70,10 +72,11 @@ def _judge_disruption_budget(manifest: Object) -> Iterator[str]:
 
 
 def _judge_opening_policy(metadata: Any, spec: Any) -> Iterator[str]:
-    """What a policy opens besides the namespace's own: files for copies, to or from one kind of pod; a store for
-    instances."""
+    """Yield the violations of a policy that opens a namespace: to files, for one kind of copying pod, or to an object
+    store, for instances.
+    """
     yield from check_allowed_keys("metadata", metadata, frozenset(("name", "namespace", "labels", "annotations")))
-    allowed = frozenset((names.SYNC_OPTIONS, names.PROTECTED))  # the values are judged as everybody's
+    allowed = frozenset((names.SYNC_OPTIONS, names.PROTECTED))  # their values are checked for all objects
     yield from check_allowed_keys("metadata.annotations", metadata.get("annotations", {}), allowed)
     chosen = spec.get("podSelector", {}).get("matchLabels", {})
     way = str(metadata.get("name")).partition("--")[0]

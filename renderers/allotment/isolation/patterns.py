@@ -1,14 +1,14 @@
-"""Reads what an object may be from a pattern of it, and says where one differs.
+"""Compile patterns of objects, and report where an object differs from its patterns.
 
-A pattern is an object in which every value stands as it must be, but for these:
+A pattern is an object. Its values must match exactly, except for these forms:
 
-    <name>          what the boundary has under the name; one that begins with a- or an- is the tenant's own, of that form
-    key*            may be absent
+    <name>          the boundary's value of that name; a name with a- or an- is a form, of which the tenant chooses a text
+    key*            the key may be absent
     <a-label-key>:  any number of keys of that form
-    - each: …       a list whose entries are all so
+    - each: …       a list in which every item matches
     either: […]     one of these
 
-A pattern is turned into functions once (`compile_pattern`), as it is held against many objects.
+A pattern is compiled to functions once (`compile_pattern`), because many objects are compared with it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from allotment.problems import escape_unprintable
 _SLOT_PATTERN = re.compile(r"<([a-z0-9-]+)>")
 _MATCH_NOTHING = "(?!)"
 _NAME = r"[a-z](?:-?[a-z0-9])*"
-_TEXT_SLOTS = {  # the forms of what a tenant chooses, or what follows from that
+_TEXT_SLOTS = {  # the forms of values that a tenant chooses, or that follow from such values
     "a-name": _NAME,
     "a-word": r"[A-Za-z]+",
     "a-text": r"(?s:.*)",
@@ -57,42 +57,43 @@ _NUMBER_SLOTS = {"a-number": (0, 10**9), "a-port": (1, 65535)}
 
 
 class PatternDifference(NamedTuple):
-    """Where a value isn't what it must be. The words are made only of those that somebody is told."""
+    """A value that differs from its pattern. Its message goes through `escape_unprintable`."""
 
     field: str
     value: Any
     expected: Any
 
     def __str__(self) -> str:
-        """Return it in words."""
+        """Return the difference as a message."""
         where = escape_unprintable(self.field or "it", 200)
         return f"{where} is {escape_unprintable(str(self.value), 120)}, must be {escape_unprintable(str(self.expected), 120)}"
 
 
 ABSENT, NOT_ALLOWED = "absent", "absent: it is not allowed"
-_MISSING = object()  # what a boundary has under no name of its own
+_MISSING = object()  # the boundary has no value of that name
 
 
 class AnyOf(tuple[Any, ...]):
-    """A value of a boundary that may be any of these."""
+    """A boundary value that allows any of several values."""
 
 
 class DifferenceReport(list[PatternDifference]):
-    """The differences that were found, and at which fields the reading is."""
+    """The differences found so far, and the path of the field that is being compared."""
 
     def __init__(self, at: tuple[str, ...] = ()) -> None:
         super().__init__()
         self.at = at
 
 
-# Whether a value is what a pattern says; a report gets every difference, without one the first ends the reading.
+# Returns whether a value matches a pattern. A report collects every difference; without it, the first difference
+# ends the comparison.
 PatternReader = Callable[[Any, Mapping[str, Any], DifferenceReport | None], bool]
 
 
 def find_differences(readers: list[PatternReader], value: Any, boundary: Mapping[str, Any]) -> list[PatternDifference]:
-    """Return where a value differs from that of some patterns which it is most like; nothing where it is one of them.
+    """Return the differences from the closest of several patterns; empty if the value matches one of them.
 
-    `boundary` has the values of the patterns' names.
+    `boundary` has the values for the names in the patterns.
     """
     report = DifferenceReport()
     if (
@@ -105,7 +106,7 @@ def find_differences(readers: list[PatternReader], value: Any, boundary: Mapping
 
 
 def compile_pattern(pattern: Any) -> PatternReader:
-    """Return what reads values of a pattern."""
+    """Return the function that compares values with a pattern."""
     if isinstance(pattern, dict) and pattern.keys() == {"either"}:
         readers = [compile_pattern(alternative) for alternative in pattern["either"]]
         return lambda value, boundary, report: _matches_any(readers, value, boundary, report)
@@ -118,7 +119,7 @@ def compile_pattern(pattern: Any) -> PatternReader:
 
 
 def _is_text_only(pattern: Any) -> bool:
-    """Return whether a pattern is of nothing but texts that stand as they must be."""
+    """Return whether a pattern consists of literal strings only."""
     if isinstance(pattern, dict):
         plain = all(not key.endswith("*") and "<" not in key and key not in ("either", "each") for key in pattern)
         return plain and all(map(_is_text_only, pattern.values()))
@@ -128,7 +129,7 @@ def _is_text_only(pattern: Any) -> bool:
 
 
 def _compile_texts(pattern: Any, by_parts: PatternReader) -> PatternReader:
-    """Return what compares texts at once: no value but the same text is equal to one."""
+    """Return a reader that first compares the whole value: only an equal value of strings is equal to such a pattern."""
     return lambda value, boundary, report: value == pattern or by_parts(value, boundary, report)
 
 
@@ -154,7 +155,7 @@ def _report_differences(
 
 
 def _note_difference(report: DifferenceReport | None, value: Any, expected_value: Any, field: str = "") -> bool:
-    """Note a difference of the value that is read now, or of one of its fields; return False."""
+    """Report a difference at the current value or one of its fields; return False."""
     if report is not None:
         report.append(PatternDifference("".join((*report.at, field)).lstrip("."), value, expected_value))
     return False
@@ -208,7 +209,7 @@ def _compile_mapping(pattern: dict[str, Any]) -> PatternReader:
 
 
 def _compile_unnamed_entries(named: Collection[str], forms: list[tuple[PatternReader, PatternReader]]) -> PatternReader:
-    """Return what reads the entries of a mapping whose keys aren't named: each is of one of the forms of a key."""
+    """Return the reader for the other entries of a mapping: each key and value must match one of `forms`."""
 
     def read(value: Any, boundary: Mapping[str, Any], report: DifferenceReport | None) -> bool:
         same = True
@@ -226,7 +227,7 @@ def _compile_unnamed_entries(named: Collection[str], forms: list[tuple[PatternRe
 def _read_field(
     inner: PatternReader, value: Any, boundary: Mapping[str, Any], report: DifferenceReport | None, field: str
 ) -> bool:
-    """Read a field of a value."""
+    """Compare a field of a value with its pattern, and keep the report's path up to date."""
     if report is None:
         return inner(value, boundary, None)
     report.at = (*report.at, field)
@@ -270,7 +271,7 @@ def _compile_slot(pattern: str) -> PatternReader:
 
 
 def _compile_whole_slot(name: str) -> Callable[[Any, Mapping[str, Any]], bool]:
-    """Return what says whether a value is what stands for a name: the boundary's, or of the form of that name."""
+    """Return the function that checks a value against a slot: the boundary's value of that name, or that name's form."""
     least, most = _NUMBER_SLOTS.get(name, (0, 0))
     form = re.compile(_TEXT_SLOTS[name]) if name in _TEXT_SLOTS else None
 
@@ -298,8 +299,8 @@ def _describe_slot(name: str, boundary: Mapping[str, Any]) -> Any:
 
 
 def _compile_embedded_slots(pattern: str) -> Callable[[Any, Mapping[str, Any]], bool]:
-    """Return what says whether a value is a text with slots in it, with what the boundary has for them."""
-    texts = _SLOT_PATTERN.split(pattern)  # names of slots at the odd places
+    """Return the function that checks whether a string matches a pattern with slots, given the boundary's values."""
+    texts = _SLOT_PATTERN.split(pattern)  # slot names at the odd indices
     slots = frozenset(texts[1::2])
     form = _compile_form(pattern) if slots <= _TEXT_SLOTS.keys() else None
 
@@ -316,7 +317,7 @@ def _compile_embedded_slots(pattern: str) -> Callable[[Any, Mapping[str, Any]], 
 
 
 def _is_same(value: Any, other: Any) -> bool:
-    """Return whether two values are the same, types and all: for Python, true is 1."""
+    """Return whether two values are equal, including their types: for Python, True equals 1."""
     if isinstance(value, dict) and isinstance(other, dict):
         return value.keys() == other.keys() and all(_is_same(value[key], other[key]) for key in value)
     if isinstance(value, list) and isinstance(other, list):
@@ -328,7 +329,7 @@ def _is_same(value: Any, other: Any) -> bool:
 
 
 def _fill_slots(pattern: str, boundary: Mapping[str, Any]) -> str:
-    """Return a pattern in which what the boundary has under a name stands for it, marked so that it is no name again."""
+    """Return a pattern with the boundary's values in place of their slots, marked so that no value is read as a slot."""
     return _SLOT_PATTERN.sub(
         lambda match: _mark_value(boundary[match[1]]) if match[1] in boundary else match[0], pattern
     )

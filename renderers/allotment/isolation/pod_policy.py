@@ -1,4 +1,4 @@
-"""The second check of the gate on pods, beside `allowed/tenant.yaml`: a new key of a pod or container goes into both."""
+"""Check pods a second time, beside `allowed/tenant.yaml`: a new key of a pod or container must be added to both."""
 
 from __future__ import annotations
 
@@ -33,22 +33,21 @@ _ENDED_BY_CHECK = {"containerName": _CHECK, "operator": "In", "values": [ending.
 _FAILURE_POLICY = {"rules": [{"action": "FailJob", "onExitCodes": _ENDED_BY_CHECK}]}
 _HIDE_GPUS_ENV = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
 _VOLUMES = frozenset(("name", "ephemeral", "emptyDir", "persistentVolumeClaim", "configMap"))
-_HASH = re.compile(r"-[0-9a-f]{16}")  # what the name of programs ends with
+_HASH = re.compile(r"-[0-9a-f]{16}")  # the suffix of the name of programs
 
 
 def judge_template(tenant: str, template: Any, job: str) -> Iterator[str]:
-    """Yield what is wrong with a pod template of a tenant's; `job` names the Job that it is of, empty where it is
-    of none.
+    """Yield the violations in a tenant's pod template; `job` is the name of its Job, empty if it has none.
 
-    A Job's pod has init containers too, and programs: those of its namespace, or of a ConfigMap of its own, as they
-    lay once.
+    A Job's pod may also have init containers and programs. The programs are the namespace's, or, in older releases, a
+    ConfigMap with the Job's name.
     """
     yield from check_allowed_keys("template", template, frozenset(("metadata", "spec")))
     yield from check_allowed_keys("template.metadata", template.get("metadata"), frozenset(("labels",)))
     yield from check_equal("template tenant", template.get("metadata", {}).get("labels", {}).get(names.TENANT), tenant)
     pod = template.get("spec", {})
     if template.get("metadata", {}).get("labels", {}).get(names.ROLE) == names.COPY_ROLE:
-        # Others' files are open to this role: nothing that a tenant brings may have it.
+        # This role can read other tenants' files, so no program that a tenant defines may have it.
         programs = [
             pod_container.get("command")
             for pod_container in (*pod.get("initContainers", ()), *pod.get("containers", ()))
@@ -87,10 +86,10 @@ def _judge_programs_source(source: Any, job: str) -> Iterator[str]:
 
 
 def judge_programs(resource_name: str, manifest: Object) -> Iterator[str]:
-    """Yield what is wrong with programs, or with what lies in their file `resource_name`.
+    """Yield the violations of a ConfigMap with programs, or of another object in the programs' file `resource_name`.
 
-    Each lies alone in a file of its name, which ends with the hash of what it holds: whichever version of ours
-    wrote it, nothing else can stand under that name, and nobody but us can tell a Job another.
+    Each ConfigMap is the only object of a file with its name, which ends in a hash of the content. Whichever version
+    wrote it, no other content can have that name, so nobody else can change the programs of a Job.
     """
     name = str(manifest.get("metadata", {}).get("name"))
     if not resource_name.startswith(paths.PROGRAMS_PREFIX) and not (
@@ -106,10 +105,10 @@ def judge_programs(resource_name: str, manifest: Object) -> Iterator[str]:
 
 
 def judge_failure_policy(spec: Any) -> Iterator[str]:
-    """Yield what is wrong with what ends a Job at once, where something does: only our own check may, and by one
+    """Yield the violations of a Job's podFailurePolicy: only our own check may end the Job at once, with one exit
     status.
 
-    A Job that ended so is read as a preparation that succeeded before.
+    A Job that fails this way counts as a preparation that succeeded earlier.
     """
     if "podFailurePolicy" not in spec:
         return
@@ -138,7 +137,7 @@ def _judge_container(container: Any, fields: frozenset[str]) -> Iterator[str]:
 
 
 def _judge_reference(source: Any) -> Iterator[str]:
-    """A variable from a key of one Secret or ConfigMap of the namespace."""
+    """Yield the violations of a variable's source, which must be one key of a Secret or ConfigMap of the namespace."""
     yield from check_allowed_keys("env.valueFrom", source, frozenset(("secretKeyRef", "configMapKeyRef")))
     yield from check_equal("env.valueFrom", len(source), 1)
     for reference in source.values():

@@ -1,4 +1,4 @@
-"""What an owner's objects may hold, field by field: the gate's judgement. What isn't listed here is refused."""
+"""Check the objects of an owner field by field, and refuse every field that is not listed here."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _TENANT_API = {
     "Service": "v1",
     "VolumeSnapshot": "snapshot.storage.k8s.io/v1",
 }
-_DATA_KINDS = ("ObjectBucketClaim", "PersistentVolumeClaim", "VolumeSnapshot")  # what holds data
+_DATA_KINDS = ("ObjectBucketClaim", "PersistentVolumeClaim", "VolumeSnapshot")  # kinds that hold data
 _DATA_SOURCES = (("snapshot.storage.k8s.io", "VolumeSnapshot"), (None, "PersistentVolumeClaim"))
 _PROJECT_FIELDS = frozenset(
     "description sourceRepos destinations clusterResourceWhitelist namespaceResourceWhitelist roles".split()
@@ -63,7 +63,7 @@ _PLATFORM_KINDS = frozenset(
     "AppProject Application ConfigMap Deployment DeviceClass EC2NodeClass Namespace NodeOverlay NodePool PriorityClass"
     " SecurityPolicy ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding".split()
 )
-# And what controllers make of them, which Argo CD shows only where the project permits it.
+# Plus the kinds that controllers create from them: Argo CD shows those only if the project permits them.
 _PROJECT_KINDS = frozenset(
     (group, kind)
     for kind, version in (_TENANT_API | {"Pod": "v1", "ReplicaSet": "apps/v1"}).items()
@@ -72,7 +72,7 @@ _PROJECT_KINDS = frozenset(
 
 
 class FileOwner(NamedTuple):
-    """Whose file it is: the part of the tree it lies in, the tenant, and the file's own name."""
+    """The owner of a file: the part of the tree, the tenant, and the file's own name."""
 
     part: str
     tenant: str
@@ -83,14 +83,15 @@ TYPE_ERRORS = (
     AttributeError,
     TypeError,
     ValueError,
-)  # raised where a text, a list or a mapping stands and another belongs
+)  # raised where a value has another type than expected
 
 
 def judge(
     boundary: Boundary, owner: FileOwner, text: str, further: Callable[[Object], Iterable[str]] = lambda _: ()
 ) -> Iterator[str]:
-    """Yield what is wrong with the text of one object of a cluster's tree, in words for us; where nothing is, what
-    `further` says of the object."""
+    """Yield the violations in the text of one object of a cluster's tree, as messages for developers. If it has none,
+    yield the findings of `further`.
+    """
     try:
         manifest = load_one(text)
     except Malformed as error:
@@ -152,8 +153,9 @@ def _judge_tenant_object(boundary: Boundary, tenant: str, manifest: Object) -> I
 
 
 def _judge_data_object(metadata: Any, spec: Any) -> Iterator[str]:
-    """What holds data is protected until it was marked for deletion and let go; where it comes from lies in its
-    namespace."""
+    """Yield the violations of an object that holds data. It stays protected until its deletion was marked and released,
+    and its data source is in its own namespace.
+    """
     annotations = metadata.get("annotations", {})
     if annotations.get(names.DELETION_POLICY) != "Delete" or not is_released(annotations):
         yield from check_equal("sync-options", annotations.get(names.SYNC_OPTIONS), names.KEEP_OPTIONS)
@@ -238,8 +240,9 @@ def _judge_role(project: str, role: Any) -> Iterator[str]:
 
 
 def _judge_deletion_option(metadata: Any) -> Iterator[str]:
-    """Yield that an object, which others rest on and which wasn't let go, goes with an Application that somebody
-    deletes."""
+    """Yield a violation if deleting the Application would delete an object that others depend on and that was not
+    released.
+    """
     annotations = metadata.get("annotations", {})
     options = annotations.get(names.SYNC_OPTIONS)
     if options not in (names.KEEP_OPTIONS, names.KEEP_ON_APPLICATION_DELETION) and not is_released(annotations):

@@ -1,1 +1,1 @@
-"""What Kubernetes gets: an inventory becomes manifests, built as data, written as text, and read again by a gate."""
+"""Render an inventory as Kubernetes manifests: build them as data and write them as YAML, which the gate reads again."""

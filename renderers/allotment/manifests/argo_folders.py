@@ -1,8 +1,9 @@
-"""The folders that Argo CD reads: one Application a folder, and in each a marker with the hash of what lies beside it.
+"""Map the folders of a rendered tree to the Applications that read them, and render each folder's marker.
 
-A folder that became empty wouldn't exist in Git, and Argo CD then prunes nothing. And Argo CD asks `git diff
---name-only` which folders changed (`manifest-generate-paths`), which names a moved file by its new path alone: the
-folder that it left would keep what it had. A marker stays where it is, and changes with every file beside it.
+One Application reads each folder. A folder's marker contains a hash of the other files in it, for two reasons. Git
+keeps no empty folders, and Argo CD prunes nothing from a folder that does not exist. And Argo CD finds changed folders
+(`manifest-generate-paths`) with `git diff --name-only`, which lists a moved file under its new path only, so the folder
+that it left would not be synced. A marker never moves, and changes with every file beside it.
 """
 
 from __future__ import annotations
@@ -19,15 +20,14 @@ from allotment.manifests.yaml_text import Frozen, dump
 
 ADD_ONS_FOLDER = "control/add-ons"
 PLATFORM_PARTS = ("add-ons", "cluster", "node-pools", "stock")
-ROOT_APPLICATION = ""  # where the root Application is declared: in no file of the tree
+ROOT_APPLICATION = ""  # the root Application is declared in no file of the tree
 _MARKER_PURPOSE = "Keeps this folder in Git, and says by a hash that something in it has changed."
 
 
 class _FolderKind(NamedTuple):
-    """Folders of one kind: the file that declares the Application which reads them, and their marker's name and
-    namespace.
+    """A kind of folder: the file that declares the Application for the folder, and its marker's name and namespace.
 
-    Each is a template of the folder's names, `c` being the cluster.
+    All three are templates. Their fields are the named groups of `folder`, and `c` for the cluster.
     """
 
     folder: re.Pattern[str]
@@ -67,19 +67,22 @@ _FOLDER_KINDS = (
 
 
 def folder_of(path: str) -> str:
-    """Return the folder that a file lies in."""
+    """Return the folder of a file."""
     return path.rpartition("/")[0]
 
 
 def application_file(folder: str) -> str | None:
-    """Return the file that declares the Application which reads a folder, BOOTSTRAP for the root's; None where none
-    reads it."""
+    """Return the file that declares the Application for a folder: ROOT_APPLICATION for the root's, None if no
+    Application reads it.
+    """
     folder_kind = _find_folder_kind(folder)
     return folder_kind[0].application_file.format(**folder_kind[1]) if folder_kind else None
 
 
 def folders_of_application_file(path: str) -> frozenset[str]:
-    """Return the folders whose Applications a file of the tree declares; the gate makes sure that it does."""
+    """Return the folders that the Applications in a file of the tree must read. The gate verifies the file against
+    them.
+    """
     if path == paths.PLATFORM_FILE:
         return frozenset((ADD_ONS_FOLDER, *(f"platform/{part}" for part in PLATFORM_PARTS)))
     if letter := paths.shard_letter(path):
@@ -91,8 +94,9 @@ def folders_of_application_file(path: str) -> frozenset[str]:
 
 
 def find_unsynced_folders(files: Collection[str]) -> Iterator[str]:
-    """Yield in words, for each folder of a whole tree, that not exactly one Application reads it, or that it has no
-    marker."""
+    """Yield a message for each folder of a complete tree that has no marker or no Application, or is empty though an
+    Application reads it.
+    """
     file_paths = set(files)
     folders = {folder_of(path) for path in file_paths}
     for folder in sorted(folders):
@@ -106,7 +110,7 @@ def find_unsynced_folders(files: Collection[str]) -> Iterator[str]:
 
 
 def marker_identity(cluster: str, folder: str) -> tuple[str, str]:
-    """Return the name and namespace of a folder's marker, both empty where no Application reads it."""
+    """Return the name and namespace of a folder's marker; both are empty if no Application reads the folder."""
     folder_kind = _find_folder_kind(folder)
     return (
         (folder_kind[0].marker.format(c=cluster, **folder_kind[1]), folder_kind[0].namespace.format(**folder_kind[1]))
@@ -116,10 +120,10 @@ def marker_identity(cluster: str, folder: str) -> tuple[str, str]:
 
 
 def render_marker(cluster: str, folder: str, blobs: Iterable[tuple[str, str]], over: str = "") -> bytes:
-    """Return the marker of a folder whose files are `blobs`: path and Git blob of each, the marker's own left out.
+    """Return the marker of a folder; `blobs` has the path and Git blob ID of each of its other files.
 
-    `over` is a commit of somebody else's that changed the folder, and that is replaced: Argo CD may have seen it,
-    and the marker has to differ from the one that it saw there, which may be ours.
+    `over` is a foreign commit that changed the folder and that we replace. Argo CD may have read that commit, and its
+    marker may equal ours, so the hash includes `over` to make the new marker differ.
     """
     name, space = marker_identity(cluster, folder)
     assert name, folder
@@ -134,8 +138,11 @@ _MARKER_LABELS = Frozen(names.labels())
 def render_markers(
     cluster: str, folders: Collection[str], files: Mapping[str, str], over: Mapping[str, str] | None = None
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield path and bytes of the marker of each of some folders; `files` has the blobs of a cluster's whole tree
-    by path, `over` by folder the foreign commit that is replaced."""
+    """Yield the path and content of the marker of each folder in `folders`.
+
+    `files` has the blob IDs of a cluster's whole tree by path. `over` has, by folder, the foreign commit that we
+    replace.
+    """
     files_by_folder: dict[str, list[tuple[str, str]]] = {folder: [] for folder in folders}
     stems = dict.fromkeys(folders, paths.FOLDER_MARKER)
     for path, blob in files.items():
@@ -154,7 +161,7 @@ def render_markers(
 
 
 def with_markers(cluster: str, tenant: str, files: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
-    """Yield a tenant's files in a cluster, by their paths in its tree, and the markers of the tenant's folders last."""
+    """Yield a tenant's files in a cluster, by their path in its tree, and then the markers of the tenant's folders."""
     own, blobs = [f"tenants/{tenant}/{part}" for part in TREE_PARTS], {}
     for path, data in files:
         yield path, data
@@ -164,7 +171,7 @@ def with_markers(cluster: str, tenant: str, files: Iterable[tuple[str, bytes]]) 
 
 
 def platform_folders(files: Iterable[str]) -> set[str]:
-    """Return the folders of a cluster's tree that are no tenant's, also those that are to hold a marker alone."""
+    """Return the folders of a cluster's tree that belong to no tenant, including those that contain only a marker."""
     folders = {"control"}
     for path in files:
         if path.startswith("control/"):

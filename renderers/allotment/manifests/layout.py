@@ -1,18 +1,18 @@
-"""The layout of a cluster's rendered branch: which declaration becomes which file, with which objects.
+"""Define the layout of a cluster's rendered branch: which declaration becomes which file, with which objects.
 
-    control/*.yaml                        what the root Application reads: Applications of all that follows
+    control/*.yaml                        read by the root Application: Applications for all of the following
     control/add-ons/<add-on>              AppProject and Application of an add-on
     control/argo/<letter>/<tenant>        AppProject and Applications of a tenant
     control/namespaces/<letter>/…         its Namespace, quota, limits, network policies
     platform/add-ons/                     namespaces of add-ons
     platform/cluster/                     foundations;  platform/node-pools/;  platform/stock/  placeholders
-    tenants/<tenant>/storage/, compute/   one file a declared thing; in storage/ also one a set of programs that Jobs run
+    tenants/<tenant>/storage/, compute/   one file per declared resource; in storage/ also the programs that Jobs run
 
-Every file ends in `.rendered.yaml` (`paths`). An Application reads the files of one folder and none below it
-(`folders`), so no folder that one reads has another in it but `control/`, whose folders have Applications of their
-own.
+Every file name ends in `.rendered.yaml` (`paths`). An Application reads the files of one folder and not its subfolders
+(`argo_folders`). Therefore no such folder has subfolders, except `control/`: its subfolders have their own
+Applications.
 
-`TENANT_MANIFESTS` and `CLUSTER_MANIFESTS` are the registry: a kind's module here renders it.
+`TENANT_MANIFESTS` and `CLUSTER_MANIFESTS` are the registry of the modules that render the kinds.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ RenderedFiles = Iterator[tuple[str, bytes]]
 
 
 class KindRendering(NamedTuple):
-    """How a declared kind is rendered: by `render`, into files of `folder`.
+    """How to render a declared kind: `render` returns the objects, and `folder` is the folder of their file.
 
-    `suffix` follows a thing's name in its file's, where another kind of the folder could have the same name.
+    `suffix` follows the declared name in the file name, where another kind in the same folder could have the same name.
     """
 
     render: Callable[..., list[Object]]
@@ -59,8 +59,9 @@ class KindRendering(NamedTuple):
     suffix: str = ""
 
 
-# Of a tenant's kinds, `render(offers, cluster, tenant, runtime_state, declared)`; of a cluster's, and of the platform's that
-# clusters have, `render(offers, cluster, declared, placeholders)`: nothing where this cluster hasn't it.
+# For a tenant's kinds: `render(offers, cluster, tenant, runtime_state, declared)`. For kinds of a cluster, and of
+# the platform per cluster: `render(offers, cluster, declared, placeholders)`, which returns nothing if this cluster
+# lacks it.
 TENANT_MANIFESTS: dict[type[Declaration], KindRendering] = {
     GPUStorage: KindRendering(gpu_storage.render, STORAGE.tree_part),
     GPUStorageSnapshot: KindRendering(gpu_storage_snapshot.render, SNAPSHOT.tree_part, SNAPSHOT.suffix),
@@ -79,8 +80,10 @@ def render_tenant(
     runtime_state: RuntimeState = UNKNOWN_STATE,
     only: frozenset[str] | None = None,
 ) -> RenderedFiles:
-    """Yield a tenant's files, `<cluster>/<path on its branch>`; they depend on the offers, on this tenant and on
-    what is known of it."""
+    """Yield a tenant's files by path, `<cluster>/<path on its branch>`.
+
+    They depend only on the offers, on this tenant and on its runtime state.
+    """
     for name in clusters_of(tenant):
         if only is not None and name not in only:
             continue
@@ -115,8 +118,11 @@ def _render_tenant_files(
 def render_cluster(
     offers: Catalog, cluster: ScopeDeclarations, letters: frozenset[str], placeholders: Mapping[tuple[str, str], int]
 ) -> RenderedFiles:
-    """Yield a cluster's own files but for the markers of their folders, which depend on tenants' files too
-    (`argo_folders.markers`); `letters` are the first letters of its tenants, `placeholders` counts by stock."""
+    """Yield a cluster's own files, without folder markers, which depend on tenants' files too
+    (`argo_folders.render_markers`).
+
+    `letters` are the first letters of the cluster's tenants; `placeholders` has counts by cluster and stock.
+    """
     name = cluster.name
     yield f"{name}/{paths.PLATFORM_FILE}", dump(control.render_platform(offers, cluster))
     for letter in sorted(letters):

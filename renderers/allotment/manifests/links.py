@@ -1,4 +1,7 @@
-"""Addresses of pages in Argo CD and Grafana. Callers percent-encode names (`percent_encode`), except where Argo CD fills in a template."""
+"""Build URLs of pages in Argo CD and Grafana.
+
+Callers percent-encode names (`percent_encode`), except where Argo CD fills in a template.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,17 @@ _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01
 
 
 def percent_encode(name: str) -> str:
-    """Return a name, percent-encoded, as a part of an address."""
+    """Return a name, percent-encoded as a part of a URL."""
     return "".join(chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in name.encode())
 
 
 def node_page_url(argocd_url: str, application: str, node: str, tab: str) -> str:
-    """Return the page of a resource in Argo CD, opened at a tab; `node` is group/kind/namespace/name."""
+    """Return the URL of a resource's page in Argo CD, opened at a tab; `node` is group/kind/namespace/name."""
     base = argocd_url.rstrip("/")
     return f"{base}/applications/{names.ARGO_NAMESPACE}/{application}?node={node}/0&tab={tab}"
 
 
 def graphs_page_url(grafana_url: str, cluster: str, namespace: str, instance: str = "") -> str:
-    """Return the dashboard of a namespace, or of an instance in it."""
+    """Return the URL of the dashboard of a namespace, or of an instance in it."""
     page = f"{grafana_url}?var-cluster={cluster}&var-namespace={namespace}"
     return f"{page}&var-instance={instance}" if instance else page

@@ -1,11 +1,11 @@
-"""Every name that we give to something in a cluster: labels, annotations, namespaces, classes, hosts."""
+"""Define the names that we use in clusters: labels, annotations, namespaces, priority classes, hosts."""
 
 from __future__ import annotations
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 PROGRAM_NAME = "allotment"
-MANAGED_BY_SELECTOR = f"{MANAGED_BY}={PROGRAM_NAME}"  # selects what we made
-PLATFORM_PREFIX = f"{PROGRAM_NAME}--"  # begins the names of Applications that are no tenant's
+MANAGED_BY_SELECTOR = f"{MANAGED_BY}={PROGRAM_NAME}"  # selects the objects that we created
+PLATFORM_PREFIX = f"{PROGRAM_NAME}--"  # prefix of the names of Applications that belong to no tenant
 
 TENANT = "allotment.dev/tenant"
 CLUSTER = "allotment.dev/cluster"
@@ -32,8 +32,8 @@ PROTECTED = "allotment.dev/protected"
 DELETION_POLICY = "allotment.dev/deletion-policy"
 INPUT_HASH = "allotment.dev/input-hash"
 ATTEMPT = "allotment.dev/attempt"
-PREPARES = "allotment.dev/prepares"  # the Job that a volume, or what stands for it, is to be filled by
-PREPARED = "allotment.dev/prepared"  # the Job that was seen to have filled a volume: what was opened by that stays open
+PREPARES = "allotment.dev/prepares"  # the Job that fills a volume, on the volume or on its wait marker
+PREPARED = "allotment.dev/prepared"  # the Job that has filled a volume: what that opened stays open
 LOG = "allotment.dev/log"
 
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
@@ -43,7 +43,7 @@ COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 EXTERNAL_LINK = "link.argocd.argoproj.io/external-link"
 KEEP_OPTIONS = "Prune=false,Delete=false"
 KEEP_ON_APPLICATION_DELETION = (
-    "Delete=false"  # of what goes when Git says so, and not with an Application that somebody deletes
+    "Delete=false"  # for objects that are deleted when Git removes them, but not when somebody deletes the Application
 )
 
 ARGO_NAMESPACE = "argocd"
@@ -56,19 +56,19 @@ STOCK_PRIORITIES = 10  # allotment-stock-1 … -10 have the values −10 … −
 
 FILES_ROLE = "files"
 PREPARE_ROLE = "prepare"
-COPY_ROLE = "copy"  # of a preparation that reads another tenant's files, and of nothing that a tenant brings
+COPY_ROLE = "copy"  # a preparation that reads another tenant's files; no pod that a tenant defines has this role
 WAIT_MARKER_INFIX = "--waits-for--"
 
 GPU_TAINT = "nvidia.com/gpu"
 DEVICE_PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
 DEVICE_PLUGIN_DEPLOYED = (
-    "nvidia.com/gpu.deploy.device-plugin"  # "false": the GPU operator starts no device plugin there
+    "nvidia.com/gpu.deploy.device-plugin"  # "false": the GPU operator starts no device plugin on the node
 )
 MIG_CONFIG = "nvidia.com/mig.config"
 MPS_CAPABLE = "nvidia.com/mps.capable"
 
 PAUSE_IMAGE = "registry.k8s.io/pause:3.10@sha256:ee6521f290b2168b6e0935a181d4cff9be1ac3f505666ef0e3c98fae8199917a"
-# Of Python 3.13 for amd64 and arm64, where a platform names no other.
+# Python 3.13 for amd64 and arm64; the default where a platform names no image.
 PREPARE_IMAGE = (
     "docker.io/library/python:3.13-slim@sha256:6771159cd4fa5d9bba1258caf0b82e6b73458c694d178ad97c5e925c2d0e1a91"
 )
@@ -76,12 +76,12 @@ FILES_PORT = 5000
 
 
 def namespace(tenant: str) -> str:
-    """Return the namespace of a tenant, the same in every cluster."""
+    """Return a tenant's namespace. It is the same in every cluster."""
     return f"t-{tenant}"
 
 
 def stock_priority(rank: int) -> str:
-    """Return the priority class of placeholders of a rank: 1 for a pool's smallest unit."""
+    """Return the priority class of placeholders by the rank of their unit's size: 1 for a pool's smallest unit."""
     return f"allotment-stock-{min(rank, STOCK_PRIORITIES)}"
 
 
@@ -96,56 +96,58 @@ def application(tenant: str, cluster: str, part: str) -> str:
 
 
 def platform_application(part: str, cluster: str) -> str:
-    """Return the name of the Application of a part of the platform's own; no tenant's or add-on's has this name."""
+    """Return the name of the Application of one of the platform's own parts; no tenant or add-on uses this name."""
     return f"{PLATFORM_PREFIX}{part}--{cluster}"
 
 
 def add_on(name: str, cluster: str) -> str:
-    """Return the name of an add-on's AppProject and of its Application."""
+    """Return the name of an add-on's AppProject and Application."""
     return f"{PLATFORM_PREFIX}add-on-{name}--{cluster}"
 
 
 def instance_host(instance: str, port: str, tenant: str, domain: str) -> str:
-    """Return the host that serves an instance's port. One label below the domain, injective: no name holds '--'."""
+    """Return the host of an instance's port. The host is unique, and one label below the domain, as no name contains
+    '--'.
+    """
     label = f"{instance}--{tenant}" if port == "http" else f"{instance}--{port}--{tenant}"
     return f"{label}.{domain}"
 
 
 def files_host(storage: str, tenant: str, domain: str) -> str:
-    """Return the host that serves a storage's files; no port is named `files`."""
+    """Return the host of a storage's files. It is unique, as no port is named `files`."""
     return f"{storage}--files--{tenant}.{domain}"
 
 
 def files_service(storage: str) -> str:
-    """Return the name of the Service, and of all else, that shows a storage's files."""
+    """Return the name of the Service and the other objects of a storage's file server."""
     return f"{storage}--files"
 
 
 def files_url(storage: str, tenant: str) -> str:
-    """Return the address inside the cluster that shows a storage's files."""
+    """Return the URL of a storage's file server inside the cluster."""
     return f"http://{files_service(storage)}.{namespace(tenant)}.svc:{FILES_PORT}/"
 
 
 def wait_marker(stem: str, source: str) -> str:
-    """Return the name of the ConfigMap that stands where a thing waits for a storage to be prepared."""
+    """Return the name of the ConfigMap that replaces a resource while it waits for a storage to be prepared."""
     return f"{stem}{WAIT_MARKER_INFIX}{source}"
 
 
 def rendered_branch(cluster: str) -> str:
-    """Return the fully qualified branch that a cluster's manifests are published to."""
+    """Return the full ref of the branch with a cluster's manifests."""
     return f"refs/heads/rendered/{cluster}"
 
 
 def status_branch(cluster: str) -> str:
-    """Return the fully qualified branch that a cluster's status is written to."""
+    """Return the full ref of the branch with a cluster's status."""
     return f"refs/heads/status/{cluster}"
 
 
 def label_of(word: str) -> str:
-    """Return the label of a word."""
+    """Return the label key for a word."""
     return f"allotment.dev/{word.replace('_', '-')}"
 
 
 def labels(**more: str) -> dict[str, str]:
-    """Return the labels of one of our objects; keywords are the words after allotment.dev/."""
+    """Return the labels of one of our objects. Each keyword becomes the label `allotment.dev/<keyword>`."""
     return {MANAGED_BY: PROGRAM_NAME, **{label_of(key): value for key, value in more.items()}}

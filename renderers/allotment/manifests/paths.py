@@ -1,7 +1,7 @@
-"""Where things lie in a cluster's rendered tree, and what a path there means.
+"""Define the paths of the files in a cluster's rendered tree, and parse them.
 
-Every file has an ending of ours, so that no name that anybody declares makes it a file that a tool knows: a
-`kustomization.yaml` among an Application's files would have Argo CD hand the folder to Kustomize.
+Every file name ends in `.rendered.yaml`. No declared name can therefore produce a file name that a tool treats
+specially: if a file were called `kustomization.yaml`, Argo CD would pass the whole folder to Kustomize.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import NamedTuple
 from allotment.declared.tenant_resources import TREE_PARTS, parse_file_stem
 
 FILE_SUFFIX = ".rendered.yaml"
-FOLDER_MARKER = "allotment--marker"  # keeps a folder from being empty
-DELETING_FOLDER_MARKER = "allotment--leaving"  # the same object, in the folder of a tenant that leaves the cluster
+FOLDER_MARKER = "allotment--marker"  # keeps an otherwise empty folder in Git
+DELETING_FOLDER_MARKER = "allotment--leaving"  # the same object, in the folder of a tenant that is leaving the cluster
 FOLDER_MARKERS = (FOLDER_MARKER, DELETING_FOLDER_MARKER)
-PROGRAMS_PREFIX = "allotment--programs-"  # begins the name of a ConfigMap with programs of ours, and of its file
-DELETING_SUFFIX = "--leaving"  # after the name of a storage or snapshot whose declaration is gone
+PROGRAMS_PREFIX = "allotment--programs-"  # prefix of the name of a ConfigMap with our programs, and of its file
+DELETING_SUFFIX = "--leaving"  # suffix of the name of a storage or snapshot after its declaration was removed
 
 _TENANT_FILE = re.compile(rf"tenants/([a-z0-9-]+)/({'|'.join(TREE_PARTS)})/([a-z0-9-]+)" + re.escape(FILE_SUFFIX))
 _CONTROL_FILE = re.compile(r"control/(argo|namespaces)/[a-z]/([a-z](?:-?[a-z0-9])*)" + re.escape(FILE_SUFFIX))
@@ -26,7 +26,9 @@ PLATFORM_FILE = f"control/platform{FILE_SUFFIX}"
 
 
 class TreePath(NamedTuple):
-    """What a tenant's file is: of the part argo, namespaces, storage or compute; `name` is the file's stem."""
+    """The parts of a tenant file's path: the tenant, the part (argo, namespaces, storage or compute), and the file's
+    stem.
+    """
 
     tenant: str
     part: str
@@ -34,66 +36,69 @@ class TreePath(NamedTuple):
 
     @property
     def resource_name(self) -> str:
-        """The declared name, where it is a thing's own file."""
+        """Return the declared name of the resource; the file's stem if the file belongs to no resource."""
         resource = parse_file_stem(self.part, self.name)
         return resource[1] if resource else self.name
 
     @property
     def kind(self) -> str:
-        """Whose own file it is: an instance's, a storage's or a snapshot's; empty where it keeps a folder or is
-        leaving."""
+        """Return the kind of the resource: instance, storage or snapshot. Empty for a folder marker, programs, and a
+        resource that is being deleted.
+        """
         resource = parse_file_stem(self.part, self.name)
         return resource[0].word if resource else ""
 
     @property
     def is_resource_file(self) -> bool:
-        """Whether it is a thing's file, also while that is leaving: neither what keeps a folder, nor programs."""
+        """Return whether the file belongs to a resource, even during its deletion; False for folder markers and
+        programs.
+        """
         return self.part in TREE_PARTS and self.name not in FOLDER_MARKERS and not is_programs(self.name)
 
 
 def argo_file(tenant: str) -> str:
-    """Return the path of a tenant's project and Applications."""
+    """Return the path of a tenant's AppProject and Applications."""
     return f"control/argo/{tenant[0]}/{tenant}{FILE_SUFFIX}"
 
 
 def namespace_file(tenant: str) -> str:
-    """Return the path of a tenant's namespace and what isolates it."""
+    """Return the path of a tenant's Namespace and the objects that isolate it."""
     return f"control/namespaces/{tenant[0]}/{tenant}{FILE_SUFFIX}"
 
 
 def resource_file(tenant: str, part: str, name: str) -> str:
-    """Return the path of a thing of a tenant, or of what keeps its folder."""
+    """Return the path of a tenant's resource or folder marker."""
     return f"tenants/{tenant}/{part}/{name}{FILE_SUFFIX}"
 
 
 def is_marker(path: str) -> bool:
-    """Return whether a file is what keeps its folder."""
+    """Return whether a file is a folder marker."""
     return file_stem(path) in FOLDER_MARKERS
 
 
 def is_programs(path: str) -> bool:
-    """Return whether a file has the programs that Jobs beside it name."""
+    """Return whether a file is a ConfigMap with the programs of Jobs in the same folder."""
     return file_stem(path).startswith(PROGRAMS_PREFIX)
 
 
 def file_stem(path: str) -> str:
-    """Return a file's name without our ending."""
+    """Return a file's name without `.rendered.yaml`."""
     return path.rpartition("/")[2].removesuffix(FILE_SUFFIX)
 
 
 def current_path(path: str) -> str:
-    """Return where a file lies now that was published at a path before files had an ending of ours."""
+    """Return the current path of a file that may have been published before file names ended in `.rendered.yaml`."""
     return path if path.endswith(FILE_SUFFIX) else f"{path.removesuffix('.yaml')}{FILE_SUFFIX}"
 
 
 def shard_file(letter: str) -> str:
-    """Return the path of the Applications of one letter's tenants."""
+    """Return the path of the file with the shard of `control/` for tenant names with this first letter."""
     return f"control/tenants-{letter}{FILE_SUFFIX}"
 
 
-@lru_cache(maxsize=1 << 18)  # asked several times of every file, in each publish
+@lru_cache(maxsize=1 << 18)  # called several times for every file in each publish
 def parse_tree_path(path: str) -> TreePath | None:
-    """Return what a tenant's path means; None for a path of the platform's, or none of ours."""
+    """Return the parsed path of a tenant's file; None for the platform's files and for unknown paths."""
     if match := _TENANT_FILE.fullmatch(path):
         return TreePath(match[1], match[2], match[3])
     if match := _CONTROL_FILE.fullmatch(path):
@@ -102,6 +107,6 @@ def parse_tree_path(path: str) -> TreePath | None:
 
 
 def shard_letter(path: str) -> str | None:
-    """Return the letter whose shard a path holds."""
+    """Return the first letter of the tenants in a shard file; None if the path is not a shard file."""
     match = _SHARD_FILE.fullmatch(path)
     return match[1] if match else None

@@ -1,8 +1,7 @@
-"""What an instance's published pod template keeps: a pod that runs isn't restarted because we write its template
-otherwise today.
+"""Keep the published pod template of an instance, so that a change in how we render it restarts no running pod.
 
-Once it carried the tenant's plan as a label. Nothing reads that on a pod, so what was published with it keeps it, as
-it was, until its template changes for another reason or nothing runs of it.
+Older versions rendered the tenant's plan as a pod label, which nothing reads. A published template keeps this label
+until the template changes for another reason, or the instance has no pods.
 """
 
 from __future__ import annotations
@@ -17,12 +16,13 @@ _LABEL_LINE = re.compile(
     rb"(  template:\n    metadata:\n      labels:\n(?:        .*\n)*?)        %s: [a-z0-9-]+\n"
     % re.escape(PLAN).encode()
 )
-_SEPARATOR = b"---\n"  # of a file's first object, the Deployment
+_SEPARATOR = b"---\n"  # ends a file's first object, the Deployment
 
 
 def with_pod_template_of(data: bytes, previous: bytes) -> bytes:
-    """Return an instance's file with the pod template of its predecessor, where the two differ in nothing but the
-    plan's label and pods run of both."""
+    """Return an instance's file with the previous pod template, if the two differ in the plan's label only and both
+    have replicas.
+    """
     was, is_now = (_POD_TEMPLATE.search(content.partition(_SEPARATOR)[0]) for content in (previous, data))
     if was is None or is_now is None or _LABEL_LINE.sub(rb"\1", was[0], count=1) != is_now[0]:
         return data

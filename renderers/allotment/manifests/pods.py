@@ -1,4 +1,4 @@
-"""Parts that our pods share: security, placement on node pools, resources."""
+"""Build the parts that our pods share: security, placement on node pools, resources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from allotment.declared.values import format_cpu, format_size
 from allotment.manifests import names
 from allotment.manifests.yaml_text import Frozen, without_empty
 
-# Pod Security `restricted`, with root inside a user namespace: most GPU images start as root.
+# Pod Security `restricted`, with root inside a user namespace, because most GPU images start as root.
 POD_SECURITY = Frozen(seccompProfile={"type": "RuntimeDefault"}, fsGroup=1000, fsGroupChangePolicy="OnRootMismatch")
 CONTAINER_SECURITY = Frozen(allowPrivilegeEscalation=False, capabilities={"drop": ["ALL"]})
 READ_ONLY_SECURITY = Frozen(allowPrivilegeEscalation=False, capabilities={"drop": ["ALL"]}, readOnlyRootFilesystem=True)
@@ -25,7 +25,9 @@ GPU_TOLERATION = Frozen(key=names.GPU_TAINT, operator="Exists", effect="NoSchedu
 def build_pod_spec(
     priority: str, containers: list[dict[str, Any]], volumes: list[dict[str, Any]], **more: Any
 ) -> dict[str, Any]:
-    """Return a pod's spec: no service-account token, no service environment, root only inside a user namespace."""
+    """Return a pod's spec without service-account token and service environment, and with root only in a user
+    namespace.
+    """
     return without_empty(
         {
             "automountServiceAccountToken": False,
@@ -41,28 +43,28 @@ def build_pod_spec(
 
 
 def storage_affinity_term(storage: str) -> dict[str, Any]:
-    """Return the term of an affinity to the pods that prepare or show a storage."""
+    """Return the affinity term for the pods that prepare or serve a storage."""
     return {"labelSelector": {"matchLabels": {names.STORAGE: storage}}, "topologyKey": HOSTNAME_LABEL}
 
 
 def storage_pod_affinity(storage: str) -> dict[str, Any]:
-    """Return the affinity of a storage's own pods to one another: what is attached to one node is used there by all.
+    """Return the affinity among a storage's own pods, because they all use a volume that is attached to one node.
 
-    The first of them goes where it likes: the scheduler takes a term that a pod itself fits for met when nobody
-    else does.
+    The first pod may run on any node: if no pod matches a term, the scheduler treats the term as met if the pod itself
+    matches.
     """
     return {"requiredDuringSchedulingIgnoredDuringExecution": [storage_affinity_term(storage)]}
 
 
 def node_pool_labels(pool: NodePool) -> dict[str, str]:
-    """Return the labels that a pool's nodes, and no others, carry."""
+    """Return the labels that identify a pool's nodes."""
     if pool.spec.static is not None:
         return dict(sorted(pool.spec.static.node_selector.items()))
     return {names.POOL: pool.metadata.name}
 
 
 def require_pools(pools: list[NodePool]) -> Frozen:
-    """Return an affinity that requires a node of one of `pools`."""
+    """Return a node affinity that requires a node of one of `pools`."""
     terms = [
         {
             "matchExpressions": [
@@ -75,7 +77,7 @@ def require_pools(pools: list[NodePool]) -> Frozen:
 
 
 def storage_pools(cluster: ScopeDeclarations) -> list[NodePool]:
-    """Return the pools on whose nodes the pods of storages run, by name; empty where they run on nodes without GPUs."""
+    """Return the pools for storage pods, sorted by name; empty if storage pods run on nodes without GPUs."""
     return [pool.model for pool in cluster.of_kind(NodePool).values() if pool.model.spec.storage_pods is not None]
 
 
@@ -89,9 +91,9 @@ def unit_resources(spec: GPUSpecSpec) -> Frozen:
 def placeholder_resources(
     pool: NodePoolSpec, spec: GPUSpecSpec, stocked: Callable[[], Iterable[GPUSpecSpec]]
 ) -> Frozen:
-    """Return the resources of a placeholder of one unit: a unit's own, but under DRA no device (capacity.placeholder_cpu).
+    """Return the resources of a placeholder: one unit's, but without the device under DRA (capacity.placeholder_cpu).
 
-    `stocked` returns the specs of the pool's stocks; it is called where they count.
+    `stocked` returns the specs of the pool's stocks. It is called only under DRA.
     """
     if spec.sharing is None or spec.sharing.dra is None:
         return unit_resources(spec)
@@ -100,5 +102,5 @@ def placeholder_resources(
 
 
 def build_bill_labels(declared: dict[str, str]) -> dict[str, str]:
-    """Return declared labels as labels of a pod: cost allocation reads them there."""
+    """Return declared labels as pod labels, from which cost allocation reads them."""
     return {f"{names.BILL_PREFIX}{key}": value for key, value in sorted(declared.items())}

@@ -1,7 +1,8 @@
-"""Manifests as text and back: the one shape of YAML that they need, written fast and read strictly.
+"""Write manifests as YAML and read them back, in the one form of YAML that they need: fast to write, strict to read.
 
-Block style, two spaces, a list at its key's own column, one scalar a line. A text that any YAML reader could take
-for something else is written in double quotes with JSON's escapes, so that no value can become structure.
+The form is block style with two spaces, a list at its key's own column, and one scalar per line. A string that some
+YAML reader could take for another type is written in double quotes with JSON's escapes, so no value can become
+structure.
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ _KEY = re.compile(rf"({_PLAIN.pattern}):(?: |$)")
 _SEPARATOR = "---\n"
 _DECODER = json.JSONDecoder()
 
-_MAX_REMEMBERED = 5_000  # texts that are kept as written
+_MAX_REMEMBERED = 5_000  # strings and lines in each cache
 
 
 def dump_scalar(text: str) -> str:
-    """Return a text as YAML writes it: plain where every reader takes it for text, else in double quotes."""
+    """Return a string as YAML: plain where every reader takes it for a string, else in double quotes."""
     if is_plain(text):
         return text
     return _ESCAPED.sub(lambda match: f"\\u{ord(match.group()):04x}", json.dumps(text, ensure_ascii=False))
 
 
 def is_plain(text: str) -> bool:
-    """Return whether YAML writes a text as it is."""
+    """Return whether YAML can hold a string without quotes."""
     return _PLAIN.fullmatch(text) is not None and text not in _YAML_WORDS
 
 
 class _ScalarCache(dict[str, str]):
-    """Texts as they are written, between `prefix` and `suffix`; each is worked out once."""
+    """Cache of written strings, each between `prefix` and `suffix`."""
 
     def __init__(self, prefix: str, suffix: str) -> None:
         super().__init__()
@@ -51,13 +52,13 @@ class _ScalarCache(dict[str, str]):
     def __missing__(self, text: str) -> str:
         written = f"{self.prefix}{dump_scalar(text)}{self.suffix}"
         if len(self) >= _MAX_REMEMBERED:
-            self.clear()  # frequent texts are back at once, those of one tenant don't come again
+            self.clear()  # frequent strings return at once; those of one tenant do not recur
         self[text] = written
         return written
 
 
 class _KeyCache(dict[str, _ScalarCache]):
-    """Keys as they are written, by padding."""
+    """Caches of written keys, by indentation."""
 
     def __missing__(self, pad: str) -> _ScalarCache:
         keys = self[pad] = _ScalarCache(pad, ":")
@@ -69,7 +70,7 @@ _value_cache = _ScalarCache(" ", "")
 
 
 class Frozen(dict[str, Any]):
-    """A mapping that never changes once built: its text is kept, one for each depth that it is written at."""
+    """A mapping that never changes after construction. It caches its text for each indentation at which it is written."""
 
     __slots__ = ("texts",)
 
@@ -79,13 +80,12 @@ class Frozen(dict[str, Any]):
 
 
 def without_empty(keys: Object) -> Object:
-    """Return a mapping without its optional keys that are absent: those whose value is None, or an empty text, list
-    or mapping."""
+    """Return a mapping without its empty entries: None, and an empty string, list or mapping."""
     return {key: value for key, value in keys.items() if value is not None and value not in ("", [], {})}
 
 
 def dump(objects: Iterable[Object]) -> bytes:
-    """Return objects as a YAML stream, in their order, keys in theirs."""
+    """Return objects as a YAML stream, in the given order and with the given order of keys."""
     lines: list[str] = []
     for manifest in objects:
         if lines:
@@ -157,16 +157,16 @@ def _dump_atom(value: Any) -> str:
 
 
 class Malformed(ValueError):
-    """A text is not of the shape that `dump` writes."""
+    """Raised for text that is not in the form that `dump` writes."""
 
 
 def load(data: bytes) -> list[Object]:
-    """Return the objects of a text that `dump` wrote; raise Malformed for anything it could not have written."""
+    """Return the objects in the output of `dump`; raise Malformed for anything that it could not have written."""
     return [load_one(part) for part in split(data)]
 
 
 def split(data: bytes) -> list[str]:
-    """Return the text of each object. No value holds a line end, so that a separator is never part of one."""
+    """Return the text of each object. No value contains a line break, so a separator is never part of a value."""
     text = data.decode("utf-8")
     if not text.endswith("\n"):
         raise Malformed("no line end at the end")
@@ -186,7 +186,9 @@ def load_one(text: str) -> Object:
 
 
 class _Line(NamedTuple):
-    """A line: its column, whether it begins a list's entry, its key and its value; either may be absent."""
+    """A parsed line: its column, whether it begins a list item, its key and its value. Key and value may both be
+    absent.
+    """
 
     indent: int
     dash: bool
@@ -195,12 +197,12 @@ class _Line(NamedTuple):
 
 
 _NO_VALUE: Any = object()
-_MAX_NUMBER_LENGTH = 100  # characters: Python reads no number of some thousand
+_MAX_NUMBER_LENGTH = 100  # characters: Python refuses to parse numbers of several thousand digits
 _token_cache: dict[str, _Line] = {}
 
 
 class _ManifestReader:
-    """Builds an object from its lines."""
+    """Builds one object from its lines."""
 
     def __init__(self, lines: list[_Line]) -> None:
         self.lines = lines
@@ -208,7 +210,7 @@ class _ManifestReader:
         self.count = len(lines)
 
     def read_mapping(self, indent: int) -> Object:
-        """Read the entries at a column; the first may stand behind a dash, two columns to the left."""
+        """Return the mapping at a column. Its first entry may follow a dash, two columns to the left."""
         entries: Object = {}
         lines, count = self.lines, self.count
         while self.at < count:
@@ -247,7 +249,7 @@ class _ManifestReader:
 
 
 def _parse_line(line: str) -> _Line:
-    """Return what a line says; the same line is read once."""
+    """Return the parsed line, from the cache if possible."""
     stripped = line.lstrip(" ")
     indent = len(line) - len(stripped)
     dash = stripped.startswith("- ")
@@ -255,7 +257,7 @@ def _parse_line(line: str) -> _Line:
         stripped = stripped[2:]
     key, value = _parse_entry(stripped, dash)
     if type(value) in (dict, list):
-        return _Line(indent, dash, key, value)  # an empty collection of its own every time
+        return _Line(indent, dash, key, value)  # not cached: every caller needs its own empty collection
     token = _Line(indent, dash, key, value)
     if len(_token_cache) >= _MAX_REMEMBERED:
         _token_cache.clear()

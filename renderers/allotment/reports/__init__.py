@@ -1,1 +1,1 @@
-"""What people read: summaries in Markdown, tables on a terminal."""
+"""Render reports for people: summaries in Markdown, tables on a terminal."""

@@ -1,4 +1,4 @@
-"""What is on offer, as tables on a terminal: what a tenant can have first, then what it can't, and why."""
+"""Render the catalog as tables on a terminal: first the offers that a tenant can use, then the others, with the reason."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from allotment.rules.spending import TenantSpending, total_cost
 
 
 class CatalogView(NamedTuple):
-    """How a catalog is shown: with the units that are ready, the day whose prices count, and the tenant that asks."""
+    """The context of a catalog: the ready units, the day that selects prices, and the tenant, if any."""
 
     ready_units: Ready
     day: datetime.date
@@ -36,12 +36,12 @@ class CatalogView(NamedTuple):
 
     @property
     def tenant_name(self) -> str:
-        """The tenant's name; empty where nobody in particular asks."""
+        """Return the tenant's name; empty without a tenant."""
         return self.allowance.name if self.allowance is not None else ""
 
 
 def render_catalog(offered_catalog: AvailableOffers, view: CatalogView) -> RenderableType:
-    """Return all of a catalog."""
+    """Return the complete catalog."""
     parts: list[RenderableType] = [] if view.allowance is None else [_tenant_facts(view.allowance, view.currency)]
     parts += _catalog_sheets(offered_catalog, view, barred=False)
     if barred := _catalog_sheets(offered_catalog, view, barred=True):
@@ -52,8 +52,10 @@ def render_catalog(offered_catalog: AvailableOffers, view: CatalogView) -> Rende
 
 
 class DeclarationSource(NamedTuple):
-    """Where declarations come from: a commit, empty where there is no repository, and whether its work tree is meant, in which
-    so many files are `uncommitted`."""
+    """The source of declarations: a commit, empty without a repository, and whether it is the work tree.
+
+    `uncommitted` counts the files that differ from the commit.
+    """
 
     commit: str
     is_work_tree: bool
@@ -61,7 +63,7 @@ class DeclarationSource(NamedTuple):
 
     @property
     def description(self) -> str:
-        """Name them."""
+        """Return a description of the source."""
         commit = f"commit {self.commit[:12]}" if self.commit else ""
         if not self.is_work_tree:
             return commit
@@ -73,7 +75,7 @@ class DeclarationSource(NamedTuple):
 def render_spending(
     spendings: Sequence[TenantSpending], currency: str, day: datetime.date, declarations: DeclarationSource
 ) -> Group:
-    """Return the costs of all tenants a month, below a title with the day, the hours and the source of the declarations."""
+    """Return the monthly costs of all tenants below a title with the day, the hours and the source of the declarations."""
     title = (
         f"Forecast of {HOURS_A_MONTH} hours at the prices of {day}, from {declarations.description}. It is not a bill."
     )
@@ -81,7 +83,7 @@ def render_spending(
 
 
 def spending_sheet(spendings: Sequence[TenantSpending], currency: str) -> Sheet:
-    """Return a row a tenant with what it costs a month, and one with all of them together."""
+    """Return a table with a row for each tenant's monthly cost, and a row with the total."""
     sheet = Sheet("TENANT", "PLAN", f"{currency}/MONTH", "BUDGET", "LEFT", "NOTE", long=("NOTE",))
     for spending in spendings:
         notes = [*_uncosted_notes(spending.invalid_files), *_unpriced_notes(spending.unpriced_resources)]
@@ -110,12 +112,12 @@ def _cost_text(cost: Decimal | None) -> str:
 
 
 def _uncosted_notes(invalid: int) -> list[str]:
-    """Return the note on files of which the cost is unknown."""
+    """Return the note on invalid files, which have no known cost."""
     return [f"{pluralize(invalid, 'invalid file')} not counted"] if invalid else []
 
 
 def _unpriced_notes(without_price: int) -> list[str]:
-    """Return the note on things that have no price on the day."""
+    """Return the note on resources without a price on the day."""
     return [f"{pluralize(without_price, 'resource')} without a price left out"] if without_price else []
 
 
@@ -129,7 +131,7 @@ def _catalog_sheets(offered_catalog: AvailableOffers, view: CatalogView, *, barr
 
 
 def _tenant_facts(who: TenantAllowance, currency: str) -> FactList:
-    """Return what is left to a tenant of its plan."""
+    """Return the remaining quota and budget of a tenant."""
     plan, limits, used = who.plan, who.limits, who.usage
     facts: list[tuple[str, object]] = [
         ("Tenant", who.name),
@@ -191,7 +193,7 @@ def _gpu_sheet(offers: Sequence[GPUOffer], view: CatalogView) -> Sheet:
 
 
 def _not_sold_notes(prices: Sequence[HourlyPrice | MonthlyPrice], day: datetime.date) -> list[str]:
-    """Return what says that nothing of it is sold yet."""
+    """Return a note if the offer has no price yet."""
     return [] if is_sold(prices, day) else ["not sold yet"]
 
 
@@ -278,5 +280,5 @@ def _barrier_texts(barriers: Iterable[Barrier]) -> list[str]:
 
 
 def _approximate_size(size: int) -> str:
-    """Return a size that people can compare: of much, whole TiB."""
+    """Return a size for comparison by people, from 10 TiB in whole TiB."""
     return f"{size // TEBI}Ti" if size >= 10 * TEBI else format_size(size)

@@ -1,4 +1,4 @@
-"""A cluster's status as a page that reads well on the forge. Whatever a tenant or a pod wrote in it stays inert."""
+"""Render a cluster's status as a Markdown page for the forge, in which text of a tenant or a pod has no effect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from allotment.observed.status import ClusterStatus, Instance, Snapshot, Stock, 
 from allotment.reports.cold_starts import format_cold_start
 from allotment.reports.markdown import escape_markdown, markdown_table
 
-MAX_ROWS = 500  # troubles that are listed; forges cut long pages
+MAX_ROWS = 500  # rows per table, because forges truncate long pages
 MAX_LENGTH = 400
 _COLD_START_NOTE = (
     "Cold start: how long an instance that found no free unit waited until a node had room for it, by the last"
@@ -29,9 +29,9 @@ _TROUBLED_STATES = (word.FAILED, word.WAITING, word.LOST)
 def render_summary(
     cluster: ClusterStatus, tenants: Sequence[TenantStatus], retained: Sequence[RetainedTenant] = ()
 ) -> bytes:
-    """Return the page of a cluster: its stocks, the number of instances in each state, and the things that need help.
+    """Return the page of a cluster: its stocks, the number of instances in each state, and the resources with problems.
 
-    The `retained` tenants come first, then removed or stopped things that stay, then edits by hand.
+    The `retained` tenants come first, then removed or stopped resources that still exist, then manual edits.
     """
     states = Counter(
         word.display_state(instance.state, of_instance=True) for tenant in tenants for instance in tenant.instances
@@ -83,7 +83,7 @@ def _retained(tenant: RetainedTenant) -> tuple[str, ...]:
 
 
 def _leftover_section(title: str, leftovers: Sequence[Orphan]) -> list[str]:
-    """Return a table of what is removed or stopped, and stays. Nothing where there is nothing."""
+    """Return a table of removed or stopped resources that still exist; empty if there are none."""
     rows = [
         (
             escape_markdown(f"{leftover.tenant}/{leftover.name}"),
@@ -98,7 +98,7 @@ def _leftover_section(title: str, leftovers: Sequence[Orphan]) -> list[str]:
 
 
 def _edit_rows(tenants: Sequence[TenantStatus]) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each condition about edited and foreign objects: of a tenant itself, and of its things."""
+    """Yield a row for each condition on edited and foreign objects of a tenant and of its resources."""
     for tenant in tenants:
         resource_rows = (
             (type(resource).__name__.lower(), f"{tenant.tenant}/{resource.name}", resource.conditions)
@@ -116,7 +116,7 @@ def _edit_rows(tenants: Sequence[TenantStatus]) -> Iterator[tuple[str, ...]]:
 
 
 def _table_section(title: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Return a section with a table of at most MAX_ROWS rows; nothing if there are no rows."""
+    """Return a section with a table of at most MAX_ROWS rows; empty without rows."""
     if not rows:
         return []
     more = [f"and {len(rows) - MAX_ROWS} more."] if len(rows) > MAX_ROWS else []

@@ -1,6 +1,7 @@
-"""An Ownership as CODEOWNERS, which asks the right people for a review on the forge.
+"""Render an Ownership as CODEOWNERS, so that a forge requests reviews from the right people.
 
-It asks; what enforces is `allot plan`: a forge knows neither fields nor roles, and each has a language of its own.
+CODEOWNERS only requests reviews; `allot plan` enforces approvals. A forge knows neither fields nor roles, and each
+forge has its own syntax.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _REGEX_SPECIAL = re.compile(r"[.*]")
 
 
 class OwnedPattern(NamedTuple):
-    """A pattern as an Ownership has it, and the forge's names of its owners, with `@`."""
+    """A pattern of an Ownership, and its owners' names at the forge, with `@`."""
 
     pattern: str
     owners: tuple[str, ...]
@@ -32,8 +33,11 @@ class OwnedPattern(NamedTuple):
 def list_owned_patterns(
     spec: OwnershipSpec, tenants: Collection[str], members: Callable[[str], Members | None]
 ) -> list[OwnedPattern]:
-    """Return who owns what: of the patterns that match a path the last counts, and the first, `**`, matches all. `tenants`
-    are those that there are, `members` returns a tenant's people."""
+    """Return the patterns with their owners. The last pattern that matches a path applies; the first, `**`, matches
+    all.
+
+    `tenants` are the existing tenants, and `members` returns a tenant's Members.
+    """
     platform = _owner_names(spec, [Approver(team=PLATFORM_TEAM)], None)
     lines: dict[str, OwnedPattern] = {}
     for rule in sorted(spec.paths, key=lambda rule: _specificity(rule.path)):
@@ -49,7 +53,7 @@ def list_owned_patterns(
 
 
 def render_codeowners(owners: Sequence[OwnedPattern], forge: str) -> str:
-    """Return the file for a forge that says who owns what."""
+    """Return the CODEOWNERS file for a forge."""
     write = _regex_lines if FORGES[forge].has_owner_regexes else _glob_lines
     return _HEADER + "".join(f"{line}\n" for line in write(owners[0].owners, owners[1:]))
 
@@ -71,12 +75,12 @@ def _owner_names(spec: OwnershipSpec, approvers: Collection[Approver], people: M
 
 
 def _forge_login(owner: Account) -> str:
-    """Return how a forge's file names a person: it knows logins alone."""
+    """Return a person's name in CODEOWNERS: a login, as forges know no IDs there."""
     return f"@{owner.login}"
 
 
 def _expand_tenants(pattern: str, tenants: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield a pattern for each tenant that it is about; as it is, where it is about none."""
+    """Yield a pattern for each tenant that it matches; a pattern outside the tenants' folders is unchanged."""
     parts = pattern.split("/")
     if parts[0] != "tenants" or len(parts) < 3:
         yield pattern, ""
@@ -87,20 +91,20 @@ def _expand_tenants(pattern: str, tenants: Collection[str]) -> Iterator[tuple[st
 
 
 def _specificity(pattern: str) -> tuple[int, int]:
-    """Return a key by which a pattern that covers another comes before it."""
+    """Return a sort key that puts a pattern before the patterns that it covers."""
     stars = sum(10 if part == "**" else "*" in part for part in pattern.split("/"))
     return -stars, len(pattern.replace("*", ""))
 
 
 def _glob_lines(platform: tuple[str, ...], lines: Sequence[OwnedPattern]) -> Iterator[str]:
-    """GitHub's and GitLab's: the last line that matches a path decides."""
+    """Yield the lines for GitHub and GitLab, where the last matching line applies."""
     yield f"* {' '.join(platform)}"
     for line in lines:
         yield f"/{line.pattern} {' '.join(line.owners)}"
 
 
 def _regex_lines(platform: tuple[str, ...], lines: Sequence[OwnedPattern]) -> Iterator[str]:
-    """Gitea's: every line that matches counts, so that each leaves out what a more specific one has."""
+    """Yield the lines for Gitea, where every matching line applies, so each line excludes the more specific patterns."""
     patterns = [line.pattern for line in lines]
     yield f"{_exclusion_regex(patterns)}.* {' '.join(platform)}"
     for line in lines:
@@ -117,7 +121,9 @@ def _exclusion_regex(patterns: list[str]) -> str:
 
 
 def _pattern_regex(pattern: str) -> str:
-    """Return a pattern as a regular expression without a backslash, which Gitea's reader of the file takes for its own."""
+    """Return a pattern as a regular expression without backslashes, as Gitea's parser of the file interprets those
+    itself.
+    """
     folder = pattern.removesuffix("/**")
     text = _REGEX_SPECIAL.sub(lambda match: "[.]" if match.group() == "." else "[^/]*", folder)
     return f"{text}/.+" if folder != pattern else text

@@ -1,4 +1,4 @@
-"""How long a cold start takes, in words: the same for the stock list, a cluster's page and a plan."""
+"""Format the duration of a cold start, in the same way for the stock list, a cluster's page and a plan."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ UNKNOWN_DURATION = "not known yet"
 
 
 def format_duration(seconds: int) -> str:
-    """Return a duration in words, rounded to what matters of it: 45 s, 6 min, 2 h 10 min."""
+    """Return a duration in words, rounded to its relevant units: 45 s, 6 min, 2 h 10 min."""
     if seconds < 90:
         return f"{seconds} s"
     minutes = (seconds + 30) // 60
@@ -19,7 +19,7 @@ def format_duration(seconds: int) -> str:
 
 
 def format_cold_start(time: ColdStartTime | None) -> str:
-    """Return how long nodes took to come, and by how many starts that is known."""
+    """Return the waiting time for a node, with the number of starts on which it is based."""
     if time is None:
         return UNKNOWN_DURATION
     if time.start_count == 1:

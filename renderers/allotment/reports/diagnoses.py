@@ -1,4 +1,4 @@
-"""Diagnoses for people: a line each, problems first, and what to do."""
+"""Render diagnoses as a table for people: one row each, with the fix."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def diagnosis_sheet(diagnoses: Sequence[Diagnosis]) -> Sheet:
 
 
 def diagnosis_summary(diagnoses: Sequence[Diagnosis]) -> str:
-    """Return how many there are of each, such as `1 error, 2 warnings, 1 skipped, 20 ok`."""
+    """Return the number of diagnoses by severity, such as `1 error, 2 warnings, 1 skipped, 20 ok`."""
     counts = Counter(diagnosis.severity for diagnosis in diagnoses)
     parts = [pluralize(counts[severity], severity) for severity in ("error", "warning") if counts[severity]]
     return (

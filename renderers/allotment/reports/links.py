@@ -1,4 +1,4 @@
-"""The pages in Argo CD and Grafana that show the log, a terminal and the graphs of an instance."""
+"""Build the links to the log, the terminal and the graphs of an instance in Argo CD and Grafana."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from allotment.observed.status import Instance
 
 
 class Consoles(NamedTuple):
-    """The address of Argo CD, empty where none is declared, and the address of Grafana for each cluster that declares it."""
+    """The URL of Argo CD, empty if none is declared, and the URL of Grafana for each cluster that declares it."""
 
     argocd: str
     grafana: Mapping[str, str]
 
 
 class InstanceLinks(NamedTuple):
-    """Addresses; each is empty where no page exists."""
+    """URLs, each empty if no page exists."""
 
     log: str = ""
     terminal: str = ""
@@ -27,8 +27,9 @@ class InstanceLinks(NamedTuple):
 
 
 def instance_links(consoles: Consoles, tenant: str, cluster: str, instance: Instance) -> InstanceLinks:
-    """Return the links of an instance that a cluster reports. Argo CD shows the logs of all pods at the Deployment, and a
-    terminal at a pod alone."""
+    """Return the links of an instance that a cluster reports. Argo CD shows the logs of all pods at the Deployment, but
+    a terminal only at a pod.
+    """
     name, pod = percent_encode(instance.name), percent_encode(instance.running_pod)
     namespace = percent_encode(names.namespace(tenant))
     application = percent_encode(names.application(tenant, cluster, INSTANCES_PART))

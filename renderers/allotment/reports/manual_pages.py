@@ -1,4 +1,4 @@
-"""The manual pages of kinds, fields and rules, from the models and rules themselves."""
+"""Generate the manual pages of kinds, fields and rules from the models and rules themselves."""
 
 from __future__ import annotations
 
@@ -27,9 +27,12 @@ KIND_DESCRIPTION = "What the file declares; its folder says it too."
 
 
 def manual_page(subject: str) -> ExplainOutput:
-    """Return the page of a kind, `KIND.field.field`, `rule NAME`, the id of a rule, or a state, condition or reason of a status.
-    The id of a rule that is a kind too has the page of the kind, and the rule below. Raises OperationRefused, with the nearest that is
-    known."""
+    """Return the page of a kind, `KIND.field.field`, `rule NAME`, the ID of a rule, or a state, condition or reason of
+    a status.
+
+    If a rule's ID is also a kind, the page of the kind ends with the rule. Raises OperationRefused for an unknown
+    subject, with the closest match.
+    """
     name, *fields = subject.split(".")
     if name.startswith("rule "):
         rule = subject.removeprefix("rule ").strip()
@@ -82,7 +85,7 @@ def _reason_page(name: str) -> ExplainOutput:
 
 
 def _field_paths(name: str) -> tuple[FieldOutput, ...]:
-    """Return the fields of all kinds that have a name, or end with `NAME.NAME`, each named by its full path."""
+    """Return the fields of all kinds with this name, or with a path that ends in `NAME.NAME`, each with its full path."""
     return tuple(
         msgspec.structs.replace(field_page(kind, model, path.rpartition(".")[2]), name=path)
         for kind in KINDS.values()
@@ -92,7 +95,7 @@ def _field_paths(name: str) -> tuple[FieldOutput, ...]:
 
 
 def _walk_fields(above: str, model: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the path of each field of a model, and of the models below it, with the model that has the field."""
+    """Yield the path of each field of a model and of its nested models, with the model that has the field."""
     for field in model.model_fields.values():
         path, below = f"{above}.{field.alias}", element_type(field.annotation)
         yield path, model
@@ -101,7 +104,7 @@ def _walk_fields(above: str, model: Any) -> Iterator[tuple[str, Any]]:
 
 
 def describe_field(itself: FieldOutput | None, model: Any) -> str:
-    """Return what is said of a field and of what is below it, as paragraphs."""
+    """Return the descriptions of a field and of its model as paragraphs."""
     below = inspect.getdoc(model) or "" if is_model(model) else ""
     above = itself.description if itself is not None else ""
     return "\n\n".join(
@@ -110,7 +113,7 @@ def describe_field(itself: FieldOutput | None, model: Any) -> str:
 
 
 def field_page(kind: Kind, model: Any, alias: str) -> FieldOutput:
-    """Return what is said of one field of a model."""
+    """Return the page of one field of a model."""
     field = next(field_info for field_info in model.model_fields.values() if field_info.alias == alias)
     below = element_type(field.annotation)
     about = field.description or (first_line(below) if is_model(below) else "")
@@ -130,7 +133,9 @@ def field_page(kind: Kind, model: Any, alias: str) -> FieldOutput:
 
 
 def _file_location(kind: Kind) -> str:
-    """Return what names a kind's file: a tenant's or a cluster's folder where there is one of it."""
+    """Return the scope of a kind with one file per scope, because the scope's name is also the file's; else an empty
+    text.
+    """
     return kind.scope if kind.singleton else ""
 
 
@@ -141,7 +146,7 @@ def _schema(model: Any) -> dict[str, Any]:
 
 
 def limits_text(node: dict[str, Any]) -> str:
-    """Return, in words, what a field's JSON Schema says beside its type; of a list also what it says of its entries."""
+    """Return the limits of a field's JSON Schema in words, for a list also those of its items."""
     if "anyOf" in node:
         node = next((alternative for alternative in node["anyOf"] if alternative.get("type") != "null"), node)
     constraints = []
@@ -173,7 +178,7 @@ def _range_text(least: int | None, most: int | None) -> str:
 
 
 def first_line(model: Any) -> str:
-    """Return the first line of what a model says of itself."""
+    """Return the first line of a model's docstring."""
     return (inspect.getdoc(model) or "").split("\n", maxsplit=1)[0]
 
 
@@ -183,7 +188,7 @@ def is_model(annotation: Any) -> bool:
 
 
 def element_type(annotation: Any) -> Any:
-    """Return what a field's page goes into: a list's or mapping's entry, or the type itself."""
+    """Return the type that a field's page continues with: a list's or mapping's item type, or the type itself."""
     annotation = without_optional(annotation)
     if typing.get_origin(annotation) in (list, dict):
         return element_type(typing.get_args(annotation)[-1])
@@ -202,7 +207,7 @@ def _default_text(field: Any) -> str:
 
 
 def type_text(field: Any) -> str:
-    """Return a field's type in the words of its schema: text, integer, a list of …, or the values it may have."""
+    """Return a field's type in the words of its schema: text, integer, a list of …, or the allowed values."""
     return _annotation_text(field.annotation, field.metadata)
 
 
@@ -228,7 +233,7 @@ def _annotation_text(annotation: Any, metadata: typing.Sequence[Any] = ()) -> st
 
 
 def _schema_type_text(schema: dict[str, Any]) -> str:
-    """Return the type that a field's own schema says."""
+    """Return the type in a field's own schema."""
     if examples := schema.get("examples"):
         return f"text such as {examples[0]}"
     if schema.get("type") == "object":

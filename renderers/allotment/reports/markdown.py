@@ -1,7 +1,7 @@
-"""Markdown for forges: whatever a tenant, a pod or a registry wrote shows as it is and does nothing.
+"""Write Markdown for forges in which text of a tenant, a pod or a registry appears unchanged and has no effect.
 
-Forges look for mentions, references and bare links in the text that Markdown leaves, so a backslash doesn't stop them.
-Code does, on all of them: no mention, link, image, HTML or quick action works in it.
+Forges search for mentions, references and bare URLs in the text that Markdown produces, so a backslash does not stop
+them. A code span does on all forges: mentions, links, images, HTML and quick actions have no effect in it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _HIDDEN_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 
 
 def escape_markdown(text: str, limit: int = _MAX_LENGTH) -> str:
-    """Return a text as Markdown that shows it and does nothing: no link, mention, image, HTML, table or code."""
+    """Return a text as Markdown that shows it without effect: no link, mention, image, HTML, table or code."""
     cut = text if len(text) <= limit else f"{text[:limit]}…"
     return _SPECIAL.sub(r"\\\1", " ".join(cut.split()).replace("&", "&amp;").replace("<", "&lt;"))
 
 
 def escape_invisible(text: str) -> str:
-    """Return a text whose characters all show: what is invisible, or turns the direction of others, as its escape."""
+    """Return a text with escapes for characters that are invisible or change the direction of others."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -35,12 +35,12 @@ def escape_invisible(text: str) -> str:
 
 
 def code_span(text: str, limit: int = _MAX_LENGTH) -> str:
-    """Return a text as a code span for a table, on one line."""
+    """Return a text as a code span on one line, for a table."""
     return code_span_outside_tables(text, limit).replace("|", "\\|")
 
 
 def code_span_outside_tables(text: str, limit: int = _MAX_LENGTH) -> str:
-    """Return a text as a code span, on one line. In a table its `|` would end the cell."""
+    """Return a text as a code span on one line. In a table, its `|` would end the cell."""
     cut = text if len(text) <= limit else f"{text[:limit]}…"
     escaped_text = escape_invisible(" ".join(cut.split()))
     if not escaped_text:
@@ -51,14 +51,14 @@ def code_span_outside_tables(text: str, limit: int = _MAX_LENGTH) -> str:
 
 
 def code_block(lines: Sequence[str], language: str = "") -> str:
-    """Return lines as a block of code, whose fence is longer than any in them."""
+    """Return lines as a code block with a fence that is longer than any backticks in them."""
     text = escape_invisible("\n".join(lines))
     ticks = "`" * max(3, max((len(run) for run in _TICKS.findall(text)), default=0) + 1)
     return f"{ticks}{language}\n{text}\n{ticks}"
 
 
 def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return a table's lines, or that there is none; cells are Markdown already."""
+    """Return the lines of a table, or "None."; cells are already Markdown."""
     lines = [f"| {' | '.join(row)} |" for row in rows]
     if not lines:
         return ["None."]

@@ -1,6 +1,6 @@
-"""What each condition and reason of a status means, and what to do: the manual page of `allot explain REASON`.
+"""Describe the conditions and reasons of a status, with remedies: the manual pages of `allot explain REASON`.
 
-The operator's guide has the same words, in its tables.
+The tables of the operator's guide have the same text.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from allotment import conditions as word
 
 
 class Reason(NamedTuple):
-    """Why something isn't where it should be, and what to do about it."""
+    """The meaning of a reason, and its remedy."""
 
     meaning: str
     remedy: str
 
 
 class ConditionPage(NamedTuple):
-    """When a condition is True, and of what there is one."""
+    """The meaning of a condition's status True, and the resources that have the condition."""
 
     true_when: str
     subject: str
@@ -295,7 +295,7 @@ REASONS: dict[str, Reason] = {
         "refresh the Application that the message names: `argocd app get NAME --hard-refresh`; then look for a finalizer on its pods",
     ),
 }
-# Why a condition holds: nothing is to be done.
+# Reasons for a condition that holds. No remedy is needed.
 GOOD_REASONS = (
     word.UNITS_HELD,
     word.ALL_PREPARED,
@@ -322,7 +322,7 @@ def _to_sentence(text: str) -> str:
 
 
 def reason_pages() -> dict[str, str]:
-    """Return the pages of all conditions and reasons by their names, sorted."""
+    """Return the pages of all conditions and reasons by name, sorted."""
     pages = {
         name: f"A condition of {'everything' if condition.subject == 'all' else condition.subject}, which is True when: {condition.true_when}."
         for name, condition in CONDITIONS.items()

@@ -1,4 +1,4 @@
-"""A rollout as one comment on the pull request that caused it."""
+"""Render a rollout as one comment on the pull request that caused it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from allotment.reports.markdown import code_span, markdown_table
 
 MARKER = "<!-- allotment:rollout -->"
 MAX_ROWS = 200
-_NOTE_BYTES = 40  # of the line that counts the rows left out
+_NOTE_BYTES = 40  # for the line that counts the omitted rows
 _TABLE_HEAD_LINES = 2
 _PROGRESS_SYMBOLS: dict[RolloutProgress, str] = {"going": "⏳", "done": "✅", "failed": "❌"}
 _URL = re.compile(r"https://[a-z0-9.-]{1,253}(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]{0,500})?")
 
 
 class Rollout(NamedTuple):
-    """Where a merge stands: its commit, the clusters that it was published on, and each thing of tenants that it
-    changed, with the links of an instance that its cluster reports as merged."""
+    """The state of a merge: its commit, the clusters with a publish of it, and each changed resource of tenants.
+
+    The links belong to instances that their cluster reports as merged.
+    """
 
     merge_commit: str
     published_clusters: tuple[str, ...]
@@ -29,7 +31,7 @@ class Rollout(NamedTuple):
 
     @property
     def progress(self) -> RolloutProgress:
-        """Failed where anything is, done where everything is."""
+        """Return "failed" if any resource failed, "done" if all are done, else "going"."""
         stages = [stage.progress for _, stage, _ in self.resources]
         if "failed" in stages:
             return "failed"
@@ -37,7 +39,7 @@ class Rollout(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """The whole of it in a few words, for a commit status."""
+        """Return a summary for a commit status."""
         if not self.published_clusters:
             return "merged, not published yet"
         states = [stage.state for _, stage, _ in self.resources]
@@ -46,7 +48,7 @@ class Rollout(NamedTuple):
 
 
 def render_comment(rollout: Rollout, limit: int) -> str:
-    """Return the comment's text, of at most `limit` bytes: it names the number of the rows that it leaves out."""
+    """Return the text of the comment, at most `limit` bytes; it states the number of omitted rows."""
     head = "\n".join(_head_lines(rollout)) + "\n"
     if not rollout.resources:
         return head
@@ -77,6 +79,6 @@ def _resource_row(resource: ResourceRef, stage: RolloutStage, links: InstanceLin
         more.append(f"<{stage.url}>" if _URL.fullmatch(stage.url) else code_span(stage.url))
     more += [
         f"[{word}]({url})" for word, url in links._asdict().items() if url
-    ]  # percent-encoded: no text of a tenant's
+    ]  # percent-encoded, so they contain no text of a tenant
     name = code_span(f"{resource.kind} {resource.tenant}/{resource.name}")
     return _PROGRESS_SYMBOLS[stage.progress], name, code_span(resource.cluster), stage.state, " ".join(more)

@@ -1,4 +1,4 @@
-"""What each rule demands, by the id that stands in brackets behind a problem: the manual page of `allot explain rule`."""
+"""Describe each rule, by the ID in brackets after a problem: the manual pages of `allot explain rule`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import ModuleType
 
 from allotment.problems import OperationRefused, quote_value
 
-# Rules that a file is read by. Those that go across files and commits explain themselves, in the module of each.
+# Rules of reading a file. For rules across files and commits, the docstring of the rule's module is the page.
 FILE_RULES = {
     "address": "What a preparation fetches from is a host of the internet: no private or local address, and no name of a cluster.",
     "anchor": "A value stands where it is meant: YAML's anchors and aliases are not read. Write the value out.",
@@ -85,7 +85,7 @@ FILE_RULES = {
 
 
 def rule_page(rule: str) -> str:
-    """Return a rule's page. Raises OperationRefused for an id that no rule has, with the nearest."""
+    """Return the page of a rule. Raises OperationRefused for an unknown ID, with the closest known ID."""
     pages = rule_pages()
     if rule not in pages:
         from allotment.declared.reading import suggest_name
@@ -99,7 +99,7 @@ def _module_page(module: ModuleType | None) -> str:
 
 
 def rule_pages() -> dict[str, str]:
-    """Return the pages of all rules by their ids, sorted."""
+    """Return the pages of all rules by ID, sorted."""
     from allotment import rules
 
     tables = (rules.PLATFORM_RULES, rules.TENANT_RULES, rules.SHARED_RULES, rules.CHANGE_RULES)

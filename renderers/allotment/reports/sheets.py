@@ -1,4 +1,4 @@
-"""Rows in columns for a terminal: columns that don't fit stand under their row, and nothing is cut."""
+"""Print rows in columns on a terminal: columns that do not fit go below their row, and nothing is cut."""
 
 from __future__ import annotations
 
@@ -11,27 +11,29 @@ from rich.text import Text
 
 from allotment.problems import escape_unprintable
 
-NARROW_WIDTH = 100  # columns: in fewer, nothing long shares a line with the rest
-MAX_LENGTH = 4_000  # characters of a sentence; ours are shorter
+NARROW_WIDTH = 100  # columns: in a narrower terminal, long cells always get their own line
+MAX_LENGTH = 4_000  # characters of a sentence; our own are shorter
 _GAP = 3
-_NARROW_GAP = 2  # the gap in a narrow terminal
+_NARROW_GAP = 2  # in a narrow terminal
 _INDENT = "    "
 
 
 def sanitize_value(value: object) -> Text:
-    """Return a value as it may be shown: whoever wrote it can do nothing to a terminal."""
+    """Return a value as text that cannot control the terminal."""
     return Text(escape_unprintable(str(value), 400))
 
 
 def sanitize_sentence(text: str) -> Text:
-    """Return a sentence as it may be shown: whole, however long it is."""
+    """Return a sentence as text that cannot control the terminal, up to MAX_LENGTH characters."""
     return Text(escape_unprintable(text, MAX_LENGTH))
 
 
 class Sheet:
-    """Rows under heads. The columns of `long` come last: each of their cells gets a line of its own, under its row,
-    where the terminal has fewer than NARROW columns or the whole row doesn't fit into it. Other columns that don't fit follow
-    under the row too, each cell with its head. Into a pipe a row is one line, whatever its length."""
+    """Rows under column heads. The columns in `long` come last.
+
+    If the terminal has fewer than NARROW_WIDTH columns or the row is too wide, each long cell gets a line below its
+    row. Other cells that do not fit go below the row too, with their heads. In a pipe, each row is one line.
+    """
 
     def __init__(self, *heads: str, long: Collection[str] = ()) -> None:
         self._heads = [Text(head) for head in heads]
@@ -39,19 +41,19 @@ class Sheet:
         self._rows: list[Sequence[Text]] = []
 
     def add_row(self, *cells: Text) -> None:
-        """Add a row, a cell for each head."""
+        """Add a row with a cell for each head."""
         self._rows.append(cells)
 
     def __bool__(self) -> bool:
-        """Return whether there is a row."""
+        """Return whether the sheet has rows."""
         return bool(self._rows)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        """Yield the lines, as wide as the console is; of a pipe, as wide as they are."""
+        """Yield the lines, within the width of a terminal; in a pipe without a limit."""
         yield from self.render_lines(_console_width(console, options))
 
     def render_lines(self, width: int | None) -> Iterator[Text]:
-        """Yield the lines for a terminal of a width, None for what is no terminal."""
+        """Yield the lines for a terminal of this width; None if the output is no terminal."""
         rows = [self._heads, *self._rows]
         widths = [max(row[at].cell_len for row in rows) for at in range(len(self._heads))]
         natural = sum(widths) + _GAP * (len(widths) - 1)
@@ -71,18 +73,18 @@ class Sheet:
                 yield from _long_cell_lines(cell, width)
 
     def _count_fitting_columns(self, widths: Sequence[int], gap: int, width: int) -> int:
-        """Return how many of the short columns fit beside one another, at least the first."""
+        """Return the number of short columns that fit beside each other, at least 1."""
         ends = [sum(widths[:number]) + gap * (number - 1) for number in range(1, self._short + 1)]
         return max(1, sum(end <= width for end in ends))
 
 
 def terminal_width() -> int | None:
-    """Return the width of the terminal that standard output is; None of anything else."""
+    """Return the width of standard output if it is a terminal, else None."""
     return Console().width if sys.stdout.isatty() else None
 
 
 def _console_width(console: Console, options: ConsoleOptions) -> int | None:
-    """Return a terminal's width; None of anything else, also where colours are forced into it."""
+    """Return the width of a terminal; None for other output, even if colors are forced."""
     return options.max_width if console.file.isatty() else None
 
 
@@ -96,7 +98,7 @@ def _align_cells(cells: Sequence[Text], widths: Sequence[int], gap: int) -> Text
 
 
 def _long_cell_lines(cell: Text, width: int) -> Iterator[Text]:
-    """Yield a long cell's own lines. A word stays whole, so that an address can be copied."""
+    """Yield the lines of a long cell. Words are not split, so a URL can be copied."""
     for line in _wrap_text(cell.plain, max(width, 40) - len(_INDENT)):
         yield Text(_INDENT + line, style=cell.style)
 
@@ -106,14 +108,14 @@ def _wrap_text(text: str, width: int) -> list[str]:
 
 
 class FactList:
-    """Names with their values, one a line; a long value goes on below itself."""
+    """Names with values, one per line; a long value continues below itself."""
 
     def __init__(self, facts: Iterable[tuple[str, object]], longest: int = MAX_LENGTH) -> None:
         self._facts = [(f"{name}:", value) for name, value in facts if value != ""]
         self._longest = longest
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        """Yield the lines, as wide as the console is; of a pipe, as wide as they are."""
+        """Yield the lines, within the width of a terminal; in a pipe without a limit."""
         at = max((len(name) for name, _ in self._facts), default=0) + _GAP
         width = _console_width(console, options)
         room = max(width - at, 40) if width is not None else self._longest
@@ -124,6 +126,6 @@ class FactList:
 
 
 def print_output(renderable: RenderableType) -> None:
-    """Print it: as wide as the terminal, and never folded into a pipe."""
+    """Print output within the width of a terminal; in a pipe without wrapping."""
     console = Console(highlight=False)
     console.print(renderable, soft_wrap=True)

@@ -1,4 +1,6 @@
-"""The meaning of each state of a status: the manual page of `allot explain STATE`. The page on status has a table of them."""
+"""Describe each state of a status: the manual pages of `allot explain STATE`. The documentation of status has them as a
+table.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The head and the foot of a status table: the count of each state, and each reason that several rows share, once."""
+"""Summarize a status table: the number of resources in each state, and each reason that several rows share, once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from allotment.reports.reason_pages import AS_DECLARED_REASONS
 
 
 class SharedReason(NamedTuple):
-    """A reason, and the way out, of several rows; `mark` refers to it in each of them."""
+    """A reason and remedy of several rows; `mark` refers to it in each row."""
 
     mark: str
     text: str
@@ -35,7 +35,7 @@ def _count_order(item: tuple[str, int]) -> tuple[int, str]:
 
 
 def shared_reasons(rows: Iterable[ResourceStatus]) -> dict[tuple[str, str], SharedReason]:
-    """Return the reasons that several rows have together with their way out, in the order of their first rows."""
+    """Return the reasons that several rows share together with their remedy, in the order of their first rows."""
     labels = defaultdict[tuple[str, str], list[str]](list)
     for row in rows:
         labels[reason_key(row)].append(row.label)
@@ -46,12 +46,12 @@ def shared_reasons(rows: Iterable[ResourceStatus]) -> dict[tuple[str, str], Shar
 
 
 def reason_key(row: ResourceStatus) -> tuple[str, str]:
-    """Return the reason and the way out of a row."""
+    """Return the reason and the remedy of a row."""
     return display_reason(row, row.explanation), row.stage.remedy
 
 
 def display_reason(row: ResourceStatus, why: str) -> str:
-    """Return the words of a reason; empty for a reason that only confirms the declaration."""
+    """Return the text of a reason; empty for a reason that only confirms the declaration."""
     return "" if row.is_as_declared and why in AS_DECLARED_REASONS else why
 
 

@@ -1,4 +1,4 @@
-"""Status as tables on a terminal, in kubectl's manner: a row a thing, its age, and why it isn't where it should be."""
+"""Render a status as tables on a terminal, in the style of kubectl: a row per resource with its age and reason."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from allotment.reports.status_summary import (
 
 SharedReasons = Mapping[tuple[str, str], SharedReason]
 UNLIMITED = 1_000_000  # characters of a list of names
-STALE_SECONDS = 3900  # a reporter says hourly that it looked
+STALE_SECONDS = 3900  # a reporter confirms its status hourly
 _STYLES = {
     word.RUNNING: "green",
     word.STORAGE_READY: "green",
@@ -48,7 +48,7 @@ _STYLES = {
 
 
 def format_age(since: str, now: datetime.datetime) -> str:
-    """Return how long ago a time was, as kubectl says it: 45s, 12m, 3h5m, 2d4h; empty where it isn't known."""
+    """Return the age of a time in kubectl's notation: 45s, 12m, 3h5m, 2d4h; empty if the time is unknown."""
     moment = parse_time(since)
     if moment is None:
         return ""
@@ -74,8 +74,10 @@ def is_stale(cluster: ClusterStatus, now: datetime.datetime) -> bool:
 def render_overview(
     clusters: Sequence[ClusterStatus], rows: Sequence[ResourceStatus], now: datetime.datetime
 ) -> RenderableType:
-    """Return all instances, storages and snapshots: first their counts and the clusters whose status may be old, last the
-    reasons that several rows share."""
+    """Return all instances, storages and snapshots.
+
+    Their counts and the clusters with an outdated status come first, the reasons that several rows share come last.
+    """
     parts: list[RenderableType] = [
         *([sanitize_sentence(count_states(rows))] if rows else []),
         *stale_notices(clusters, now),
@@ -91,7 +93,7 @@ def render_overview(
 
 
 def stale_notices(clusters: Iterable[ClusterStatus], now: datetime.datetime) -> Iterator[Text]:
-    """Yield which clusters' words may be old."""
+    """Yield a notice for each cluster with a status that may be outdated."""
     for status in clusters:
         age = format_age(status.observed_at, now)
         name = escape_unprintable(status.cluster)
@@ -104,7 +106,7 @@ def stale_notices(clusters: Iterable[ClusterStatus], now: datetime.datetime) -> 
 
 
 def _edit_notices(rows: Iterable[ResourceStatus]) -> Iterator[Text]:
-    """Yield the conditions of tenants themselves: what isn't as published in their namespaces."""
+    """Yield the conditions of tenants themselves: objects in their namespaces that differ from the published objects."""
     statuses = {(row.status.tenant, row.status.cluster): row.status for row in rows if row.status is not None}
     for _, status in sorted(statuses.items()):
         for condition in status.conditions:
@@ -184,7 +186,7 @@ def _rows_of_kind(rows: Iterable[ResourceStatus], kind: ResourceKind) -> Iterato
 def render_stocks(
     clusters: Sequence[ClusterStatus], uses: Iterable[StockUsage], now: datetime.datetime
 ) -> RenderableType:
-    """Return all stocks: units declared, held, free, and ready at once. `uses` are those of which nothing is reported."""
+    """Return all stocks: units declared, held, free and ready. `uses` are the stocks that nothing reports."""
     sheet = Sheet("STOCK", "CLUSTER", "GPU SPEC", "UNITS", "HELD", "FREE", "READY", "TENANT")
     for cluster in clusters:
         for stock in cluster.stocks:
@@ -204,7 +206,7 @@ def render_stocks(
 
 
 def render_details(row: ResourceStatus, consoles: Consoles, now: datetime.datetime) -> RenderableType:
-    """Return everything that is known of one instance, storage or snapshot."""
+    """Return all known facts about one instance, storage or snapshot."""
     resource = row.observed
     facts: list[tuple[str, object]] = [
         ("Cluster", row.resource.cluster),
@@ -280,7 +282,7 @@ def _condition_sheet(conditions: Iterable[Condition], now: datetime.datetime) ->
 
 
 def render_history(rows: Iterable[tuple[str, Transition]], now: datetime.datetime) -> RenderableType:
-    """Return changes of state with their clusters, in the order given."""
+    """Return changes of state with their clusters, in the given order."""
     sheet = Sheet("TIME", "AGE", "CLUSTER", "KIND", "NAME", "FROM", "TO", "REASON")
     for cluster, transition in rows:
         states = [

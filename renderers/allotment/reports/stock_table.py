@@ -1,4 +1,4 @@
-"""Every stock with its nodes, units and placeholders, and how long nodes take to come, as rows of a table."""
+"""Build a table of all stocks with their nodes, units, placeholders and cold starts."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from allotment.reports.status_tables import stale_notices
 
 
 class StockRow(NamedTuple):
-    """A stock of a cluster as it is declared, with the units that are held.
+    """A stock of a cluster as declared, with its held units.
 
-    `pool` is None where its NodePool can't be read. `placeholders` are wanted; `ready_units` of them run, None where nothing has
-    reported the stock. `cold_start_time` is how long nodes took to come for its GPUSpec, None where that isn't known.
+    `pool` is None if its NodePool is unreadable. `placeholders` is the desired number; `ready_units` of them run, None
+    if nothing has reported the stock. `cold_start_time` is the waiting time for nodes of its GPUSpec, None if unknown.
     """
 
     cluster: str
@@ -38,12 +38,12 @@ class StockRow(NamedTuple):
 
     @property
     def free_units(self) -> int:
-        """The units that nobody holds."""
+        """Return the number of units that nobody holds."""
         return self.spec.count - self.held_units
 
 
 def stock_rows(offers: Catalog, claims: Iterable[UnitClaim], clusters: Iterable[ClusterStatus]) -> list[StockRow]:
-    """Return all declared stocks, by cluster and name; `clusters` are those that are reported."""
+    """Return all declared stocks, sorted by cluster and name; `clusters` are the reported clusters."""
     claims, reported = list(claims), list(clusters)
     placeholders = count_placeholders(offers, claims)
     ready = {(status.cluster, each.name): each.ready for status in reported for each in status.stocks}
@@ -88,7 +88,7 @@ def _stock_row(
 
 
 def stocks_table(rows: Iterable[StockRow], clusters: Iterable[ClusterStatus], now: datetime.datetime) -> RenderableType:
-    """Return a row a stock, and first which clusters' words may be old."""
+    """Return a table with a row for each stock, after notices on clusters with an outdated status."""
     heads = "STOCK", "CLUSTER", "GPU SPEC", "POOL", "NODES", "UNITS", "HELD", "FREE", "WARM", "READY", "TENANT"
     sheet = Sheet(*heads, "COLD START", long=("COLD START",))
     for row in rows:

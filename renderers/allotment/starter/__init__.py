@@ -1,1 +1,1 @@
-"""What a new repository begins with: declarations, what installs the program, the forge's CI; texts, for `allot init`."""
+"""Generate the texts of a new repository for `allot init`: declarations, the program's installation, the forge's CI."""

@@ -1,4 +1,4 @@
-"""The CI of a new repository, for each forge: checks pull requests, comments on them, publishes what is merged."""
+"""Render the CI of a new repository for each forge: it checks pull requests, comments on them, and publishes merges."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ CHECKOUT = "actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2"
 CACHE = "actions/cache@5a3ec84eff668545956fd18022155c47e93e2684 # v4.2.3"
 PYTHON = "docker.io/library/python:3.13.14@sha256:36f5673ec01bd1001d7cbb8f12215101aa4ee5d70ddbbb72e01b2930d7c12f19"
 _EMAILS = {"GitHub": "allotment@users.noreply.github.com"}
-_TEMP_FOLDER = "/tmp"  # noqa: S108  # of the container that a job of GitLab's runs in
+_TEMP_FOLDER = "/tmp"  # noqa: S108  # in the container of a GitLab job
 _NO_LINES: list[str] = []
 _PULL_HEAD_REF = "refs/pull/${{ github.event.number }}/head"
 
 
 def render_workflow(forge: str, branch: str, program: Program) -> tuple[str, str]:
-    """Return the path and the text of a forge's CI.
+    """Return the path and the text of a forge's CI configuration.
 
-    What is cached are downloads, which pip holds against their hashes each time. What pip built or kept as wheels it
-    doesn't, so that part of a cache is removed before it is used. Gitea's and Forgejo's runners may share a cache among
-    all that they run, pull requests too, and whoever writes a cache writes files: there nothing is cached.
+    The cache contains downloads, which pip verifies against their hashes each time. pip does not verify the wheels that
+    it built or stored, so a job deletes this part of the cache before use. Runners of Gitea and Forgejo may share a
+    cache among all jobs, even those of pull requests, and any job may write to it, so there is no cache on these
+    forges.
     """
     is_gitlab = forge == "GitLab"
     blocks = _gitlab_blocks(program) if is_gitlab else _actions_blocks(program, cached=forge == "GitHub")
@@ -37,18 +38,19 @@ def render_workflow(forge: str, branch: str, program: Program) -> tuple[str, str
 
 
 def _program_command(is_gitlab: bool, name: str) -> str:
-    """Return what calls a program of the environment that a job installs into."""
+    """Return the command that calls a program in the job's virtual environment."""
     return f"{_TEMP_FOLDER}/allot/bin/{name}" if is_gitlab else f'"$RUNNER_TEMP/allot/bin/{name}"'
 
 
 def starter_file(name: str) -> str:
-    """Return a file that new repositories begin with, its blanks not filled in."""
+    """Return a template for new repositories, without its blocks and words filled in."""
     return files("allotment.starter").joinpath("files", name).read_text(encoding="utf-8")
 
 
 def fill_template(text: str, blocks: Mapping[str, Sequence[str]], words: Mapping[str, str]) -> str:
-    """Return a text with each line that is a block's name replaced by the block's lines, as far in as that, and with
-    each word replaced."""
+    """Return a text in which blocks replace the lines with their names, at the same indentation, and values replace
+    words.
+    """
     lines: list[str] = []
     for line in text.splitlines():
         name = line.strip()
@@ -63,7 +65,9 @@ def fill_template(text: str, blocks: Mapping[str, Sequence[str]], words: Mapping
 
 
 def _actions_blocks(program: Program, *, cached: bool) -> dict[str, list[str]]:
-    """Return the blocks of what GitHub, Gitea and Forgejo read. An image has no Node, which actions run on."""
+    """Return the blocks of the workflow for GitHub, Gitea and Forgejo. With an image, no actions run, as it has no
+    Node.
+    """
     if program.is_image:
         return {
             "@SHELL@": ["defaults:", "  run:", "    shell: bash"],
@@ -112,7 +116,7 @@ def _actions_blocks(program: Program, *, cached: bool) -> dict[str, list[str]]:
 
 
 def _checkout_step(ref: str) -> list[str]:
-    """Return the step that checks a ref out with Git alone, as the forge's own action would."""
+    """Return the step that checks out a ref with Git only, in the same way as the forge's action."""
     return [
         "- name: Check out",
         "  run: |",
@@ -132,7 +136,7 @@ def _checkout_step(ref: str) -> list[str]:
 
 
 def _gitlab_blocks(program: Program) -> dict[str, list[str]]:
-    """Return the blocks of what GitLab reads."""
+    """Return the blocks of the pipeline for GitLab."""
     if program.is_image:
         return {
             "@IMAGE@": ["image:", f"  name: {program.address}", '  entrypoint: [""]'],

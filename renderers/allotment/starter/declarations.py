@@ -1,4 +1,6 @@
-"""The declarations of a new cloud: the least that validates, and what in them only its team can know."""
+"""Generate the declarations of a new cloud: the minimum that validates, and a list of the values that its team must
+supply.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from allotment.problems import Finding, quote_value
 
 
 class Cloud(NamedTuple):
-    """What a team says of its cloud: its repository, its first cluster, and who may approve changes."""
+    """A team's answers about its cloud: its repository, its first cluster, and its approver."""
 
     forge: str
     url: str
@@ -28,7 +30,7 @@ class Cloud(NamedTuple):
 
 
 class Blank(NamedTuple):
-    """A value to look at: `path:line`, its field, and what it is for."""
+    """A value for the team to supply: `path:line`, its field, and its meaning."""
 
     path: str
     line: int
@@ -37,7 +39,7 @@ class Blank(NamedTuple):
 
 
 _OPTIONS = {"forge": "forge", "url": "url", "branch": "branch", "currency": "currency", "timeZone": "time_zone"}
-_EXPECTED = {  # in words, where a pattern says it otherwise
+_EXPECTED = {  # descriptions for fields with errors that state only a pattern
     "branch": "a branch such as main",
     "admin": "a login at the forge such as alice, or alice#4711 with the forge's id",
     "currency": "an ISO 4217 code such as EUR",
@@ -49,8 +51,9 @@ _STORAGE_SPECS = f"platform/storage-specs/{STORAGE}.yaml"
 
 
 def starter_declarations(cloud: Cloud) -> dict[str, bytes]:
-    """Return the files of a cloud with one cluster, one GPUSpec and its stock, one StorageSpec and one plan, and no
-    tenant."""
+    """Return the files of a cloud with one cluster, one GPUSpec and its stock, one StorageSpec, one plan, and no
+    tenant.
+    """
     folder = f"clusters/{cloud.cluster}"
     declared: dict[str, dict[str, Any]] = {
         "platform/platform.yaml": {
@@ -103,7 +106,7 @@ def starter_declarations(cloud: Cloud) -> dict[str, bytes]:
 
 
 def list_blanks(cloud: Cloud, files: dict[str, bytes]) -> list[Blank]:
-    """Return what is still to be looked at in those files, and where, in the order in which it is needed."""
+    """Return the values that the team must supply in those files, in the order in which they are needed."""
     folder = f"clusters/{cloud.cluster}"
     cluster, pool, stock = (f"{folder}/{name}.yaml" for name in ("cluster", f"node-pools/{POOL}", f"stocks/{GPU}"))
     blank_fields = [
@@ -135,7 +138,7 @@ def list_blanks(cloud: Cloud, files: dict[str, bytes]) -> list[Blank]:
 
 
 def invalid_values(cloud: Cloud, *, sample: bool = False) -> list[tuple[str, str]]:
-    """Return which of its values are wrong, by their option's name, and why; of a sample only those of its repository."""
+    """Return invalid values by option name, with the reason; for a sample only those of its repository."""
     from pydantic import TypeAdapter, ValidationError
 
     from allotment.declared.addresses import Domain, IssuerUrl
@@ -169,7 +172,7 @@ def invalid_values(cloud: Cloud, *, sample: bool = False) -> list[tuple[str, str
 
 
 def sample_platform(data: bytes, cloud: Cloud) -> bytes:
-    """Return the sample's platform with this repository in `spec.git`, comments kept."""
+    """Return the sample's platform with this repository in `spec.git`; comments are kept."""
     lines = data.decode().splitlines()
     places = documents.find_positions(data)
     for key, value in (("forge", cloud.forge), ("url", cloud.url), ("branch", cloud.branch)):
@@ -179,7 +182,7 @@ def sample_platform(data: bytes, cloud: Cloud) -> bytes:
 
 
 def _declaration_file(path: str, spec: dict[str, Any]) -> bytes:
-    """Return a declaration in its canonical form, with the line that names its schema."""
+    """Return a declaration in its canonical form, with its schema line."""
     spot = parse_path(path)
     assert spot is not None
     assert not isinstance(spot, Finding)

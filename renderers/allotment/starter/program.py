@@ -1,4 +1,4 @@
-"""Where a repository's CI and people get this program from, and how it is installed: pinned, and no other."""
+"""Define the pinned source of the program for a repository's CI and its people, and the commands that install it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IMAGE = re.compile(
     rf"{_HOST}(?:/[a-z0-9][a-z0-9._-]{{0,127}}){{1,16}}(?::[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?@sha256:[0-9a-f]{{64}}"
 )
 _NAME = re.compile(r"^allotment ?@ ?")
-# The folder of a commit at a forge, by a word of its host's name.
+# The URL path of a commit's folder at a forge, by a word in the forge's host name.
 _TREE_PATHS = {
     "github": "tree",
     "gitlab": "-/tree",
@@ -34,7 +34,9 @@ ACCEPTED_FORMS = (
 
 
 class Program(NamedTuple):
-    """This program's source. `address` is a Git address with a commit, a wheel's without its hash, or an image."""
+    """The source of this program: `address` is a Git URL with a commit, the URL of a wheel without its hash, or an
+    image.
+    """
 
     kind: Literal["git", "wheel", "image"]
     address: str
@@ -42,13 +44,14 @@ class Program(NamedTuple):
 
     @property
     def address_text(self) -> str:
-        """The text that names it, as `allot init --program` takes it."""
+        """Return the source as text, in the form that `allot init --program` takes."""
         return f"{self.address}#sha256={self.hash}" if self.hash else self.address
 
     @property
     def documentation(self) -> str:
-        """The address of its documentation: the folder docs/ at a forge of a known kind, else its repository; empty for a
-        wheel or an image."""
+        """Return the URL of the documentation: docs/ at a forge of a known kind, else the repository; empty for a wheel
+        or image.
+        """
         match = _REPOSITORY.fullmatch(self.address)
         if self.kind != "git" or match is None:
             return ""
@@ -58,12 +61,14 @@ class Program(NamedTuple):
 
     @property
     def is_image(self) -> bool:
-        """Whether nothing is installed: the program is in the image that jobs run in."""
+        """Return whether the program is in the image of the jobs, so that nothing is installed."""
         return self.kind == "image"
 
 
 def parse_program(text: str) -> Program:
-    """Return the source that a text names, with or without `allotment @` before it. Raises ValueError, in words."""
+    """Return the source in a text, with or without the prefix `allotment @`. Raises ValueError with a message for
+    people.
+    """
     address = _NAME.sub("", text.strip(), count=1)
     if _GIT.fullmatch(address):
         return Program("git", address)
@@ -75,11 +80,11 @@ def parse_program(text: str) -> Program:
 
 
 def lock_files(program: Program, runs: str, builds: str) -> dict[str, str]:
-    """Return the files that installing goes by; none for an image. `runs` and `builds` are the requirements, with
-    hashes, of what this program runs with and is built with.
+    """Return the lock files for the installation; none for an image.
 
-    pip takes no commit among hashes, so the program is a file of its own: a commit says all of what it names, and
-    what builds it is there already, by hash.
+    `runs` and `builds` are the requirements, with hashes, for running and for building this program. pip accepts no
+    commit among hashes, so the program has its own file. A commit identifies its content, and the build requirements
+    are installed by hash before.
     """
     if program.is_image:
         return {}
@@ -100,9 +105,9 @@ def lock_files(program: Program, runs: str, builds: str) -> dict[str, str]:
 
 
 def install_commands(pip: str, lock: str = REQUIREMENTS_LOCK, own: str = PROGRAM_LOCK) -> list[str]:
-    """Return the commands that install the program by those files, into the environment of `pip`.
+    """Return the commands that install the program from those files into the environment of `pip`.
 
-    What pip built itself is taken from no cache: there no hash says what it is.
+    A wheel that pip built itself never comes from a cache, because no hash verifies it.
     """
     return [
         f"{pip} install --quiet --require-hashes --requirement {lock}",
@@ -115,7 +120,7 @@ def _requirement_lines(text: str) -> list[str]:
 
 
 def _merge_requirements(lines: list[str]) -> list[str]:
-    """Return requirements with the lines of each once: what builds the program may be what it runs with too."""
+    """Return requirements without duplicates: a build requirement may be a runtime requirement too."""
     requirements: dict[str, list[str]] = {}
     name = ""
     for line in lines:

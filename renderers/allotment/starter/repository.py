@@ -1,4 +1,4 @@
-"""All files of a new repository, beside the schemas and the sample, which are copied."""
+"""Build the files of a new repository, except the schemas and the sample, which are copied."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def support_files(
 ) -> dict[str, bytes]:
     """Return the files beside the declarations: CI, hooks, editor settings, pins of the program, a README.
 
-    `runs` and `builds` are the requirements of this program, with hashes. The README lists the `blanks`, and names
-    `docs_url`, the address of the documentation, unless it is empty.
+    `runs` and `builds` are the requirements of this program, with hashes. The README lists the `blanks` and, unless it
+    is empty, the URL `docs_url` of the documentation.
     """
     path, workflow = ci.render_workflow(forge, branch, program)
     words = {"@VERSION@": VERSION, "@BRANCH@": branch, "@ALLOT@": "allot", "@LANGUAGE@": "system"}
@@ -46,12 +46,12 @@ def support_files(
 
 
 def tenants_page(admin: str) -> bytes:
-    """Return what lies among the tenants while there is none: how to declare one."""
+    """Return the page for the folder of tenants, which explains how to declare the first tenant."""
     return ci.fill_template(ci.starter_file("tenants.md"), {}, {"@ADMIN@": dump_scalar(admin)}).encode()
 
 
 def _pin_notes(program: Program) -> list[str]:
-    """Return what says where the program's version stands, and how another one is taken."""
+    """Return the notes on the place of the program's version, and on an upgrade."""
     where = "the CI and `.pre-commit-config.yaml`" if program.is_image else "`.allot/`"
     also = "" if program.is_image else " and the CI"
     return [
@@ -62,7 +62,7 @@ def _pin_notes(program: Program) -> list[str]:
 
 
 def _blank_notes(blanks: Sequence[Blank]) -> list[str]:
-    """Return the list of what only a cloud's team can know; its lines aren't named, since they move."""
+    """Return the list of values that only the cloud's team knows. It omits line numbers, because they change."""
     if not blanks:
         return []
     return [
@@ -76,7 +76,7 @@ def _blank_notes(blanks: Sequence[Blank]) -> list[str]:
 
 
 def _install_notes(program: Program) -> list[str]:
-    """Return the commands by which a person gets the program."""
+    """Return the commands with which a person installs the program."""
     if program.is_image:
         mounted = '--volume "$PWD:/work" --workdir /work --user "$(id -u)"'
         return [f"    alias allot='podman run --rm {mounted} {program.address}'"]
@@ -88,6 +88,6 @@ def _install_notes(program: Program) -> list[str]:
 
 
 def _editor_settings() -> str:
-    """Return VS Code's settings: which schema is of which files, for its YAML extension."""
+    """Return VS Code's settings for its YAML extension: the schema for each pattern of file names."""
     schemas = {f"./schemas/{kind.name}.schema.json": kind.pattern for kind in KINDS.values()}
     return json.dumps({"yaml.schemas": schemas, "files.insertFinalNewline": True}, indent=2) + "\n"

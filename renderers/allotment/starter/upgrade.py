@@ -1,4 +1,4 @@
-"""The files of a repository that `allot init` generates, and their difference to those of another version."""
+"""Compare the files that `allot init` generates with those of another version."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from allotment.declared.forges import FORGES
 from allotment.problems import pluralize
 from allotment.starter.program import FOLDER
 
-# People edit these after `allot init`, so that an upgrade leaves them alone.
+# People edit these after `allot init`, so an upgrade does not change them.
 _USER_FILES = ("README.md", ".gitignore")
-_LONG_FILES = ("schemas/", f"{FOLDER}/requirements.lock")  # their lines are counted, not shown
+_LONG_FILES = ("schemas/", f"{FOLDER}/requirements.lock")  # their changed lines are counted, not shown
 
 
 def generated_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return those files of a new repository that nobody edits by hand."""
+    """Return the files of a new repository that nobody edits by hand."""
     return {path: data for path, data in files.items() if path not in _USER_FILES and is_generated(path)}
 
 
 def is_generated(path: str) -> bool:
-    """Return whether `allot init` generates the file, of any forge."""
+    """Return whether `allot init` generates the file, for any forge."""
     own = (*(forge.workflow for forge in FORGES.values()), ".pre-commit-config.yaml", ".vscode/settings.json")
     return path in own or path.startswith((f"{FOLDER}/", "schemas/"))
 
 
 def diff_files(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the difference of each file that changes, by path: lines as `diff -u` writes them, of long files their number."""
+    """Return the differences of changed files by path, as lines of `diff -u`; for long files the numbers of lines."""
     return {
         path: _diff_file(path, old.get(path), new.get(path))
         for path in sorted(old.keys() | new.keys())

@@ -1,2 +1,1 @@
-"""A cluster: what all of its tenants rest on, the nodes and what is held ready on them, and what Argo CD is set up
-with."""
+"""Render a cluster: the foundations of its tenants, its nodes and placeholders, and the setup of Argo CD."""

@@ -1,8 +1,8 @@
-"""An add-on and a cluster → its AppProject and its Application.
+"""Render the AppProject and the Application of an add-on in a cluster.
 
-The project is one add-on's alone: it takes one source, and lets it bring objects into its own namespaces and of the kinds
-without a namespace that its file names. Waves count, since `argoproj.io_Application.lua` gives these Applications a health,
-and they are read by an Application of their own: an add-on that doesn't come up holds up other add-ons, and no tenant.
+Each add-on has its own project. It allows one source, the add-on's own namespaces, and the cluster-scoped kinds that
+the declaration names. Sync waves order add-ons, because `argoproj.io_Application.lua` gives their Applications a
+health. A separate Application reads them: an add-on that does not become healthy blocks other add-ons, but no tenant.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from allotment.manifests.cluster.control import ANY_KIND
 from allotment.manifests.tenant import applications
 from allotment.manifests.yaml_text import without_empty
 
-PROJECT_WAVE = "-1"  # before every add-on's own
-# Namespaces that are there without us, or that others of our files make.
+PROJECT_WAVE = "-1"  # before the waves of all add-ons
+# Namespaces that exist without us, or that another of our files creates.
 UNLABELLED_NAMESPACES = (names.DEVICE_PLUGIN_NAMESPACE, "kube-system")
-# What API servers add by default to others' objects is no difference; we write such things out, charts don't.
+# With server-side diff, defaults that the API server adds are no difference. We write defaults out, charts do not.
 COMPARE_ANNOTATIONS = {names.COMPARE_OPTIONS: "ServerSideDiff=true"}
 
 
@@ -30,7 +30,9 @@ def render(
     declared: DeclarationFile[AddOn],
     placeholders: Mapping[tuple[str, str], int],
 ) -> list[dict[str, Any]]:
-    """Return what Argo CD needs to install an add-on in a cluster; nothing where the add-on is for others."""
+    """Return the objects with which Argo CD installs an add-on in a cluster; nothing if the add-on excludes the
+    cluster.
+    """
     spec, name = declared.model.spec, declared.model.name
     if not spec.is_installed_in(cluster.name):
         return []
@@ -65,8 +67,9 @@ def render(
 
 
 def render_namespaces(offers: Catalog, cluster: ScopeDeclarations) -> list[dict[str, Any]]:
-    """Return the namespaces that a cluster's add-ons are installed in. An Application that makes its own needs the right to
-    make and label any, a tenant's too; so none has it."""
+    """Return the namespaces of a cluster's add-ons. An Application that creates its own namespace needs permission to
+    create and label any namespace, even a tenant's, so none has this permission.
+    """
     specs = [
         add_on.model.spec
         for add_on in offers.platform.of_kind(AddOn).values()
@@ -92,7 +95,9 @@ def _build_metadata(name: str, labels: dict[str, str], annotations: dict[str, st
 
 
 def _build_source(name: str, spec: AddOnSpec) -> dict[str, Any]:
-    """Return where Argo CD takes an add-on from. A release has the add-on's name, as objects of charts are named by it."""
+    """Return the source of an add-on. The Helm release has the add-on's name, because charts name their objects after
+    it.
+    """
     if spec.chart is None:
         assert spec.manifests is not None
         folder = spec.manifests

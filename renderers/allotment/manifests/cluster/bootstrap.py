@@ -1,7 +1,8 @@
-"""Offers → what a platform team applies to Argo CD once: root Applications, health checks, links, who sees what.
+"""Render the objects that a platform team applies to Argo CD once: root Applications, health checks, links and
+permissions.
 
-Everything else Argo CD then finds by itself in the rendered branches. Its own ConfigMaps get our keys only: applied
-server-side, other keys stay with whoever set them.
+Argo CD finds everything else in the rendered branches. Its ConfigMaps get only our keys: with server-side apply, other
+keys keep their owners.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ ROOT_PROJECT = "allotment--root"
 LABEL_TEMPLATE = '{{{{ index .{what}.metadata.labels "allotment.dev/{label}" }}}}'
 HAS_LABEL_TEMPLATE = "{what}.metadata.labels != nil && '{label}' in {what}.metadata.labels"
 CONTROLLER_PARAMETERS = {
-    # Each resource's health is kept with its Application, where a reporter reads it.
+    # Argo CD stores the health of each resource in its Application, where a reporter reads it.
     "controller.resource.health.persist": "true",
-    # Argo CD compares a commit that is published during a sync, but can't start it; after the sync it sees no newer
-    # one and counts this as tried (`alreadyAttemptedSync`). Only self-heal applies it then, and its pause triples each
-    # time, by default up to five minutes: after several merges in a row an instance would start that late. The cap
-    # counts for every Application of this Argo CD that doesn't get in sync.
+    # Argo CD compares a commit that is published during a sync, but cannot start its sync. After the running sync it
+    # sees no newer commit and counts this commit as tried (`alreadyAttemptedSync`), so only self-heal applies it.
+    # Self-heal's backoff triples each time, by default up to five minutes: after several merges in a row, an
+    # instance would start that late. The cap applies to every Application of this Argo CD that stays out of sync.
     "controller.self.heal.backoff.cap.seconds": "10",
 }
-# What a label on an object says about where its declaration lies.
+# An object's label -> the folder of its declaration.
 DECLARED_FOLDERS = {word: resource_kind.plural for word, resource_kind in RESOURCE_KINDS.items()}
 
 
 def render(offers: Catalog) -> list[dict[str, Any]]:
-    """Return the objects, a root Application for each cluster among them, all of Argo CD's own namespace."""
+    """Return the objects, including a root Application for each cluster, all in Argo CD's namespace."""
     roots = [_build_root(offers, name) for name in sorted(offers.clusters)]
     return [_build_project(offers), *roots, _build_settings(offers), _build_parameters(), _build_permissions()]
 
@@ -54,7 +55,7 @@ def _build_project(offers: Catalog) -> dict[str, Any]:
 
 
 def _build_root(offers: Catalog, cluster: str) -> dict[str, Any]:
-    """A root has no finalizer: whoever deletes it by mistake loses no instance and no data."""
+    """Return a cluster's root Application. It has no finalizer: deleting it by mistake loses no instance and no data."""
     return applications.build_application(
         names.platform_application("root", cluster),
         offers,
@@ -73,7 +74,7 @@ def _build_config_map(name: str, data: dict[str, str]) -> dict[str, Any]:
 
 
 def _build_settings(offers: Catalog) -> dict[str, Any]:
-    """Return argocd-cm's keys. Argo CD finds its settings by the label part-of."""
+    """Return our keys of argocd-cm. Argo CD finds its settings by the label part-of."""
     data = {f"resource.customizations.health.{kind}": script for kind, script in health.load_scripts().items()}
     data["application.links"] = _build_links(offers, "application")
     data["resource.links"] = _build_links(offers, "resource")
@@ -82,18 +83,21 @@ def _build_settings(offers: Catalog) -> dict[str, Any]:
 
 
 def _build_parameters() -> dict[str, Any]:
-    """Return argocd-cmd-params-cm's keys, which the application controller reads when it starts."""
+    """Return our keys of argocd-cmd-params-cm, which the application controller reads at startup."""
     return _build_config_map("argocd-cmd-params-cm", dict(CONTROLLER_PARAMETERS))
 
 
 def _build_permissions() -> dict[str, Any]:
-    """Return argocd-rbac-cm's keys: by default nobody sees anything; tenants' people have roles in their projects."""
+    """Return our keys of argocd-rbac-cm: nobody has permissions by default, and tenants' members have roles in their
+    projects.
+    """
     return _build_config_map("argocd-rbac-cm", {"policy.default": "", "scopes": "[groups]"})
 
 
 def _build_links(offers: Catalog, link_target: str) -> str:
-    """Return the links from an Application or a resource to what it was declared by, as Argo CD's configuration has
-    them."""
+    """Return the links from an Application or a resource to its declarations and graphs, in Argo CD's configuration
+    format.
+    """
     platform = offers.platform.get_singleton(Platform)
     assert platform is not None
     source = platform.model.spec.git
@@ -116,7 +120,7 @@ def _build_links(offers: Catalog, link_target: str) -> str:
 
 
 def _build_graph_links(offers: Catalog, link_target: str) -> str:
-    """Return the links to graphs, of each cluster that names where they are: of a tenant, or of an instance."""
+    """Return the links to the graphs of a tenant or an instance, for each cluster with a Grafana URL."""
     tenant_condition = HAS_LABEL_TEMPLATE.format(what="application", label=names.TENANT)
     links = []
     for name, cluster in sorted(offers.clusters.items()):
@@ -134,5 +138,5 @@ def _build_graph_links(offers: Catalog, link_target: str) -> str:
 
 
 def _format_link(title: str, url: str, condition: str) -> str:
-    """Return one entry; none of its parts is a tenant's text."""
+    """Return one entry. None of its parts is text from a tenant."""
     return f"- title: {title}\n  url: '{url}'\n  if: \"{condition}\"\n"

@@ -1,8 +1,8 @@
-"""A cluster → the Applications that sync the platform's own parts and the shards of `control/`.
+"""Render the Applications that sync the platform's own parts of a cluster and the shards of `control/`.
 
-`control/*.yaml` is what the one root Application of a cluster reads. A directory that an Application reads is limited
-to 10 MB, so tenants are sharded by their first letter: `control/argo/<letter>/` for Argo CD's own cluster,
-`control/namespaces/<letter>/` for the cluster itself. A letter's shard never moves, whatever tenants come and go.
+A cluster's root Application reads `control/*.yaml`. Argo CD limits the directory of an Application to 10 MB, so tenants
+are sharded by their first letter: `control/argo/<letter>/` for Argo CD's own cluster, `control/namespaces/<letter>/`
+for the cluster itself. The shard of a letter never moves when tenants come and go.
 """
 
 from __future__ import annotations
@@ -41,9 +41,11 @@ def _build_application(
 
 
 def render_platform(offers: Catalog, cluster: ScopeDeclarations) -> list[dict[str, Any]]:
-    """Return the project and Applications of what belongs to no tenant: stock, node pools and add-ons apart from the
-    rest, so that neither a stock that is refused nor a cluster without Karpenter, nor an add-on that doesn't come up,
-    holds up what everything rests on."""
+    """Return the AppProject and Applications of the platform's own parts.
+
+    Stock, node pools and add-ons have separate Applications. A stock that is refused, a cluster without Karpenter, or
+    an unhealthy add-on therefore does not block the foundations.
+    """
     destination = applications.build_destination(cluster)
     project = applications.build_project(
         platform_project_name(cluster.name),
@@ -67,7 +69,9 @@ def render_platform(offers: Catalog, cluster: ScopeDeclarations) -> list[dict[st
 
 
 def render_shard(offers: Catalog, cluster: ScopeDeclarations, letter: str) -> list[dict[str, Any]]:
-    """Return the Applications of one letter's tenants: their namespaces there, their Applications at the hub."""
+    """Return the Applications for one letter's tenants: in the cluster for their namespaces, at the hub for their
+    Applications.
+    """
     destination = applications.build_destination(cluster)
     return [
         _build_application(offers, cluster, f"namespaces-{letter}", f"control/namespaces/{letter}", destination, "-1"),

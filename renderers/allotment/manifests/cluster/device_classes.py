@@ -1,8 +1,8 @@
-"""A cluster's node pools → a DeviceClass a kind of device that Kubernetes itself hands out there (DRA).
+"""Render a DeviceClass for each kind of device that Kubernetes allocates on a cluster's node pools (DRA).
 
-Each has an extended resource of its own, by which pods ask for a device as for any GPU, and by which a ResourceQuota counts
-(`extendedResourceName`, beta and on since Kubernetes 1.36). The driver's own class gives whole GPUs the name nvidia.com/gpu,
-which nodes with a device plugin have too: ours are names that no plugin has.
+Each class has its own extended resource. Pods request a device by it like any GPU, and a ResourceQuota counts it
+(`extendedResourceName`, beta and on by default since Kubernetes 1.36). The driver's own class gives whole GPUs the name
+nvidia.com/gpu, which nodes with a device plugin have too, so we use names that no plugin uses.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ATTRIBUTES = f"device.attributes['{_DRIVER}']"
 
 
 def render(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
-    """Return the DeviceClasses of a cluster's pools, by name; none where no pool is of DRA."""
+    """Return the DeviceClasses of a cluster's pools, sorted by name; empty if no pool uses DRA."""
     profiles: set[str | None] = set()
     for pool in cluster.of_kind(NodePool).values():
         sharing = pool.model.spec.sharing

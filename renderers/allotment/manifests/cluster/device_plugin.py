@@ -1,4 +1,4 @@
-"""A cluster's node pools → the NVIDIA device plugin's configurations, one a way of sharing."""
+"""Render the NVIDIA device plugin's configurations for a cluster's node pools, one for each way of sharing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from allotment.manifests.yaml_text import dump
 
 
 def node_labels(pool: NodePoolSpec) -> dict[str, str]:
-    """Return the labels that choose a pool's sharing on its nodes; under DRA the one that keeps the device plugin away."""
+    """Return the node labels that select a pool's sharing; for DRA, the label that keeps the device plugin away."""
     key = device_plugin_config(pool.sharing)
     if key is None:
         return {names.DEVICE_PLUGIN_DEPLOYED: "false"}
@@ -20,13 +20,14 @@ def node_labels(pool: NodePoolSpec) -> dict[str, str]:
     if pool.sharing is not None and pool.sharing.mig is not None:
         labels[names.MIG_CONFIG] = pool.sharing.mig.config
     if pool.sharing is not None and pool.sharing.mps is not None:
-        labels[names.MPS_CAPABLE] = "true"  # the MPS daemon goes to nodes that have it
+        labels[names.MPS_CAPABLE] = "true"  # the MPS daemon runs on nodes with this label
     return labels
 
 
 def render(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
-    """Return the ConfigMap. Its keys are what `nvidia.com/device-plugin.config` may be; `exclusive` is for
-    `config.default`."""
+    """Return the ConfigMap. Its keys are the valid values of `nvidia.com/device-plugin.config`; `exclusive` is for
+    `config.default`.
+    """
     data = {EXCLUSIVE_CONFIG: _build_config(None)}
     for pool in cluster.of_kind(NodePool).values():
         sharing = pool.model.spec.sharing
@@ -48,8 +49,11 @@ def render(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
 
 
 def _build_config(sharing: PoolSharing | None) -> str:
-    """Return a configuration. The plugin takes one way of sharing, replicas from 2, and no MIG beside MPS
-    (NVIDIA/k8s-device-plugin, api/config/v1/replicas.go and cmd/nvidia-device-plugin/main.go): what is declared holds that."""
+    """Return a configuration.
+
+    The plugin accepts one way of sharing, at least 2 replicas, and MPS only without MIG (NVIDIA/k8s-device-plugin,
+    api/config/v1/replicas.go and cmd/nvidia-device-plugin/main.go). Valid declarations meet these conditions.
+    """
     is_mig = sharing is not None and sharing.mig is not None
     config: dict[str, Any] = {"version": "v1", "flags": {"migStrategy": "mixed" if is_mig else "none"}}
     for member, shared in (("timeSlicing", sharing and sharing.time_slicing), ("mps", sharing and sharing.mps)):

@@ -1,5 +1,6 @@
-"""A cluster → what every tenant's part rests on: system namespaces, priority classes, admission policies, a closed
-Gateway."""
+"""Render the common foundations of a cluster's tenants: system namespaces, priority classes, admission policies, a
+closed Gateway.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ ADMISSION_API_VERSION = "admissionregistration.k8s.io/v1"
 
 
 def render_system_namespaces() -> list[dict[str, Any]]:
-    """Return the namespaces of placeholders (restricted) and of the device plugin (which needs the host)."""
+    """Return the namespaces for placeholders (restricted) and for the device plugin (privileged, as it needs the host)."""
     levels = {names.STOCK_NAMESPACE: "restricted", names.DEVICE_PLUGIN_NAMESPACE: "privileged"}
     return [
         {
@@ -37,7 +38,9 @@ def render_system_namespaces() -> list[dict[str, Any]]:
 
 
 def render_priority_classes() -> list[dict[str, Any]]:
-    """Return the classes: placeholders −10 to −1 by size, storage's pods 0, instances 1. No two instances preempt."""
+    """Return the classes: placeholders −10 to −1 by size, storage pods 0, instances 1. Instances never preempt each
+    other.
+    """
     stock = [
         _build_priority_class(
             names.stock_priority(rank),
@@ -73,7 +76,9 @@ def _build_priority_class(name: str, value: int, preemption: str, description: s
 
 
 def render_admission_policies() -> list[dict[str, Any]]:
-    """Return the policies that keep what is protected, and keep pods of tenants to our priority classes."""
+    """Return the policies that block the deletion of protected objects, and limit tenants' pods to our priority
+    classes.
+    """
     protected = f"oldObject.?metadata.?annotations[?'{names.PROTECTED}'].orValue('') == 'true'"
     classes = ", ".join(f"'{name}'" for name in (names.INSTANCE_PRIORITY, names.STORAGE_PRIORITY))
     return [
@@ -158,7 +163,7 @@ def _build_policy(
 
 
 def render_default_deny(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
-    """Return the policy that denies at the Gateway whatever no route's own policy allows."""
+    """Return the policy that denies all requests at the Gateway, unless a route's own policy allows them."""
     place = cluster.get_singleton(Cluster)
     assert place is not None
     gateway = place.model.spec.gateway

@@ -1,6 +1,7 @@
-"""What Karpenter makes the nodes of a pool of: the node class that the pool names, whatever cloud's it is.
+"""Build the node class from which Karpenter creates a pool's nodes, for any cloud.
 
-A cloud whose class we write has a line in `_SPEC_BUILDERS`; any other's is somebody else's, and is named.
+`_SPEC_BUILDERS` has a line for each class that we render. Somebody else manages the classes of other clouds, and pools
+refer to them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from allotment.declared.kinds.node_pool import Ec2, Karpenter
 
 
 class NodeClass(NamedTuple):
-    """A node class: its API group, version, kind and name, and its spec, None where somebody else keeps it."""
+    """A node class: its API group, version, kind, name and spec. The spec is None if somebody else manages the class."""
 
     group: str
     version: str
@@ -23,12 +24,12 @@ class NodeClass(NamedTuple):
 
     @property
     def reference(self) -> dict[str, str]:
-        """What a NodePool's `nodeClassRef` says."""
+        """Return the value of a NodePool's `nodeClassRef`."""
         return {"group": self.group, "kind": self.kind, "name": self.name}
 
 
 def build_node_class(pool: str, karpenter: Karpenter) -> NodeClass:
-    """Return the node class of the pool of this name: the one that is declared with it, or the one that it refers to."""
+    """Return the node class of the named pool: built from its declaration, or the class that it refers to."""
     if karpenter.node_class_ref is not None:
         named = karpenter.node_class_ref
         return NodeClass(named.group, "", named.kind, named.name, None)
@@ -51,7 +52,7 @@ def _build_selector_terms(terms: Sequence[StrictModel]) -> list[dict[str, Any]]:
     return [term.model_dump(by_alias=True, exclude_none=True) for term in terms]
 
 
-# By the member of NodePool.spec.karpenter: API group, version and kind, and what writes the spec.
+# By the member of NodePool.spec.karpenter: API group, version, kind, and the function that builds the spec.
 _SPEC_BUILDERS: dict[str, tuple[str, str, str, Callable[[Any], dict[str, Any]]]] = {
     "ec2": ("karpenter.k8s.aws", "v1", "EC2NodeClass", _build_ec2_spec),
 }

@@ -1,5 +1,6 @@
-"""NodePool → Karpenter's NodePool, NodeOverlay and node class. A static pool's nodes are somebody else's: nothing is
-rendered."""
+"""Render a NodePool as Karpenter's NodePool, NodeOverlay and node class; nothing for a static pool, as we do not manage
+its nodes.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from allotment.manifests.cluster import device_plugin
 from allotment.manifests.cluster.node_class import NodeClass, build_node_class
 from allotment.manifests.yaml_text import Frozen, without_empty
 
-# Empty nodes go together; whatever else replaces a node takes one at a time. Karpenter passes over nodes with an instance,
-# because of its PodDisruptionBudget.
+# All empty nodes may go at once; other reasons replace one node at a time. An instance's PodDisruptionBudget keeps
+# Karpenter from disrupting its node.
 DISRUPTION_POLICY = Frozen(
     consolidationPolicy="WhenEmpty",
     consolidateAfter="10m",
@@ -34,8 +35,8 @@ def render(
 ) -> list[dict[str, Any]]:
     """Return a Karpenter pool's objects.
 
-    Its limits are whole nodes of every resource that its pods ask for: Karpenter overshoots a limit of `nodes` when
-    many pods come at once, and knows nothing of one of `nvidia.com/gpu` where that is renamed.
+    Its limits are whole nodes of every resource that the pool's pods request. Karpenter exceeds a limit on `nodes` when
+    many pods arrive at once, and ignores a limit on `nvidia.com/gpu` if the device plugin renames that resource.
     """
     spec, name = pool.model.spec, pool.model.name
     if spec.karpenter is None:
@@ -67,15 +68,16 @@ def render(
 
 
 def has_overlays(cluster: ScopeDeclarations) -> bool:
-    """Return whether the cluster's Karpenter reads NodeOverlays, a feature that is off by default."""
+    """Return whether the cluster's Karpenter reads NodeOverlays, a feature gate that is off by default."""
     place = cluster.get_singleton(Cluster)
     return place is not None and "NodeOverlay" in place.model.spec.karpenter.feature_gates
 
 
 def _build_template(name: str, spec: NodePoolSpec, karpenter: Karpenter, made_of: NodeClass) -> dict[str, Any]:
-    """What every node of a pool is. Whatever changes here drifts them all.
+    """Return the template of the pool's nodes. Any change to it makes all of them drift.
 
-    No `terminationGracePeriod`: with one, Karpenter evicts after that time whatever budget protects.
+    It sets no `terminationGracePeriod`: with it, Karpenter evicts pods after that time despite their
+    PodDisruptionBudgets.
     """
     requirements: list[dict[str, Any]] = [
         {"key": "karpenter.sh/capacity-type", "operator": "In", "values": [CAPACITY_TYPES[spec.capacity_type]]}
@@ -106,8 +108,9 @@ def _build_template(name: str, spec: NodePoolSpec, karpenter: Karpenter, made_of
 
 
 def _build_overlay(name: str, spec: NodePoolSpec) -> dict[str, Any]:
-    """Say what a node of the pool will have once the device plugin has divided its GPUs; a GPU that it renames is
-    none."""
+    """Return the overlay with a node's resources after the device plugin has divided its GPUs; a renamed resource
+    counts 0.
+    """
     return {
         "apiVersion": "karpenter.sh/v1alpha1",
         "kind": "NodeOverlay",
@@ -122,7 +125,9 @@ def _build_overlay(name: str, spec: NodePoolSpec) -> dict[str, Any]:
 
 
 def _build_metadata(name: str) -> dict[str, Any]:
-    """A pool that goes takes its nodes along, and all that runs on them: it doesn't go with an Application."""
+    """Return the metadata of a pool's objects. A deleted pool takes its nodes and their pods along, so deleting an
+    Application must not delete the pool.
+    """
     return {
         "name": name,
         "labels": names.labels(),

@@ -1,4 +1,4 @@
-"""Stock → a Deployment of placeholder pods that hold its free units until an instance pushes them aside."""
+"""Render a Stock as a Deployment of placeholder pods, which hold its free units until an instance preempts them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def render(
     stock: DeclarationFile[Stock],
     placeholders: Mapping[tuple[str, str], int],
 ) -> list[dict[str, Any]]:
-    """Return a stock's placeholders: `placeholders` says how many, by cluster and stock."""
+    """Return a stock's placeholders; `placeholders` has their number by cluster and stock."""
     spec = offers.platform.of_kind(GPUSpec)[stock.model.spec.gpu_spec].model.spec
     pool = cluster.of_kind(NodePool)[stock.model.spec.node_pool].model
     labels = names.labels(stock=stock.model.name)
@@ -76,9 +76,9 @@ def list_stocked_specs(offers: Catalog, cluster: ScopeDeclarations, pool: str) -
 
 
 def rank_unit_size(offers: Catalog, cluster: ScopeDeclarations, stock: DeclarationFile[Stock]) -> int:
-    """Return the place of a stock's unit among the sizes of its pool, the smallest 1.
+    """Return the rank of a stock's unit among the sizes of its pool, 1 for the smallest.
 
-    A small instance then evicts the small placeholder, and a large placeholder may push small ones together.
+    With ranks, a small instance evicts a small placeholder, and a large placeholder may preempt smaller ones.
     """
     specs = offers.platform.of_kind(GPUSpec)
 

@@ -1,1 +1,1 @@
-"""A tenant: what it declares becomes objects of its namespace, and Applications of its AppProject."""
+"""Render a tenant's declarations as objects of its namespace, and as the AppProject and Applications that sync them."""

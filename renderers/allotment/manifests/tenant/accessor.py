@@ -1,5 +1,4 @@
-"""GPUStorage → the file server that shows what is on it: read-only, in the cluster, and behind a login where that
-is declared."""
+"""Render the file server of a GPUStorage: read-only, inside the cluster, and behind a login if declared."""
 
 from __future__ import annotations
 
@@ -19,15 +18,15 @@ from allotment.preparation.sources import is_single_writer
 from allotment.preparation.start_gates import find_start_gates
 from allotment.programs.volume import LEFT_OUT
 
-# It requests nothing: beside an instance on a full GPU node there is nothing left to request.
+# No requests: a full GPU node with an instance has nothing left to request.
 SERVER_RESOURCES = Frozen(requests={"cpu": "0", "memory": "0"}, limits={"cpu": "1", "memory": "256Mi"})
 READINESS_PROBE = Frozen(tcpSocket={"port": "files"}, periodSeconds=10, timeoutSeconds=5, failureThreshold=3)
-GRACE_SECONDS = 1  # the program hears nobody who asks it to end, it only reads, and what replaces it waits for it
+GRACE_SECONDS = 1  # the program ignores SIGTERM and only reads, and its replacement waits until it has ended
 SERVER_ARGS = ["/data", "--port", str(names.FILES_PORT), "--hidden", ",".join(sorted(LEFT_OUT))]
 
 
 def needs_accessor(storage: GPUStorage) -> bool:
-    """Return whether a storage has one: declared, or because others copy from it."""
+    """Return whether a storage has a file server: it declares an accessor, or other tenants copy from it."""
     return storage.spec.accessor is not None or bool(storage.spec.shared_with)
 
 
@@ -39,7 +38,7 @@ def render(
     storage: GPUStorage,
     metadata: dict[str, Any],
 ) -> list[dict[str, Any]]:
-    """Return a storage's file server; `metadata` is what the storage's objects share."""
+    """Return the objects of a storage's file server; `metadata` is shared by the storage's objects."""
     place = cluster.get_singleton(Cluster)
     assert place is not None
     name = names.files_service(storage.name)
@@ -115,7 +114,11 @@ def _build_placement(
     runtime_state: RuntimeState,
     storage: GPUStorage,
 ) -> dict[str, Any]:
-    """A ReadWriteOnce volume is attached to one node: where an instance has it, or where its preparation is."""
+    """Return the affinity and tolerations of the file server.
+
+    A ReadWriteOnce volume is attached to one node. The file server runs on the node of an instance that uses the
+    volume, or else on the node of its preparation.
+    """
     pools = pods.storage_pools(cluster)
     anywhere: dict[str, Any] = {"nodeAffinity": pods.require_pools(pools)} if pools else {}
     more = {"tolerations": [pods.GPU_TOLERATION]} if pools else {}

@@ -1,4 +1,4 @@
-"""Tenant → its AppProject and Applications, and the grant that lets its routes use the login's secret."""
+"""Render a tenant's AppProject and Applications, and the ReferenceGrant that lets its routes use the login secret."""
 
 from __future__ import annotations
 
@@ -24,28 +24,30 @@ TENANT_KINDS = (
     ("objectbucket.io", "ObjectBucketClaim"),
     ("snapshot.storage.k8s.io", "VolumeSnapshot"),
 )
-# What controllers make of these. Argo CD shows nothing that a project doesn't permit, and gives logs and terminals of nothing
-# that it doesn't show. Who may bring a Deployment may bring its pods; whose terminals are open, the roles say (project_roles).
+# Controllers create these. Argo CD shows only kinds that a project permits, and offers logs and terminals only for
+# objects that it shows. A tenant that may create a Deployment may create its pods; project_roles decides who opens
+# terminals.
 CONTROLLER_KINDS = (("", "Pod"), ("apps", "ReplicaSet"))
 KIND_WHITELIST = [Frozen(group=group, kind=kind) for group, kind in (*TENANT_KINDS, *CONTROLLER_KINDS)]
-# One wave, no hooks: a failed preparation holds up nothing else. Retries go on, from the newest commit.
+# One sync wave and no hooks: a failed preparation blocks nothing else. Retries never stop and use the newest commit.
 SYNC_POLICY = Frozen(
-    # No `allowEmpty: false` either, though it is what we want and the default: Argo CD drops it when it writes an
-    # Application itself, takes that for a difference, and heals it for ever.
+    # No `allowEmpty: false`, although we want this default: Argo CD drops it when it writes an Application, sees a
+    # difference, and self-heals for ever.
     automated={"prune": True, "selfHeal": True},
-    # No RespectIgnoreDifferences: it copies an Application's live status into what is applied to it, and a status
-    # that was written meanwhile is lost. Such an Application then takes its last sync for one that failed, and
-    # heals no more.
+    # No RespectIgnoreDifferences: it copies an Application's live status into the applied manifest, and so
+    # overwrites a status that was written in the meantime. Such an Application then takes its last sync for failed,
+    # and stops self-healing.
     syncOptions=["ServerSideApply=true", "FailOnSharedResource=true"],
     retry={"limit": -1, "backoff": {"duration": "5s", "factor": 2, "maxDuration": "3m0s"}, "refresh": True},
 )
-# Spelt out, so that Argo CD never asks what kind of a folder it is. With `include` it keeps it; an empty one it drops.
+# Explicit, so that Argo CD does not detect the source type. It keeps a directory source with `include`, and drops it
+# without.
 DIRECTORY_SOURCE = Frozen(include=f"*{paths.FILE_SUFFIX}")
 PROJECT_WAVE = {names.SYNC_WAVE: "-2"}
 
 
 def build_destination(cluster: ScopeDeclarations) -> dict[str, str]:
-    """Return a cluster as Argo CD's destinations name it."""
+    """Return a cluster's destination, as Argo CD names it."""
     place = cluster.get_singleton(Cluster)
     assert place is not None
     target = place.model.spec.destination
@@ -53,15 +55,16 @@ def build_destination(cluster: ScopeDeclarations) -> dict[str, str]:
 
 
 def rendered_repository_url(offers: Catalog) -> str:
-    """Return the address that Argo CD reads the rendered branches from."""
+    """Return the URL of the repository from which Argo CD reads the rendered branches."""
     platform = offers.platform.get_singleton(Platform)
     assert platform is not None
     return platform.model.spec.git.rendered or platform.model.spec.git.url
 
 
 def build_project(name: str, offers: Catalog, destinations: list[dict[str, str]], **more: Any) -> dict[str, Any]:
-    """Return an AppProject for our own repository. It outlives the Application that made it: those of the project could
-    neither sync nor be deleted without it."""
+    """Return an AppProject that allows our repository only. It outlives the Application that created it: without the
+    project, its Applications could neither sync nor be deleted.
+    """
     extra_metadata = dict(more.pop("metadata", {}))
     annotations = {names.SYNC_OPTIONS: names.KEEP_ON_APPLICATION_DELETION, **extra_metadata.pop("annotations", {})}
     metadata = {"name": name, "namespace": names.ARGO_NAMESPACE, **extra_metadata, "annotations": annotations}
@@ -108,7 +111,9 @@ def build_application(
 
 
 def render(offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> list[dict[str, Any]]:
-    """Return what Argo CD needs to sync a tenant into a cluster: the project first (wave −2), the Applications last."""
+    """Return the objects with which Argo CD syncs a tenant into a cluster: the AppProject first (wave −2), the
+    Applications last.
+    """
     declared = tenant.get_singleton(Tenant)
     assert declared is not None
     space = names.namespace(tenant.name)
@@ -154,7 +159,7 @@ def render(offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclaration
 
 
 def render_secret_grant(cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> list[dict[str, Any]]:
-    """Return the grant that lets a tenant's SecurityPolicies name the login's client secret."""
+    """Return the ReferenceGrant that lets a tenant's SecurityPolicies refer to the login's client secret."""
     place = cluster.get_singleton(Cluster)
     assert place is not None
     secret = place.model.spec.oidc.client_secret_ref

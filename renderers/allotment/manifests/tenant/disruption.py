@@ -1,8 +1,8 @@
-"""Tenant → its PodDisruptionBudgets: nothing that drains a node, be it Karpenter or `kubectl drain`, ends an instance
-that runs.
+"""Render a tenant's PodDisruptionBudgets, which stop Karpenter and `kubectl drain` from evicting running instances.
 
-One budget a pod: of a pod that two select, the API server evicts nothing and answers with an error. So an instance of
-several copies has its own, by which one copy after the other may move while all run, and the namespace's leaves it out.
+At most one budget may select a pod: if two do, the API server answers an eviction with an error. An instance with
+several replicas therefore has its own budget, which lets one replica move at a time while all run. The budget of the
+namespace excludes such instances.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _REPLICAS_BUDGET_PREFIX = "copies--"
 
 
 def render(cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> list[dict[str, Any]]:
-    """Return a tenant's budgets in a cluster: one of all instances, and one of each that has several copies."""
+    """Return a tenant's budgets in a cluster: one for all instances with one replica, and one for each other instance."""
     copied = {
         instance.model.name: instance.model.spec.replicas
         for instance in tenant.of_kind(GPUInstance).values()
@@ -30,7 +30,8 @@ def render(cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> list[dict[s
         chosen.append({"key": names.INSTANCE, "operator": "NotIn", "values": sorted(copied)})
     budgets = [_build_all_instances_budget(tenant.name, chosen)]
     for name, replicas in sorted(copied.items()):
-        # Not `maxUnavailable`: that counts from what runs, and of copies that have no unit one may be all that does.
+        # Not `maxUnavailable`, which allows the eviction even of the last running replica, if the others have no
+        # unit.
         spec = {"minAvailable": replicas - 1, "selector": {"matchLabels": {names.INSTANCE: name}}}
         budgets.append(
             _build_budget(tenant.name, f"{_REPLICAS_BUDGET_PREFIX}{name}", names.KEEP_ON_APPLICATION_DELETION, spec)
@@ -39,7 +40,7 @@ def render(cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> list[dict[s
 
 
 def render_all_instances_budget(tenant: str) -> dict[str, Any]:
-    """Return the budget of a tenant whose declarations nobody can read: no pod of its instances may go."""
+    """Return the budget of a tenant with unreadable declarations: it blocks the eviction of every instance pod."""
     return _build_all_instances_budget(tenant, [ANY_INSTANCE_EXPRESSION])
 
 

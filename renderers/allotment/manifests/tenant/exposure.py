@@ -1,4 +1,4 @@
-"""How a port is reached: Service inside, HTTPRoute and SecurityPolicy at the Gateway for who may log in."""
+"""Render the objects that expose a port: a Service, an HTTPRoute, and the SecurityPolicy for the login."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ INSTANCE_ROLES = ("Admin", "Member")
 FILES_ROLES = ("Admin", "Member", "Viewer")
 MATCH_ALL_PATHS = Frozen(path={"type": "PathPrefix", "value": "/"})
 LOGIN_COOKIES = Frozen(idToken=ID_TOKEN_COOKIE)
-MAX_CLAIM_VALUES = 128  # of a claim in one rule, as the CRD has it; rules are alternatives
+MAX_CLAIM_VALUES = 128  # per claim in one rule, the limit of the CRD; rules are alternatives
 NO_TIMEOUT = Frozen(request="0s")
 
 
 def build_service(metadata: dict[str, Any], selector: dict[str, str], ports: list[tuple[str, int]]) -> dict[str, Any]:
-    """Return a ClusterIP Service for ports (name, number)."""
+    """Return a ClusterIP Service for ports, given as (name, number)."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -47,7 +47,9 @@ def _build_parent_ref(cluster: ClusterSpec) -> Frozen:
 def build_http_route(
     metadata: dict[str, Any], cluster: ClusterSpec, host: str, service_name: str, port: int
 ) -> dict[str, Any]:
-    """Return a route from the Gateway's listener to a Service, every default written out that Argo CD would miss."""
+    """Return a route from the Gateway's listener to a Service. Every default is explicit, or Argo CD would see a
+    difference.
+    """
     backend = {"group": "", "kind": "Service", "name": service_name, "port": port, "weight": 1}
     return {
         "apiVersion": "gateway.networking.k8s.io/v1",
@@ -69,7 +71,9 @@ def build_security_policy(
     tenant: ScopeDeclarations,
     roles: tuple[str, ...],
 ) -> dict[str, Any]:
-    """Return the policy of a route: Public allows, Members asks for a login and a claim of one of `roles`, else denies."""
+    """Return the policy of a route. `Public` allows everybody; `Members` requires a login and a claim of one of
+    `roles`.
+    """
     target = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": metadata["name"]}
     spec: dict[str, Any] = {"targetRefs": [target]}
     if exposure == "Public":
@@ -121,7 +125,7 @@ def _build_jwt(cluster: ClusterSpec) -> Frozen:
 
 
 def build_claim_rules(tenant: ScopeDeclarations, roles: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Return the rules that let in who has one of some roles among a tenant's Members, by groups and by subjects."""
+    """Return the rules that admit a tenant's Members with one of `roles`, by their groups and subjects."""
     members = tenant.get_singleton(Members)
     if members is None:
         return []

@@ -1,4 +1,4 @@
-"""GPUInstance → Deployment, and for its ports Service, HTTPRoute and SecurityPolicy."""
+"""Render a GPUInstance as a Deployment, with a Service, HTTPRoutes and SecurityPolicies for its ports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from allotment.preparation.start_gates import (
     find_unit_shortage,
 )
 
-PULL_SECONDS = 1800  # how long an image of tens of GB may take, before the rollout counts as failed
+PULL_SECONDS = 1800  # how long a pull of an image of tens of GB may take before the rollout counts as failed
 PROBE_PERIOD = 10
 CONTAINER_NAME = "main"
 TOPOLOGY_LABELS = {"Zones": "topology.kubernetes.io/zone", "Nodes": pods.HOSTNAME_LABEL}
@@ -83,8 +83,7 @@ def render(
 
 
 def effective_container(offers: Catalog, instance: GPUInstance) -> Container:
-    """Return the container that runs: the app version's with the instance's args and environment, or the instance's
-    own."""
+    """Return the container to run: the instance's own, or the app version's with the instance's args and environment."""
     version, own = app_version(offers, instance), instance.spec.container
     if version is None:
         assert own is not None
@@ -98,7 +97,7 @@ def effective_container(offers: Catalog, instance: GPUInstance) -> Container:
 
 
 def sorted_ports(container: Container) -> list[Port]:
-    """Return a container's ports by name."""
+    """Return a container's ports, sorted by name."""
     return sorted(container.ports, key=lambda port: port.name)
 
 
@@ -138,8 +137,9 @@ def _build_deployment(
 def _build_unit_annotations(
     offers: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, instance: GPUInstance
 ) -> dict[str, str]:
-    """Return the annotations that say what the instance holds and what it waits for, for people and for the next
-    publish."""
+    """Return the annotations with the instance's allocated units and its start gates. People and the next publish read
+    them.
+    """
     waiting = find_start_gates(offers, tenant, runtime_state, instance) or find_unit_shortage(runtime_state, instance)
     return without_empty(
         {
@@ -180,8 +180,11 @@ def _build_pod_template(
 
 
 def _build_spread_constraints(instance: GPUInstance) -> list[dict[str, Any]]:
-    """Spread the copies over what is declared. It is required, since a copy takes the place of a placeholder, and the
-    scheduler heeds no preference where it has to push one aside. Nodes that take no pods count for nothing."""
+    """Return the constraints that spread the replicas over the declared topology.
+
+    They are required, not preferred: a replica preempts a placeholder, and the scheduler ignores preferences when it
+    preempts. Nodes with taints that the pods do not tolerate are not counted.
+    """
     return [
         {
             "labelSelector": {"matchLabels": {names.INSTANCE: instance.name}},
@@ -205,7 +208,9 @@ def _build_pool_affinity_for(cluster: ScopeDeclarations, gpu_spec: str, owner: s
 
 
 def _build_tenant_anti_affinity(tenant: str) -> dict[str, Any]:
-    """A node that holds a pod of another tenant is out; pods without a tenant, such as DaemonSets', don't count."""
+    """Return the anti-affinity that excludes nodes with another tenant's pods. Pods without a tenant, such as those of
+    DaemonSets, do not count.
+    """
     expressions = [
         {"key": names.TENANT, "operator": "Exists"},
         {"key": names.TENANT, "operator": "NotIn", "values": [tenant]},
@@ -219,8 +224,9 @@ def _build_tenant_anti_affinity(tenant: str) -> dict[str, Any]:
 
 
 def _build_bucket_env(offers: Catalog, tenant: ScopeDeclarations, instance: GPUInstance) -> list[dict[str, Any]]:
-    """Return the variables of an instance's buckets, from the Secret and the ConfigMap that the object store makes
-    for each."""
+    """Return the environment variables for an instance's buckets, read from the Secret and the ConfigMap that the
+    object store creates for each bucket.
+    """
     variables: list[dict[str, Any]] = []
     for use in sorted(instance.spec.buckets, key=lambda use: use.name):
         for kind, keys in BUCKET_KEYS.items():
@@ -234,8 +240,8 @@ def _build_bucket_env(offers: Catalog, tenant: ScopeDeclarations, instance: GPUI
 
 
 def _build_env(container: Container, buckets: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a container's environment: what it declares, over what its buckets give."""
-    # `$(NAME)` in a value would be expanded by the kubelet; `$$` is its escape for `$`.
+    """Return a container's environment: its declared variables, and the buckets' variables that it does not declare."""
+    # The kubelet expands `$(NAME)` in values; `$$` escapes `$`.
     declared = [
         {"name": variable.name, "value": variable.value.replace("$", "$$")} for variable in sorted_env(container)
     ]
@@ -248,7 +254,7 @@ def _build_container(
 ) -> dict[str, Any]:
     mounts: list[dict[str, Any]] = [{"name": "scratch", "mountPath": "/scratch"}]
     if _has_own_shm(spec, container):
-        mounts.append({"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108  # a pod's
+        mounts.append({"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108  # in the pod
     for mount in sorted(instance.spec.storages, key=lambda mount: mount.mount_path):
         entry = {"name": f"s-{mount.name}", "mountPath": mount.mount_path, "subPath": mount.sub_path}
         mounts.append(without_empty({**entry, "readOnly": mount.read_only or None}))
@@ -274,13 +280,16 @@ def _build_container(
 
 
 def _has_own_shm(spec: GPUSpecSpec, container: Container) -> bool:
-    """Return whether a container gets a /dev/shm of its own. Under MPS it doesn't: the device plugin mounts the MPS daemon's,
-    by which both speak, and the kubelet mounts a pod's own volumes over that."""
+    """Return whether a container gets its own /dev/shm.
+
+    With MPS it does not: the device plugin mounts the MPS daemon's /dev/shm, through which clients and daemon
+    communicate, and the kubelet would mount the pod's own volume over it.
+    """
     return container.shm_size is not None and (spec.sharing is None or spec.sharing.mps is None)
 
 
 def sorted_env(container: Container) -> list[Any]:
-    """Return a container's environment by name."""
+    """Return a container's environment variables, sorted by name."""
     return sorted(container.env, key=lambda variable: variable.name)
 
 

@@ -1,4 +1,4 @@
-"""GPUStorage → PersistentVolumeClaim with what prepares and shows it, or ObjectBucketClaim."""
+"""Render a GPUStorage as a PersistentVolumeClaim with its preparation and file server, or as an ObjectBucketClaim."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def render(
 ) -> list[dict[str, Any]]:
     """Return a storage's objects, the volume or bucket first.
 
-    What waits for another storage to be prepared has a marker for its Job, and for its volume too where that is
-    made from the other's.
+    While a storage waits for another to be prepared, a wait marker replaces its Job. It also replaces the volume if the
+    driver creates that from the other volume.
     """
     storage = declared.model
     spec = find_storage_spec(offers, storage)
@@ -66,7 +66,7 @@ def _build_metadata(tenant: ScopeDeclarations, storage: GPUStorage) -> dict[str,
 
 
 def _build_protected_metadata(declared: DeclarationFile[GPUStorage], metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return the metadata of what holds data: protected, with the declared labels for the bill."""
+    """Return the metadata of an object that holds data: protected, with the declared labels for billing."""
     storage = declared.model
     labels = metadata["labels"]
     if storage.metadata.labels:
@@ -111,7 +111,9 @@ def _build_volume_claim(
 
 
 def _build_data_source(offers: Catalog, tenant: ScopeDeclarations, storage: GPUStorage) -> dict[str, Any]:
-    """Return what the driver makes the volume from, by the one field that Argo CD sees no difference in."""
+    """Return the source from which the driver creates the volume. `dataSourceRef` is the only field in which Argo CD
+    sees no difference.
+    """
     if storage.spec.prepare is None or not is_cloned_by_driver(offers, tenant, storage):
         return {}
     source = storage.spec.prepare.source
@@ -125,7 +127,9 @@ def _build_data_source(offers: Catalog, tenant: ScopeDeclarations, storage: GPUS
 def _build_bucket_claim(
     offers: Catalog, declared: DeclarationFile[GPUStorage], metadata: dict[str, Any]
 ) -> dict[str, Any]:
-    """Rook makes a Secret and a ConfigMap of the claim's name, which instances take their environment from."""
+    """Return the ObjectBucketClaim. Rook creates a Secret and a ConfigMap of the same name, from which instances take
+    their environment.
+    """
     entry = find_cluster_storage(offers, declared.model)
     assert entry is not None
     return {

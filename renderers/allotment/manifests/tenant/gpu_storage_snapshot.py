@@ -1,4 +1,4 @@
-"""GPUStorageSnapshot → VolumeSnapshot, once its storage is prepared."""
+"""Render a GPUStorageSnapshot as a VolumeSnapshot, once its storage is prepared."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def render(
     runtime_state: RuntimeState,
     declared: DeclarationFile[GPUStorageSnapshot],
 ) -> list[dict[str, Any]]:
-    """Return the snapshot, or what stands for it while its storage is being prepared."""
+    """Return the VolumeSnapshot, or a wait marker while the storage is being prepared."""
     snapshot = declared.model
     storage = tenant.of_kind(GPUStorage)[snapshot.spec.storage].model
     entry = find_cluster_storage(offers, storage)

@@ -1,4 +1,4 @@
-"""Tenant → its namespace in a cluster, with all that isolates it: Pod Security, quota, limits, network policies."""
+"""Render a tenant's namespace in a cluster and its isolation: Pod Security, quotas, limits and network policies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from allotment.programs import ranges
 from allotment.rules.quota import QuotaLimits, limits_of
 
 POD_SECURITY_VERSION = "v1.36"
-QUOTA_FACTOR = 2  # the quota is a backstop: rollouts need room above the plan, and review enforces the plan
+QUOTA_FACTOR = 2  # the quota is a backstop: rollouts need room above the plan, and the checks of a merge enforce the plan
 
 ALLOW_DNS = Frozen(
     to=[
@@ -59,7 +59,7 @@ NAMESPACE_ANNOTATIONS = Frozen({names.SYNC_OPTIONS: names.KEEP_OPTIONS, names.SY
 
 
 def render(offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> list[dict[str, Any]]:
-    """Return a tenant's namespace in a cluster and what isolates it, none of it the tenant's to change."""
+    """Return a tenant's namespace in a cluster and the objects that isolate it. The tenant can change none of them."""
     limits = limits_of(offers, tenant)
     assert limits is not None
     space = names.namespace(tenant.name)
@@ -120,7 +120,9 @@ def _build_egress_rules(cluster: ScopeDeclarations) -> Frozen:
 
 
 def allow_internet(place: ClusterSpec) -> dict[str, Any]:
-    """Return the rule that opens the internet, less what is nobody's there and what the cluster denies."""
+    """Return the egress rule for the internet, without special-purpose ranges and without ranges that the cluster
+    denies.
+    """
     peers = []
     for block in ranges.BLOCKS:
         block_network = ip_network(block.cidr)
@@ -147,8 +149,9 @@ def _build_namespace(space: str, labels: dict[str, str]) -> dict[str, Any]:
 
 
 class _GpuDensity(NamedTuple):
-    """The most units of a resource that one physical GPU of a model is cut into, in a cluster; the largest unit's
-    parts."""
+    """The most units of each resource and GPU model that a cluster cuts one physical GPU into, and the largest unit's
+    disk.
+    """
 
     slices: dict[tuple[str, str], int]
     disk: int
@@ -187,7 +190,9 @@ def _compute_quota_amounts(
     gpus: tuple[tuple[str, int], ...],
     counts: tuple[int, int, int, int],
 ) -> Frozen:
-    """The backstop: ROOM times what the plan could hold here; every kind of GPU is named, so that none is unlimited."""
+    """Return QUOTA_FACTOR times the plan's limits, as amounts in this cluster. Every GPU resource has an amount, as an
+    unnamed one would be unlimited.
+    """
     density, limits = _compute_gpu_density(cluster, platform), QuotaLimits(dict(gpus), *counts)
     resources: dict[str, int] = {}
     for (resource, model), slices in density.slices.items():

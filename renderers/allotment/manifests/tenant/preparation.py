@@ -1,4 +1,4 @@
-"""GPUStorage → the Job that fills its volume."""
+"""Render the Job that fills a GPUStorage's volume."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ NOT_ON_GPU_NODES = Frozen(
         ]
     }
 )
-# NVIDIA's runtime gives all GPUs of a node to a container whose image sets NVIDIA_VISIBLE_DEVICES=all, and none by "void".
+# NVIDIA's runtime gives a container all GPUs of the node if its image sets NVIDIA_VISIBLE_DEVICES=all; "void" gives
+# none.
 HIDE_GPUS_ENV = Frozen(name="NVIDIA_VISIBLE_DEVICES", value="void")
 PYTHON_ENV = [{"name": "PYTHONDONTWRITEBYTECODE", "value": "1"}, {"name": "PYTHONPATH", "value": "/allotment"}]
 WORKSPACE_MOUNT = Frozen(name="workspace", mountPath="/workspace")
@@ -34,7 +35,7 @@ HELD_MOUNT = Frozen(name="held", mountPath="/held")
 HELD_PROBE = Frozen(
     exec={"command": ["test", "-e", "/held/ready"]}, periodSeconds=2, timeoutSeconds=5, failureThreshold=300
 )
-# Written as the API server keeps it, so that Argo CD sees no difference.
+# In the form that the API server stores, so that Argo CD sees no difference.
 CHECK_FAILURE_POLICY = Frozen(
     rules=[
         {
@@ -49,9 +50,10 @@ AWS_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 def render(
     offers: Catalog, tenant: ScopeDeclarations, storage: GPUStorage, metadata: dict[str, Any], name: str
 ) -> dict[str, Any]:
-    """Return the Job, whose programs `programs` renders; `metadata` is what the storage's objects share.
+    """Return the Job; its programs come from `programs`. `metadata` is shared by the storage's objects.
 
-    It stays whatever becomes of the branch: a Job that was pruned and comes back would run beside its instances.
+    Argo CD never prunes or deletes the Job: a pruned Job that is created again would run beside the storage's
+    instances.
     """
     prepare = storage.spec.prepare
     assert prepare is not None
@@ -71,8 +73,8 @@ def render(
             {
                 "activeDeadlineSeconds": prepare.timeout,
                 "backoffLimit": 2,
-                # A pod has no way to succeed before its last container; so the Job fails, and is read as what
-                # succeeded before.
+                # A pod cannot succeed before its last container. So this Job fails, and we read that failure as an
+                # earlier success.
                 "podFailurePolicy": CHECK_FAILURE_POLICY if prepare.source.image is not None else None,
                 "template": {
                     "metadata": {"labels": {**metadata["labels"], names.ROLE: role}},
@@ -134,7 +136,9 @@ def _build_pod(offers: Catalog, tenant: ScopeDeclarations, storage: GPUStorage, 
 
 
 def _build_log_annotation(offers: Catalog, tenant: ScopeDeclarations, storage: GPUStorage, job: str) -> dict[str, str]:
-    """Return where the log of a Job can be read: at its node in Argo CD's page of the tenant's storage."""
+    """Return the annotation with the URL of the Job's log: its node in Argo CD's page of the tenant's storage
+    Application.
+    """
     platform = offers.platform.get_singleton(Platform)
     if platform is None or platform.model.spec.argocd is None:
         return {}
@@ -152,7 +156,7 @@ def _preparation_image(offers: Catalog) -> str:
 def _build_container(
     name: str, image: str, program: str, arguments: list[str], resources: Frozen = JOB_RESOURCES
 ) -> dict[str, Any]:
-    # A pod expands `$(NAME)` in arguments; `$$` is its escape for `$`.
+    # The kubelet expands `$(NAME)` in arguments; `$$` escapes `$`.
     return {
         "name": name,
         "image": image,
@@ -166,7 +170,7 @@ def _build_container(
 
 
 def _build_lock_sidecar(image: str, job: str) -> dict[str, Any]:
-    """The sidecar that holds the lock while a program that isn't ours writes."""
+    """Return the sidecar that holds the lock while the tenant's own program writes."""
     arguments = ["--volume=/workspace", f"--job={job}", "--ready=/held/ready"]
     holder = _build_container("hold", image, "hold", arguments, HELPER_RESOURCES)
     return {
@@ -178,7 +182,7 @@ def _build_lock_sidecar(image: str, job: str) -> dict[str, Any]:
 
 
 def _build_declared_container(offers: Catalog, storage: GPUStorage, source: ImageSource) -> dict[str, Any]:
-    """The tenant's own program."""
+    """Return the container that runs the tenant's own program."""
     on_gpu_nodes = bool(pods.storage_pools(offers.clusters[storage.spec.cluster]))
     return without_empty(
         {
@@ -211,7 +215,9 @@ def _build_secret_env(key: str, secret: str) -> dict[str, Any]:
 
 
 def _build_affinity(offers: Catalog, tenant: ScopeDeclarations, storage: GPUStorage) -> dict[str, Any]:
-    """On the cluster's nodes for pods of storages, and beside other pods that use the same ReadWriteOnce volume."""
+    """Return the affinity to the cluster's nodes for storage pods, and to other pods that use the same ReadWriteOnce
+    volume.
+    """
     pools = pods.storage_pools(offers.clusters[storage.spec.cluster])
     affinity: dict[str, Any] = {"nodeAffinity": pods.require_pools(pools) if pools else NOT_ON_GPU_NODES}
     terms: dict[str, Any] = pods.storage_pod_affinity(storage.name) if is_single_writer(offers, storage) else {}

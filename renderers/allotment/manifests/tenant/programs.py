@@ -1,8 +1,8 @@
-"""The programs of ours that a tenant's Jobs run → ConfigMaps: one for each set of programs that some Job of the
-namespace runs.
+"""Render the ConfigMaps with our programs that a tenant's Jobs run: one for each set of programs in use in the
+namespace.
 
-A ConfigMap is named by the hash of what it holds. So Jobs share it, those that an older version of ours brought
-keep theirs beside it, and one that somebody deleted comes back as what it was: nothing but Git has to keep it.
+A ConfigMap's name contains a hash of its content. Jobs with the same programs share it, and Jobs of an older version of
+Allotment keep theirs beside it. A deleted ConfigMap comes back unchanged, because Git keeps it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from allotment.manifests import names, paths
 from allotment.manifests.yaml_text import Frozen, Object
 from allotment.programs import texts
 
-# The program that a pod ends with → all that stand in its ConfigMap. A clone's pod runs `seal` alone: the two
-# beside it are less than a ConfigMap of its own would be in a namespace that has an image's too.
+# The last program of a pod -> all programs in its ConfigMap. The pod of a clone runs `seal` alone. Two unused
+# programs cost less than a second ConfigMap in a namespace that also prepares from an image.
 PROGRAM_SETS: dict[str, tuple[str, ...]] = {
     "seal": ("check", "hold", "seal"),
     "copy_folder": ("copy_folder",),
@@ -30,30 +30,30 @@ _KEEP_ANNOTATIONS = Frozen({names.SYNC_OPTIONS: names.KEEP_ON_APPLICATION_DELETI
 
 
 def hash_programs(data: Mapping[str, Any]) -> str:
-    """Return the hash that the name of programs ends with."""
+    """Return the hash at the end of the name of a ConfigMap with programs."""
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @cache
 def read_program_files(program: str) -> Frozen:
-    """Return what a pod runs that ends with a program, as files by name."""
+    """Return the program files, by name, of a pod that ends with `program`."""
     return Frozen(texts(*PROGRAM_SETS[program]))
 
 
 @cache
 def programs_name(program: str) -> str:
-    """Return the name of the ConfigMap that a pod runs which ends with a program."""
+    """Return the name of the ConfigMap for pods that end with `program`."""
     return f"{paths.PROGRAMS_PREFIX}{program.replace('_', '-')}-{hash_programs(read_program_files(program))}"
 
 
 @cache
 def programs_by_name() -> dict[str, Frozen]:
-    """Return what each ConfigMap of programs holds today."""
+    """Return the content of every current ConfigMap with programs, by name."""
     return {programs_name(program): read_program_files(program) for program in PROGRAM_SETS}
 
 
 def render(tenant: str, jobs: Iterable[Object]) -> Iterator[Object]:
-    """Yield the programs that a tenant's Jobs name, each once."""
+    """Yield the ConfigMaps that a tenant's Jobs mount, each once."""
     for name in sorted({name for job in jobs for name in _read_program_names(job)}):
         metadata = {
             "name": name,

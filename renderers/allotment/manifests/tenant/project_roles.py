@@ -1,8 +1,7 @@
-"""Members → the roles of a tenant's AppProject: who sees its Applications in Argo CD's dashboard, and who reads its
-logs.
+"""Render a tenant's members as roles of its AppProject: who sees its Applications, logs and terminals in Argo CD.
 
-A role of a project can never reach beyond that project, whatever its policies say, so that tenants see nothing of each
-other as long as Argo CD's own policies give nothing by default.
+Argo CD limits a project's role to that project, even if its policies grant more. Tenants therefore cannot see each
+other, as long as Argo CD's own policies grant nothing by default.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from allotment.declared.kinds.members import Members
 GET_APPLICATIONS = ("applications", "get")
 GET_LOGS = ("logs", "get")
 CREATE_EXEC = ("exec", "create")
-INSTANCES_PART = "compute"  # the part of a tenant that its instances are, and so the end of an Application's name
-# Nobody syncs, changes or deletes there: that is what merges are for. A terminal is one of an instance: in a preparation it
-# could read the keys that this fetches with, and write what nobody reviewed.
+INSTANCES_PART = "compute"  # the part of a tenant that holds its instances, and the suffix of that Application's name
+# Nobody may sync, change or delete here: people do that by merging. Terminals open in instances only: in a
+# preparation, a user could read the keys with which it downloads, and write data that nobody reviewed.
 GRANTS_BY_ROLE: Mapping[str, tuple[tuple[str, str], ...]] = {
     "Admin": (GET_APPLICATIONS, GET_LOGS, CREATE_EXEC),
     "Member": (GET_APPLICATIONS, GET_LOGS, CREATE_EXEC),
@@ -27,7 +26,7 @@ GRANTS_BY_ROLE: Mapping[str, tuple[tuple[str, str], ...]] = {
 
 
 def list_policies(project: str, role: str) -> list[str]:
-    """Return what a role may do in its project, as Argo CD's policies."""
+    """Return a role's permissions in its project, as Argo CD's policies."""
     return [
         _build_policy(project, role, grant, "" if grant != CREATE_EXEC else INSTANCES_PART)
         for grant in GRANTS_BY_ROLE[role]
@@ -35,7 +34,7 @@ def list_policies(project: str, role: str) -> list[str]:
 
 
 def list_earlier_policies(project: str, role: str) -> list[str]:
-    """Return what a role could do in its project as it was published once: Argo CD showed no pod then."""
+    """Return a role's permissions in a project that an older version published, before Argo CD showed pods."""
     return [_build_policy(project, role, grant, "") for grant in GRANTS_BY_ROLE[role]]
 
 
@@ -45,7 +44,9 @@ def _build_policy(project: str, role: str, grant: tuple[str, str], part: str) ->
 
 
 def render(project: str, tenant: ScopeDeclarations) -> list[dict[str, Any]]:
-    """Return the roles that somebody has. To Argo CD a person's `sub` and a group's name are the same kind of subject."""
+    """Return the roles that have subjects. Argo CD treats a person's `sub` and a group's name as the same kind of
+    subject.
+    """
     members = tenant.get_singleton(Members)
     if members is None:
         return []

@@ -1,7 +1,7 @@
-"""Tenant → network policies that open what crosses its namespace, no wider than declared: shared storages, read
-ones, buckets.
+"""Render the network policies for a tenant's declared traffic across its namespace: shared storages, storages that it
+reads, and buckets.
 
-Each side opens its own: a copy works where the owner shares and the reader reads. These go when the declaration goes.
+Owner and reader each open their own side, so a copy needs both. A policy goes when its declaration goes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAMESPACE_NAME = "kubernetes.io/metadata.name"
 def render(
     offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations, runtime_state: RuntimeState
 ) -> list[dict[str, Any]]:
-    """Return a tenant's policies in a cluster. A storage is open once it is prepared."""
+    """Return a tenant's policies in a cluster. The policy of a shared storage appears once the storage is prepared."""
     return render_declared(offers, cluster, tenant, lambda storage: is_prepared(tenant, runtime_state, storage))
 
 
@@ -32,7 +32,7 @@ def render_declared(
     tenant: ScopeDeclarations,
     is_open: Callable[[str], bool] = lambda _: True,
 ) -> list[dict[str, Any]]:
-    """Return the policies that a tenant's declarations may come to, of shared storages those that are open."""
+    """Return the policies for a tenant's declarations, for shared storages only where `is_open` returns True."""
     policies = []
     for declaration in tenant.of_kind(GPUStorage).values():
         storage = declaration.model
@@ -95,7 +95,9 @@ def _build_read_policy(tenant: str, storage: str, owner: str, source: str) -> di
 def _build_bucket_policies(
     offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations
 ) -> list[dict[str, Any]]:
-    """A store that runs in the cluster is reached by the instances that name a bucket there, and by nothing else."""
+    """Return policies that let the instances that declare a bucket, and no other pods, reach its in-cluster object
+    store.
+    """
     policies = []
     for instance in tenant.of_kind(GPUInstance).values():
         used = [tenant.of_kind(GPUStorage)[use.name].model for use in instance.model.spec.buckets]

@@ -1,4 +1,4 @@
-"""What stands in a storage's or snapshot's file while it waits for a storage to be prepared."""
+"""Render the placeholder object of a storage or snapshot that waits for another storage to be prepared."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from allotment.manifests.yaml_text import without_empty
 
 
 def render_wait_marker(metadata: dict[str, Any], stem: str, source: str, blob: str, job: str = "") -> dict[str, Any]:
-    """Return a ConfigMap that says it to people, to the next publish (`job` is what it waits to run), and by its
-    name to the reporter."""
+    """Return a ConfigMap that names the storage for which the resource waits.
+
+    Its annotations are for people and for the next publish; its name is for the reporter. `job` is the Job that waits.
+    """
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -1,1 +1,1 @@
-"""A plan as people and programs read it: on a terminal, as a comment on a pull request, as JSON."""
+"""Render a plan for people: on a terminal, and as a comment on a pull request."""

@@ -1,7 +1,7 @@
-"""A plan as one comment on a pull request: within the forge's limit, and inert whatever a tenant writes.
+"""Render a plan as one comment on a pull request, within the forge's size limit and with all text of tenants inert.
 
-The summary, the missing approvals, what is destroyed, and who gets to do what are always there. Of everything else whole items are left out,
-from the end, and counted.
+The summary, the missing approvals, destructions, and changed permissions are always complete. Other items are omitted
+as a whole, from the end, and counted.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ from allotment.reports.plan.rows import (
 from allotment.reports.plan.text import origin_text
 
 MARKER = "<!-- allotment:plan -->"
-_NOTE_LENGTH = 160  # bytes that are kept for saying what is left out
+_NOTE_LENGTH = 160  # bytes for the note on omitted items
 _MESSAGE_LENGTH = 2_000
-_PATH_LENGTH = 400  # characters of a path, or of a field
-_APPROVALS_BYTES = 8_000  # bytes of the approvals that are missing
-_MAX_SKIPPED = 10  # checks that didn't run
-_MAX_OTHER_FILES = 3  # files that are named of each thing that they decide, where room is short
-_UNLIMITED = 1 << 20  # characters: what may not be cut isn't
+_PATH_LENGTH = 400  # characters of a path or field
+_APPROVALS_BYTES = 8_000  # bytes of missing approvals
+_MAX_SKIPPED = 10  # checks that did not run
+_MAX_OTHER_FILES = 3  # files named per topic if space is short
+_UNLIMITED = 1 << 20  # characters, for text that must not be truncated
 
 
 class PlanComment(NamedTuple):
-    """A comment's text; `is_complete` is false where what is destroyed, or opened to somebody, doesn't fit: no verdict can stand
-    beside that."""
+    """The text of a comment. `is_complete` is false if destructions or changed permissions do not fit: such a comment
+    must not have a verdict.
+    """
 
     text: str
     is_complete: bool
@@ -54,11 +55,11 @@ class _Section(NamedTuple):
     footer: str
     noun: str
     separator: str = "\n"
-    hidden_count: int = 0  # items besides these
+    hidden_count: int = 0  # items that are not in `items`
 
 
 def render_comment(plan: ChangePlan, limit: int) -> PlanComment:
-    """Return a plan's comment, of at most `limit` bytes."""
+    """Return the comment of a plan, at most `limit` bytes."""
     head = "\n\n".join([MARKER, *_comment_head(plan, min(_APPROVALS_BYTES, limit // 4))])
     tail = f"{files_text(plan)}\n\nChecksum {code_span(plan.checksum or 'none')}."
     room = limit - _byte_length(head) - _byte_length(tail) - 2 * _NOTE_LENGTH
@@ -92,7 +93,7 @@ def _byte_length(text: str) -> int:
 
 
 def _comment_head(plan: ChangePlan, approvals: int) -> Iterator[str]:
-    """Yield what always stands first; of the missing approvals as many as so many bytes hold."""
+    """Yield the start of the comment, with at most `approvals` bytes of missing approvals."""
     sign = "✅" if plan.is_allowed else "❌"
     yield f"### {sign} This {plan.summary}"
     yield f"{_origin_text(plan)}."
@@ -125,7 +126,7 @@ def _problem_section(plan: ChangePlan) -> _Section:
 
 
 def _problem_item(problem: Problem) -> str:
-    """Return a problem as an item of a list, in which all that a tenant may have written is code."""
+    """Return a problem as a list item; all text that a tenant may have written is in code spans."""
     place = code_span_outside_tables(
         f"{problem.path[:_PATH_LENGTH]}:{problem.line}:{problem.column}", _PATH_LENGTH + _NOTE_LENGTH
     )
@@ -139,8 +140,9 @@ def _danger_text(
     changes: Callable[[tuple[DeclaredChange, ...]], Iterator[str]],
     most: int,
 ) -> str:
-    """Return whether the brake stops it, everything that is destroyed, or may be, everything that says who may do what, and what files outside the
-    declarations decide, the first `most` of each with their names."""
+    """Return the brake's refusal, all destructions and possible destructions, all changed permissions, and the decisive
+    files outside the declarations, of which the first `most` per topic are named.
+    """
     lost = (("Destroyed", plan.destructions), ("Perhaps destroyed", plan.possible_destructions))
     blocks = (
         [("The brake", iter((f"- {escape_markdown(plan.brake_excess.plan_message, _UNLIMITED)}",)))]
@@ -175,7 +177,7 @@ def _loss_items(losses: tuple[Destruction, ...]) -> Iterator[str]:
 
 
 def _group_alike_losses(losses: tuple[Destruction, ...]) -> Iterator[str]:
-    """Yield what happens, alike said once, with all that it happens to."""
+    """Yield each kind of loss once, with all resources that it concerns."""
     alike: dict[str, list[str]] = {}
     for loss in losses:
         alike.setdefault(loss.message, []).append(loss.subject)
@@ -221,7 +223,7 @@ def _diff_block(diff: FileDiff) -> str:
 
 
 def _fit_section(section: _Section, room: int) -> str:
-    """Return a section with as many of its items as there is room for, and how many there are besides."""
+    """Return a section with as many items as fit, and the number of the others."""
     if not section.items:
         return ""
     size = _byte_length(section.header) + _byte_length(section.footer) + _NOTE_LENGTH

@@ -1,6 +1,7 @@
-"""Lines and tables of a plan as a terminal is wide: what doesn't fit beside the rest stands below it, and nothing is cut.
+"""Fit the lines and tables of a plan into the width of a terminal: cells that do not fit go below their row, nothing is
+cut.
 
-Into a pipe a line is as long as it is.
+Output to a pipe has no limit of width.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ from typing import NamedTuple
 
 from allotment.reports.plan.rows import Table
 
-MAX_ROWS = 200  # of a table
-MIN_WIDTH = 40  # columns that are reckoned with
+MAX_ROWS = 200  # per table
+MIN_WIDTH = 40  # columns; a narrower terminal is treated as this wide
 _GAP = 2
 _CONTINUATION_INDENT = "      "
 
 
 class Line(NamedTuple):
-    """A line, and how it is meant: title, good, bad, warn, dim, or nothing of these."""
+    """A line with its style: title, good, bad, warn, dim, or none."""
 
     text: str
     style: str = ""
 
 
 def wrap_text(text: str, width: int | None) -> list[str]:
-    """Return a text as lines of a width, those that follow further in. A word stays whole, so that a path can be copied."""
+    """Return a text as lines of a width, with a hanging indent. Words are not split, so a path can be copied."""
     if width is None or len(text) <= width:
         return [text]
     begin = " " * (len(text) - len(text.lstrip()))
@@ -40,8 +41,9 @@ def wrap_text(text: str, width: int | None) -> list[str]:
 
 
 def table_lines(table: Table, width: int | None) -> Iterator[Line]:
-    """Yield a table's lines. Where it doesn't fit, the columns that are `long`, and as many of the last others as must, stand
-    below their row."""
+    """Yield the lines of a table. If it is too wide, its long columns, and as many other columns as necessary, go below
+    each row.
+    """
     rows = list(table.rows[:MAX_ROWS])
     widths = _column_widths(table, rows)
     fitting_columns = (
@@ -71,7 +73,7 @@ def _total_width(widths: Sequence[int]) -> int:
 
 
 def _count_fitting_columns(widths: Sequence[int], width: int) -> int:
-    """Return how many of the first columns fit, one at least."""
+    """Return the number of leading columns that fit, at least 1."""
     return next((count for count in range(len(widths), 1, -1) if _total_width(widths[:count]) <= width), 1)
 
 
@@ -85,7 +87,9 @@ def _align_cells(table: Table, cells: Sequence[str], widths: Sequence[int]) -> s
 def _row_lines(
     table: Table, row: tuple[str, ...], widths: Sequence[int], fitting_columns: int, width: int | None
 ) -> Iterator[str]:
-    """Yield a row, and below it what doesn't stand beside: figures with their heads, then each long cell by itself."""
+    """Yield a row and, below it, the cells that do not fit: short cells with their heads, then each long cell
+    separately.
+    """
     yield _align_cells(table, row[:fitting_columns], widths)
     below = zip(
         table.heads[fitting_columns : table.short_columns], row[fitting_columns : table.short_columns], strict=True

@@ -1,4 +1,4 @@
-"""The tables of a plan: the same rows for every reader."""
+"""Build the tables of a plan, with the same rows for every output."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ from allotment.diff.other_files import MAX_SHOWN_PER_TOPIC, TOPIC_TEXT
 from allotment.problems import escape_unprintable, pluralize
 from allotment.reports.cold_starts import format_cold_start
 
-MAX_DIFF_LINES = 1_500  # of a file that is compared line by line
-MAX_DIFF_WIDTH = 500  # characters of a line
+MAX_DIFF_LINES = 1_500  # per file, for a comparison line by line
+MAX_DIFF_WIDTH = 500  # characters per line
 MAX_COST_PARTS = 8
 OTHER_FILES_TITLE = "Outside the declarations"
-MAX_SHOWN_DAYS = 6  # of one tenant's cost
+MAX_SHOWN_DAYS = 6  # per tenant, in the table of costs
 _EFFECTS: tuple[Effect, ...] = ("restarts", "starts", "stops")
 _STYLES = {"added": "good", "removed": "bad", "replaced": "warn", "changed": ""}
 
 
 class Table(NamedTuple):
-    """A table: its title, its heads and its rows. `numeric_columns` are the columns of numbers of ours, `total_rows` its last rows,
-    `styles` says how each row is meant (good, bad, warn), `hidden_rows` how many rows there are besides. The last `long_columns` columns
-    are sentences."""
+    """A table: its title, column heads and rows.
+
+    `numeric_columns` contain only our own numbers, `total_rows` come last, `styles` has the style of each row (good,
+    bad, warn), and `hidden_rows` counts further rows. The last `long_columns` columns contain sentences.
+    """
 
     title: str
     heads: tuple[str, ...]
@@ -47,12 +49,12 @@ class Table(NamedTuple):
 
     @property
     def short_columns(self) -> int:
-        """How many columns hold no sentences."""
+        """Return the number of columns without sentences."""
         return len(self.heads) - self.long_columns
 
 
 def plan_tables(plan: ChangePlan) -> Iterator[Table]:
-    """Yield the tables that have rows, those that decide first."""
+    """Yield the tables that have rows, the most important first."""
     for table in (
         _cost_table(plan),
         _declared_table(plan),
@@ -67,7 +69,7 @@ def plan_tables(plan: ChangePlan) -> Iterator[Table]:
 
 
 def decisive_changes(plan: ChangePlan) -> Iterator[tuple[str, tuple[DeclaredChange, ...]]]:
-    """Yield what no reader may miss of what is declared otherwise, by its title."""
+    """Yield the declared changes that no reader may miss, by title."""
     for topic in NEVER_TRUNCATED:
         if declared_changes := plan.changes_of_topics(topic):
             yield topic.capitalize(), declared_changes
@@ -76,8 +78,10 @@ def decisive_changes(plan: ChangePlan) -> Iterator[tuple[str, tuple[DeclaredChan
 def other_file_lines(
     plan: ChangePlan, format_path: Callable[[str], str], most: int = MAX_SHOWN_PER_TOPIC
 ) -> Iterator[str]:
-    """Yield a line for each file outside the declarations that decides something, the first `most` of each topic.
-    `format_path` formats its name."""
+    """Yield a line for each file outside the declarations with a topic, for the first `most` of each topic.
+
+    `format_path` formats its name.
+    """
     for decides, named, more in plan.other_files.decisive_topics:
         does = f"changes {TOPIC_TEXT[decides]}"
         yield from (f"{does}: {format_path(file.path)} {file.action}" for file in named[:most])
@@ -86,7 +90,7 @@ def other_file_lines(
 
 
 def effects_text(plan: ChangePlan) -> str:
-    """Return how many instances restart, start and stop, or that none restarts; empty where that isn't known."""
+    """Return the number of instances that restart, start and stop, or that none restarts; empty if it is unknown."""
     counts = Counter(change.effect for change in plan.resource_changes)
     if parts := [f"{effect} {pluralize(counts[effect], 'instance')}" for effect in _EFFECTS if counts[effect]]:
         return f"The merge {', '.join(parts)}."
@@ -141,7 +145,7 @@ def _units_table(plan: ChangePlan) -> Table:
 
 
 def cold_start_line(cold_units: ColdStart) -> str:
-    """Return in words that a node comes before instances start, and how long that took before, as far as it is known."""
+    """Return a sentence on instances that must wait for a node, with the duration of earlier cold starts if known."""
     who = f"instance{'' if len(cold_units.instances) == 1 else 's'} {_name_tenants(cold_units.instances)}"
     warm = f"no unit of {cold_units.gpu_spec} is kept warm in {cold_units.cluster}"
     if cold_units.warm_units:
@@ -229,13 +233,13 @@ def _since_text(plan: ChangePlan, at: int, day: datetime.date) -> str:
 
 
 def _name_tenants(names: Sequence[str]) -> str:
-    """Return the first of some tenants, and how many there are besides."""
+    """Return the first tenants, and the number of the others."""
     named = ", ".join(escape_unprintable(name) for name in names[:MAX_NAMED_TENANTS])
     return f"{named} and {len(names) - MAX_NAMED_TENANTS:,} more" if len(names) > MAX_NAMED_TENANTS else named
 
 
 def _invalid_cost_notes(plan: ChangePlan) -> Iterator[str]:
-    """Yield in words whose cost is counted as declared, and won't be."""
+    """Yield notes on tenants with a cost that does not match their published state, or with an unknown cost."""
     if invalid := [cost.tenant for cost in plan.cost_changes if not cost.is_valid]:
         which = f"{_name_tenants(invalid)} {'is' if len(invalid) == 1 else 'are'} invalid"
         yield f"⚠ {which}: the cost is of what is declared, while what is published stays as it is."
@@ -244,7 +248,7 @@ def _invalid_cost_notes(plan: ChangePlan) -> Iterator[str]:
 
 
 def _over_budget_notes(plan: ChangePlan) -> Iterator[str]:
-    """Yield in words what becomes of those whose budget refuses what they will cost."""
+    """Yield notes on tenants with future costs above a budget that denies them."""
     over = [
         excess for cost in plan.cost_changes if (excess := cost.over_budget) and excess.is_denied and not excess.is_now
     ]
@@ -293,7 +297,7 @@ def _resource_table(plan: ChangePlan) -> Table:
 
 
 def _causes_text(reasons: Sequence[str]) -> str:
-    """Return reasons in a line, each file named once."""
+    """Return reasons in a line, with each file named once."""
     texts: list[str] = []
     last = ""
     for reason in reasons:
@@ -304,7 +308,7 @@ def _causes_text(reasons: Sequence[str]) -> str:
 
 
 def files_text(plan: ChangePlan) -> str:
-    """Return how many files change, and what is counted."""
+    """Return the numbers of changed files."""
     files = plan.file_counts
     kinds = ((files.added, "added"), (files.changed, "changed"), (files.removed, "removed"))
     how = ", ".join(f"{count:,} {word}" for count, word in kinds if count)
@@ -323,7 +327,9 @@ def _quota_amount(amount: QuotaChange, value: Fraction) -> str:
 
 
 def diff_lines(diff: FileDiff) -> list[str]:
-    """Return a file's differences as unified lines; of a file too long for that how many lines it had and has."""
+    """Return a file's differences as a unified diff; for a file that is too long, its numbers of lines before and
+    after.
+    """
     before, after = ([] if data is None else _text_lines(data) for data in (diff.before, diff.after))
     if len(before) > MAX_DIFF_LINES or len(after) > MAX_DIFF_LINES:
         return [f"  {len(before):,} lines → {len(after):,} lines"]

@@ -1,4 +1,4 @@
-"""A plan on a terminal."""
+"""Render a plan on a terminal."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from allotment.reports.plan.rows import (
 
 
 def plan_lines(plan: ChangePlan, *, diffs: bool, width: int | None = None) -> Iterator[Line]:
-    """Yield a plan line by line, within a terminal's `width` where there is one; with `diffs` what changes in every file
-    too, as it is."""
+    """Yield a plan line by line, wrapped to a terminal's `width` if given; with `diffs` also the diffs of all files."""
     yield from _fit_lines(width, _head_lines(plan))
     for table in plan_tables(plan):
         yield Line("")
@@ -35,13 +34,13 @@ def plan_lines(plan: ChangePlan, *, diffs: bool, width: int | None = None) -> It
 
 
 def _fit_lines(width: int | None, text_lines: Iterable[Line]) -> Iterator[Line]:
-    """Yield lines as a terminal of a width takes them."""
+    """Yield lines, wrapped to the terminal's width."""
     for line in text_lines:
         yield from (Line(text, line.style) for text in wrap_text(line.text, width))
 
 
 def _head_lines(plan: ChangePlan) -> Iterator[Line]:
-    """Yield what comes before the tables: the verdict, what is wrong, and what no reader may miss."""
+    """Yield the lines before the tables: the verdict, the problems, and everything that no reader may miss."""
     yield Line(
         plan.summary, "bad" if plan.errors else "warn" if plan.destructions or plan.possible_destructions else "good"
     )
@@ -70,7 +69,7 @@ def _head_lines(plan: ChangePlan) -> Iterator[Line]:
 
 
 def origin_text(plan: ChangePlan) -> str:
-    """Return what is merged into what, in words."""
+    """Return a description of the commits or the work tree that the plan merges."""
     base = f"{plan.base_name} ({plan.base[:12]})" if plan.base_name not in ("", plan.base) else plan.base[:12]
     if plan.work_tree is None:
         return f"Plan of {plan.head[:12]} merged into {base}"
