@@ -189,7 +189,10 @@ def test_a_commits_declarations(allot: Allot, connection_options: list[object], 
 @pytest.mark.parametrize(
     ("words", "expected_error"),
     [
-        (("--context", "x"), "Error: without --cluster no cluster is looked at, and the repository as it is\n"),
+        (
+            ("--context", "x"),
+            "Error: these options need --cluster: without it, doctor checks the folder of the repository alone\n",
+        ),
         (("--cluster", "eu-2"), "allot: no cluster is named 'eu-2'; did you mean 'eu-1'?\n"),
     ],
 )

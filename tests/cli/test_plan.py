@@ -713,13 +713,13 @@ def test_the_branch_that_counts_is_the_one_that_the_platform_declares(pull: Pull
     missing = tried(pull)
     assert (missing.code, missing.out) == (2, "")
     assert missing.err == (
-        "allot: origin/live isn't here, which a plan compares with where --base isn't given: this repository has no remote"
-        " named origin yet. Add one and push live, or name a commit with --base, such as --base HEAD for what isn't"
-        " committed\n"
+        "allot: origin/live isn't here, and a plan without --base compares with it: this repository has no remote"
+        " named origin yet. Add it and push live, or name a commit with --base, such as --base HEAD for uncommitted"
+        " changes\n"
     )
     git(pull.root, "remote", "add", "origin", str(pull.root.parent / "nowhere.git"))
     assert (
-        "given: run `git fetch origin live`, or where nothing was pushed yet `git push origin live`, or name"
+        "with it: run `git fetch origin live`, or where nothing was pushed yet `git push origin live`, or name"
         in tried(pull).err
     )
     git(pull.root, "update-ref", "refs/remotes/origin/live", origin)

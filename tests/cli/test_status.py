@@ -228,7 +228,7 @@ def test_history_is_read_back_version_by_version(bed: Recent, run_command: Allot
 @pytest.mark.parametrize(
     ("what", "words"),
     [
-        ("solo-adda/webui", "no tenant is named 'solo-adda': none is declared, and no cluster reports one; did you mean 'solo-ada'?"),
+        ("solo-adda/webui", "no tenant is named 'solo-adda': no such tenant is declared, and no cluster reports it; did you mean 'solo-ada'?"),
         ("solo-ada/webiu", "solo-ada has nothing named 'webiu': nothing declares it, and no cluster reports it; did you mean 'webui'?"),
         ("solo-ada/\x1b[2J", "solo-ada has nothing named '\\x1b[2J': nothing declares it, and no cluster reports it; known: models, styles, webui"),
     ],

@@ -36,9 +36,9 @@ def command() -> None:
 @output_option()
 @repository_option
 def list_all(style: str, repo: Path | None) -> None:
-    """Show the declared add-ons, and what pins each.
+    """Show the declared add-ons and their pinned versions.
 
-    A file that can't be read is told on standard error, and the exit status is 1.
+    The command reports unreadable files on standard error, and the exit status is then 1.
 
     \b
     Examples:
@@ -51,7 +51,7 @@ def list_all(style: str, repo: Path | None) -> None:
     elif declared_add_ons:
         _print_table(declared_add_ons)
     else:
-        print_note("no add-on is declared: platform/add-ons/NAME.yaml would be one, see `allot explain AddOn`")
+        print_note("no add-on is declared: declare an add-on in platform/add-ons/NAME.yaml, see `allot explain AddOn`")
     for problem in problems:
         click.echo(problem, err=True)
     raise click.exceptions.Exit(1 if problems else 0)
@@ -96,19 +96,21 @@ def add(names: tuple[str, ...], style: str, repo: Path | None) -> None:
 @command.command("upgrade")
 @click.argument("name", shell_complete=complete_add_ons)
 @click.argument("version")
-@click.option("--digest", metavar="sha256:…", help="Of the chart in its registry; needed where its file has one.")
+@click.option(
+    "--digest", metavar="sha256:…", help="The digest of the chart in its registry; required if the file has a digest."
+)
 @click.option(
     "--force",
     is_flag=True,
-    help="Also to an older version, though no chart promises that its kinds go back, or to one with or without a v.",
+    help="Also accept an older version, which the kinds of a chart may not support, or a version with a different prefix v.",
 )
 @output_option()
 @repository_option
 def upgrade(name: str, version: str, digest: str | None, force: bool, style: str, repo: Path | None) -> None:
-    """Write another version into an add-on's file: of a chart an exact one, of manifests a commit.
+    """Write another version into the file of an add-on: an exact version of a chart, or a commit of manifests.
 
-    Nothing else in the file changes, and nothing is committed: open a pull request with it. Whether the version is
-    there, and takes these values, Argo CD says, or `helm template`.
+    The command changes nothing else in the file and commits nothing: open a pull request with the change. It does not check
+    that the version exists and accepts the values; Argo CD and `helm template` do.
 
     \b
     Examples:
@@ -149,7 +151,7 @@ def list_ready_made() -> dict[str, Path]:
 
 
 def _read_add_ons(root: Path) -> tuple[dict[str, DeclarationFile[AddOn]], list[str]]:
-    """Return the add-ons that can be read by name, and what is wrong with the others."""
+    """Return the readable add-ons by name, and the problems of the others."""
     from allotment.declared.kinds.add_on import AddOn
     from allotment.declared.layout import PLATFORM
     from allotment.declared.reading import read_folder

@@ -15,7 +15,7 @@ from allotment.cli.options import find_repository, output_option, repository_opt
 @output_option()
 @repository_option
 def command(style: str, repo: Path | None) -> None:
-    """Write what Argo CD needs to begin with: root Applications, health checks, links, permissions.
+    """Write the initial configuration of Argo CD: root Applications, health checks, links, permissions.
 
     Apply it at the start, after each upgrade of Allotment, and for each new cluster. Then restart Argo CD's application
     controller if its ConfigMap argocd-cmd-params-cm changed: the controller reads it only when it starts. The text is YAML;

@@ -1,4 +1,4 @@
-"""`allot catalog`: what is on offer, and what of it a tenant can have now."""
+"""`allot catalog`: the catalog, and its availability for a tenant."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     "--tenant",
     metavar="NAME",
     shell_complete=complete_tenants,
-    help="What that tenant can have now, and of the rest why it can't.",
+    help="Show the availability for this tenant, with the reason for each resource that it cannot have.",
 )
 @click.option(
     "--tenants",
     "by_tenant",
     is_flag=True,
-    help="Show what each tenant costs a month, its budget, and what is left of that, instead.",
+    help="Show the monthly cost, the budget and the remaining budget of each tenant instead.",
 )
 @cluster_option
 @status_url_option
@@ -59,13 +59,14 @@ def command(
     commit: str | None,
     as_of: datetime.date | None,
 ) -> None:
-    """Show what is on offer: GPU specs with prices, free units and those that are ready at once, storage specs, apps.
+    """Show the catalog: GPU specs with prices, free units and ready units, storage specs, and apps.
 
-    Free is what the declarations of this folder leave, as `allot validate` counts it. Ready are units on nodes that
-    run already, as reporters say; nobody says so where there is a dash. With --tenant one more of each is held
-    against its plan, quota, budget and stock; what it can't have names the reason and the file that says so.
-    With --tenants a line a tenant forecasts the cost of its declarations for 730 hours at the prices of the day: a forecast,
-    not a bill. A resource without a price on that day is left out, and counted in NOTE.
+    Free units are those that the declarations of this folder do not claim, as `allot validate` counts them. Ready units are
+    on running nodes, as the reporters report; a dash means that no reporter reports the stock. With --tenant, the command
+    checks one more of each resource against the tenant's tariff plan, quota, budget and stock. For a resource that the
+    tenant cannot have, it names the reason and the file that causes it. With --tenants, it prints a line for each tenant:
+    the forecast cost of the declarations for 730 hours at the prices of the day. This is not a bill. Resources without a
+    price on that day are left out, and counted in NOTE.
 
     \b
     Examples:
@@ -75,7 +76,7 @@ def command(
       allot catalog --tenants
     """
     if by_tenant and (tenant or cluster or url):
-        raise click.UsageError("--tenants shows what all tenants cost, wherever they are: it takes --as-of alone")
+        raise click.UsageError("--tenants shows the cost of all tenants in all clusters: combine it with --as-of alone")
     from allotment.adapters.git.uncommitted import uncommitted_files
     from allotment.declared.kinds.platform import Platform
     from allotment.reports.catalog_tables import CatalogView, DeclarationSource, render_spending

@@ -1,4 +1,4 @@
-"""A part of `allot run` as a process of its own: begun again when it ends, ended with this one."""
+"""Runs a part of `allot run` in a child process: restarts it when it ends, and stops it with the parent process."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class ChildProcess:
                 self._stop_event.wait(POLL_SECONDS)
 
     def _run_process(self) -> int:
-        # What is an option of this process, given as a variable, is none of that one's: its words say all of it.
+        # Options that environment variables give to this process do not apply to the child: its arguments are complete.
         environment = {
             name: value
             for name, value in os.environ.items()
@@ -115,7 +115,7 @@ class ChildProcess:
         self._wake_event.set()
 
     def alive(self) -> bool:
-        """Return whether this process does what it should: what becomes of the other is no reason to be restarted."""
+        """Return True: the failure of the child process is no reason to restart this process."""
         return True
 
     ready = alive

@@ -1,4 +1,4 @@
-"""`allot comment`: the plan on the pull request, and how far what was merged has come."""
+"""`allot comment`: the plan and the rollout as comments on a pull request."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def command(
     plan_megabytes: float,
     repo: Path | None,
 ) -> None:
-    """Say what pull requests would change, as one comment and the commit status allot/plan on each.
+    """Comment on pull requests: each gets one comment with its plan, and the commit status allot/plan.
 
-    It is for the trusted side: number and head come from the event, author and approvals from the forge, the rules
-    from the base. Nothing of a pull request is checked out or run.
+    Run it in a trusted environment: the number and the head come from the event, the author and the approvals from the forge,
+    and the rules from the base. The command never checks out or runs content of a pull request.
 
     \b
     Examples:
@@ -87,7 +87,7 @@ def command(
 
 
 class _ResultPrinter:
-    """Tells what was said of which pull requests, as it is said or as one JSON object at the end."""
+    """Prints the result of each pull request, at once as text or in the end as one JSON object."""
 
     def __init__(self, *, in_text: bool) -> None:
         self._in_text = in_text
@@ -104,7 +104,7 @@ class _ResultPrinter:
             )
 
     def print_failure(self, numbers: Sequence[int], trouble: PullFailure) -> None:
-        """Tell, on standard error too, what kept it from being said."""
+        """Print the failure of some pull requests, also to standard error."""
         self._record_result(numbers, None, trouble.message, trouble.reason)
         self._failure_count += 1
         self._bug_count += trouble.reason == "bug"
@@ -117,7 +117,7 @@ class _ResultPrinter:
             click.echo(f"{requests} open, {going} merged and not running yet")
 
     def finish(self) -> None:
-        """Print the JSON object, if it is asked for, and exit by what went wrong."""
+        """Print the JSON object, if requested, and exit with the status of the worst failure."""
         from allotment.reports import outputs
         from allotment.reports.outputs.comment import CommentOutput
 
@@ -146,7 +146,7 @@ def _format_numbers(numbers: Iterable[int]) -> str:
 
 
 def _comment_on_all(services: PullServices, telling: _ResultPrinter) -> None:
-    """Say what each commit's plan is and how far each merge is. What goes wrong with one stops no other."""
+    """Comment on all pull requests with their plans and rollouts. The failure of a pull request stops no other."""
     from allotment.services.pull_requests.plan_comment import group_by_head
     from allotment.services.pull_requests.pull_failures import PullFailure, capture_failure
 
@@ -154,7 +154,7 @@ def _comment_on_all(services: PullServices, telling: _ResultPrinter) -> None:
         lambda: list(services.pull_source.forge.open_pull_requests(services.pull_source.branch))
     )
     groups = group_by_head(requests)
-    for alike in groups:  # what goes wrong with this the review meets again, and tells
+    for alike in groups:  # the review fails in the same way, and reports it
         capture_failure(partial(_retry_rate_limited, partial(services.plan_commenter.announce_pending, alike)))
     for alike in groups:
         numbers = [request.number for request in alike]
@@ -173,7 +173,7 @@ def _comment_on_all(services: PullServices, telling: _ResultPrinter) -> None:
 
 
 def _retry_rate_limited(ask: Callable[[], T]) -> T:
-    """Return what the forge says, after as long as it asks to wait, up to a limit."""
+    """Return the answer of the forge. Wait first for as long as the forge demands, up to a limit."""
     from allotment.adapters.forge.forge import RateLimited
 
     end = time.monotonic() + MAX_WAIT_SECONDS

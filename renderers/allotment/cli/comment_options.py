@@ -1,4 +1,4 @@
-"""What comments on a repository's pull requests as its options describe it: for `allot comment` and `allot run`."""
+"""Creates the services for pull requests from command-line options, for `allot comment` and `allot run`."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ def create_pull_services(
     cache: Path | None = None,
     processes: int | None = None,
 ) -> PullServices:
-    """Return what comments on the pull requests of the repository that the platform of `source`'s branch names.
+    """Return the services for the pull requests of the repository that the platform of `source`'s branch names.
 
-    `budget` is what planning one may take; what was found fine of the base is remembered in `cache`.
+    `budget` limits the resources of one plan; `cache` is the folder with the cached checks of the base.
 
     Raises OperationRefused where the branch, or its platform, can't be read.
     """

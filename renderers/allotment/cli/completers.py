@@ -1,4 +1,4 @@
-"""What a shell completes: names that the repository around the current folder has, by its folders alone."""
+"""Completes names for a shell from the folders of the repository that contains the current folder."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def complete_ready_made_add_ons(context: click.Context, parameter: click.Paramet
 
 
 def create_resource_completer(*folders: str, alone: bool = False) -> Completer:
-    """Return what completes TENANT/NAME of what lies in some of a tenant's folders. TENANT comes first, with what lies
-    there at once where no other begins so and it isn't meant `alone`: a shell would add a blank to it."""
+    """Return a completer of TENANT/NAME for the files in some folders of a tenant. It completes TENANT first. A unique TENANT is
+    completed together with its names, unless it may stand `alone`: a shell would add a space after it."""
 
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         root = _find_root(context)

@@ -10,7 +10,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS, case_sensitive=False))
 def command(shell: str) -> None:
-    """Write what a shell needs to complete commands, options, and the names that a repository has.
+    """Write the completion script of a shell, for commands, options and the names in a repository.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""A report of a bug of ours: what ran, on what, and where it failed; never a declaration's text."""
+"""Writes the report of a bug in Allotment: the command, the system and the trace, without text of declarations."""
 
 from __future__ import annotations
 

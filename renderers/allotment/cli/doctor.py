@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     "--cluster",
     metavar="NAME",
     shell_complete=complete_clusters,
-    help="Compare this cluster with what is declared of it; the repository alone if absent.",
+    help="Compare this cluster with its declarations. Default: check the repository alone.",
 )
 @click.option(
     "--kubeconfig",
@@ -62,15 +62,16 @@ def command(
     style: str,
     repo: Path | None,
 ) -> None:
-    """Say what is wrong with a cluster, or with the repository, and what to do.
+    """Diagnose a cluster or the repository, with a remedy for each problem.
 
-    With --cluster, what is declared of it is compared with what its API server has: versions and APIs, storage classes, the
-    Gateway and its certificate, nodes against their pools, how GPUs are shared, Karpenter, Argo CD, and tenants' objects
-    against the published manifests, which are fetched from the repository's remote. It reads, and writes nothing; no Secret is read. What it may not read is an error, so that nothing is taken for fine unseen. Without
-    --cluster, the repository is looked at: its declarations, CI, branches and keys.
+    With --cluster, the command compares the declarations of the cluster with its API server: versions and APIs, storage
+    classes, the Gateway and its certificate, nodes and their pools, GPU sharing, Karpenter, and Argo CD. It also compares the
+    objects of tenants with the published manifests, which it fetches from the remote of the repository. It writes nothing and
+    reads no Secret. A kind that it may not read is an error. Without --cluster, it checks the repository: declarations, CI,
+    branches and keys.
 
-    Exit status: 0 no errors, 1 errors, 2 the command is wrong or the cluster doesn't answer. With --quiet only errors and
-    warnings are shown.
+    Exit status: 0 no errors, 1 errors, 2 the command is wrong or the cluster doesn't answer. With --quiet, only errors and
+    warnings are printed.
 
     \b
     Examples:
@@ -81,7 +82,9 @@ def command(
     from allotment.diagnosis import sort_by_severity
 
     if cluster is None and (kubeconfig or context or argocd_kubeconfig or argocd_context or commit):
-        raise click.UsageError("without --cluster no cluster is looked at, and the repository as it is")
+        raise click.UsageError(
+            "these options need --cluster: without it, doctor checks the folder of the repository alone"
+        )
     root = find_repository(repo)
     if cluster is None:
         diagnoses = sort_by_severity(_diagnose_repository(root))
@@ -98,7 +101,7 @@ KubeconfigContext = tuple[Path | None, str | None]  # a kubeconfig and a context
 def _diagnose_cluster(
     root: Path, commit: str | None, name: str, at: KubeconfigContext, hub: KubeconfigContext
 ) -> list[Diagnosis]:
-    """Return what is found about a cluster. Raises OperationRefused where it isn't declared, can't be read, or doesn't answer."""
+    """Return the diagnoses of a cluster. Raises OperationRefused where it isn't declared, can't be read, or doesn't answer."""
     from allotment.adapters.cluster.api import ApiServer
     from allotment.adapters.cluster.snapshot_reader import take_snapshot
     from allotment.declared.kinds.cluster import Cluster

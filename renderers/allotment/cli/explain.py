@@ -119,7 +119,7 @@ def _format_line(field: FieldOutput, width: int) -> str:
 
 
 def _fill_paragraph(text: str, columns: int | None, indent: str) -> str:
-    """Return an indented paragraph, no wider than the terminal where there is one. A word stays whole."""
+    """Return an indented paragraph, no wider than the terminal, if there is a terminal. Words are not split."""
     most = min(columns or sys.maxsize, TEXT_WIDTH + len(indent))
     return textwrap.fill(
         text, most, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
@@ -155,7 +155,7 @@ def _print_page(page: ExplainOutput) -> None:
 
 
 def _describe_field(field: FieldOutput) -> str:
-    """Return a field's type, what else its value keeps to, and what its absence means."""
+    """Return the type of a field, its limits, and its default."""
     absent = (
         click.style(" -required-", fg="red")
         if field.required

@@ -19,15 +19,15 @@ from allotment.problems import Finding, Problem
 @click.option(
     "--fix",
     is_flag=True,
-    help="Also quote what two readers of YAML take for different things (1.10, no, dates), name the schema in the first"
-    " line, and remove a byte order mark.",
+    help="Also quote values that YAML 1.1 and 1.2 read differently (1.10, no, dates), name the schema in the first line, and"
+    " remove a byte order mark.",
 )
 @output_option()
 def command(paths: tuple[Path, ...], repo: Path | None, check: bool, fix: bool, style: str) -> None:
-    """Write declarations in their canonical form, comments kept.
+    """Format declarations. Comments stay.
 
-    Fields stand in the order of `allot explain`, lists by their key, one entry a line. Only the form changes; a file
-    that can't be read is left as it is.
+    The formatter sorts fields in the order of `allot explain` and lists by their key, with one entry for each line. It changes
+    no value, and leaves a file that it cannot read unchanged.
 
     \b
     Examples:
@@ -60,7 +60,7 @@ def command(paths: tuple[Path, ...], repo: Path | None, check: bool, fix: bool, 
 
 
 def _print_result(problems: list[Problem], changed: list[str], check: bool, style: str) -> None:
-    """Say what can't be read, and which files were, or would be, written."""
+    """Print the unreadable files, and the files that the command wrote or would write."""
     if style == "json":
         from allotment.reports import outputs
         from allotment.reports.outputs.fmt import FmtOutput

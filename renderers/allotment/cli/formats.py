@@ -36,7 +36,7 @@ class CheckedScope(NamedTuple):
 
 
 class ProblemContext(NamedTuple):
-    """Who reads problems as text: how paths are written for them, and, on a terminal, a file's line by its number."""
+    """The context of printed problems: the format of paths and, on a terminal, a function that reads a line of a file."""
 
     format_path: Callable[[str], str] = str
     read_line: Callable[[str, int], str | None] | None = None
@@ -71,7 +71,7 @@ def as_text(problems: Sequence[Problem], judged: CheckedScope, reader: ProblemCo
             escape_unprintable(reader.format_path(paths[0]), 400) if len(paths) == 1 else pluralize(len(paths), "file")
         )
         lines.append(
-            f"{count} in {where} ({judged} read{rest}). Correct {pronoun_for(len(errors))} and run `allot validate` again; `allot explain KIND.field` says what a field takes."
+            f"{count} in {where} ({judged} read{rest}). Correct {pronoun_for(len(errors))} and run `allot validate` again; `allot explain KIND.field` explains a field."
             f"{_describe_fixes(errors)}"
         )
     else:
@@ -81,7 +81,7 @@ def as_text(problems: Sequence[Problem], judged: CheckedScope, reader: ProblemCo
 
 
 def _describe_fixes(errors: Sequence[Problem]) -> str:
-    """Return how many of some errors `allot fmt --fix` mends; empty where it mends none."""
+    """Return a sentence with the number of errors that `allot fmt --fix` corrects; empty for none."""
     from allotment.declared.autofix import is_fixable
 
     count = sum(map(is_fixable, errors))
@@ -90,7 +90,7 @@ def _describe_fixes(errors: Sequence[Problem]) -> str:
 
 
 def _point_at_column(text: str, column: int, colour: str) -> list[str]:
-    """Return a file's line, and a caret below its column; nothing for one that is too long to be shown."""
+    """Return a file's line, and a caret below its column; nothing for a line that is too long."""
     if not text.strip() or len(text) > MAX_LINE_LENGTH or column > len(text) + 1:
         return []
     prefix = escape_unprintable(text[: column - 1])
@@ -141,7 +141,7 @@ def as_gitlab(problems: Sequence[Problem], judged: CheckedScope) -> str:
 
 
 def _sarif_rule(rule: str) -> dict[str, Any]:
-    """Return what a rule demands, as the manual says it."""
+    """Return a rule with the text of its manual page, as SARIF."""
     from allotment.reports.rule_pages import rule_pages
 
     text = " ".join(rule_pages().get(rule, "").split())

@@ -22,7 +22,7 @@ from allotment.problems import escape_unprintable
 def command(what: str, cluster: str | None, limit: int, style: str, repo: Path | None, url: str | None) -> None:
     """Show the newest changes of state of a tenant, or of one of its instances or storages, oldest first.
 
-    What is declared and of which no cluster has reported a change yet has none; a name that nobody knows is exit 2.
+    A declared resource whose cluster has reported no change yet has no rows. An unknown name is exit status 2.
 
     \b
     Examples:

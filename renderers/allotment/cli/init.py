@@ -43,19 +43,19 @@ _CLOUD_OPTIONS = ("cluster", "domain", "oidc_issuer", "admin")  # a sample has i
 @click.option("--program", metavar="SOURCE", help=f"{_QUESTIONS['program']}.")
 @click.option("--forge", type=click.Choice(list(FORGES), case_sensitive=False), help=f"{_QUESTIONS['forge']}.")
 @click.option("--url", metavar="URL", help=f"{_QUESTIONS['url']}.")
-@click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch that counts.")
+@click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch of merged declarations.")
 @click.option("--cluster", metavar="NAME", help=f"{_QUESTIONS['cluster']}, such as eu-1.")
 @click.option("--domain", metavar="DOMAIN", help="Instances are served at https://NAME--TENANT.CLUSTER.DOMAIN.")
 @click.option("--oidc-issuer", metavar="URL", help=f"{_QUESTIONS['oidc_issuer']}.")
 @click.option("--admin", metavar="LOGIN", help=f"{_QUESTIONS['admin']}.")
-@click.option("--currency", metavar="CODE", help="What prices are in; EUR if absent. It can't change later.")
+@click.option("--currency", metavar="CODE", help="The currency of prices; EUR if absent. It cannot change later.")
 @click.option(
-    "--time-zone", metavar="ZONE", help="Where a day's price begins at midnight; UTC if absent. It can't change later."
+    "--time-zone", metavar="ZONE", help="The time zone of billing days; UTC if absent. It cannot change later."
 )
 @click.option(
     "--docs-url",
     metavar="URL",
-    help="Where the README says that the documentation is; the folder docs/ of a Git --program if absent.",
+    help="The address of the documentation in the README; the folder docs/ of a Git --program if absent.",
 )
 @click.option(
     "--upgrade",
@@ -63,7 +63,7 @@ _CLOUD_OPTIONS = ("cluster", "domain", "oidc_issuer", "admin")  # a sample has i
     help="Update the generated files of the repository DIR to this version: schemas, CI, hooks, pins.",
 )
 @click.option("--dry-run", is_flag=True, help="With --upgrade: show the difference alone.")
-@click.option("--sample", is_flag=True, help="Write a sample cloud with seven tenants instead, to try and to read.")
+@click.option("--sample", is_flag=True, help="Write a sample cloud with seven tenants instead.")
 @output_option()
 def command(
     *,
@@ -115,8 +115,8 @@ def _format_option(name: str) -> str:
 
 
 def _ask_missing_values(branch: str, options: dict[str, str | None], sample: bool) -> tuple[Program, Cloud]:
-    """Return where the program comes from, and the cloud. What is missing a person is asked for, each until it is right;
-    a script is told at once what is missing and what is wrong. Raises UsageError."""
+    """Return the source of the program, and the cloud. Ask a person for each missing value until it is valid. Raises UsageError
+    in a script, with all missing and invalid values."""
     from allotment.starter.program import parse_program
 
     required_names = _QUESTIONS.keys() - (_CLOUD_OPTIONS if sample else ())
@@ -139,7 +139,7 @@ def _ask_missing_values(branch: str, options: dict[str, str | None], sample: boo
 
 
 def _ask_value(name: str, branch: str, options: dict[str, str | None], sample: bool) -> None:
-    """Fill in what a person says, once it is right."""
+    """Ask a person for a value until it is valid, and fill it in."""
     choice = click.Choice(list(FORGES), case_sensitive=False)
 
     def right(text: str) -> str:
@@ -243,7 +243,7 @@ def _write_files(folder: Path, files: dict[str, bytes]) -> None:
 
 
 def _print_result(folder: Path, cloud: Cloud, files: dict[str, bytes], sample: bool, style: str) -> None:
-    """Say what was written, what is still to be filled in, and what comes next."""
+    """Print the written files, the blanks to fill in, and the next steps."""
     from allotment.starter.declarations import list_blanks
 
     remaining_blanks = [] if sample else list_blanks(cloud, files)
@@ -276,11 +276,9 @@ def _print_result(folder: Path, cloud: Cloud, files: dict[str, bytes], sample: b
             print_note(f"  {blank.path}:{blank.line}  {blank.field}  {blank.description}")
         print_note("\nREADME.md has this list too, to be ticked off.")
     if sample:
-        print_note("\nIts people, hosts and images are nobody's: `allot validate` warns of hosts until they are yours.")
+        print_note("\nIts people, hosts and images are examples: `allot validate` warns until the hosts are yours.")
     print_note(
-        "\n".join(
-            ["\nNext:", *(f"  {line}" for line in commands), f"\nCI publishes whatever is pushed to {cloud.branch}."]
-        )
+        "\n".join(["\nNext:", *(f"  {line}" for line in commands), f"\nCI publishes each push to {cloud.branch}."])
     )
 
 

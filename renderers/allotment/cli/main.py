@@ -21,36 +21,36 @@ from allotment.problems import AllotmentError, quote_value
 
 COMMAND_GROUPS = {
     "Tenants": {
-        "validate": "Check declarations, and say everything that is wrong at once.",
-        "plan": "Show what merging a change would do.",
-        "fmt": "Write declarations in their canonical form, comments kept.",
-        "catalog": "Show what is on offer, and what of it a tenant can have now.",
-        "status": "Show what is declared, how far it is, and why something doesn't run.",
-        "wait": "Wait until something runs, is ready, stopped, prepared or gone.",
-        "history": "Show what became of an instance, storage or snapshot, and when.",
-        "recover": "Prepare a storage again whose preparation failed.",
+        "validate": "Check declarations and report all problems at once.",
+        "plan": "Show the effects of merging a change.",
+        "fmt": "Format declarations. Comments stay.",
+        "catalog": "Show GPU specs, storage specs and apps, and their availability for a tenant.",
+        "status": "Show the state of declared resources, with the reason if one does not run.",
+        "wait": "Wait until a resource is running, ready, stopped, prepared or gone.",
+        "history": "Show the changes of state of an instance, storage or snapshot.",
+        "recover": "Retry the failed preparation of a storage.",
     },
     "Platform team": {
-        "init": "Write a repository of declarations to begin with.",
-        "ownership": "Write who approves what, as the forge reads it.",
-        "stock": "Show what stocks hold, keep warm, and how long a node takes to come.",
-        "add-on": "Show what clusters run beside Allotment, and pin it to another version.",
+        "init": "Create a repository of declarations.",
+        "ownership": "Write the file of code owners for the forge.",
+        "stock": "Show the units, warm placeholders and cold start times of stocks.",
+        "add-on": "List, declare and upgrade the add-ons of clusters.",
     },
     "Operations (SRE)": {
-        "bootstrap": "Write what Argo CD needs to begin with.",
-        "doctor": "Say what is wrong with a cluster, or with the repository, and what to do.",
+        "bootstrap": "Write the initial configuration of Argo CD.",
+        "doctor": "Diagnose a cluster or the repository, with a remedy for each problem.",
     },
     "CI and services": {
-        "render": "Write the Kubernetes manifests that the declarations mean.",
+        "render": "Render the declarations to Kubernetes manifests.",
         "publish": "Commit the manifests of a commit to the branches that Argo CD syncs.",
-        "comment": "Say on the forge what pull requests would change, and how far merges have come.",
-        "report": "Commit what a cluster runs to its status branch.",
+        "comment": "Comment on pull requests with their plans and the rollout of merges.",
+        "report": "Report the state of a cluster to its status branch.",
         "run": "Publish, report and comment in the background, as a process in a cluster.",
     },
     "This program": {
         "explain": "Show the manual page of a kind, a field or a rule.",
         "schema": "Write JSON Schemas for editors.",
-        "completion": "Write what a shell needs to complete commands and names.",
+        "completion": "Write the completion script of a shell.",
     },
 }
 COMMANDS = {name: words for commands in COMMAND_GROUPS.values() for name, words in commands.items()}
@@ -136,7 +136,7 @@ def _discard_output() -> None:
 
 
 def _show_usage_error(error: click.ClickException) -> None:
-    """Say what is wrong with the command; a value that a variable gave is told as the variable's."""
+    """Print a usage error. It names the environment variable if the wrong value came from a variable."""
     if isinstance(error, click.BadParameter) and error.ctx is not None and error.param is not None:
         name = error.param.name or ""
         if error.ctx.get_parameter_source(name) is ParameterSource.ENVIRONMENT:
@@ -146,8 +146,8 @@ def _show_usage_error(error: click.ClickException) -> None:
 
 
 def _repeat_interrupt(unraisable: Any) -> None:
-    """Interrupt once more where a library could do nothing with the first time, instead of telling of it and going on.
-    Not before this has returned: whatever is raised in here is lost as well."""
+    """Repeat an interrupt that a library swallowed, instead of reporting it and continuing. A timer repeats it after this hook
+    returns, because an exception in the hook is lost too."""
     if issubclass(unraisable.exc_type, KeyboardInterrupt):
         timer = threading.Timer(0.01, _thread.interrupt_main)
         timer.daemon = True
@@ -157,8 +157,8 @@ def _repeat_interrupt(unraisable: Any) -> None:
 
 
 def _follows_interrupt(error: BaseException | None, seconds: float = 0.1) -> bool:
-    """Return whether an error follows from an interrupt, which ends our child processes too: one that came, or comes within
-    so many seconds."""
+    """Return whether an error follows from an interrupt that came before, or comes within some seconds. An interrupt ends the
+    child processes too."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             return True
@@ -175,7 +175,9 @@ def main(arguments: list[str] | None = None) -> None:
     if sys.unraisablehook is sys.__unraisablehook__:
         sys.unraisablehook = _repeat_interrupt
     try:
-        code = allot(arguments, prog_name="allot", standalone_mode=False)  # click gives back what a command's Exit said
+        code = allot(
+            arguments, prog_name="allot", standalone_mode=False
+        )  # click returns the exit status of the command
         sys.exit(code if isinstance(code, int) else 0)
     except click.Abort:
         sys.exit(130)
@@ -196,5 +198,8 @@ def main(arguments: list[str] | None = None) -> None:
             sys.exit(2)
         from allotment.cli.crash import write_report
 
-        click.echo(f"allot: this is a bug of ours, not of your declarations; please send us {write_report()}", err=True)
+        click.echo(
+            f"allot: this is a bug in Allotment, not in your declarations; please report it with {write_report()}",
+            err=True,
+        )
         sys.exit(3)

@@ -1,4 +1,4 @@
-"""Options that several commands take, and what they mean."""
+"""The options that several commands share."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Period(click.ParamType[int]):
 
 
 class _RenamedOption(click.Option):
-    """An option that also takes the name that it once had, its last one, which no help shows."""
+    """An option that also takes its former name, the last of its names, which the help hides."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         names, self.opts = self.opts, self.opts[:-1]
@@ -70,7 +70,7 @@ class _RenamedOption(click.Option):
 
 
 def output_option(*more: str) -> Callable[..., Any]:
-    """Return -o/--output, whose value, `style`, is text, json or one of `more`."""
+    """Return the option -o/--output. Its value `style` is text, json or a format of `more`."""
     return click.option(
         "-o",
         "--output",
@@ -80,7 +80,7 @@ def output_option(*more: str) -> Callable[..., Any]:
         type=click.Choice(["text", "json", *more], case_sensitive=False),
         default="text",
         show_default=True,
-        help="How to print it; schemas/output/ says what JSON holds.",
+        help="The output format; schemas/output/ has the JSON Schemas.",
     )
 
 
@@ -98,7 +98,7 @@ def _set_quiet(context: click.Context, parameter: click.Parameter, quiet: bool) 
 def shared_options() -> list[click.Option]:
     """Return the options that every command takes: -C and --quiet."""
     folder = click.Path(exists=True, file_okay=False, path_type=Path)
-    words = "Go to that folder first; paths are of there."
+    words = "Change to DIR before doing anything else."
     return [
         click.Option(
             ["-C", "begin_in"],
@@ -114,7 +114,7 @@ def shared_options() -> list[click.Option]:
             is_flag=True,
             expose_value=False,
             callback=_set_quiet,
-            help="Say only what is wrong, and what was asked for.",
+            help="Print only problems and the requested output.",
         ),
     ]
 
@@ -125,7 +125,7 @@ def is_quiet() -> bool:
 
 
 def print_note(text: str) -> None:
-    """Say how it went, on standard output, unless --quiet was given."""
+    """Print a note on standard output, unless --quiet was given."""
     if not is_quiet():
         click.echo(text)
 
@@ -134,7 +134,7 @@ repository_option = click.option(
     "--repo",
     envvar="ALLOT_REPO",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="The repository; $ALLOT_REPO, or found from here, if absent.",
+    help="The repository. Default: $ALLOT_REPO, or the repository of the current folder.",
 )
 
 
@@ -142,9 +142,9 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add --repo, --commit and --as-of."""
     for option in (
         click.option(
-            "--as-of", type=Day(), help="The day whose prices count; today in the billing time zone if absent."
+            "--as-of", type=Day(), help="Use the prices of this day. Default: today in the billing time zone."
         ),
-        click.option("--commit", metavar="REF", help="Read this commit's files, not the folder's."),
+        click.option("--commit", metavar="REF", help="Read the files of this commit instead of the folder."),
         repository_option,
     ):
         command = option(command)
@@ -172,7 +172,7 @@ def open_source(root: Path, commit: str | None) -> Source:
 
 
 def create_cache_opener(root: Path, suffix: str) -> Callable[[str], FileCache]:
-    """Return what remembers, for `suffix` of a repository, what was found fine before."""
+    """Return a function that opens the cache of accepted checks of a repository; `suffix` separates kinds of checks."""
     from allotment.adapters.file_cache import FileCache, cache_name
 
     return partial(FileCache.load, cache_name(root) + suffix)
@@ -189,7 +189,7 @@ def choose_day(source: Source, as_of: datetime.date | None) -> datetime.date:
         value: Any = read(source.read("platform/platform.yaml")).value
         zone = zoneinfo.ZoneInfo(value["spec"]["billing"]["timeZone"])
     except (OSError, KeyError, TypeError, ValueError):
-        pass  # validation says what is wrong with it
+        pass  # validation reports the problem
     return today(zone)
 
 
@@ -200,9 +200,9 @@ def today(zone: datetime.tzinfo) -> datetime.date:
 
 def to_repository_path(root: Path, path: Path) -> str:
     """Return a path as the repository has it. It may be gone: a deletion has problems too."""
-    if path.name in ("", ".."):  # `.` and what ends with `..` are folders that are there
+    if path.name in ("", ".."):  # `.` and paths that end with `..` are existing folders
         absolute = os.path.realpath(path)
-    else:  # the last part may be a link, which is what counts then
+    else:  # the last part may be a link: the link itself counts
         absolute = os.path.join(os.path.realpath(path.absolute().parent), path.name)
     relative = os.path.relpath(absolute, os.path.realpath(root))
     if relative == ".." or relative.startswith(f"..{os.sep}"):

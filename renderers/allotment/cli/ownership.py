@@ -1,4 +1,4 @@
-"""`allot ownership`: who approves what, for the forge."""
+"""`allot ownership`: the code owners of declarations, for the forge."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from allotment.problems import OperationRefused
 
 @click.group()
 def command() -> None:
-    """Write who approves what, as the forge reads it.
+    """Write the file of code owners for the forge.
 
     \b
     Examples:
@@ -25,14 +25,15 @@ def command() -> None:
 @click.option(
     "--forge",
     type=click.Choice(list(FORGES), case_sensitive=False),
-    help="Whose language; spec.git.forge of the platform if absent.",
+    help="The forge whose syntax is written; spec.git.forge of the platform if absent.",
 )
 @output_option()
 @repository_option
 def write_codeowners(forge: str | None, style: str, repo: Path | None) -> None:
     """Write a CODEOWNERS to standard output: redirect it to CODEOWNERS, or .github/CODEOWNERS.
 
-    It makes the forge ask those for a review whose approval `allot plan` takes. Write it again when members change.
+    The forge then requests a review from the people whose approval `allot plan` accepts. Write the file again when members
+    change.
 
     \b
     Examples:

@@ -53,37 +53,45 @@ class ForgeTeam(click.ParamType["tuple[str, frozenset[Account]]"]):
 
 
 @click.command()
-@click.option(
-    "--base", metavar="REF", help="The commit that it would be merged into; origin/<spec.git.branch> if absent."
-)
-@click.option("--head", metavar="REF", help="The commit that would be merged; the folder as it is now if absent.")
+@click.option("--base", metavar="REF", help="The commit to merge into; origin/<spec.git.branch> if absent.")
+@click.option("--head", metavar="REF", help="The commit to merge; the current folder if absent.")
 @output_option("markdown")
-@click.option("--diffs", is_flag=True, help="Show what changes in every file too, as the other formats do.")
-@click.option("--author", metavar="LOGIN", help="Whose change it is, as the forge says: checks who may change what.")
+@click.option("--diffs", is_flag=True, help="Also show the difference of every file, as the other formats do.")
+@click.option(
+    "--author",
+    metavar="LOGIN",
+    help="The author of the change at the forge. The plan then checks permissions and approvals.",
+)
 @click.option(
     "--pushed-by",
     "pushers",
     multiple=True,
     metavar="LOGIN",
-    help="Who pushed to it besides the author; may be given again.",
+    help="Another person who pushed to the change; may be given again.",
 )
-@click.option("--approved-by", "approvers", multiple=True, metavar="LOGIN", help="Who approved it; may be given again.")
+@click.option(
+    "--approved-by",
+    "approvers",
+    multiple=True,
+    metavar="LOGIN",
+    help="A person who approved the change; may be given again.",
+)
 @click.option(
     "--team",
     "teams",
     multiple=True,
     type=ForgeTeam(),
     metavar="@ORG/TEAM=LOGIN,…",
-    help="Who is in a team of the forge.",
+    help="The members of a team of the forge.",
 )
 @click.option(
     "--as-of",
     type=Day(),
-    help="The day whose prices count; today in the billing time zone if absent. A new price begins tomorrow at the"
-    " earliest, whatever day that is.",
+    help="Use the prices of this day. Default: today in the billing time zone. A new price still begins tomorrow at the"
+    " earliest.",
 )
 @click.option(
-    "--detailed-exitcode", is_flag=True, help="End with 4, not 0, where it can be merged and changes something."
+    "--detailed-exitcode", is_flag=True, help="End with 4 instead of 0 if the change can be merged and has an effect."
 )
 @repository_option
 def command(
@@ -100,19 +108,19 @@ def command(
     detailed_exitcode: bool,
     repo: Path | None,
 ) -> None:
-    """Say what merging a change would do: what is destroyed, who gets access, what it costs, each thing and why.
+    """Show the effects of merging a change: destroyed data, new access, costs, and each changed resource with its cause.
 
-    Without --head it is the folder as it is now, uncommitted declarations included, on top of the commit that is checked
-    out. It is planned as the merge result. Nothing is written into the repository, and no program that it names is run.
+    Without --head, the change is the current folder on top of the checked-out commit, with uncommitted declarations. The
+    command plans the merge result. It writes nothing into the repository and runs no program that the change names.
 
-    Exit status: 0 it can be merged, 1 it can't. With --detailed-exitcode 0 nothing would change, 4 it can be merged and
-    something would.
+    Exit status: 0 the change can be merged, 1 it cannot. With --detailed-exitcode: 0 it has no effect, 4 it can be merged and
+    has an effect.
 
     \b
     Examples:
-      allot plan                        what this folder would change on the branch that counts
+      allot plan                        plan the current folder against the branch of merged declarations
       allot plan --base main --head HEAD --diffs
-      allot plan -o markdown            as the comment on a pull request
+      allot plan -o markdown            print the comment for a pull request
     """
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.sandbox_repository import open_offline
@@ -169,14 +177,14 @@ def _find_declared_branch(root: Path) -> str:
     from allotment.services.platform_settings import read_branch
     from allotment.services.pull_requests.change_plan import REMOTES_PREFIX
 
-    branch = read_branch(FolderSource(root))  # the plan says what is wrong with the platform's declaration
+    branch = read_branch(FolderSource(root))  # the plan reports a problem of the platform's declaration
     name, here = f"origin/{branch}", open_offline(root)
     bring = f"run `git fetch origin {branch}`, or where nothing was pushed yet `git push origin {branch}`"
     if here.git.url_of("origin") is None:
-        bring = f"this repository has no remote named origin yet. Add one and push {branch}"
+        bring = f"this repository has no remote named origin yet. Add it and push {branch}"
     otherwise = (
-        f"{name} isn't here, which a plan compares with where --base isn't given: {bring}, or name a commit with --base, such"
-        " as --base HEAD for what isn't committed"
+        f"{name} isn't here, and a plan without --base compares with it: {bring}, or name a commit with --base, such"
+        " as --base HEAD for uncommitted changes"
     )
     full = f"{REMOTES_PREFIX}{name}"  # a branch of one's own may be named so too
     here.resolve(full, otherwise if here.has_commits() else NO_COMMIT_TEXT)

@@ -40,7 +40,7 @@ def show_progress(title: str) -> AbstractContextManager[Any]:
 def show_bar(title: str) -> Iterator[Callable[[int, int], None]]:
     """Show a bar while the block runs; it is given a function to call with (done, total).
 
-    It draws when it is told to, without a thread of its own: processes are forked meanwhile.
+    The call draws the bar. No thread draws it, because processes are forked meanwhile.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 @click.option(
     "--status",
     metavar="URL",
-    help="The repository of the status branches; spec.git.status of the platform, or the one that is published to, if absent.",
+    help="The repository of the status branches; spec.git.status of the platform, or that of --to, if absent.",
 )
-@click.option("--as-of", type=Day(), help="The day whose prices count; today in the billing time zone if absent.")
+@click.option("--as-of", type=Day(), help="Use the prices of this day. Default: today in the billing time zone.")
 @click.option(
     "--plan",
     "checksum",
     metavar="CHECKSUM",
-    help="Publish only what a plan of this checksum said: from what is published now, exactly that changes.",
+    help="Publish only if the changes to the published manifests have the checksum of this plan.",
 )
 @click.option(
     "--signing-key",
@@ -60,10 +60,12 @@ if TYPE_CHECKING:
 @click.option(
     "--adopt",
     is_flag=True,
-    help="Believe what the rendered branches hold without that key's signature, or without our refs beside them.",
+    help="Trust rendered branches that lack the signature of that key, or the refs of Allotment.",
 )
 @click.option(
-    "--dry-run", is_flag=True, help="Write nothing; say what would be committed, also of a commit that isn't merged."
+    "--dry-run",
+    is_flag=True,
+    help="Write nothing; print the commits that a publish would create, also of an unmerged commit.",
 )
 @output_option()
 def command(
@@ -81,9 +83,9 @@ def command(
 ) -> None:
     """Render a commit, and commit the manifests to the branch rendered/CLUSTER of each cluster.
 
-    A tenant that is invalid keeps what was published of it, and the exit status is then 4; all others are
-    published. No branch is ever forced: who is overtaken looks again, and the newer source wins. Without --to a
-    commit is published that the branch spec.git.branch of origin has, and no other.
+    An invalid tenant keeps its published manifests, and the exit status is then 4; all other tenants are published. No push
+    is forced: if another publish is faster, this one starts again, and the newer source wins. Without --to, the commit must
+    be in the branch spec.git.branch of origin.
 
     \b
     Examples:
@@ -149,14 +151,14 @@ def _unmerged_reason(source: CommitSource) -> str:
     tip = fetch_newest_commit(source.repository, branch, "origin") if branch else None
     if tip is not None and not source.repository.is_shallow() and not source.repository.is_ancestor(source.commit, tip):
         return (
-            f"{source.commit[:12]} isn't in the branch {branch} of origin, so what is merged there next couldn't be published after it:"
+            f"{source.commit[:12]} isn't in the branch {branch} of origin, so a publish of it would block the commits that are merged there next:"
             " merge it first, or name another repository with --to"
         )
     return ""
 
 
 def _check_plan(root: Path, checksum: str, day: datetime.date, published: str | None, commit: str) -> None:
-    """Refuse what isn't what a plan said."""
+    """Check that the changes match the checksum of a plan. Raises OperationRefused."""
     from allotment.cli.options import create_cache_opener
     from allotment.services.pull_requests.change_plan import plan_change
 
@@ -254,7 +256,7 @@ def _format_commit(cluster_commit: ClusterCommit, dry_run: bool) -> str:
 
 
 def _print_exceptions(assembly: Release) -> None:
-    """Say, on standard error, who was not published as declared."""
+    """Print to standard error the tenants and resources that are not published as declared."""
     for problem in assembly.problems:
         click.echo(f"warning: {problem}", err=True)
     for words in assembly.waiting_instances:

@@ -1,4 +1,4 @@
-"""`allot recover`: one more attempt to prepare a storage, as a commit that says who wanted it and why."""
+"""`allot recover`: one more attempt to prepare a storage, as a commit with its author and reason."""
 
 from __future__ import annotations
 
@@ -14,21 +14,31 @@ from allotment.problems import OperationRefused, escape_unprintable
 
 @click.command()
 @click.argument("what", metavar="TENANT/STORAGE", shell_complete=create_resource_completer("storages"))
-@click.option("--reason", required=True, metavar="TEXT", help="Why it should work now; the commit says it.")
-@click.option("--commit", "ref", default="HEAD", metavar="REF", show_default=True, help="The commit to go on from.")
-@click.option("--push", "push", metavar="URL", help="Push the branch there, such as origin; else it is made here.")
 @click.option(
-    "--force", is_flag=True, help="Also where the last attempt wasn't seen to fail: its data may be overwritten."
+    "--reason",
+    required=True,
+    metavar="TEXT",
+    help="The reason why the next attempt can succeed. The commit records it.",
+)
+@click.option("--commit", "ref", default="HEAD", metavar="REF", show_default=True, help="The parent of the new commit.")
+@click.option(
+    "--push", "push", metavar="URL", help="Push the branch to this remote, such as origin. Default: create it here."
+)
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Recover even if no status reports that the last attempt failed. Its data may be overwritten.",
 )
 @output_option()
 @clone_options
 def command(
     *, what: str, reason: str, ref: str, push: str | None, force: bool, style: str, repo: Path | None, url: str | None
 ) -> None:
-    """Prepare a storage again whose preparation failed.
+    """Retry the failed preparation of a storage.
 
-    It makes a branch recover/TENANT/STORAGE-ATTEMPT with one commit that raises spec.prepare.attempt, for a pull
-    request; no file here is touched. It is refused unless the status branches say that the last attempt failed.
+    The command creates a branch recover/TENANT/STORAGE-ATTEMPT with one commit that raises spec.prepare.attempt. Open a pull
+    request with it. The command changes no file in the folder. It refuses if the status branches do not report that the
+    last attempt failed.
 
     \b
     Examples:

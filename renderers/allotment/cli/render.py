@@ -40,7 +40,7 @@ Selection = tuple[frozenset[str], frozenset[str]]  # clusters and tenants; empty
     multiple=True,
     metavar="NAME",
     shell_complete=clusters_there,
-    help="Only this cluster; may be given again.",
+    help="Render only this cluster; may be given again.",
 )
 @click.option(
     "--tenant",
@@ -48,10 +48,10 @@ Selection = tuple[frozenset[str], frozenset[str]]  # clusters and tenants; empty
     multiple=True,
     metavar="NAME",
     shell_complete=tenants_there,
-    help="Only this tenant; may be given again.",
+    help="Render only this tenant; may be given again.",
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="The folder to write; it must be empty or a tree written before."
+    "--out", type=click.Path(path_type=Path), help="The output folder. It must be empty or an earlier output."
 )
 @click.option("--stdout", is_flag=True, help="Write one YAML stream instead of a folder.")
 @output_option()
@@ -66,10 +66,10 @@ def command(
     stdout: bool,
     style: str,
 ) -> None:
-    """Write the Kubernetes manifests that the declarations mean.
+    """Render the declarations to Kubernetes manifests.
 
-    Everything is checked first; while anything is wrong nothing is written. OUT becomes the whole tree, one folder a
-    cluster; with --cluster or --tenant only their part of it. Files that don't change aren't touched.
+    The command checks everything first, and writes nothing if it finds an error. The output folder then has one folder for
+    each cluster; with --cluster or --tenant, only their part. The command does not touch unchanged files.
 
     \b
     Examples:
@@ -77,11 +77,11 @@ def command(
       allot render --stdout --cluster eu-1 --tenant solo-ada
     """
     if stdout and out is not None:
-        raise click.UsageError("--out and --stdout are two places: give one of them.")
+        raise click.UsageError("--out and --stdout exclude each other.")
     if not stdout and out is None:
         raise click.UsageError("Name a folder with --out DIR, or give --stdout.")
     if stdout and style == "json":
-        raise click.UsageError("--stdout writes the manifests: --output json says what --out wrote.")
+        raise click.UsageError("--stdout writes manifests: combine --output json with --out.")
     root = find_repository(repo)
     source = open_source(root, commit)
     selection = (frozenset(clusters), frozenset(tenants))
@@ -184,8 +184,7 @@ def _check_names(kind: str, names: frozenset[str], candidates: Iterable[str]) ->
 def _render_platform_files(
     check: RepositoryCheck, selection: Selection, tenants_files: Mapping[str, str]
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield the clusters' own files. They are nobody's when tenants are selected; `tenants_files` has the blobs of
-    all theirs."""
+    """Yield the files of clusters; none if tenants are selected. `tenants_files` has the blobs of all files of tenants."""
     from allotment.declared.inventory import compute_blob_id
     from allotment.services.renderer import render_cluster_files, render_markers
 
@@ -215,7 +214,7 @@ def _is_selected(path: str, selection: Selection) -> bool:
 
 
 def _find_owner(path: str) -> str:
-    """Return whose a file is: a tenant's folder, or the Application or namespace of its name."""
+    """Return the tenant of a file: the name of its folder, or of its Application or namespace."""
     parts = path.split("/")
     return parts[2] if parts[1:2] == ["tenants"] else file_stem(path)
 

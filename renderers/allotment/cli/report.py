@@ -27,17 +27,17 @@ from allotment.cli.service import metrics_option
     show_default=True,
     type=click.FloatRange(0),
     metavar="SECONDS",
-    help="Between two commits, at least.",
+    help="The shortest time between two commits.",
 )
 @click.option(
     "--listen",
     default="127.0.0.1:8081",
     show_default=True,
     metavar="HOST:PORT",
-    help="Where /healthz and /readyz are.",
+    help="The address of /healthz and /readyz.",
 )
 @metrics_option
-@click.option("--once", is_flag=True, help="Write what is seen now, and end.")
+@click.option("--once", is_flag=True, help="Report the current state once, and exit.")
 @cluster_access_options
 def command(
     *,
@@ -51,10 +51,10 @@ def command(
     once: bool,
     **more: Any,
 ) -> None:
-    """Watch a cluster and its Argo CD, and commit what they run to the branch status/CLUSTER.
+    """Watch a cluster and its Argo CD, and commit their state to the branch status/CLUSTER.
 
-    A commit comes when something changed, the first at once and then at most one an interval; nothing is ever forced.
-    SIGTERM ends it. Options can be given as ALLOT_CLUSTER, ALLOT_TO and so on.
+    The reporter commits a change at once, then at most one commit for each interval. It never forces a push. SIGTERM stops
+    it. Environment variables such as ALLOT_CLUSTER and ALLOT_TO set the options.
 
     \b
     Examples:

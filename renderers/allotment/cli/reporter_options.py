@@ -38,7 +38,7 @@ def cluster_access_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--lease",
             metavar="NAMESPACE/NAME",
-            help="A Lease by which several replicas agree who works; none if absent.",
+            help="The Lease for leader election among replicas. Default: no election.",
         ),
         click.option("--signing-key", type=FILE_TYPE, help="A private SSH key that signs the commits."),
         click.option("--argocd-context", metavar="NAME", help="The context of the cluster that Argo CD runs in."),

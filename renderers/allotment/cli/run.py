@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 @click.option(
     "--comment",
     is_flag=True,
-    help="Comment on pull requests what they would change, and how far merges are; beside the others, as another process.",
+    help="Comment on pull requests with their plans and the rollout of merges; beside other services, in a child process.",
 )
 @click.option("--source", metavar="URL", required=True, help="The repository of declarations.")
-@click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch that counts.")
+@click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch of merged declarations.")
 @click.option(
     "--to",
     metavar="URL",
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 @click.option(
     "--status",
     metavar="URL",
-    help="The repository of the status branches; spec.git.status, or the one that is published to, if absent.",
+    help="The repository of the status branches; spec.git.status of the platform, or that of --to, if absent.",
 )
 @click.option(
     "--data",
     required=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="A folder for its own clones; may be lost.",
+    help="The folder of the clones. It can be deleted at any time.",
 )
 @click.option(
     "--interval",
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     show_default=True,
     type=click.FloatRange(1),
     metavar="SECONDS",
-    help="How often to look.",
+    help="The time between two checks for new commits.",
 )
 @click.option(
     "--report-interval",
@@ -58,20 +58,20 @@ if TYPE_CHECKING:
     show_default=True,
     type=click.FloatRange(0),
     metavar="SECONDS",
-    help="Between two commits of a status, at least.",
+    help="The shortest time between two commits of a status.",
 )
 @click.option(
     "--listen",
     default="127.0.0.1:8080",
     show_default=True,
     metavar="HOST:PORT",
-    help="Where /healthz, /readyz and /webhook are.",
+    help="The address of /healthz, /readyz and /webhook.",
 )
 @metrics_option
 @click.option(
     "--webhook-secret-file",
     type=FILE_TYPE,
-    help="A file with the secret that the forge signs webhooks with; without one any POST to /webhook is taken.",
+    help="The file with the secret that signs webhooks. Without it, every POST to /webhook is accepted.",
 )
 @click.option("--child", is_flag=True, hidden=True, help="Be a part of another process, which says when to look.")
 @click.option(
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     show_default=True,
     type=click.FloatRange(0.1),
     metavar="SECONDS",
-    help="The processor time that one tenant may take of a publish; who takes more is kept as published before.",
+    help="The processor time that one tenant may use in a publish. A tenant that exceeds it is retained.",
 )
 @forge_options
 @cluster_access_options
@@ -95,13 +95,11 @@ def command(
     child: bool,
     **options: Any,
 ) -> None:
-    """Look at the source again and again, and publish what is merged; watch a cluster, and report what it runs;
-    comment on pull requests.
+    """Run services in the background: publish merged commits, report the state of a cluster, comment on pull requests.
 
-    POST /webhook makes it look at once, and again after 5 seconds at the earliest; it carries nothing that is
-    believed, but with a secret nobody else can make it look (X-Hub-Signature-256, X-Gitea-Signature,
-    X-Gitlab-Token). SIGTERM ends it after what it is doing. Options can be given as ALLOT_SOURCE, ALLOT_TO and so
-    on.
+    POST /webhook triggers a check at once, at most every 5 seconds. The services ignore its content. With a secret, only
+    signed requests count (X-Hub-Signature-256, X-Gitea-Signature, X-Gitlab-Token). SIGTERM stops the services after their
+    current task. Environment variables such as ALLOT_SOURCE and ALLOT_TO set the options.
 
     \b
     Examples:

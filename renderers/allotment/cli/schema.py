@@ -1,4 +1,4 @@
-"""`allot schema`: a JSON Schema a kind, for editors and pre-commit, and one for what each command prints as JSON."""
+"""`allot schema`: JSON Schemas of kinds, for editors and pre-commit, and of the JSON output of commands."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from allotment.declared.values import format_duration
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 when a schema isn't up to date.")
 @output_option()
 def command(repo: Path | None, check: bool, style: str) -> None:
-    """Write schemas/KIND.schema.json for every kind, whose files name theirs in their first line, and
-    schemas/output/COMMAND.schema.json for what commands print with `--output json`.
+    """Write schemas/KIND.schema.json for every kind, and schemas/output/COMMAND.schema.json for the JSON output of commands.
+
+    The first line of a declaration names the schema of its kind.
 
     \b
     Examples:

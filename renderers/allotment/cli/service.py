@@ -1,4 +1,4 @@
-"""What every running program of ours has: a log, an address to be asked at, and an end in order."""
+"""The frame of every long-running command: a log, an HTTP server, and an orderly shutdown."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def serve_http(
     woken: Callable[[], None],
     secret: bytes = b"",
 ) -> Iterator[ListenAddresses]:
-    """Answer over HTTP for a while; a webhook has to be signed with `secret` where there is one."""
+    """Serve HTTP inside the block. With a `secret`, webhooks must be signed."""
     from allotment.adapters.http_server import MetricsSource, Throttle, WebHandlers
     from allotment.adapters.metrics import CONTENT_TYPE, WebhookMetrics, metrics_text
 
@@ -112,7 +112,7 @@ def _start_web(stack: ExitStack, where: tuple[str, int], answers: WebHandlers | 
 
 @contextmanager
 def stop_on_signals(*stops: Callable[[], None]) -> Iterator[None]:
-    """Stop in order when the process is told to end."""
+    """Stop in order on SIGTERM and SIGINT."""
 
     def stop(*_: object) -> None:
         for stop_part in stops:

@@ -69,18 +69,18 @@ def _list_states() -> tuple[str, ...]:
     "states",
     type=State(),
     multiple=True,
-    help="Show those in that state, such as failed or merged; may be given again.",
+    help="Show the resources in this state, such as failed or merged; may be given again.",
 )
 @click.option(
-    "--spec", metavar="NAME", shell_complete=complete_gpu_specs, help="Show the instances of that GPUSpec alone."
+    "--spec", metavar="NAME", shell_complete=complete_gpu_specs, help="Show only the instances of this GPUSpec."
 )
-@click.option("--stocks", is_flag=True, help="Show what the stocks hold instead.")
-@click.option("--watch", is_flag=True, help="Look again every few seconds, until interrupted.")
+@click.option("--stocks", is_flag=True, help="Show the stocks instead.")
+@click.option("--watch", is_flag=True, help="Refresh every few seconds, until interrupted.")
 @click.option(
     "--exit-code",
     "by_exit_code",
     is_flag=True,
-    help="End with 1 unless all that is declared, and shown, is as declared.",
+    help="End with 1 unless all displayed resources are as declared.",
 )
 @output_option()
 @clone_options
@@ -97,18 +97,18 @@ def command(
     repo: Path | None,
     url: str | None,
 ) -> None:
-    """Show what is declared, and how far it is: all of it, a tenant's, or one instance, storage or snapshot with
-    everything that is known of it.
+    """Show the state of declared resources: of all, of a tenant, or of one instance, storage or snapshot in detail.
 
-    What is merged (the branch spec.git.branch of origin; HEAD without one) is joined with what is published and what
-    the clusters report. What no cluster shows is Merged (not published yet), Kept (not published: its tenant is retained)
-    or Published (not in its cluster yet); Removing is removed from Git and still published. WHY says what is missing.
-    An instance is Starting until it answers its probe; JSON calls that Ready.
+    The command joins the merged declarations (the branch spec.git.branch of origin, or HEAD without that branch) with the
+    published manifests and the reports of the clusters. A resource that its cluster does not report is Merged (not published
+    yet), Kept (not published, because its tenant is retained) or Published (not in its cluster yet). Removing means removed
+    from Git and still published. WHY has the reason. An instance is Starting until it answers its probe; JSON calls this
+    state Ready.
 
-    With --exit-code: 0 all that is declared to run runs, storages and snapshots are ready, and what is declared stopped
-    is stopped; 1 something isn't, or nobody knows, because its cluster is silent. With --quiet too, only that is shown.
+    With --exit-code: 0 all instances are as declared, running or stopped, and storages and snapshots are ready; 1 a resource
+    is not, or its cluster is silent. With --quiet too, only such resources are shown.
 
-    With --stocks, units of a cluster that nothing reports are as they are declared and held in Git, and READY is a dash.
+    With --stocks, the units of a cluster without reports are those that Git declares and holds, and READY is a dash.
 
     \b
     Examples:
@@ -183,7 +183,7 @@ def _select_deviating(view: StatusView, rows: Collection[ResourceStatus]) -> lis
 
 
 def _list_unreported_stocks(view: StatusView, cluster: str | None) -> list[StockUsage]:
-    """Return the stocks of clusters that nothing reports, as they are declared and held by what is declared."""
+    """Return the stocks of clusters without a report, with the units that the declarations hold."""
     from allotment.capacity.units import compute_stock_usage
     from allotment.services.check.check_options import CheckOptions
     from allotment.services.check.repository_check import check_repository

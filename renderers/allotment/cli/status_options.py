@@ -1,5 +1,4 @@
-"""What the commands share that look at what runs: where they look, at what, and what they say of names that nobody
-knows."""
+"""Shared by the commands that read the status: their options, the clone, and the errors of unknown names."""
 
 from __future__ import annotations
 
@@ -78,7 +77,7 @@ def check_names(view: StatusView, tenant: str, name: str, cluster: str | None = 
         raise OperationRefused(f"no cluster is named {quote_value(cluster)}{suggest_name(cluster, view.reporter_keys)}")
     if tenant and tenant not in (tenants := list_known_tenants(view)):
         raise OperationRefused(
-            f"no tenant is named {quote_value(tenant)}: none is declared, and no cluster reports one{suggest_name(tenant, tenants)}"
+            f"no tenant is named {quote_value(tenant)}: no such tenant is declared, and no cluster reports it{suggest_name(tenant, tenants)}"
         )
     if name and not any(row.resource.name == name for row in view.rows):
         known_names = {row.resource.name for row in view.rows}
@@ -93,7 +92,7 @@ def list_known_tenants(view: StatusView) -> set[str]:
 
 
 def suggest_name(word: str, candidates: Iterable[str]) -> str:
-    """Return which of some known names was meant, perhaps. Whoever wrote them can do nothing to a terminal."""
+    """Return a suggestion of similar names, escaped: the names come from strangers."""
     from allotment.declared.reading import suggest_name
 
     return suggest_name(word, [escape_unprintable(candidate) for candidate in candidates])
@@ -107,7 +106,7 @@ def create_publish_check(root: Path) -> PublishCheck:
 
 
 def find_silent_clusters(view: StatusView) -> set[str]:
-    """Return the clusters of which nobody knows what runs there now."""
+    """Return the clusters whose current state is unknown."""
     from allotment.reports.status_tables import is_stale
 
     now = datetime.datetime.now(datetime.UTC)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """Show what stocks hold, keep warm, and how long a node takes to come.
+    """Show the units, warm placeholders and cold start times of stocks.
 
     \b
     Examples:
@@ -35,15 +35,15 @@ def command() -> None:
 @output_option()
 @clone_options
 def list_stocks(cluster: str | None, style: str, repo: Path | None, url: str | None) -> None:
-    """Show a row a stock: its pool and nodes, its units, and how many of the free ones are kept warm.
+    """Show a row for each stock: its pool and nodes, its units, and the number of warm units.
 
-    Units are as what is merged declares and holds them. WARM are the placeholders that keep free units ready, READY those
-    that run, as the cluster's reporter says; a dash where nothing has reported it. An instance that waits for a storage holds
-    its unit, and the placeholder stays until it starts. NODES are those of the pool, which its stocks share: a number that
-    is always there, or as many as Karpenter buys when they are needed.
+    The merged declarations determine the units. WARM is the number of placeholders that keep free units ready. READY is the
+    number of running placeholders that the reporter of the cluster reports; a dash means no report. An instance that waits
+    for a storage holds its unit, and the placeholder stays until the instance starts. NODES are the nodes of the pool, which
+    its stocks share: a fixed number, or a range that Karpenter buys on demand.
 
-    COLD START is how long an instance that found no free unit waited until a node had room for it, by the last 20 such
-    starts of the GPU spec in the cluster. Its image is pulled after that. A dash where nodes are always there.
+    COLD START is the time that an instance without a free unit waited for a node, from the last 20 such starts of the GPU spec
+    in the cluster. The image pull comes after that time. A dash means that the nodes always exist.
 
     \b
     Examples:

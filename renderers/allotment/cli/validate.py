@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @source_options
-@click.option("--base", metavar="REF", help="Check rules about change against this commit too.")
+@click.option("--base", metavar="REF", help="Also check the rules about changes since this commit.")
 @output_option("github", "gitlab", "sarif")
-@click.option("--watch", is_flag=True, help="Check again whenever a file is saved.")
-@click.option("--no-memory", is_flag=True, help="Read everything, whatever was found fine before.")
+@click.option("--watch", is_flag=True, help="Check again after each change of a file.")
+@click.option("--no-memory", is_flag=True, help="Check everything, without the cache of earlier results.")
 def command(
     *,
     paths: tuple[Path, ...],
@@ -49,10 +49,10 @@ def command(
     watch: bool,
     no_memory: bool,
 ) -> None:
-    """Check declarations, and say everything that is wrong at once.
+    """Check declarations and report all problems at once.
 
-    The whole repository is read. With PATHS only problems that those files or folders cause or suffer are shown and
-    count; how many there are elsewhere is said.
+    The command reads the whole repository. With PATHS, it shows and counts only the problems that these files or folders
+    cause or have, and prints the number of other problems.
 
     \b
     Examples:
@@ -186,8 +186,8 @@ def _count_errors(problems: list[Problem]) -> int:
 
 
 def _count_files(check: RepositoryCheck, source: Source, selected_paths: list[str]) -> int:
-    """Return how many declared files are wanted, or lie in what is. What no survey reads, as a folder behind a link,
-    isn't looked into."""
+    """Return the number of declared files that are selected or lie in a selected folder. Folders that the check does not read,
+    such as a folder behind a link, do not count."""
     from allotment.declared.layout import PLATFORM, ROOTS, Scope, scope_of
 
     clusters = {Scope("cluster", name) for name in check.catalog.clusters}
@@ -207,7 +207,7 @@ def _watch_files(
     show: Callable[[RepositoryCheck], int],
     changed: Callable[[], list[str]],
 ) -> None:
-    """Check on every save: only the tenants whose files changed, or everything where the offers or a base count."""
+    """Check after every save: the tenants with changed files, or everything if the catalog changed or there is a base."""
     from watchfiles import watch
 
     from allotment.adapters.folder_source import FolderSource

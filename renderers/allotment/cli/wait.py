@@ -36,12 +36,12 @@ _EXIT_STATUSES: dict[str, int] = {"Reached": 0, "Failed": 1, "TimedOut": TIMEOUT
 
 
 class WaitTarget(NamedTuple):
-    """What is waited for: that the things of a tenant of one name, in one cluster or all, reach a goal."""
+    """The goal of a wait: the resources of a tenant with one name, in one cluster or all, reach a state."""
 
     tenant: str
     name: str
     cluster: str | None
-    goal: str  # empty until it is known what it is
+    goal: str  # empty until the kind of the resource is known
 
     def __str__(self) -> str:
         return escape_unprintable(f"{self.tenant}/{self.name}")
@@ -66,11 +66,11 @@ class WaitTarget(NamedTuple):
 def command(
     *, what: str, goal: str | None, seconds: int, cluster: str | None, style: str, repo: Path | None, url: str | None
 ) -> None:
-    """Wait until an instance, storage or snapshot is as it should be, with a line whenever it gets on: the time, how long it
-    has waited, the state, and the next step. On a terminal, the last line counts the seconds.
+    """Wait until an instance, storage or snapshot reaches a state. Each change prints a line with the time, the elapsed time,
+    the state, and the next step. On a terminal, the last line counts the seconds.
 
-    It looks at the refs of the remote every few seconds, and fetches what moved. Exit status: 0 it is so; 1 it won't
-    be by itself: it failed, its tenant is kept as it was, or it is declared otherwise; 124 time is up.
+    The command checks the refs of the remote every few seconds and fetches the changes. Exit status: 0 the state is reached;
+    1 it needs somebody's action: the resource failed, its tenant is retained, or its declaration differs; 124 the time is up.
 
     \b
     Examples:
@@ -90,14 +90,14 @@ def command(
 
 
 class _Wait:
-    """One wait: what was seen last, and what was said of it."""
+    """A wait: the last known rows, and the printed lines."""
 
     def __init__(self, clone: Clone, awaited: WaitTarget, style: str) -> None:
         self._clone, self._target, self._style = clone, awaited, style
         self._publish_check = create_publish_check(clone.root)
         self._rows: list[ResourceStatus] = []
         self._printed_lines: tuple[str, ...] = ()
-        self._unknown_clusters: dict[str, str] = {}  # the clusters of which nobody knows what runs there, and why
+        self._unknown_clusters: dict[str, str] = {}  # the clusters with an unknown state, and the reason
         self._next_steps: tuple[str, ...] = ()  # the next step of each thing that is on its way
         self._live_line = LiveLine()
         self._started_at = time.monotonic()
@@ -145,7 +145,7 @@ class _Wait:
         return format_duration(int(time.monotonic() - self._started_at))
 
     def _check_target(self, view: StatusView) -> None:
-        """Check that there is what is waited for. Raises OperationRefused."""
+        """Check that the target exists. Raises OperationRefused."""
         from allotment.conditions import READY, RUNNING
         from allotment.declared.tenant_resources import INSTANCE
         from allotment.observed.wait_goals import GONE_GOAL, KINDS_BY_GOAL
@@ -202,7 +202,7 @@ class _Wait:
         return result
 
     def _find_contradiction(self, view: StatusView, row: ResourceStatus) -> str:
-        """Return what declares the opposite of the goal, and what to do; empty where nothing does."""
+        """Return the declaration that contradicts the goal, with a remedy; empty without contradiction."""
         from allotment.conditions import PREPARED, STOPPED
         from allotment.declared.tenant_resources import INSTANCE
         from allotment.observed.wait_goals import GONE_GOAL
