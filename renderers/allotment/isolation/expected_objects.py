@@ -30,7 +30,9 @@ from allotment.manifests.yaml_text import Object
 from allotment.problems import escape_unprintable
 
 _NAME = re.compile(r"[a-z](?:-?[a-z0-9])*")
-_PREPARATION_JOB_SUFFIX = re.compile(r"--prepare-[0-9a-f]{10}-[0-9]{1,4}")  # follows the storage's name in its Jobs' names
+_PREPARATION_JOB_SUFFIX = re.compile(
+    r"--prepare-[0-9a-f]{10}-[0-9]{1,4}"
+)  # follows the storage's name in its Jobs' names
 _MATCHES_NOTHING = AnyOf()
 _DEVICE_PLUGIN = f"platform/cluster/device-plugin{paths.FILE_SUFFIX}"
 _DEVICE_CLASSES = f"platform/cluster/device-classes{paths.FILE_SUFFIX}"

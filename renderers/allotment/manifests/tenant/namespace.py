@@ -20,7 +20,9 @@ from allotment.programs import ranges
 from allotment.rules.quota import QuotaLimits, limits_of
 
 POD_SECURITY_VERSION = "v1.36"
-QUOTA_FACTOR = 2  # the quota is a backstop: rollouts need room above the plan, and the checks of a merge enforce the plan
+QUOTA_FACTOR = (
+    2  # the quota is a backstop: rollouts need room above the plan, and the checks of a merge enforce the plan
+)
 
 ALLOW_DNS = Frozen(
     to=[
