@@ -99,7 +99,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         set_(cluster_snapshot.STORAGE_CLASSES, "rook-cephfs", reclaimPolicy="Delete"),
         [
             "error [storage] StorageClass rook-cephfs: has reclaimPolicy Delete: data go with a claim that is deleted by mistake, and"
-            " shared-files wants Retain -> make it anew: kubectl get storageclass rook-cephfs -o yaml, reclaimPolicy: Retain,"
+            " shared-files wants Retain -> create it again: kubectl get storageclass rook-cephfs -o yaml, reclaimPolicy: Retain,"
             " kubectl replace --force --filename FILE"
         ],
     ),
@@ -164,7 +164,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         set_(cluster_snapshot.STORAGE_CLASSES, "rook-ceph-block-scratch", reclaimPolicy="Retain"),
         [
             "error [storage] StorageClass rook-ceph-block-scratch: has reclaimPolicy Retain: each stopped instance leaves a disk"
-            " behind, and diskStorageClassName wants Delete -> make it anew: kubectl get storageclass rook-ceph-block-scratch -o yaml,"
+            " behind, and diskStorageClassName wants Delete -> create it again: kubectl get storageclass rook-ceph-block-scratch -o yaml,"
             " reclaimPolicy: Delete, kubectl replace --force --filename FILE"
         ],
     ),
@@ -338,7 +338,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "us-1",
         lambda bed: bed.find_object(cluster_snapshot.KARPENTER_NODE_POOLS, "h100").pop("status"),
         [
-            "warning [karpenter] karpenter.sh NodePool h100: has no condition Ready: no Karpenter has looked at it"
+            "warning [karpenter] karpenter.sh NodePool h100: has no condition Ready: no Karpenter has processed it"
             " -> check that Karpenter runs"
         ],
     ),

@@ -15,34 +15,34 @@ from tests.reference import paragraphs, prose
 
 HEAD = """# Commands
 
-`allot COMMAND --help` says the same, and `allot completion SHELL` lets a shell complete commands, options and the
-names that a repository has.
+`allot COMMAND --help` prints the same text. `allot completion SHELL` lets a shell complete commands, options and the names in
+a repository.
 
-## What all commands share
+## Options of all commands
 
 {shared}
 
-`--repo DIR`, or the variable `ALLOT_REPO`, names the repository; without it the one around the current folder counts.
-`-o json` prints what [Output](output.md) describes. `NO_COLOR` and `TERM=dumb` do without colours.
+`--repo DIR` or the variable `ALLOT_REPO` names the repository; the default is the repository of the current folder. `-o json`
+prints the JSON that [Output](output.md) describes. `NO_COLOR` and `TERM=dumb` turn colors off.
 
 ### Exit status
 
-| Status | What it means |
+| Status | Meaning |
 | --- | --- |
-| 0 | fine |
-| 1 | the declarations are wrong; of `allot plan`, the change can't be merged; of `allot status --exit-code`, something isn't as declared; of `allot wait`, it won't be |
-| 2 | the command is wrong, or what it needs isn't there |
-| 3 | a bug of ours, with a report to send |
-| 4 | done, with something to look at: `allot publish` published everybody else, and tenants that are invalid keep what they had; of `allot plan --detailed-exitcode`, it can be merged and something would change |
-| 124 | of `allot wait`: time is up |
+| 0 | success |
+| 1 | the declarations have errors; `allot plan`: the change cannot be merged; `allot status --exit-code`: a resource is not as declared; `allot wait`: the state needs somebody's action |
+| 2 | the command is wrong, or a file, remote or cluster that it needs is missing |
+| 3 | a bug in Allotment; the command writes a report |
+| 4 | succeeded with warnings: `allot publish` retained a tenant or a cluster and published the others; `allot plan --detailed-exitcode`: the change can be merged and has an effect |
+| 124 | `allot wait`: the time is up |
 | 130 | interrupted |
 
-### What it remembers
+### Cache
 
-`allot validate` and `allot plan` remember which tenants were fine, in your cache folder, by the content of their files,
-and `allot publish` what it rendered them to. It never changes a verdict or a manifest; deleting it costs only time. Don't
-share it between machines that don't trust one another, and leave it out of what your CI caches: who writes there decides
-what isn't looked at again.
+`allot validate` and `allot plan` cache the accepted tenants in your cache folder, by the content of their files, and `allot
+publish` caches the rendered manifests. The cache changes no result; deleting it costs only time. Do not share the cache
+between machines that do not trust each other, and exclude it from the caches of CI: anyone who can write there decides which
+files the next check skips.
 """
 
 
@@ -94,11 +94,11 @@ def _options(options: list[click.Option], context: click.Context) -> list[str]:
         for option, record in help_records
         if record is not None
     ]
-    return markdown_table(("Option", "What it does"), rows)
+    return markdown_table(("Option", "Effect"), rows)
 
 
 def _variable(option: click.Option, description: str) -> str:
-    """Return which variable says it too, where its own words don't."""
+    """Return the environment variable of an option, unless its description names it."""
     if not isinstance(option.envvar, str) or option.envvar in description:
         return ""
-    return f" {code_span(f'${option.envvar}')} says it too."
+    return f" {code_span(f'${option.envvar}')} sets it too."

@@ -146,7 +146,7 @@ def find_root(start: Path) -> Path:
         ):
             return folder
     raise OperationRefused(
-        f"no platform/platform.yaml in {start} or above: go to a repository of declarations, or name one with --repo"
+        f"no platform/platform.yaml in {start} or above: go to a repository of declarations, or name a repository with --repo"
     )
 
 

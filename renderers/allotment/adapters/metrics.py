@@ -46,7 +46,7 @@ class Metrics:
         )
         self._time = Gauge("allotment_published_timestamp_seconds", "When a publish last succeeded.", registry=to)
         self._kept = Gauge(
-            "allotment_kept_tenant", "A tenant that is invalid and keeps what it had.", ["tenant"], registry=to
+            "allotment_kept_tenant", "An invalid tenant that keeps its published manifests.", ["tenant"], registry=to
         )
         self._retained = Gauge(
             "allotment_retained_tenants",

@@ -123,15 +123,15 @@ class _CommandGroup(click.Group):
 def allot(context: click.Context) -> None:
     """Turn a Git repository of declarations into a GPU cloud.
 
-    Exit status: 0 fine, 1 the declarations are wrong, 2 the command is, 3 Allotment is, 4 done, with something to
-    look at, as the command's own page says.
+    Exit status: 0 success, 1 the declarations have errors, 2 the command is wrong, 3 a bug in Allotment, 4 succeeded with
+    warnings; see the help of the command.
     """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         context.color = False  # https://no-color.org
 
 
 def _discard_output() -> None:
-    """Let nothing that is still to be written, when Python ends, say again that it can't be."""
+    """Discard buffered output, so that Python does not report the same write error again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -45,7 +45,7 @@ def check_pools(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarat
                 subject, f"isn't Ready: {condition_text(ready)}", f"kubectl describe nodepools.karpenter.sh {name}"
             )
         elif not ready:
-            yield warning(subject, "has no condition Ready: no Karpenter has looked at it", "check that Karpenter runs")
+            yield warning(subject, "has no condition Ready: no Karpenter has processed it", "check that Karpenter runs")
         else:
             yield ok(subject, "is Ready")
 

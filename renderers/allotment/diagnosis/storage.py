@@ -188,4 +188,4 @@ def _missing_class(subject: str, why: str, name: str, candidates: dict[str, Obje
 
 
 def _recreate_command(name: str, policy: str) -> str:
-    return f"make it anew: kubectl get storageclass {name} -o yaml, reclaimPolicy: {policy}, kubectl replace --force --filename FILE"
+    return f"create it again: kubectl get storageclass {name} -o yaml, reclaimPolicy: {policy}, kubectl replace --force --filename FILE"

@@ -41,15 +41,17 @@ CONDITIONS: dict[str, ConditionPage] = {
     word.MARKED_FOR_DELETION: ConditionPage(
         "the cluster has `deletionPolicy: Delete`; the hour counts from here", "what holds data"
     ),
-    word.UNPROTECTED: ConditionPage("it was let go, and may be deleted", "what holds data"),
+    word.UNPROTECTED: ConditionPage("it is released, and may be deleted", "what holds data"),
     word.PROTECTED: ConditionPage("its namespace can't be deleted", "a tenant"),
-    word.DECLARED: ConditionPage("never: it is `False` of what is removed from Git and still there", "all"),
+    word.DECLARED: ConditionPage(
+        "never: it is `False` for a resource that is removed from Git and still in the cluster", "all"
+    ),
     word.AS_PUBLISHED: ConditionPage("never: it is `False` of an object that somebody edited by hand", "all"),
     word.ONLY_PUBLISHED: ConditionPage(
         "never: it is `False` of a namespace that has an object which isn't published", "a tenant"
     ),
     word.STOPPED_DECLARED: ConditionPage(
-        "never: it is `False` of what is declared stopped and still runs", "an instance"
+        "never: it is `False` for an instance that is declared stopped and still runs", "an instance"
     ),
 }
 REASONS: dict[str, Reason] = {
@@ -184,7 +186,7 @@ REASONS: dict[str, Reason] = {
     ),
     word.EVICTED: Reason(
         "its node threw it out",
-        "the node lacked memory, disk or processes, was shut down, or needed room for a critical pod: the message says which. It is started anew",
+        "the node lacked memory, disk or processes, was shut down, or needed room for a critical pod: the message says which. It starts again",
     ),
     word.IMAGE_PULL_FAILED: Reason(
         "its image can't be pulled",
@@ -212,7 +214,7 @@ REASONS: dict[str, Reason] = {
     ),
     word.GPU_UNHEALTHY: Reason(
         "it runs, and the device plugin says that its GPU went bad",
-        "stop it and start it again: it gets another, since that one is given to nobody. Look at the GPU",
+        "stop it and start it again: it gets another GPU, because the device plugin withdraws the faulty GPU. Check the GPU",
     ),
     word.SYNC_FAILED: Reason(
         "Argo CD couldn't apply it",
@@ -224,7 +226,7 @@ REASONS: dict[str, Reason] = {
     ),
     word.VOLUME_LOST: Reason(
         "the volume is gone from under its claim",
-        "ask who keeps the storage; restore it from a snapshot",
+        "ask the owners of the storage; restore it from a snapshot",
     ),
     word.BUCKET_FAILED: Reason(
         "the object store, or the driver, can't make it",
@@ -248,23 +250,23 @@ REASONS: dict[str, Reason] = {
     ),
     word.CHECKSUM_MISMATCH: Reason(
         "what was fetched has another SHA-256",
-        "is the file another now? Declare the hash that you trust",
+        "has the file changed? Declare the hash that you trust",
     ),
     word.ADDRESS_REFUSED: Reason(
         "the source isn't an https address of the internet",
-        "declare one; private addresses are refused",
+        "declare such an address; private addresses are refused",
     ),
     word.SOURCE_UNAVAILABLE: Reason(
-        "the source can't be had, or isn't what it should be",
+        "the source is not available, or has unexpected content",
         "look at it from elsewhere, then `allot recover`",
     ),
     word.SOURCE_UNREADABLE: Reason(
-        "the source can't be had, or isn't what it should be",
+        "the source is not available, or has unexpected content",
         "look at it from elsewhere, then `allot recover`",
     ),
     word.ACCESS_DENIED: Reason(
         "the source isn't open to it",
-        "check the Secret with the credentials, and what they may read",
+        "check the Secret with the credentials, and their permissions",
     ),
     word.NO_SPACE: Reason(
         "the storage is full",

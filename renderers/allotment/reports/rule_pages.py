@@ -9,10 +9,10 @@ from allotment.problems import OperationRefused, quote_value
 
 # Rules of reading a file. For rules across files and commits, the docstring of the rule's module is the page.
 FILE_RULES = {
-    "address": "What a preparation fetches from is a host of the internet: no private or local address, and no name of a cluster.",
+    "address": "A preparation fetches from hosts of the internet only: not from a private or local address, or a name inside a cluster.",
     "anchor": "A value stands where it is meant: YAML's anchors and aliases are not read. Write the value out.",
     "api-version": "apiVersion is allotment.dev/v1alpha1.",
-    "app-container": "With an app the container says only what the app leaves open: args, which replace the app's, and env, by name.",
+    "app-container": "With an app, the container may set only args, which replace those of the app, and env, by name.",
     "brake": "A merge deletes less than spec.brake of the platform allows within 24 hours. A tenant that deletes more of its own"
     " keeps its last published manifests; a deletion across tenants stops the publish. A person approves it by its checksum.",
     "branch": "A branch is named as Git takes it, and is none of those that the program writes: rendered/, status/, recover/.",
@@ -32,16 +32,16 @@ FILE_RULES = {
     "encoding": "A file is UTF-8, and has no character that changes how others are shown or where a line ends. CRLF is read; `allot fmt`"
     " writes line feeds.",
     "enum": "The field takes one of the values that `allot explain` lists for it, as they are written there.",
-    "env": "Names of environment variables: letters, digits and '_', not NVIDIA_… or CUDA_MPS_…, which decide what a GPU shares.",
+    "env": "Names of environment variables: letters, digits and '_', not NVIDIA_… or CUDA_MPS_…, which control GPU sharing.",
     "exposure": "Only a port that speaks HTTP can be reached from outside of the namespace.",
     "host": "A domain is written in lower case, and leaves room for the label of an instance before it.",
     "image": "An image has a registry's name and a digest, name:tag@sha256:…, so that it is the same tomorrow.",
     "internal-error": "Allotment failed on a tenant by a bug of its own. That tenant keeps its last published manifests, all others"
     " are published. Report the bug with the trace that the log, or the file that the command names, holds.",
-    "isolation": "What is rendered lies in its owner's namespace, and is of the kinds and shapes that its owner may have. This is"
-    " a bug of ours, or a declaration that is made for one: nothing of it is published.",
+    "isolation": "Rendered objects lie in the namespace of their owner, and have only permitted kinds and fields. A violation is"
+    " a bug in Allotment, or a declaration that exploits a bug: Allotment publishes nothing of it.",
     "key": "A key is plain text, and stands before the colon.",
-    "kind": "kind is the one that the file's folder is for.",
+    "kind": "kind is the kind of the file's folder.",
     "label": "A label's key and value are letters, digits, '-', '_' and '.', at most 63; at most 20 labels.",
     "layout": "A file lies where its kind does, and ends in .yaml; only a README.md may lie beside. No links, no submodules.",
     "length": "The text or list has a length that `allot explain` says for its field.",
@@ -51,7 +51,7 @@ FILE_RULES = {
     " A tenant may not be named allotment: the platform's own objects in Argo CD have that name.",
     "null": "A field that is there has a value. Leave the field out to have its default.",
     "number": "A number has 18 digits at most.",
-    "one-of": "Of some fields exactly one is given: together they say which of several shapes this is.",
+    "one-of": "Exactly one of some fields is set: the field selects the variant.",
     "path": "A path is of letters, digits, '.', '_', '-', '@' and '+'; no '..', and no folder of the system.",
     "pattern": "The text has the form that its field asks for.",
     "pool-nodes": "A node is of one pool, and its pool's sharing chooses its device plugin's configuration.",
@@ -63,9 +63,9 @@ FILE_RULES = {
     "region": "A region is the name that the store gives it, such as eu-central-1.",
     "required": "The field, or the file, has to be there.",
     "reserved": "The name or text has a meaning for Kubernetes, Argo CD or the GPU driver, so nobody may declare it.",
-    "scalar": "What some readers of YAML take for something else is quoted: no, on, 1:30, 012, 1.10, 1_000, dates. Keys too.",
+    "scalar": "Quote values that some YAML parsers read differently: no, on, 1:30, 012, 1.10, 1_000, dates. This applies to keys too.",
     "secret": "Nothing that looks like a password or key stands in a declaration, where everybody reads it and Git keeps it.",
-    "share": "A tenant is checked and rendered within its share of a publish: what takes longer is split into several tenants.",
+    "share": "Checking and rendering a tenant stays within its time budget. Split a tenant that exceeds it.",
     "shrink": "A storage grows and never shrinks.",
     "spec-shape": "A GPUSpec that shares a GPU by time-slicing or MPS is of one GPU, and says whether tenants share it.",
     "ssh-key": "A key is one line as in id_ed25519.pub, without options before it.",
@@ -74,12 +74,12 @@ FILE_RULES = {
     "tag": "Values have no explicit tag (!!str, !custom).",
     "tenancy": "Time-slicing isolates neither memory nor faults, and MPS no faults, so a GPUSpec with tenancy Single is held for one"
     " tenant, in pools of that tenant alone.",
-    "time-zone": "A time zone is one that IANA lists, such as Europe/Berlin: an offset would be wrong for half the year.",
+    "time-zone": "A time zone has a name of the IANA database, such as Europe/Berlin: an offset would be wrong for half the year.",
     "type": "The field takes text, a whole number, true or false, a list, or a mapping; text that looks like another is quoted.",
     "unknown-field": "The field isn't known here. A misspelt field would do nothing, so it is an error.",
     "url": "An address is written with its scheme, as its field says, without login and fragment.",
-    "value": "The value isn't one that the field takes.",
-    "version": "What an add-on installs is pinned: one exact version of a chart, or a commit by all its digits. Ranges, `latest`,"
+    "value": "The field does not accept the value.",
+    "version": "The version of an add-on is pinned: an exact version of a chart, or a full commit ID. Ranges, `latest`,"
     " branches and tags move.",
 }
 

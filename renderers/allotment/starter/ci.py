@@ -79,7 +79,7 @@ def _actions_blocks(program: Program, *, cached: bool) -> dict[str, list[str]]:
     pip = _program_command(False, "pip")
     environment = [
         'python3 -I -m venv "$RUNNER_TEMP/allot" # -I: it imports nothing of the checkout',
-        *(["rm -rf ~/.cache/pip/wheels # what pip takes from there it holds against no hash"] if cached else ()),
+        *(["rm -rf ~/.cache/pip/wheels # pip checks no hash of these wheels"] if cached else ()),
     ]
     targets = {path: f'"$RUNNER_TEMP/{path.removeprefix(f"{FOLDER}/")}"' for path in (REQUIREMENTS_LOCK, PROGRAM_LOCK)}
     return {
@@ -146,7 +146,7 @@ def _gitlab_blocks(program: Program) -> dict[str, list[str]]:
     pip = _program_command(True, "pip")
     environment = [
         f"python3 -I -m venv {_TEMP_FOLDER}/allot # -I: it imports nothing of the checkout",
-        "rm -rf .cache/pip/wheels # what pip takes from there it holds against no hash",
+        "rm -rf .cache/pip/wheels # pip checks no hash of these wheels",
     ]
     targets = {path: f"{_TEMP_FOLDER}/{path.removeprefix(f'{FOLDER}/')}" for path in (REQUIREMENTS_LOCK, PROGRAM_LOCK)}
     return {

@@ -13,9 +13,9 @@ from allotment.starter.declarations import Blank
 from allotment.starter.program import Program, install_commands, lock_files
 
 _GITIGNORE = """\
-# what the commands of README.md leave in this folder and nobody commits
+# the virtual environment of README.md
 .venv/
-# what `allot render --out out` writes
+# the output of `allot render --out out`
 /out/
 """
 
@@ -55,8 +55,8 @@ def _pin_notes(program: Program) -> list[str]:
     where = "the CI and `.pre-commit-config.yaml`" if program.is_image else "`.allot/`"
     also = "" if program.is_image else " and the CI"
     return [
-        f"CI gets `allot` from where {where} say{'' if program.is_image else 's'}, and nothing else; a pull request is checked",
-        "with what the branch says that it goes into. For a later version, run its `allot init --upgrade . --program SOURCE`: it updates",
+        f"CI installs the `allot` that {where} pin{'' if program.is_image else 's'}. A pull request is checked with the version of its",
+        "target branch. To upgrade, run `allot init --upgrade . --program SOURCE` of the new version: it updates",
         f"{where}{also}, and shows the difference.",
     ]
 
@@ -68,7 +68,7 @@ def _blank_notes(blanks: Sequence[Blank]) -> list[str]:
     return [
         "## Still to be filled in",
         "",
-        "`allot init` wrote these as an example. Tick off what is yours, and remove this list at last:",
+        "`allot init` wrote examples for these values. Replace each value, tick it off, and remove this list at the end:",
         "",
         *(f"- [ ] [{blank.path}]({blank.path}), `{blank.field}`: {blank.description}" for blank in blanks),
         "",

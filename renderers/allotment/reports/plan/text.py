@@ -29,7 +29,7 @@ def plan_lines(plan: ChangePlan, *, diffs: bool, width: int | None = None) -> It
     if diffs:
         yield from _diff_output_lines(plan)
     elif plan.has_changes:
-        yield Line("What changes in each file: --diffs", "dim")
+        yield Line("Changes in each file: --diffs", "dim")
     yield Line(f"Checksum {plan.checksum or 'none'}")
 
 

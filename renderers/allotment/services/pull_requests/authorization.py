@@ -64,7 +64,7 @@ def find_unauthorized_changes(
             return []
         return [
             path_problem(
-                OWNERSHIP_PATH, "can't be read at the base, so nobody may change anything: mend it first", RULE
+                OWNERSHIP_PATH, "can't be read at the base, so nobody may change anything: correct it first", RULE
             )
         ]
     spec = declared.model.spec
