@@ -66,7 +66,7 @@ class ObjectStore(StrictModel):
     )
     namespace: KubernetesName | None = Field(
         default=None,
-        description="The namespace of the object store's pods, if it runs in the cluster. Tenants that have a bucket may connect to it.",
+        description="The namespace of the object store's pods, if it runs in the cluster. Only instances that declare a bucket may connect to it.",
     )
 
 
@@ -121,7 +121,7 @@ class Reporter(StrictModel):
     """The reporter, which writes the cluster's status."""
 
     public_key: SshKey = Field(
-        description="The SSH public key of the reporter, such as ssh-ed25519 AAAA…. Status commits without its signature are ignored."
+        description="The SSH public key of the reporter, such as ssh-ed25519 AAAA…. Status commits that this key didn't sign are ignored."
     )
 
 
