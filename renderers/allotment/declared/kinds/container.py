@@ -89,7 +89,7 @@ class Port(StrictModel):
     )
     exposure: Literal["Namespace", "Members", "Public"] = Field(
         default="Namespace",
-        description="Namespace: only the tenant's pods can connect. Members: members of the tenant can connect from the internet after"
+        description="Namespace: only the tenant's pods can connect. Members: Admins and Members of the tenant can connect from the internet after"
         " login. Public: anyone can connect.",
     )
     base_path: BasePath = Field(default="/", description="The path that links to the port open.")
