@@ -11,7 +11,7 @@ from allotment.declared.references import SnapshotOf
 
 
 class GPUStorageSnapshotSpec(Spec):
-    """The storage to copy. The snapshot is taken when the cluster first gets its manifest."""
+    """The storage to copy. The snapshot is taken when the cluster first sees its manifest."""
 
     storage: SnapshotOf = Field(
         description="The name of a GPUStorage of this tenant. It can't be deleted while the snapshot exists. Immutable."

@@ -58,8 +58,8 @@ class Allow(StrictModel):
     spread: list[Literal["Zones", "Nodes"]] = Field(
         default=[],
         max_length=2,
-        description="The allowed topologies to spread replicas over. Spread replicas may leave units free that no other instance"
-        " can use.",
+        description="The allowed topologies to spread replicas over. A spread replica takes space on a node, or in a zone, that"
+        " other instances could have filled.",
     )
     image_registries: list[Registry] = Field(
         default=[],
