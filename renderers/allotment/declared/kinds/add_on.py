@@ -101,14 +101,15 @@ class Chart(StrictModel):
 
     repo_url: ChartRepository = Field(
         alias="repoURL",
-        description="The https:// URL of a chart repository, or the oci:// URL of the registry folder that contains the chart.",
+        description="The https:// URL of a chart repository, or the oci:// URL of the registry folder that contains the"
+        " chart.",
     )
     name: ChartName = Field(description="The name of the chart in the repository.")
     version: Version = Field(description="The exact version of the chart, spelled as in the repository.")
     digest: Digest | None = Field(
         default=None,
-        description="The digest of an oci:// chart. Argo CD pulls the chart by this digest, even if its tag has moved. Not allowed"
-        " with an https:// chart, because Argo CD ignores the digests of chart repositories.",
+        description="The digest of an oci:// chart. Argo CD pulls the chart by this digest, even if its tag has moved."
+        " Not allowed with an https:// chart, because Argo CD ignores the digests of chart repositories.",
     )
 
     @model_validator(mode="after")
@@ -175,8 +176,8 @@ class AddOnSpec(Spec):
     )
     wave: Annotated[int, Field(ge=0, le=LAST_WAVE)] = Field(
         default=0,
-        description="Add-ons are created in the order of their waves, once all lower waves are healthy. Install the add-on that defines a"
-        " kind in a lower wave than the add-ons that use it.",
+        description="Add-ons are created in the order of their waves, once all lower waves are healthy. Install the"
+        " add-on that defines a kind in a lower wave than the add-ons that use it.",
     )
     cluster_resources: list[ClusterResource] = Field(
         default=[],
@@ -215,9 +216,10 @@ class AddOnSpec(Spec):
 class AddOn(Declaration):
     """A third-party program that clusters run beside Allotment: a Helm chart or a folder of manifests, pinned to a version.
 
-    Argo CD installs it in each of its clusters, in a separate AppProject. The project allows only this source, the namespaces of
-    the add-on, and the cluster-scoped kinds in `clusterResources`. `allot add-on upgrade` writes another version. If you remove the
-    file, Argo CD stops managing the add-on. The installed objects, its kinds and their data remain until somebody uninstalls them.
+    Argo CD installs it in each of its clusters, in a separate AppProject. The project allows only this source, the
+    namespaces of the add-on, and the cluster-scoped kinds in `clusterResources`. `allot add-on upgrade` writes another
+    version. If you remove the file, Argo CD stops managing the add-on. The installed objects, its kinds and their data
+    remain until somebody uninstalls them.
     """
 
     kind: Literal["AddOn"]

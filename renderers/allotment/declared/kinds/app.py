@@ -20,7 +20,7 @@ class AppFolder(StrictModel):
         description="The path of the folder in the container, which a tenant uses as the mountPath of a storage."
     )
     description: Annotated[str, Field(max_length=500)] | None = Field(
-        default=None, description="Tells tenants which files belong in the folder."
+        default=None, description="The files that belong in the folder, described for tenants."
     )
 
 
@@ -30,16 +30,16 @@ class AppVersion(StrictModel):
     version: VersionName = Field(description='The version number that the app itself uses, quoted: "1.10.1".')
     lifecycle: Literal["Active", "Deprecated", "Retired", "Revoked"] = Field(
         default="Active",
-        description="Deprecated: use of the version causes a warning. Retired: new uses are rejected, and existing instances stay."
-        " Revoked: the version is unsafe, and its instances are stopped.",
+        description="Deprecated: use of the version causes a warning. Retired: new uses are rejected, and existing"
+        " instances stay. Revoked: the version is unsafe, and its instances are stopped.",
     )
     replaced_by: VersionName | None = Field(default=None, description="The version of this app that replaces it.")
     container: ImageContainer
     folders: Annotated[list[AppFolder], unique_by("path")] = Field(
         default=[],
         max_length=30,
-        description="The folders that the program uses. A storage that is mounted elsewhere causes a warning. Default: no warnings."
-        " Mutable, because no manifest depends on it.",
+        description="The folders that the program uses. A storage that is mounted elsewhere causes a warning. Default:"
+        " no warnings. Mutable, because no manifest depends on it.",
     )
 
 

@@ -66,7 +66,8 @@ class ObjectStore(StrictModel):
     )
     namespace: KubernetesName | None = Field(
         default=None,
-        description="The namespace of the object store's pods, if it runs in the cluster. Only instances that declare a bucket may connect to it.",
+        description="The namespace of the object store's pods, if it runs in the cluster. Only instances that declare a"
+        " bucket may connect to it.",
     )
 
 
@@ -91,7 +92,8 @@ class Monitoring(StrictModel):
 
     grafana_url: HttpsUrl = Field(
         alias="grafanaURL",
-        description="The URL of a dashboard with the variables cluster, namespace and instance, such as https://grafana.example/d/gpus/instances.",
+        description="The URL of a dashboard with the variables cluster, namespace and instance, such as"
+        " https://grafana.example/d/gpus/instances.",
     )
 
 
@@ -101,8 +103,8 @@ class Network(StrictModel):
     denied: list[Cidr] = Field(
         default=[],
         max_length=100,
-        description="Your public addresses that no tenant may connect to, such as those of nodes, API servers and offices. Private"
-        " addresses and the metadata services of clouds are always denied.",
+        description="Your public addresses that no tenant may connect to, such as those of nodes, API servers and"
+        " offices. Private addresses and the metadata services of clouds are always denied.",
     )
 
 
@@ -112,8 +114,8 @@ class KarpenterSettings(StrictModel):
     feature_gates: list[Literal["NodeOverlay"]] = Field(
         default=[],
         max_length=10,
-        description="The feature gates that are enabled in Karpenter but disabled by default. Without NodeOverlay, a pool of GPU"
-        " slices can't grow, because Karpenter doesn't know the capacity of its nodes.",
+        description="The feature gates that are enabled in Karpenter but disabled by default. Without NodeOverlay, a"
+        " pool of GPU slices can't grow, because Karpenter doesn't know the capacity of its nodes.",
     )
 
 
@@ -121,7 +123,8 @@ class Reporter(StrictModel):
     """The reporter, which writes the cluster's status."""
 
     public_key: SshKey = Field(
-        description="The SSH public key of the reporter, such as ssh-ed25519 AAAA…. Status commits that this key didn't sign are ignored."
+        description="The SSH public key of the reporter, such as ssh-ed25519 AAAA…. Status commits that this key didn't"
+        " sign are ignored."
     )
 
 

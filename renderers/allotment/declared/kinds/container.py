@@ -85,12 +85,13 @@ class Port(StrictModel):
     container_port: Annotated[int, Field(ge=1, le=65535)] = Field(description="What the program listens on.")
     protocol: Literal["HTTP", "TCP"] = Field(
         default="HTTP",
-        description="The protocol of the port. A TCP port is available only in the tenant's namespace. An HTTP port can be exposed.",
+        description="The protocol of the port. A TCP port is available only in the tenant's namespace. An HTTP port can"
+        " be exposed.",
     )
     exposure: Literal["Namespace", "Members", "Public"] = Field(
         default="Namespace",
-        description="Namespace: only the tenant's pods can connect. Members: Admins and Members of the tenant can connect from the internet after"
-        " login. Public: anyone can connect.",
+        description="Namespace: only the tenant's pods can connect. Members: Admins and Members of the tenant can"
+        " connect from the internet after login. Public: anyone can connect.",
     )
     base_path: BasePath = Field(default="/", description="The path that links to the port open.")
 

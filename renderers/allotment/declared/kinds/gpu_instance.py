@@ -40,14 +40,15 @@ class Mount(StrictModel):
 class BucketUse(StrictModel):
     """A bucket of the same tenant and cluster. The container gets its address and credentials in environment variables.
 
-    The variables are AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, BUCKET_NAME, BUCKET_HOST, BUCKET_PORT, BUCKET_REGION, and, if the
-    cluster declares an endpoint, AWS_ENDPOINT_URL.
+    The variables are AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, BUCKET_NAME, BUCKET_HOST, BUCKET_PORT, BUCKET_REGION,
+    and, if the cluster declares an endpoint, AWS_ENDPOINT_URL.
     """
 
-    name: BucketReference = Field(description="The name of a GPUStorage whose StorageSpec is a bucket.")
+    name: BucketReference = Field(description="The name of a GPUStorage that is a bucket.")
     env_prefix: EnvPrefix = Field(
         default="",
-        description="The prefix of the variables' names, such as DATA_. Each bucket of an instance needs a different prefix.",
+        description="The prefix of the variables' names, such as DATA_. Each bucket of an instance needs a different"
+        " prefix.",
     )
 
 
@@ -64,7 +65,8 @@ class GPUInstanceSpec(Spec):
     app: AppChoice | None = None
     container: Container | None = Field(
         default=None,
-        description="The container to run. With an app: only args, which replace those of the app, and env, which is merged by name.",
+        description="The container to run. With an app: only args, which replace those of the app, and env, which is"
+        " merged by name.",
     )
     replicas: Annotated[int, Field(ge=1, le=100)] = Field(
         default=1, description="The number of replicas behind the URL of the instance. Each replica holds a unit."
@@ -72,8 +74,8 @@ class GPUInstanceSpec(Spec):
     spread: list[Literal["Zones", "Nodes"]] = Field(
         default=[],
         max_length=2,
-        description="Spreads the replicas evenly over zones, nodes or both: their numbers in two zones, or on two nodes, differ by at"
-        " most 1. A replica waits until such a place is free. Zones are values of the node label"
+        description="Spreads the replicas evenly over zones, nodes or both: their numbers in two zones, or on two"
+        " nodes, differ by at most 1. A replica waits until such a place is free. Zones are values of the node label"
         " topology.kubernetes.io/zone. The tenant's tariff plan must allow the value.",
     )
     storages: Annotated[list[Mount], unique_by("mount_path")] = Field(default=[], max_length=30)

@@ -49,8 +49,8 @@ class GPUSpecSpec(CatalogSpec):
     )
     tenancy: Literal["Single", "Multi"] | None = Field(
         default=None,
-        description="Whether units of several tenants may share a GPU. Required with time-slicing and MPS, and not allowed otherwise."
-        " Single requires that each stock is reserved for a tenant.",
+        description="Whether units of several tenants may share a GPU. Required with time-slicing and MPS, and not"
+        " allowed otherwise. Single requires that each stock is reserved for a tenant.",
     )
     capacity_type: Literal["OnDemand", "Spot"] = Field(
         default="OnDemand", description="Whether the cloud provider may reclaim the nodes (Spot)."

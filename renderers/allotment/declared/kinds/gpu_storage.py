@@ -86,7 +86,8 @@ class S3Source(StrictModel):
     """The objects under a prefix of an S3 bucket."""
 
     endpoint: S3Endpoint = Field(
-        description="The URL of the S3 service, such as https://s3.eu-central-1.amazonaws.com. Requests use path-style addressing."
+        description="The URL of the S3 service, such as https://s3.eu-central-1.amazonaws.com. Requests use path-style"
+        " addressing."
     )
     bucket: BucketName = Field(description="The name of the bucket.")
     prefix: KeyPrefix = Field(
@@ -118,8 +119,8 @@ class Prepare(StrictModel):
     source: Source
     attempt: Annotated[int, Field(ge=1, le=9999)] = Field(
         default=1,
-        description="The number of the attempt. Increase it to run the preparation again; `allot recover` increases it and records"
-        " who wanted that, and why. A return to an earlier source also needs a new attempt.",
+        description="The number of the attempt. Increase it to run the preparation again; `allot recover` does this in"
+        " a commit with its author and reason. A return to an earlier source also needs a new attempt.",
     )
     timeout: Duration = Field(
         default=86400,
@@ -132,7 +133,8 @@ class Accessor(StrictModel):
 
     exposure: Literal["Namespace", "Members", "Public"] = Field(
         default="Members",
-        description="Namespace: only the tenant's pods can connect. Members: members of the tenant, after login. Public: anyone.",
+        description="Namespace: only the tenant's pods can connect. Members: members of the tenant, after login."
+        " Public: anyone.",
     )
 
 
@@ -166,15 +168,16 @@ class GPUStorageSpec(Spec):
     )
     deletion_policy: Literal["Retain", "Delete"] = Field(
         default="Retain",
-        description="Delete: the storage may be deleted. Data is deleted in two merges: the first sets Delete, the second removes the file.",
+        description="Delete: the storage may be deleted. Data is deleted in two merges: the first sets Delete, the"
+        " second removes the file.",
     )
 
 
 class GPUStorage(Declaration):
     """A volume that instances of the tenant mount, or a bucket that they access, in one cluster.
 
-    A storage outlives its instances. Its deletion takes two merges: the first sets `deletionPolicy: Delete`, the second removes
-    the file.
+    A storage outlives its instances. Its deletion takes two merges: the first sets `deletionPolicy: Delete`, the second
+    removes the file.
     """
 
     kind: Literal["GPUStorage"]

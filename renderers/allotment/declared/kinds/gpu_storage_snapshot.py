@@ -18,8 +18,8 @@ class GPUStorageSnapshotSpec(Spec):
     )
     deletion_policy: Literal["Retain", "Delete"] = Field(
         default="Retain",
-        description="Delete: the snapshot may be deleted. Data is deleted in two merges: the first sets Delete, the second removes the"
-        " file.",
+        description="Delete: the snapshot may be deleted. Data is deleted in two merges: the first sets Delete, the"
+        " second removes the file.",
     )
 
 

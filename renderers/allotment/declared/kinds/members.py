@@ -19,7 +19,8 @@ class Group(StrictModel):
         description="The name of the group, as in the `groups` claim of the ID token."
     )
     role: Role = Field(
-        description="The role of the people in the group. Admin manages the tenant, Member uses its instances, Viewer has read access."
+        description="The role of the people in the group. Admin manages the tenant, Member uses its instances, Viewer"
+        " has read access."
     )
 
 
@@ -32,7 +33,8 @@ class User(StrictModel):
     )
     login: Login | None = Field(
         default=None,
-        description="The login at the forge. Append the forge's user ID, as in `ada-k#4711`, to exclude a later owner of the login.",
+        description="The login at the forge. Append the forge's user ID, as in `ada-k#4711`, to exclude a later owner"
+        " of the login.",
     )
     subject: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:|-]{0,99}$")] | None = Field(
         default=None,
@@ -56,8 +58,8 @@ class MembersSpec(Spec):
 class Members(Declaration):
     """The people of a tenant. The admins of the tenant maintain this file.
 
-    Admins and Members can log in to instances. In the dashboard of Argo CD, they can read logs and open terminals. Viewers can
-    see the files of storages and the dashboard. Nobody has access to another tenant.
+    Admins and Members can log in to instances. In the dashboard of Argo CD, they can read logs and open terminals.
+    Viewers can see the files of storages and the dashboard. Nobody has access to another tenant.
     """
 
     kind: Literal["Members"]

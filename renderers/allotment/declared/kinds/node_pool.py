@@ -140,16 +140,17 @@ class Karpenter(StrictModel):
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = ("ec2", "node_class_ref")
     max_nodes: Count = Field(
-        description="The maximum number of nodes. Karpenter creates the replacement of a node before it deletes the node, so allow"
-        " one node more than the stocks fill."
+        description="The maximum number of nodes. Karpenter creates the replacement of a node before it deletes the"
+        " node, so allow one node more than the stocks fill."
     )
     requirements: list[Requirement] = Field(default=[], max_length=90)
     ec2: Ec2 | None = None
     node_class_ref: NodeClassRef | None = None
     expire_after: Duration | None = Field(
         default=None,
-        description="The age at which a node accepts no new instances. The node is deleted once its instances have stopped, without"
-        " a replacement before. Default: never. To replace the nodes in turn, increase `generation` instead.",
+        description="The age at which a node accepts no new instances. The node is deleted once its instances have"
+        " stopped, without a replacement before. Default: never. To replace the nodes in turn, increase `generation`"
+        " instead.",
     )
     _check_one_of = model_validator(mode="after")(check_one_of)
 
@@ -164,19 +165,20 @@ class NodePoolSpec(Spec):
     )
     capacity_type: Literal["OnDemand", "Spot"] = Field(
         default="OnDemand",
-        description="Whether the cloud provider may reclaim the nodes at any time (Spot). Units need a GPUSpec of the same capacity type.",
+        description="Whether the cloud provider may reclaim the nodes at any time (Spot). Units need a GPUSpec of the"
+        " same capacity type.",
     )
     storage_pods: StoragePods | None = Field(
         default=None,
-        description="The resources on each node for preparation Jobs and file accessors of the cluster. If a pool sets this field,"
-        " they run only on nodes of such pools. Static pools only. Default: they run on nodes without GPUs.",
+        description="The resources on each node for preparation Jobs and file accessors of the cluster. If a pool sets"
+        " this field, they run only on nodes of such pools. Static pools only. Default: they run on nodes without GPUs.",
     )
     static: StaticNodes | None = None
     karpenter: Karpenter | None = None
     generation: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
         default=None,
-        description="Increase the number to replace all nodes of a Karpenter pool in turn. An instance with a single replica stays"
-        " on its node until it stops. An instance with several replicas moves a replica at a time.",
+        description="Increase the number to replace all nodes of a Karpenter pool in turn. An instance with a single"
+        " replica stays on its node until it stops. An instance with several replicas moves a replica at a time.",
     )
     _check_one_of = model_validator(mode="after")(check_one_of)
 
@@ -211,7 +213,7 @@ class NodePoolSpec(Spec):
 class NodePool(Declaration):
     """A group of identical GPU nodes, which either exist already (static) or are created by Karpenter.
 
-    Stocks declare the GPUSpecs whose units the nodes provide, and the number of units.
+    Stocks declare how many units of which GPUSpecs the nodes provide.
     """
 
     kind: Literal["NodePool"]

@@ -21,7 +21,9 @@ class Approver(StrictModel):
 
     team: Name | None = Field(default=None, description="The name of a team in spec.teams.")
     tenant_role: Role | None = Field(
-        default=None, description="Members of the tenant in the path who have this role or a higher role, and a login."
+        default=None,
+        description="Members with this role, or a higher role, in the tenant that the path belongs to. They need a"
+        " `login`.",
     )
     login: Login | None = Field(default=None, description="The login of a person at the forge, or `login#id`.")
 
@@ -52,8 +54,8 @@ class PathRule(StrictModel):
     """The approvers of changes to the files that match a pattern."""
 
     path: Annotated[str, Field(pattern=rf"^{_SEGMENT}(?:/{_SEGMENT})*(?:/\*\*)?$", max_length=200)] = Field(
-        description="A pattern for paths from the root of the repository. `*`, at most once in a segment, matches any text without `/`."
-        " A final `**` matches everything below a folder."
+        description="A pattern for paths from the root of the repository. `*`, at most once in a segment, matches any"
+        " text without `/`. A final `**` matches everything below a folder."
     )
     approvers: Approvers
 
@@ -79,9 +81,10 @@ class OwnershipSpec(Spec):
 class Ownership(Declaration):
     """The approvers of changes, by path and field. A pull request is checked against the file in its base.
 
-    The most specific pattern that matches a path decides. The team `platform` approves paths that no pattern matches. The forge
-    identifies the author, the account that pushed the newest commit, and the accounts that approved this commit. A login can pass
-    to another person; `ada-k#4711`, with the forge's user ID, can't. Only the platform team approves changes to this file.
+    The most specific pattern that matches a path decides. The team `platform` approves paths that no pattern matches.
+    The forge identifies the author, the account that pushed the newest commit, and the accounts that approved this
+    commit. A login can pass to another person; `ada-k#4711`, with the forge's user ID, can't. Only the platform team
+    approves changes to this file.
     """
 
     kind: Literal["Ownership"]

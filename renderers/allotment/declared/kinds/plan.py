@@ -15,7 +15,8 @@ class Quota(StrictModel):
     """The most that a tenant may declare in all clusters together."""
 
     gpus: dict[GpuModel, CountOrZero] = Field(
-        description="The physical GPUs, by model. A part of a GPU counts as a fraction. Models that are not listed are not allowed."
+        description="The physical GPUs, by model. A part of a GPU counts as a fraction. Models that are not listed are"
+        " not allowed."
     )
     instances: CountOrZero = Field(description="The maximum number of instances, including stopped instances.")
     storages: CountOrZero = Field(description="The maximum number of storages.")
@@ -58,8 +59,8 @@ class Allow(StrictModel):
     spread: list[Literal["Zones", "Nodes"]] = Field(
         default=[],
         max_length=2,
-        description="The allowed topologies to spread replicas over. A spread replica takes space on a node, or in a zone, that"
-        " other instances could have filled.",
+        description="The allowed topologies to spread replicas over. A spread replica takes space on a node, or in a"
+        " zone, that other instances could have filled.",
     )
     image_registries: list[Registry] = Field(
         default=[],

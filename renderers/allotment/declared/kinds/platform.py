@@ -54,7 +54,8 @@ class Deletion(StrictModel):
 
     after: Duration = Field(
         default=3600,
-        description="The time for which the cluster must have reported a resource as marked for deletion before it is deleted.",
+        description="The time for which the cluster must have reported a resource as marked for deletion before it is"
+        " deleted.",
     )
 
 
@@ -75,7 +76,8 @@ class Publisher(StrictModel):
     """The publisher, which writes the rendered branches."""
 
     public_key: SshKey = Field(
-        description="The SSH public key of the publisher, such as ssh-ed25519 AAAA…. Only commits that this key signed count as published."
+        description="The SSH public key of the publisher, such as ssh-ed25519 AAAA…. Only commits that this key signed"
+        " count as published."
     )
 
 
@@ -83,7 +85,8 @@ class ArgoCD(StrictModel):
     """The web interface of Argo CD."""
 
     url: HttpsUrl = Field(
-        description="The URL of Argo CD. `allot status` links to the logs of preparations, and to the logs and terminals of instances."
+        description="The URL of Argo CD. `allot status` links to the logs of preparations, and to the logs and"
+        " terminals of instances."
     )
 
 

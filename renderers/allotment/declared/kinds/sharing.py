@@ -32,17 +32,19 @@ class TimeSlicing(StrictModel):
 
 
 class Mps(StrictModel):
-    """Several units share a GPU concurrently through NVIDIA's Multi-Process Service, which is experimental in the device plugin.
+    """Several units share a GPU concurrently through NVIDIA's Multi-Process Service. Experimental in the device plugin.
 
     Each process may use an equal part of the GPU's memory (`gpu.memory` divided by `replicas`) and of its threads. Faults
     aren't isolated: an error in a process can end processes of other units. All units of a node share the same /dev/shm.
 
-    NVIDIA's daemon serves a single user ID at a time, unless it is started with `nvidia-cuda-mps-control -M`. The device plugin
-    0.20 doesn't do that, and each instance has its own user IDs. docs/guides/platform.md describes the consequences.
+    NVIDIA's daemon serves a single user ID at a time, unless it is started with `nvidia-cuda-mps-control -M`. The
+    device plugin 0.20 doesn't do that, and each instance has its own user IDs. docs/guides/platform.md describes the
+    consequences.
     """
 
     replicas: Annotated[int, Field(ge=2, le=48)] = Field(
-        description="The number of units of each GPU: at least 2, as with time-slicing, and at most 48, the client limit of an MPS server."
+        description="The number of units of each GPU: at least 2, as with time-slicing, and at most 48, the client"
+        " limit of an MPS server."
     )
 
 
@@ -57,8 +59,8 @@ class MigProfile(StrictModel):
 class SpecDra(StrictModel):
     """A device that Kubernetes allocates (dynamic resource allocation), on nodes with NVIDIA's DRA driver.
 
-    A pod requests the device by an extended resource, like any GPU. An extended resource is a whole GPU or a MIG partition, so a
-    share of a GPU's memory can't be declared here.
+    A pod requests the device by an extended resource, like any GPU. An extended resource is a whole GPU or a MIG
+    partition, so a share of a GPU's memory can't be declared here.
     """
 
     device_class_name: DeviceClassName = Field(
@@ -100,8 +102,8 @@ class MigLayout(StrictModel):
 class PoolDra(StrictModel):
     """Devices that Kubernetes allocates, on nodes with NVIDIA's DRA driver instead of its device plugin.
 
-    Static nodes only: Karpenter doesn't count DRA devices (kubernetes-sigs/karpenter#3231), so a node that it creates for them
-    never becomes ready.
+    Static nodes only: Karpenter doesn't count DRA devices (kubernetes-sigs/karpenter#3231), so a node that it creates
+    for them never becomes ready.
     """
 
     device_class_name: DeviceClassName = Field(
@@ -153,7 +155,8 @@ def device_plugin_config(sharing: PoolSharing | None) -> str | None:
     """Return the name of the device plugin's configuration, which is a label of the pool's nodes; None under DRA, because
     such nodes have no device plugin.
 
-    Never change the name for an existing mode: it is a label of Karpenter's node templates, and a changed label drifts the nodes.
+    Never change the name for an existing mode: it is a label of Karpenter's node templates, and a changed label drifts
+    the nodes.
     """
     if sharing is None:
         return EXCLUSIVE_CONFIG

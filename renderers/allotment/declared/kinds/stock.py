@@ -19,11 +19,13 @@ class StockSpec(Spec):
         description="The name of the NodePool. Its model, sharing and capacityType must match the GPUSpec."
     )
     count: CountOrZero = Field(
-        description="The number of units that tenants may hold. The nodes of the pool must have room for all of its Stocks together."
+        description="The number of units that tenants may hold. The nodes of the pool must have room for all of its"
+        " Stocks together."
     )
     warm: CountOrZero | None = Field(
         default=None,
-        description="The number of free units that placeholders keep warm. Default: all. Karpenter adds nodes for the others on demand.",
+        description="The number of free units that placeholders keep warm. Default: all. Karpenter adds nodes for the"
+        " others on demand.",
     )
     tenant: TenantReference | None = Field(
         default=None,

@@ -20,14 +20,16 @@ class TenantSpec(Spec):
     quota: PartialQuota | None = Field(default=None, description="Replaces single fields of the plan's quota.")
     lifecycle: Literal["Active", "Suspended", "Retired"] = Field(
         default="Active",
-        description="Suspended: all instances are stopped, and all data is kept. Retired: the first of the two merges that delete the tenant.",
+        description="Suspended: all instances are stopped, and all data is kept. Retired: the first of the two merges"
+        " that delete the tenant.",
     )
 
 
 class Tenant(Declaration):
-    """A team or person that declares instances and storages, with a folder, a plan, and a namespace in every cluster it uses.
+    """A team or person that declares instances and storages.
 
-    The name of the folder is the name of the tenant. It can't be renamed.
+    A tenant has a folder, a plan, and a namespace in every cluster that it uses. The name of the folder is the name of the
+    tenant, and it can't be changed.
     """
 
     kind: Literal["Tenant"]
