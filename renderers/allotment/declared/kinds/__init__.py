@@ -1,7 +1,7 @@
-"""The declared kinds: one module each, and the table that says where each kind's files lie.
+"""Lists the declared kinds. Each kind has one module and one path pattern for its files.
 
-`KINDS` is the only registry. A module is imported when its kind is first read, so that a command pays only for the
-kinds it meets.
+`KINDS` is the only registry. The module of a kind is imported on first use, so that a command imports only the kinds
+that it reads.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _PLACEHOLDER = re.compile(r"\{[a-z]+\}")
 
 
 class Kind(NamedTuple):
-    """A declared kind: its name, its module here, and the path of its files.
+    """A declared kind: its name, its module in this package, and the path of its files.
 
-    In `path`, `{name}` stands for the declared name; where it is absent the folder's name is the declared name.
-    `{cluster}` and `{tenant}` are the scope that the path gives.
+    In `path`, `{name}` is a placeholder for the declared name. Without `{name}`, the folder's name is the declared name.
+    `{cluster}` and `{tenant}` are placeholders for the scope.
     """
 
     name: str
@@ -35,17 +35,17 @@ class Kind(NamedTuple):
 
     @property
     def scope(self) -> str:
-        """What the path belongs to: platform, cluster or tenant."""
+        """The scope of the path: platform, cluster or tenant."""
         return {"platform": "platform", "clusters": "cluster", "tenants": "tenant"}[self.path.split("/", 1)[0]]
 
     @property
     def pattern(self) -> str:
-        """The glob of its files' paths."""
+        """The glob pattern that matches the paths of the kind's files."""
         return _PLACEHOLDER.sub("*", self.path)
 
     @property
     def singleton(self) -> bool:
-        """Whether a folder holds one of it at most."""
+        """Whether a folder holds at most a single file of this kind."""
         return "{name}" not in self.path
 
 

@@ -1,4 +1,4 @@
-"""AddOn: a program of somebody else's that clusters run beside Allotment, pinned."""
+"""AddOn: a third-party program, pinned to a version, that clusters run beside Allotment."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from allotment.problems import quote_value
 
 OCI_PREFIX = "oci://"
 LAST_WAVE = 9
-MAX_VALUES_CHARACTERS = 64 * 1024  # of all values: an Application is one object of the API server's
+MAX_VALUES_CHARACTERS = 64 * 1024  # of all values together: the API server limits the size of an Application
 MAX_VALUES_DEPTH = 16
 RESERVED_NAMESPACES = ("argocd", "default", "kube-node-lease", "kube-public")
 RESERVED_PREFIXES = ("allotment", "t-")
 
-# An address takes no `*`, `?`, `[` or `{`: Argo CD's projects read those as patterns.
+# An address must not contain `*`, `?`, `[` or `{`: AppProjects of Argo CD interpret them as patterns.
 _REPOSITORY = re.compile(r"(?:https|oci)://[a-z0-9][a-z0-9.-]*(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~-]+)*/?")
 _CHART = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 VERSION = re.compile(
@@ -42,7 +42,7 @@ def _check_namespace(value: str) -> str:
 
 
 def _check_values(value: Any) -> dict[str, Any]:
-    """Return values as they are: what the reader of files reads, as far as it can stand in a manifest."""
+    """Return the values unchanged; raise if a manifest cannot contain them."""
     if not isinstance(value, dict):
         raise_rule_error("type", f"{quote_value(value)} is no mapping: write the chart's values as `key: value`")
     _check_depth(value, 1)
@@ -97,18 +97,19 @@ Values = Annotated[dict[str, Any], BeforeValidator(_check_values), WithJsonSchem
 
 
 class Chart(StrictModel):
-    """A Helm chart of a chart repository or an OCI registry."""
+    """A Helm chart in a chart repository or an OCI registry."""
 
     repo_url: ChartRepository = Field(
         alias="repoURL",
-        description="https:// of a chart repository, or oci:// of a registry's folder that the chart lies in.",
+        description="The https:// URL of a chart repository, or the oci:// URL of the registry folder that contains the"
+        " chart.",
     )
-    name: ChartName = Field(description="The chart's own name there.")
-    version: Version = Field(description="One exact version, written as the repository has it.")
+    name: ChartName = Field(description="The name of the chart in the repository.")
+    version: Version = Field(description="The exact version of the chart, spelled as in the repository.")
     digest: Digest | None = Field(
         default=None,
-        description="Of an oci:// chart: then Argo CD pulls by it, whatever its tag says meanwhile. Chart repositories"
-        " have digests that Argo CD doesn't look at, so there it is refused.",
+        description="The digest of an oci:// chart. Argo CD pulls the chart by this digest, even if its tag has moved."
+        " Not allowed with an https:// chart, because Argo CD ignores the digests of chart repositories.",
     )
 
     @model_validator(mode="after")
@@ -121,21 +122,23 @@ class Chart(StrictModel):
 
 
 class ManifestFolder(StrictModel):
-    """A folder of manifests, plain or for Kustomize, in somebody's Git repository."""
+    """A folder of plain or Kustomize manifests in a Git repository."""
 
-    repo_url: HttpsUrl = Field(alias="repoURL", description="The Git repository.")
-    path: SubPath = Field(description="The folder there.")
-    revision: Commit = Field(description="A commit by all its 40 digits: branches and tags move.")
+    repo_url: HttpsUrl = Field(alias="repoURL", description="The URL of the Git repository.")
+    path: SubPath = Field(description="The path of the folder in the repository.")
+    revision: Commit = Field(
+        description="The full 40-digit commit ID. Branches and tags are not allowed, because they move."
+    )
 
 
 class ClusterResource(StrictModel):
-    """A kind of object that lies in no namespace."""
+    """A cluster-scoped kind of object."""
 
     group: Annotated[
         str,
         BeforeValidator(match_pattern(_GROUP, "name", "an API group by its name, no '*'; \"\" is the core group")),
         json_schema("string", _GROUP, maxLength=253),
-    ] = Field(description='The API group, such as rbac.authorization.k8s.io; "" is the core group.')
+    ] = Field(description='The API group, such as rbac.authorization.k8s.io. "" is the core group.')
     kind: Annotated[
         str,
         BeforeValidator(match_pattern(_KIND, "name", "a kind by its name, such as ClusterRole, no '*'", 63)),
@@ -152,33 +155,37 @@ class ClusterResource(StrictModel):
 
 
 class AddOnSpec(Spec):
-    """What is installed, where, and what it may bring: exactly one of chart and manifests."""
+    """The source of the add-on (exactly one of chart and manifests), its clusters, and the objects that it may create."""
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = ("chart", "manifests")
     chart: Chart | None = None
     manifests: ManifestFolder | None = None
     namespace: AddOnNamespace = Field(
-        description="Where it is installed; Allotment makes it, unless it is kube-system."
+        description="The namespace that the add-on is installed in. Allotment creates it, unless it is kube-system."
     )
     other_namespaces: list[AddOnNamespace] = Field(
         default=[],
         max_length=10,
-        description="Where it brings objects besides, such as a Role in kube-system; in no other may it.",
+        description="Other namespaces that the add-on may create objects in, such as kube-system for a Role.",
     )
     clusters: list[ClusterReference] = Field(
-        default=[], min_length=1, max_length=100, description="Names of Clusters that have it; absent: all."
+        default=[],
+        min_length=1,
+        max_length=100,
+        description="The names of the Clusters that run the add-on. Default: all clusters.",
     )
     wave: Annotated[int, Field(ge=0, le=LAST_WAVE)] = Field(
         default=0,
-        description="It is created once those of lower waves are healthy: first what brings kinds, then what uses them.",
+        description="Add-ons are created in the order of their waves, once all lower waves are healthy. Install the"
+        " add-on that defines a kind in a lower wave than the add-ons that use it.",
     )
     cluster_resources: list[ClusterResource] = Field(
         default=[],
         max_length=50,
-        description="The kinds without a namespace that it may bring, each by its name; Argo CD refuses others.",
+        description="The cluster-scoped kinds that the add-on may create. Argo CD rejects all others.",
     )
     values: Values | None = Field(
-        default=None, description="The chart's values, as its values.yaml has them; order and keys stay as written."
+        default=None, description="The values of the chart, as in its values.yaml. Their keys and order are preserved."
     )
     _check_one_of = model_validator(mode="after")(check_one_of)
 
@@ -195,23 +202,24 @@ class AddOnSpec(Spec):
 
     @property
     def version(self) -> str:
-        """What pins it: the chart's version, or the manifests' commit."""
+        """The version of the chart, or the commit of the manifests."""
         if self.chart is not None:
             return self.chart.version
         assert self.manifests is not None
         return self.manifests.revision
 
     def is_installed_in(self, cluster: str) -> bool:
-        """Return whether a cluster has it."""
+        """Return whether a cluster runs the add-on."""
         return not self.clusters or cluster in self.clusters
 
 
 class AddOn(Declaration):
-    """A program of somebody else's that clusters run beside Allotment: a chart or a folder of manifests, pinned.
+    """A third-party program that clusters run beside Allotment: a Helm chart or a folder of manifests, pinned to a version.
 
-    Argo CD installs it in each of its clusters, in a project of its own: from this one source, into its namespaces, with the kinds
-    without a namespace that `clusterResources` names. `allot add-on upgrade` writes another version. Removing the file ends what
-    Argo CD does for it; what is installed stays, with its kinds and the data that lies in them, until somebody uninstalls it.
+    Argo CD installs it in each of its clusters, in a separate AppProject. The project allows only this source, the
+    namespaces of the add-on, and the cluster-scoped kinds in `clusterResources`. `allot add-on upgrade` writes another
+    version. If you remove the file, Argo CD stops managing the add-on. The installed objects, its kinds and their data
+    remain until somebody uninstalls them.
     """
 
     kind: Literal["AddOn"]

@@ -1,4 +1,4 @@
-"""App: a catalog entry with its versions."""
+"""App: a program in the catalog, with its versions."""
 
 from __future__ import annotations
 
@@ -14,41 +14,45 @@ VersionName = Annotated[str, Field(pattern=r"^[0-9A-Za-z](?:[0-9A-Za-z._-]{0,30}
 
 
 class AppFolder(StrictModel):
-    """A folder of the container that the program reads or writes, where a storage can be mounted."""
+    """A folder of the container that the program reads or writes, and that a storage can be mounted at."""
 
-    path: MountPath = Field(description="Where the program finds it: the mountPath of a storage.")
+    path: MountPath = Field(
+        description="The path of the folder in the container, which a tenant uses as the mountPath of a storage."
+    )
     description: Annotated[str, Field(max_length=500)] | None = Field(
-        default=None, description="The files that belong there, for tenants."
+        default=None, description="The files that belong in the folder, described for tenants."
     )
 
 
 class AppVersion(StrictModel):
-    """One version of an app. Its container is immutable once merged."""
+    """A version of an app. Its container is immutable once merged."""
 
-    version: VersionName = Field(description='Quoted, as the app itself counts: "1.10.1".')
+    version: VersionName = Field(description='The version number that the app itself uses, quoted: "1.10.1".')
     lifecycle: Literal["Active", "Deprecated", "Retired", "Revoked"] = Field(
-        default="Active", description="As of every offer; Revoked is for security: its instances run no more."
+        default="Active",
+        description="Deprecated: use of the version causes a warning. Retired: new uses are rejected, and existing"
+        " instances stay. Revoked: the version is unsafe, and its instances are stopped.",
     )
-    replaced_by: VersionName | None = Field(default=None, description="The version of this app to go to.")
+    replaced_by: VersionName | None = Field(default=None, description="The version of this app that replaces it.")
     container: ImageContainer
     folders: Annotated[list[AppFolder], unique_by("path")] = Field(
         default=[],
         max_length=30,
-        description="The folders that the program uses. A storage that is mounted elsewhere gets a warning; without any folder"
-        " here, none does. May change later: nothing is rendered from it.",
+        description="The folders that the program uses. A storage that is mounted elsewhere causes a warning. Default:"
+        " no warnings. Mutable, because no manifest depends on it.",
     )
 
 
 class AppSpec(Spec):
-    """The versions on offer."""
+    """The versions of the app."""
 
     versions: Annotated[list[AppVersion], unique_by("version")] = Field(min_length=1)
 
 
 class App(Declaration):
-    """A catalog entry: a program that tenants start by name and version, with image, ports and probe chosen for them.
+    """A program in the catalog, which tenants start by name and version. It defines the image, the ports and the probe.
 
-    An instance may replace its args and add or replace environment variables.
+    An instance may replace the arguments, and add or replace environment variables.
     """
 
     kind: Literal["App"]

@@ -1,4 +1,4 @@
-"""Cluster: where instances and storages run."""
+"""Cluster: a Kubernetes cluster that runs instances and storages."""
 
 from __future__ import annotations
 
@@ -13,54 +13,61 @@ from allotment.declared.values import KubernetesName, Size, SshKey
 
 
 class Destination(StrictModel):
-    """The cluster as Argo CD knows it: exactly one of name and server."""
+    """The cluster as registered in Argo CD: exactly one of name and server."""
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = ("name", "server")
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")] | None = Field(
-        default=None, description="As `argocd cluster list` says it."
+        default=None, description="The name of the cluster in `argocd cluster list`."
     )
-    server: HttpsUrl | None = Field(default=None, description="The address of its API server, as Argo CD has it.")
+    server: HttpsUrl | None = Field(default=None, description="The URL of the API server, as registered in Argo CD.")
     _check_one_of = model_validator(mode="after")(check_one_of)
 
 
 class Gateway(StrictModel):
-    """The Gateway that instances are reached through."""
+    """The Gateway that routes traffic to instances."""
 
-    name: KubernetesName = Field(description="The Gateway's own name.")
-    namespace: KubernetesName = Field(description="The namespace that it lies in.")
-    section_name: KubernetesName = Field(description="The HTTPS listener, for *.<domain>.")
+    name: KubernetesName = Field(description="The name of the Gateway.")
+    namespace: KubernetesName = Field(description="The namespace of the Gateway.")
+    section_name: KubernetesName = Field(description="The name of the HTTPS listener for *.<domain>.")
 
 
 class SecretRef(StrictModel):
-    """A Secret."""
+    """A reference to a Secret."""
 
-    name: KubernetesName = Field(description="The Secret's own name.")
-    namespace: KubernetesName = Field(description="The namespace that it lies in: the Gateway's.")
+    name: KubernetesName = Field(description="The name of the Secret.")
+    namespace: KubernetesName = Field(
+        description="The namespace of the Secret, which must be the namespace of the Gateway."
+    )
 
 
 class Oidc(StrictModel):
-    """Who logs people in at the Gateway."""
+    """The OpenID Connect provider that authenticates people at the Gateway."""
 
-    issuer: IssuerUrl = Field(description="As its tokens say it in `iss`, to the letter.")
+    issuer: IssuerUrl = Field(description="The URL of the issuer, exactly as in the `iss` claim of its tokens.")
     client_id: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")] = Field(
-        alias="clientID", description="What the issuer calls this cluster's Gateway."
+        alias="clientID", description="The client ID of this cluster's Gateway at the issuer."
     )
-    client_secret_ref: SecretRef = Field(description="A Secret with the key client-secret.")
+    client_secret_ref: SecretRef = Field(
+        description="The Secret that contains the client secret under the key client-secret."
+    )
     jwks_uri: HttpsUrl | None = Field(
         default=None,
         alias="jwksURI",
-        description="Where the issuer's keys lie; absent: <issuer>/.well-known/jwks.json.",
+        description="The URL of the issuer's public keys. Default: <issuer>/.well-known/jwks.json.",
     )
 
 
 class ObjectStore(StrictModel):
-    """Where instances reach their buckets."""
+    """The object store that holds the buckets."""
 
     endpoint: HttpUrl | None = Field(
-        default=None, description="What they get as AWS_ENDPOINT_URL; absent: BUCKET_HOST and BUCKET_PORT alone say it."
+        default=None,
+        description="The value of AWS_ENDPOINT_URL in instances. Default: none; instances use BUCKET_HOST and BUCKET_PORT.",
     )
     namespace: KubernetesName | None = Field(
-        default=None, description="Of the store's own pods, where it runs in the cluster: opened to who has a bucket."
+        default=None,
+        description="The namespace of the object store's pods, if it runs in the cluster. Only instances that declare a"
+        " bucket may connect to it.",
     )
 
 
@@ -81,67 +88,71 @@ class ClusterStorage(StrictModel):
 
 
 class Monitoring(StrictModel):
-    """Where people see graphs of what runs in the cluster."""
+    """The dashboards that show metrics of the instances in the cluster."""
 
     grafana_url: HttpsUrl = Field(
         alias="grafanaURL",
-        description="A dashboard with the variables cluster, namespace and instance, such as https://grafana.example/d/gpus/instances.",
+        description="The URL of a dashboard with the variables cluster, namespace and instance, such as"
+        " https://grafana.example/d/gpus/instances.",
     )
 
 
 class Network(StrictModel):
-    """What tenants' pods may reach."""
+    """Restricts the addresses that the pods of tenants may connect to."""
 
     denied: list[Cidr] = Field(
         default=[],
         max_length=100,
-        description="Public addresses of your own that no tenant may reach: nodes, API server, offices. Private ones"
-        " and clouds' metadata services are denied already.",
+        description="Your public addresses that no tenant may connect to, such as those of nodes, API servers and"
+        " offices. Private addresses and the metadata services of clouds are always denied.",
     )
 
 
 class KarpenterSettings(StrictModel):
-    """How the cluster's Karpenter is set up."""
+    """The configuration of Karpenter in the cluster."""
 
     feature_gates: list[Literal["NodeOverlay"]] = Field(
         default=[],
         max_length=10,
-        description="Gates that are on there, though they are off by default. Without NodeOverlay no pool of slices"
-        " grows: Karpenter doesn't know what a node of it will have.",
+        description="The feature gates that are enabled in Karpenter but disabled by default. Without NodeOverlay, a"
+        " pool of GPU slices can't grow, because Karpenter doesn't know the capacity of its nodes.",
     )
 
 
 class Reporter(StrictModel):
-    """Who writes the cluster's status."""
+    """The reporter, which writes the cluster's status."""
 
-    public_key: SshKey = Field(description="Only what this key has signed is believed, such as ssh-ed25519 AAAA….")
+    public_key: SshKey = Field(
+        description="The SSH public key of the reporter, such as ssh-ed25519 AAAA…. Status commits that this key didn't"
+        " sign are ignored."
+    )
 
 
 class ClusterSpec(CatalogSpec):
-    """How the cluster is reached and what it has."""
+    """The addresses, storage classes and services of the cluster."""
 
     destination: Destination
     domain: Domain = Field(
-        description="Instances are served at labels below it; no cluster's domain lies within another's."
+        description="The parent domain of the instances' hostnames. It must not be a subdomain of another cluster's domain."
     )
     gateway: Gateway
     oidc: Oidc
     storages: Annotated[list[ClusterStorage], unique_by("storage_spec")] = Field(default=[])
     disk_storage_class_name: KubernetesName = Field(
-        description="Of the units' own disks; its reclaim policy is Delete."
+        description="The StorageClass of the units' disks. Its reclaim policy must be Delete."
     )
     network: Network = Field(default=Network())
     monitoring: Monitoring | None = None
     karpenter: KarpenterSettings = Field(default=KarpenterSettings())
     reporter: Reporter | None = Field(
-        default=None, description="Absent: status commits aren't signed, and whoever may push there is believed."
+        default=None, description="Default: status commits aren't signed, and everyone who may push them is trusted."
     )
 
 
 class Cluster(Declaration):
     """A Kubernetes cluster that instances and storages run on.
 
-    Its nodes are declared as NodePools, what they hold ready as Stocks, in the folders beside it.
+    The folders beside the file declare its nodes as NodePools, and their units as Stocks.
     """
 
     kind: Literal["Cluster"]

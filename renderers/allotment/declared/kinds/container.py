@@ -1,4 +1,4 @@
-"""A container as Apps and instances declare it: the fields of a Pod's container that a tenant may set."""
+"""Container: the fields of a Pod's container that Apps and instances may set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from allotment.problems import escape_unprintable
 
 _RESERVED_ENV = re.compile(r"(?:NVIDIA_|CUDA_MPS_).*", re.IGNORECASE)
 _ENV_NAME = re.compile(r"[\x21-\x3c\x3e-\x7e]{1,253}")
-SECRET_VALUES = re.compile(  # a run of characters that holds `eyJ` is looked through once, from its first one on
+SECRET_VALUES = re.compile(  # the atomic group matches a run that contains `eyJ` only once, from its first character
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\bhf_[A-Za-z0-9]{20,}|\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{30,}"
     r"|\bglpat-[A-Za-z0-9_-]{18,}|\bAKIA[0-9A-Z]{16}\b|\bsk-[A-Za-z0-9_-]{20,}|\bxox[abprs]-[A-Za-z0-9-]{10,}"
     r"|\bAIza[A-Za-z0-9_-]{30,}|(?<![A-Za-z0-9_-])(?>[A-Za-z0-9_-]*?\beyJ)[A-Za-z0-9_-]{10,}+\.eyJ[A-Za-z0-9_-]{10}|://[^/\s:@]+:[^/\s:@]{3,}@"
@@ -28,7 +28,7 @@ _HARMLESS_VALUES = re.compile(r"|true|false|none|null|auto|disabled?|enabled?|[0
 
 
 def _looks_random(value: str) -> bool:
-    """Return whether `value` is long and varied enough to be a key: 3 bits a character, by Shannon's formula."""
+    """Return whether `value` has the length and Shannon entropy of a key: 8 characters, and over 2.5 bits for each."""
     if len(value) < 8 or " " in value:
         return False
     counts = Counter(value)
@@ -51,13 +51,13 @@ def _check_env_name(value: str) -> str:
 
 
 class EnvVar(StrictModel):
-    """An environment variable. Its value reaches the container unchanged: `$(NAME)` is not expanded."""
+    """An environment variable. Its value reaches the container unchanged: Kubernetes does not expand `$(NAME)`."""
 
     name: Annotated[str, AfterValidator(_check_env_name)] = Field(
-        description="Printable ASCII without '='; not NVIDIA_* or CUDA_MPS_*."
+        description="The name of the variable: printable ASCII without '='. NVIDIA_* and CUDA_MPS_* are reserved."
     )
     value: Annotated[str, Field(max_length=32768)] = Field(
-        description="Any text; never a secret, Git can't forget one."
+        description="The value of the variable. Never write a secret: Git history keeps it forever."
     )
 
     @model_validator(mode="after")
@@ -76,20 +76,24 @@ class EnvVar(StrictModel):
 
 
 class Port(StrictModel):
-    """A port the container listens on, and who can reach it."""
+    """A port of the container, and its exposure."""
 
     name: Annotated[str, name_field(15)] = Field(
-        description="`http` is served at <instance>--<tenant>.<domain>, others at <instance>--<port>--<tenant>."
+        description="The name of the port. `http` is served at <instance>--<tenant>.<domain>, any other port at"
+        " <instance>--<port>--<tenant>.<domain>."
     )
     container_port: Annotated[int, Field(ge=1, le=65535)] = Field(description="What the program listens on.")
     protocol: Literal["HTTP", "TCP"] = Field(
-        default="HTTP", description="TCP is for the tenant's namespace alone; HTTP can be exposed."
+        default="HTTP",
+        description="The protocol of the port. A TCP port is available only in the tenant's namespace. An HTTP port can"
+        " be exposed.",
     )
     exposure: Literal["Namespace", "Members", "Public"] = Field(
         default="Namespace",
-        description="Namespace: the tenant's own pods. Members: the internet, after login. Public: anyone.",
+        description="Namespace: only the tenant's pods can connect. Members: Admins and Members of the tenant can"
+        " connect from the internet after login. Public: anyone can connect.",
     )
-    base_path: BasePath = Field(default="/", description="The path that a person's link opens.")
+    base_path: BasePath = Field(default="/", description="The path that links to the port open.")
 
     @model_validator(mode="after")
     def _check_exposure(self) -> Self:
@@ -103,44 +107,50 @@ class Port(StrictModel):
 
 
 class HttpGet(StrictModel):
-    """An HTTP GET that answers below 400 when the container is ready."""
+    """An HTTP GET request that succeeds when the container is ready."""
 
     path: Annotated[str, Field(pattern=r"^/[\x21-\x7e]*$", max_length=500)] = Field(
-        default="/", description="What is asked for; any answer from 200 to 399 counts."
+        default="/", description="The path of the request. A response with a status from 200 to 399 is a success."
     )
-    port: str = Field(description="A port's name.")
+    port: str = Field(description="The name of a port of the container.")
 
 
 class TcpSocket(StrictModel):
-    """A port that takes connections when the container is ready."""
+    """A port that accepts connections when the container is ready."""
 
-    port: str = Field(description="A port's name.")
+    port: str = Field(description="The name of a port of the container.")
 
 
 class Probe(StrictModel):
-    """When the container counts as running: exactly one of httpGet and tcpSocket."""
+    """Checks whether the container is running: exactly one of httpGet and tcpSocket."""
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = ("http_get", "tcp_socket")
     http_get: HttpGet | None = None
     tcp_socket: TcpSocket | None = None
-    start_timeout: Duration = Field(default=600, description="How long the start may take before it is tried again.")
+    start_timeout: Duration = Field(
+        default=600, description="The longest time that the container may take to start before it is restarted."
+    )
     _check_one_of = model_validator(mode="after")(check_one_of)
 
 
 class Container(StrictModel):
-    """A container: fields as in a Pod."""
+    """A container, with the fields of a Pod's container."""
 
-    image: Image | None = Field(default=None, description="With its digest; a rebuild is a new version.")
-    command: list[str] = Field(
-        default=[], max_length=100, description="Replaces the image's entry point. `$(NAME)` expands as in a Pod."
+    image: Image | None = Field(
+        default=None, description="The container image, with its digest. A rebuilt image needs a new version."
     )
-    args: list[str] = Field(default=[], max_length=500, description="Replaces the image's arguments.")
+    command: list[str] = Field(
+        default=[],
+        max_length=100,
+        description="Replaces the entry point of the image. `$(NAME)` is expanded as in a Pod.",
+    )
+    args: list[str] = Field(default=[], max_length=500, description="Replaces the arguments of the image.")
     env: Annotated[list[EnvVar], unique_by("name")] = Field(default=[], max_length=200)
     ports: Annotated[list[Port], unique_by("name"), unique_by("container_port")] = Field(default=[], max_length=20)
     probe: Probe | None = Field(
-        default=None, description="Absent: the container counts as running once it has started."
+        default=None, description="Default: the container is running as soon as it has started."
     )
-    shm_size: Size | None = Field(default=None, description="Size of /dev/shm, at most the unit's memory.")
+    shm_size: Size | None = Field(default=None, description="The size of /dev/shm, at most the memory of the unit.")
 
     @model_validator(mode="after")
     def _check_probe_port(self) -> Self:
@@ -159,6 +169,6 @@ class Container(StrictModel):
 
 
 class ImageContainer(Container):
-    """A container that names its image."""
+    """A container with a required image."""
 
-    image: Image = Field(description="With its digest; a rebuild is a new version.")
+    image: Image = Field(description="The container image, with its digest. A rebuilt image needs a new version.")

@@ -1,4 +1,4 @@
-"""What every declared kind shares: the strict base models, the envelope, and checks that several kinds use."""
+"""Defines the base models of all declared kinds, the envelope of a declaration, and shared checks."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ API_VERSION = "allotment.dev/v1alpha1"
 
 
 class StrictModel(BaseModel):
-    """A mapping that takes exactly its fields, each of exactly its type."""
+    """A mapping that rejects unknown fields and converts no types."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, alias_generator=to_camel, validate_default=False, defer_build=True
     )
-    # Fields of which exactly one (or, with a leading None, at most one) must be given.
+    # Exactly one of these fields must be set, or at most one if the first entry is None.
     ONE_OF: ClassVar[tuple[str | None, ...]] = ()
-    ONE_OF_WHY: ClassVar[str] = ""  # why two of them can't be given, where that isn't plain
+    ONE_OF_WHY: ClassVar[str] = ""  # why the fields exclude each other, if the reason is not obvious
 
     @property
     def chosen_member(self) -> str | None:
-        """The name of the one member of this union that is given."""
+        """The name of the field in `ONE_OF` that is set; None if no field is set."""
         return next((member for member in self.ONE_OF if member and getattr(self, member) is not None), None)
 
 
 def check_one_of(model: Any) -> Any:
-    """Check a model's ONE_OF; for use in a `model_validator(mode="after")`."""
+    """Return the model if it satisfies `ONE_OF`; raise otherwise. For use in a `model_validator(mode="after")`."""
     members = [member for member in model.ONE_OF if member]
     present_members = [member for member in members if getattr(model, member) is not None]
     least = 0 if None in model.ONE_OF else 1
@@ -51,35 +51,36 @@ def check_one_of(model: Any) -> Any:
 
 
 class Metadata(StrictModel):
-    """Who this is. The name is the file's: `metadata.name` of `instances/webui.yaml` is `webui`."""
+    """The identity of the declaration. `metadata.name` is the name of the file: `webui` in `instances/webui.yaml`."""
 
-    name: str = Field(description="The file's name without .yaml; of Tenant, Members and Cluster the folder's.")
-    labels: Labels = Field(
-        default={}, description="Cost allocation labels, such as a cost center, for whoever adds up costs by them."
+    name: str = Field(
+        description="The name of the file without .yaml. For Tenant, Members and Cluster: the name of the folder."
     )
+    labels: Labels = Field(default={}, description="Labels for cost allocation, such as a cost center.")
 
 
 class Spec(StrictModel):
-    """The fields that every spec takes."""
+    """The fields of every spec."""
 
     display_name: Annotated[str, Field(max_length=100)] | None = Field(
-        default=None, description="A name for people who read the declaration, in any script."
+        default=None, description="A human-readable name, in any script."
     )
-    description: Text | None = Field(default=None, description="What this is for, in a sentence or two.")
+    description: Text | None = Field(default=None, description="The purpose of this declaration, in a sentence or two.")
 
 
 class CatalogSpec(Spec):
-    """The fields that everything on offer takes."""
+    """The fields of every spec in the catalog."""
 
     lifecycle: Lifecycle = Field(
-        default="Active", description="Deprecated warns who uses it; Retired takes nothing new, and what runs stays."
+        default="Active",
+        description="Deprecated: uses cause a warning. Retired: new uses are rejected, and existing uses stay.",
     )
 
 
 class Declaration(StrictModel):
-    """The envelope of every file."""
+    """The envelope of every declaration."""
 
-    api_version: Literal["allotment.dev/v1alpha1"] = Field(description="The version of this schema.")
+    api_version: Literal["allotment.dev/v1alpha1"] = Field(description="The version of the schema.")
     kind: str
     metadata: Metadata
     spec: Spec
@@ -91,7 +92,7 @@ class Declaration(StrictModel):
 
 
 def unique_by(field: str) -> Any:
-    """Return an annotation for a list whose entries differ in `field`."""
+    """Return an annotation for a list, which rejects two entries with the same value of `field`."""
 
     def check(items: list[Any]) -> list[Any]:
         first_indexes: dict[Any, int] = {}

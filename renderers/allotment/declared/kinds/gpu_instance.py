@@ -20,64 +20,69 @@ from allotment.declared.values import EnvPrefix, MountPath, SubPath
 
 
 class AppChoice(StrictModel):
-    """A catalog app and its version."""
+    """A version of an app in the catalog."""
 
-    name: AppReference = Field(description="An App of the catalog.")
-    version: Annotated[str, Field(min_length=1, max_length=64)] = Field(description="One of its versions, quoted.")
+    name: AppReference = Field(description="The name of the App.")
+    version: Annotated[str, Field(min_length=1, max_length=64)] = Field(description="The version of the App, quoted.")
 
 
 class Mount(StrictModel):
     """A storage of the same tenant and cluster, mounted into the container."""
 
-    name: GPUStorageReference = Field(description="The GPUStorage.")
-    mount_path: MountPath = Field(description="Where the container finds it.")
+    name: GPUStorageReference = Field(description="The name of the GPUStorage.")
+    mount_path: MountPath = Field(description="The path in the container at which the storage is mounted.")
     sub_path: SubPath | None = Field(
-        default=None, description="A folder of the storage that is mounted instead of all of it."
+        default=None, description="The folder of the storage to mount. Default: the whole storage."
     )
-    read_only: bool = Field(default=False, description="Whether the container may only read.")
+    read_only: bool = Field(default=False, description="Mounts the storage read-only.")
 
 
 class BucketUse(StrictModel):
-    """A bucket of the same tenant and cluster, whose address and credentials the container gets as environment variables.
+    """A bucket of the same tenant and cluster. The container gets its address and credentials in environment variables.
 
-    AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, BUCKET_NAME, BUCKET_HOST, BUCKET_PORT, BUCKET_REGION, and AWS_ENDPOINT_URL where
-    the cluster declares one.
+    The variables are AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, BUCKET_NAME, BUCKET_HOST, BUCKET_PORT, BUCKET_REGION,
+    and, if the cluster declares an endpoint, AWS_ENDPOINT_URL.
     """
 
-    name: BucketReference = Field(description="The GPUStorage, of a StorageSpec with bucket.")
+    name: BucketReference = Field(description="The name of a GPUStorage that is a bucket.")
     env_prefix: EnvPrefix = Field(
         default="",
-        description="Before the names of the variables, such as DATA_; the names of two buckets must differ.",
+        description="The prefix of the variables' names, such as DATA_. Each bucket of an instance needs a different"
+        " prefix.",
     )
 
 
 class GPUInstanceSpec(Spec):
-    """What runs, where, on which unit: exactly one of app and container.image."""
+    """The program (exactly one of app and container.image), the cluster and the units of the instance."""
 
     state: Literal["Running", "Stopped"] = Field(
-        default="Running", description="Stopped gives the units back; the storages stay."
+        default="Running", description="Stopped: the instance has no pods and releases its units. Its storages stay."
     )
-    cluster: ClusterReference = Field(description="The Cluster that it runs in.")
+    cluster: ClusterReference = Field(description="The name of the Cluster that the instance runs in.")
     gpu_spec: GPUSpecReference = Field(
-        description="The GPUSpec whose unit each copy holds: GPU, cores, memory, disk, price."
+        description="The name of the GPUSpec whose unit each replica holds. It sets GPU, CPU, memory, disk and price."
     )
     app: AppChoice | None = None
-    container: Container | None = Field(default=None, description="With an app only args (replaced) and env (by name).")
+    container: Container | None = Field(
+        default=None,
+        description="The container to run. With an app: only args, which replace those of the app, and env, which is"
+        " merged by name.",
+    )
     replicas: Annotated[int, Field(ge=1, le=100)] = Field(
-        default=1, description="Copies behind one URL; each holds a unit."
+        default=1, description="The number of replicas behind the URL of the instance. Each replica holds a unit."
     )
     spread: list[Literal["Zones", "Nodes"]] = Field(
         default=[],
         max_length=2,
-        description="What the copies are spread over evenly: no zone, or no node, has two more than another. A copy that"
-        " finds no such place waits, also where the place that it should have is full; nodes without the label"
-        " topology.kubernetes.io/zone are in no zone. The plan says what is allowed.",
+        description="Spreads the replicas evenly over zones, nodes or both: their numbers in two zones, or on two"
+        " nodes, differ by at most 1. A replica waits until such a place is free. Zones are values of the node label"
+        " topology.kubernetes.io/zone. The tenant's tariff plan must allow the value.",
     )
     storages: Annotated[list[Mount], unique_by("mount_path")] = Field(default=[], max_length=30)
     buckets: Annotated[list[BucketUse], unique_by("name"), unique_by("env_prefix")] = Field(default=[], max_length=10)
 
     def mounts(self, storage: str) -> bool:
-        """Return whether the container has a storage mounted."""
+        """Return whether the container mounts a storage."""
         return any(mount.name == storage for mount in self.storages)
 
     @model_validator(mode="after")
@@ -99,9 +104,9 @@ class GPUInstanceSpec(Spec):
 
 
 class GPUInstance(Declaration):
-    """A container with a GPU: an app from the catalog or an image of the tenant's own, on units of a GPUSpec in one cluster.
+    """A container with a GPU in a cluster, on units of a GPUSpec. It runs an app of the catalog or the tenant's own image.
 
-    While it is Running it holds `replicas` units, also while it waits for a storage to be prepared.
+    A Running instance holds `replicas` units, even while it waits for the preparation of a storage.
     """
 
     kind: Literal["GPUInstance"]

@@ -1,4 +1,4 @@
-"""GPUSpec: a size of GPU instance on offer."""
+"""GPUSpec: a size of GPU instance in the catalog."""
 
 from __future__ import annotations
 
@@ -13,40 +13,50 @@ from allotment.declared.values import Count, Cpu, Date, Money, Size
 
 
 class Gpu(StrictModel):
-    """The physical device that a unit, or a slice of a unit, lies on."""
+    """The physical GPU that provides a unit or a slice of it."""
 
-    model: GpuModel = Field(description="The model, as node pools name it: nvidia-l4.")
-    count: Annotated[int, Field(ge=1, le=64)] = Field(description="GPUs (or slices) of one unit.")
-    memory: Size = Field(description="Memory of the physical GPU.")
-    cuda_cores: Count | None = Field(default=None, description="CUDA cores of the physical GPU, for people to compare.")
+    model: GpuModel = Field(description="The model of the GPU, as in node pools, such as nvidia-l4.")
+    count: Annotated[int, Field(ge=1, le=64)] = Field(description="The number of GPUs, or slices, of a unit.")
+    memory: Size = Field(description="The memory of the physical GPU.")
+    cuda_cores: Count | None = Field(
+        default=None, description="The number of CUDA cores of the physical GPU, for comparison only."
+    )
 
 
 class HourlyPrice(StrictModel):
-    """What a unit costs from a day on, until the next entry's day."""
+    """The price of a unit from a day on, until the day of the next entry."""
 
-    start: Date = Field(alias="from", description="The first day, quoted; from midnight in the billing time zone.")
-    per_hour: Money = Field(description="Currency per hour of one unit while it is held, quoted.")
+    start: Date = Field(
+        alias="from",
+        description="The first day of the price, quoted. The day starts at midnight in the billing time zone.",
+    )
+    per_hour: Money = Field(
+        description="The price of a unit for each hour that an instance holds it, in the platform's currency, quoted."
+    )
 
 
 class GPUSpecSpec(CatalogSpec):
-    """What one unit is. All but prices, texts and lifecycle is immutable once merged."""
+    """The resources and prices of a unit. All fields except prices, texts and lifecycle are immutable once merged."""
 
     gpu: Gpu
-    cpu: Cpu = Field(description="Cores of a unit.")
-    memory: Size = Field(description="Memory of a unit.")
-    disk: Size = Field(description="A unit's own disk at /scratch, erased at every stop.")
+    cpu: Cpu = Field(description="The CPU cores of a unit.")
+    memory: Size = Field(description="The memory of a unit.")
+    disk: Size = Field(
+        description="The size of the unit's disk at /scratch. The disk is erased whenever the instance stops."
+    )
     sharing: SpecSharing | None = Field(
-        default=None, description="How a GPU is divided; absent means the unit has its GPUs alone."
+        default=None, description="How units share a GPU. Default: a unit has exclusive use of its GPUs."
     )
     tenancy: Literal["Single", "Multi"] | None = Field(
         default=None,
-        description="Of time-slicing and MPS only: whether tenants share a GPU. Single needs stocks of one tenant.",
+        description="Whether units of several tenants may share a GPU. Required with time-slicing and MPS, and not"
+        " allowed otherwise. Single requires that each stock is reserved for a tenant.",
     )
     capacity_type: Literal["OnDemand", "Spot"] = Field(
-        default="OnDemand", description="Whether the cloud may take the nodes back."
+        default="OnDemand", description="Whether the cloud provider may reclaim the nodes (Spot)."
     )
     prices: Annotated[list[HourlyPrice], unique_by("start")] = Field(
-        min_length=1, description="Prices by their first day; past ones are immutable."
+        min_length=1, description="The prices, by their first day. Prices of past days are immutable."
     )
 
     @model_validator(mode="after")
@@ -70,7 +80,7 @@ class GPUSpecSpec(CatalogSpec):
 
 
 class _SharingMode(NamedTuple):
-    """A way of sharing that tells no unit from another in hardware, in the words of a message."""
+    """The names of a software sharing mode in error messages."""
 
     field: str
     spec: str
@@ -84,9 +94,9 @@ _SHARED_IN_SOFTWARE = {
 
 
 class GPUSpec(Declaration):
-    """A size of GPU instance on offer: which GPU or slice of one, how much CPU, memory and disk, at what price.
+    """A size of GPU instance in the catalog: its GPU or GPU slice, CPU, memory, disk and price.
 
-    A unit is what one instance (or one replica of it) gets. How many units there are is said by Stocks.
+    A replica of an instance gets a unit of this size. Stocks declare the number of units.
     """
 
     kind: Literal["GPUSpec"]

@@ -21,36 +21,42 @@ _SECRET_PARAMETER = re.compile(
 
 
 class ImageSource(StrictModel):
-    """A program that fills the storage: it writes into /workspace and ends."""
+    """A program that fills the storage: it writes to /workspace and exits."""
 
-    image: Image = Field(description="What runs, with its digest.")
-    command: list[str] = Field(default=[], max_length=100, description="Replaces the image's entry point.")
-    args: list[str] = Field(default=[], max_length=500, description="Replaces the image's arguments.")
+    image: Image = Field(description="The container image to run, with its digest.")
+    command: list[str] = Field(default=[], max_length=100, description="Replaces the entry point of the image.")
+    args: list[str] = Field(default=[], max_length=500, description="Replaces the arguments of the image.")
 
 
 class StorageSource(StrictModel):
-    """A storage in the same cluster: of this tenant, or of another that lists this one under sharedWith."""
+    """A storage in the same cluster, of this tenant or of a tenant that shares it with this tenant (sharedWith)."""
 
-    name: ResourceName = Field(description="The GPUStorage.")
-    tenant: ResourceName | None = Field(default=None, description="Whose it is; absent: this tenant's own.")
+    name: ResourceName = Field(description="The name of the GPUStorage.")
+    tenant: ResourceName | None = Field(
+        default=None, description="The tenant that owns the storage. Default: this tenant."
+    )
 
 
 class SnapshotSource(StrictModel):
-    """A snapshot of this tenant's, restored into a storage of the same cluster and StorageSpec."""
+    """A snapshot of this tenant, which is restored into a storage of the same cluster and StorageSpec."""
 
-    name: SnapshotReference = Field(description="The GPUStorageSnapshot.")
+    name: SnapshotReference = Field(description="The name of the GPUStorageSnapshot.")
 
 
 class UrlSource(StrictModel):
-    """A file of the internet. What has another SHA-256 is refused."""
+    """A file on the internet. A file with a different SHA-256 hash is rejected."""
 
-    url: SourceUrl = Field(description="What is downloaded, https://….")
-    sha256: Sha256 = Field(description="The hash of all its bytes, 64 hexadecimal digits; anything else isn't kept.")
-    path: SubPath | None = Field(default=None, description="What it is called on the storage; absent: as in the URL.")
+    url: SourceUrl = Field(description="The https:// URL of the file.")
+    sha256: Sha256 = Field(
+        description="The hash of all its bytes, 64 hexadecimal digits. A file with a different hash is not stored."
+    )
+    path: SubPath | None = Field(
+        default=None, description="The path of the file on the storage. Default: the file name in the URL."
+    )
 
     @property
     def target(self) -> str:
-        """The path on the storage."""
+        """The path of the file on the storage."""
         return self.path or self.url.partition("?")[0].rpartition("/")[2]
 
     @model_validator(mode="after")
@@ -73,25 +79,30 @@ class UrlSource(StrictModel):
 class SecretName(StrictModel):
     """A Secret in the tenant's namespace."""
 
-    name: KubernetesName = Field(description="A Secret of the tenant's namespace.")
+    name: KubernetesName = Field(description="The name of the Secret.")
 
 
 class S3Source(StrictModel):
-    """What lies under a prefix of an S3 bucket."""
+    """The objects under a prefix of an S3 bucket."""
 
-    endpoint: S3Endpoint = Field(description="Such as https://s3.eu-central-1.amazonaws.com; buckets follow as paths.")
-    bucket: BucketName = Field(description="The bucket's name.")
-    prefix: KeyPrefix = Field(
-        default="", description="Such as models/sdxl/; each object goes to the path that follows it."
+    endpoint: S3Endpoint = Field(
+        description="The URL of the S3 service, such as https://s3.eu-central-1.amazonaws.com. Requests use path-style"
+        " addressing."
     )
-    region: Region = Field(default="us-east-1", description="The region that requests are signed for.")
+    bucket: BucketName = Field(description="The name of the bucket.")
+    prefix: KeyPrefix = Field(
+        default="",
+        description="The prefix of the objects' keys, such as models/sdxl/. An object is stored at the rest of its key.",
+    )
+    region: Region = Field(default="us-east-1", description="The region in the signatures of requests.")
     secret_ref: SecretName | None = Field(
-        default=None, description="With the keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; absent: open to all."
+        default=None,
+        description="A Secret with the keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. Default: anonymous access.",
     )
 
 
 class Source(StrictModel):
-    """Where the content comes from: exactly one of the members."""
+    """The source of the content: exactly one of the fields."""
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = ("image", "storage", "snapshot", "url", "s3")
     image: ImageSource | None = None
@@ -103,62 +114,70 @@ class Source(StrictModel):
 
 
 class Prepare(StrictModel):
-    """How the storage is filled before anyone mounts it."""
+    """The preparation that fills the storage before instances mount it."""
 
     source: Source
     attempt: Annotated[int, Field(ge=1, le=9999)] = Field(
         default=1,
-        description="One more runs the preparation again: `allot recover` says who wanted that, and why."
-        " Going back to an earlier source takes one more, too.",
+        description="The number of the attempt. Increase it to run the preparation again; `allot recover` does this in"
+        " a commit with its author and reason. A return to an earlier source also needs a new attempt.",
     )
     timeout: Duration = Field(
-        default=86400, description="How long an attempt may take. Counts from the next attempt on."
+        default=86400,
+        description="The longest time that an attempt may take. A change applies from the next attempt on.",
     )
 
 
 class Accessor(StrictModel):
-    """A read-only web page of the storage's files."""
+    """A read-only web page that shows the files of the storage."""
 
     exposure: Literal["Namespace", "Members", "Public"] = Field(
         default="Members",
-        description="Namespace: the tenant's own pods alone; Members: who logs in and is a member; Public: anyone.",
+        description="Namespace: only the tenant's pods can connect. Members: members of the tenant, after login."
+        " Public: anyone.",
     )
 
 
 class Reader(StrictModel):
-    """Who may copy the storage: exactly one of tenant and tenants."""
+    """A tenant that may copy the storage: exactly one of tenant and tenants."""
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = ("tenant", "tenants")
-    tenant: ResourceName | None = Field(default=None, description="A tenant that may copy it.")
-    tenants: Literal["All"] | None = Field(default=None, description="All, where every tenant may copy it.")
+    tenant: ResourceName | None = Field(default=None, description="The name of a tenant that may copy the storage.")
+    tenants: Literal["All"] | None = Field(default=None, description="All: every tenant may copy the storage.")
     _check_one_of = model_validator(mode="after")(check_one_of)
 
 
 class GPUStorageSpec(Spec):
     """A volume or a bucket. Its cluster and storageSpec are immutable."""
 
-    cluster: ClusterReference = Field(description="The Cluster that it lies in; it can't change.")
+    cluster: ClusterReference = Field(description="The name of the Cluster that has the storage. Immutable.")
     storage_spec: StorageSpecReference = Field(
-        description="The StorageSpec that says what kind of volume it is, and what it costs; it can't change."
+        description="The name of the StorageSpec, which sets the type and the price of the storage. Immutable."
     )
-    size: Size = Field(description="Grows, never shrinks. Of a bucket: the most it may hold.")
+    size: Size = Field(description="The size of the volume, or the quota of the bucket. It can only be increased.")
     prepare: Prepare | None = Field(
-        default=None, description="Instances that mount the storage wait until it has succeeded."
+        default=None, description="Instances that mount the storage wait until its preparation has succeeded."
     )
-    accessor: Accessor | None = Field(default=None, description="Absent: no web page.")
+    accessor: Accessor | None = Field(
+        default=None, description="A read-only web page that shows the files of the storage. Default: none."
+    )
     shared_with: Annotated[list[Reader], unique_by("tenant")] = Field(
-        default=[], max_length=200, description="Tenants that may copy it, inside the cluster, once it is prepared."
+        default=[],
+        max_length=200,
+        description="The tenants that may copy the storage within the cluster, once it is prepared.",
     )
     deletion_policy: Literal["Retain", "Delete"] = Field(
         default="Retain",
-        description="Delete is the first of the two merges that delete data; removing the file is the second.",
+        description="Delete: the storage may be deleted. Data is deleted in two merges: the first sets Delete, the"
+        " second removes the file.",
     )
 
 
 class GPUStorage(Declaration):
-    """A volume of a tenant, in one cluster, that its instances mount; or a bucket that they speak to.
+    """A volume that instances of the tenant mount, or a bucket that they access, in one cluster.
 
-    It outlives them. It is deleted in two merges: deletionPolicy: Delete, then without the file.
+    A storage outlives its instances. Its deletion takes two merges: the first sets `deletionPolicy: Delete`, the second
+    removes the file.
     """
 
     kind: Literal["GPUStorage"]

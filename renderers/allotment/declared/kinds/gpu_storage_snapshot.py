@@ -1,4 +1,4 @@
-"""GPUStorageSnapshot: a storage as it was at one moment."""
+"""GPUStorageSnapshot: a point-in-time copy of a storage."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from allotment.declared.references import SnapshotOf
 
 
 class GPUStorageSnapshotSpec(Spec):
-    """Of which storage. The moment is that at which the cluster first sees it."""
+    """The storage to copy. The snapshot is taken when the cluster first sees its manifest."""
 
     storage: SnapshotOf = Field(
-        description="The GPUStorage, of this tenant. It stays while the snapshot exists. Immutable."
+        description="The name of a GPUStorage of this tenant. It can't be deleted while the snapshot exists. Immutable."
     )
     deletion_policy: Literal["Retain", "Delete"] = Field(
         default="Retain",
-        description="Delete is the first of the two merges that delete data; removing the file is the second.",
+        description="Delete: the snapshot may be deleted. Data is deleted in two merges: the first sets Delete, the"
+        " second removes the file.",
     )
 
 
 class GPUStorageSnapshot(Declaration):
-    """A storage as it was at one moment, in the storage's cluster; `prepare.source.snapshot` restores it into another.
+    """A point-in-time copy of a storage in the same cluster. `prepare.source.snapshot` restores it into another storage.
 
-    It costs its StorageSpec's snapshotPrices for the storage's size, and is deleted in two merges.
+    Its price is the `snapshotPrices` of the StorageSpec times the size of the storage. Its deletion takes two merges.
     """
 
     kind: Literal["GPUStorageSnapshot"]

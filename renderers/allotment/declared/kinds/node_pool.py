@@ -1,4 +1,4 @@
-"""NodePool: GPU nodes that are all alike."""
+"""NodePool: a group of identical GPU nodes."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from allotment.declared.values import GIBI, Count, Cpu, Duration, KubernetesName
 
 
 class NodeGpu(StrictModel):
-    """The GPUs of one node."""
+    """The GPUs of a node."""
 
-    model: GpuModel = Field(description="As GPUSpecs name it, such as nvidia-l4.")
-    count: Annotated[int, Field(ge=1, le=64)] = Field(description="How many GPUs a node has.")
+    model: GpuModel = Field(description="The model of the GPUs, as in GPUSpecs, such as nvidia-l4.")
+    count: Annotated[int, Field(ge=1, le=64)] = Field(description="The number of GPUs of a node.")
 
 
 class Node(StrictModel):
-    """What one node has to give: allocatable, less what DaemonSets take."""
+    """The resources of a node for units: its allocatable resources minus the requests of DaemonSets."""
 
     gpu: NodeGpu
-    cpu: Cpu = Field(description="Cores that pods may request on a node.")
-    memory: Size = Field(description="Memory that pods may request on a node.")
+    cpu: Cpu = Field(description="The CPU cores that pods may request on a node.")
+    memory: Size = Field(description="The memory that pods may request on a node.")
 
 
 class StoragePods(StrictModel):
-    """Room for the pods of storages on each node: preparation Jobs and file accessors. Units never get it."""
+    """The resources on each node that are reserved for preparation Jobs and file accessors. Units can't use them."""
 
     cpu: Annotated[Cpu, Field(ge=500)] = Field(
-        description="Cores on each node beside `node.cpu`. Each preparation Job requests 500m."
+        description="The CPU cores on each node, in addition to `node.cpu`. A preparation Job requests 500m."
     )
     memory: Annotated[Size, Field(ge=GIBI)] = Field(
-        description="Memory on each node beside `node.memory`. Each preparation Job requests 1Gi."
+        description="The memory on each node, in addition to `node.memory`. A preparation Job requests 1Gi."
     )
 
 
 class StaticNodes(StrictModel):
-    """Nodes that somebody else keeps. They carry the taint nvidia.com/gpu, and the device plugin's label but under DRA."""
+    """Nodes that exist already. They have the taint nvidia.com/gpu and, except under DRA, the device plugin's label."""
 
-    nodes: Count = Field(description="How many there are.")
-    node_selector: Labels = Field(min_length=1, description="Labels that these nodes, and no others, carry.")
+    nodes: Count = Field(description="The number of nodes.")
+    node_selector: Labels = Field(min_length=1, description="The labels that select these nodes, and no others.")
 
 
 class Requirement(StrictModel):
-    """A Karpenter requirement: a label that nodes carry, and what it says."""
+    """A Karpenter requirement: a condition on a node label."""
 
     key: Annotated[
         str,
@@ -55,12 +55,12 @@ class Requirement(StrictModel):
             r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$",
             max_length=316,
         ),
-    ] = Field(description="The label, such as karpenter.k8s.aws/instance-family.")
+    ] = Field(description="The key of the label, such as karpenter.k8s.aws/instance-family.")
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"] = Field(
-        description="How the label's value is compared with `values`."
+        description="The operator that compares the value of the label with `values`."
     )
     values: list[Annotated[str, Field(pattern=r"^(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$")]] = Field(
-        default=[], max_length=100, description="What it is compared with; of Gt and Lt one whole number."
+        default=[], max_length=100, description="The values to compare with. Gt and Lt take a single whole number."
     )
 
 
@@ -68,53 +68,54 @@ Tags = Annotated[dict[str, Annotated[str, Field(max_length=256)]], Field(min_len
 
 
 class SubnetTerm(StrictModel):
-    """Subnets by id or by tags."""
+    """Selects subnets by ID or tags."""
 
     id: Annotated[str, Field(pattern="^subnet-[0-9a-z]{1,40}$")] | None = Field(
-        default=None, description="A subnet's id, subnet-…."
+        default=None, description="The ID of a subnet, such as subnet-…."
     )
-    tags: Tags | None = Field(default=None, description="Tags that the subnet carries.")
+    tags: Tags | None = Field(default=None, description="The tags of the subnets.")
 
 
 class SecurityGroupTerm(StrictModel):
-    """Security groups by id, name or tags."""
+    """Selects security groups by ID, name or tags."""
 
     id: Annotated[str, Field(pattern="^sg-[0-9a-z]{1,40}$")] | None = Field(
-        default=None, description="A security group's id, sg-…."
+        default=None, description="The ID of a security group, such as sg-…."
     )
     name: Annotated[str, Field(min_length=1, max_length=255)] | None = Field(
-        default=None, description="A security group's name."
+        default=None, description="The name of a security group."
     )
-    tags: Tags | None = Field(default=None, description="Tags that the security group carries.")
+    tags: Tags | None = Field(default=None, description="The tags of the security groups.")
 
 
 class AmiTerm(StrictModel):
-    """Machine images by alias, id, parameter, or by name, owner and tags."""
+    """Selects machine images by alias, by ID, by SSM parameter, or by name, owner and tags."""
 
     alias: Annotated[str, Field(pattern="^[a-z0-9]+@.+$", max_length=30)] | None = Field(
-        default=None, description="A family and version, such as al2023@v20260901."
+        default=None, description="The family and version of an image, such as al2023@v20260901."
     )
     id: Annotated[str, Field(pattern="^ami-[0-9a-z]{1,40}$")] | None = Field(
-        default=None, description="A machine image's id, ami-…."
+        default=None, description="The ID of a machine image, such as ami-…."
     )
     name: Annotated[str, Field(min_length=1, max_length=255)] | None = Field(
-        default=None, description="A machine image's name."
+        default=None, description="The name of a machine image."
     )
     owner: Annotated[str, Field(min_length=1, max_length=64)] | None = Field(
-        default=None, description="The account that owns images of that name."
+        default=None, description="The account that owns the images."
     )
     ssm_parameter: Annotated[str, Field(min_length=1, max_length=512)] | None = Field(
-        default=None, description="The parameter that holds an image's id."
+        default=None, description="The SSM parameter that contains the ID of an image."
     )
-    tags: Tags | None = Field(default=None, description="Tags that the image carries.")
+    tags: Tags | None = Field(default=None, description="The tags of the images.")
 
 
 class Ec2(StrictModel):
-    """An EC2NodeClass: fields as there."""
+    """An EC2NodeClass. The fields have the meaning of the same fields there."""
 
-    role: Annotated[str, Field(min_length=1, max_length=64)] = Field(description="The IAM role that nodes have.")
+    role: Annotated[str, Field(min_length=1, max_length=64)] = Field(description="The IAM role of the nodes.")
     ami_family: Literal["AL2023", "Bottlerocket", "Custom"] = Field(
-        default="AL2023", description="What the machine image is made of; Custom needs an image by id."
+        default="AL2023",
+        description="The family of the machine image. Custom requires an image that is selected by ID.",
     )
     ami_selector_terms: list[AmiTerm] = Field(min_length=1, max_length=30)
     subnet_selector_terms: list[SubnetTerm] = Field(min_length=1, max_length=30)
@@ -122,59 +123,62 @@ class Ec2(StrictModel):
 
 
 class NodeClassRef(StrictModel):
-    """A node class that somebody else keeps, of whatever cloud Karpenter runs in, such as an AKSNodeClass."""
+    """A reference to an existing node class of any cloud that Karpenter supports, such as an AKSNodeClass."""
 
     group: Annotated[
         str,
         Field(pattern=r"^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$", max_length=253),
-    ] = Field(description="The API group of its kind, such as karpenter.azure.com.")
+    ] = Field(description="The API group of the node class, such as karpenter.azure.com.")
     kind: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]{0,62}$")] = Field(
-        description="Its kind, such as AKSNodeClass."
+        description="The kind of the node class, such as AKSNodeClass."
     )
-    name: KubernetesName = Field(description="The node class's own name.")
+    name: KubernetesName = Field(description="The name of the node class.")
 
 
 class Karpenter(StrictModel):
-    """Nodes that Karpenter buys and gives back, made as a node class says: exactly one of ec2 and nodeClassRef."""
+    """Nodes that Karpenter creates and deletes. Their node class is exactly one of ec2 and nodeClassRef."""
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = ("ec2", "node_class_ref")
     max_nodes: Count = Field(
-        description="The most that are bought at a time. A node is replaced by another that comes before it goes, so"
-        " write one more than the stocks fill."
+        description="The maximum number of nodes. Karpenter creates the replacement of a node before it deletes the"
+        " node, so allow one node more than the stocks fill."
     )
     requirements: list[Requirement] = Field(default=[], max_length=90)
     ec2: Ec2 | None = None
     node_class_ref: NodeClassRef | None = None
     expire_after: Duration | None = Field(
         default=None,
-        description="The age from which a node takes nothing new and goes once its instances stop, with no other before"
-        " it; absent: never. Raise `generation` to replace nodes one at a time.",
+        description="The age at which a node accepts no new instances. The node is deleted once its instances have"
+        " stopped, without a replacement before. Default: never. To replace the nodes in turn, increase `generation`"
+        " instead.",
     )
     _check_one_of = model_validator(mode="after")(check_one_of)
 
 
 class NodePoolSpec(Spec):
-    """What the nodes are, and where they come from: exactly one of static and karpenter."""
+    """The resources of the nodes, and their source: exactly one of static and karpenter."""
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = ("static", "karpenter")
     node: Node
     sharing: PoolSharing | None = Field(
-        default=None, description="How all GPUs of every node are divided; absent: not at all."
+        default=None, description="How units share the GPUs of every node. Default: no sharing."
     )
     capacity_type: Literal["OnDemand", "Spot"] = Field(
-        default="OnDemand", description="Spot nodes may be taken away at any time; GPUSpecs of the same type lie here."
+        default="OnDemand",
+        description="Whether the cloud provider may reclaim the nodes at any time (Spot). Units need a GPUSpec of the"
+        " same capacity type.",
     )
     storage_pods: StoragePods | None = Field(
         default=None,
-        description="Preparation Jobs and file accessors of this cluster run on these nodes, where no node without GPUs takes"
-        " them; static pools only. Absent: they run on nodes without GPUs.",
+        description="The resources on each node for preparation Jobs and file accessors of the cluster. If a pool sets"
+        " this field, they run only on nodes of such pools. Static pools only. Default: they run on nodes without GPUs.",
     )
     static: StaticNodes | None = None
     karpenter: Karpenter | None = None
     generation: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
         default=None,
-        description="Of Karpenter's nodes: raise it, and each is replaced, one at a time: an instance of one copy stays until it"
-        " stops, of several copies one after the other moves.",
+        description="Increase the number to replace all nodes of a Karpenter pool in turn. An instance with a single"
+        " replica stays on its node until it stops. An instance with several replicas moves a replica at a time.",
     )
     _check_one_of = model_validator(mode="after")(check_one_of)
 
@@ -200,16 +204,16 @@ class NodePoolSpec(Spec):
 
     @property
     def node_limit(self) -> int:
-        """The most nodes that the pool has or may buy."""
+        """The number of static nodes, or the maximum number of Karpenter nodes."""
         if self.static is not None:
             return self.static.nodes
         return self.karpenter.max_nodes if self.karpenter else 0
 
 
 class NodePool(Declaration):
-    """GPU nodes that are all alike, either kept by somebody else (static) or bought by Karpenter.
+    """A group of identical GPU nodes, which either exist already (static) or are created by Karpenter.
 
-    Units of GPUSpecs lie on them, as many as the Stocks say.
+    Stocks declare how many units of which GPUSpecs the nodes provide.
     """
 
     kind: Literal["NodePool"]

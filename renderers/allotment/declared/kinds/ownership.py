@@ -1,4 +1,4 @@
-"""Ownership: who approves a change of which path and field."""
+"""Ownership: the approvers of changes, by path and field."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ _SEGMENT = r"(?:[A-Za-z0-9._-]+\*?|\*)[A-Za-z0-9._-]*"
 
 
 class Approver(StrictModel):
-    """Who may change a thing, or approve that somebody else does."""
+    """A team, role or person that may make a change or approve it: exactly one of team, tenantRole and login."""
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = ("team", "tenant_role", "login")
 
-    team: Name | None = Field(default=None, description="A team of spec.teams.")
+    team: Name | None = Field(default=None, description="The name of a team in spec.teams.")
     tenant_role: Role | None = Field(
-        default=None, description="Members of the path's tenant in this role, or one that includes it, by their login."
+        default=None,
+        description="Members with this role, or a higher role, in the tenant that the path belongs to. They need a"
+        " `login`.",
     )
-    login: Login | None = Field(default=None, description="A person, by the login at the forge, or `login#id`.")
+    login: Login | None = Field(default=None, description="The login of a person at the forge, or `login#id`.")
 
     _check_one_of = model_validator(mode="after")(check_one_of)
 
@@ -35,38 +37,41 @@ Approvers = Annotated[list[Approver], Field(min_length=1, max_length=20)]
 
 
 class Team(StrictModel):
-    """People who approve together: those named here, and those of a team at the forge."""
+    """A team of approvers: the logins listed here, and the members of a team at the forge."""
 
     name: Annotated[str, name_field(32)] = Field(
-        description="What `approvers` call it; `platform` is the platform team."
+        description="The name of the team in `approvers`. `platform` is the platform team."
     )
     forge_team: (
         Annotated[str, Field(pattern=r"^@[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)+$")] | None
-    ) = Field(default=None, description="A team or group at the forge, @organisation/team.")
-    logins: list[Login] = Field(default=[], max_length=200, description="Logins at the forge, or `login#id`.")
+    ) = Field(default=None, description="The name of a team or group at the forge, as @organisation/team.")
+    logins: list[Login] = Field(
+        default=[], max_length=200, description="The logins of people at the forge, or `login#id`."
+    )
 
 
 class PathRule(StrictModel):
-    """Who approves changes of the files that a pattern matches."""
+    """The approvers of changes to the files that match a pattern."""
 
     path: Annotated[str, Field(pattern=rf"^{_SEGMENT}(?:/{_SEGMENT})*(?:/\*\*)?$", max_length=200)] = Field(
-        description="From the repository's top; `*`, once a segment, is any text without `/`, a last `**` all below."
+        description="A pattern for paths from the root of the repository. `*`, at most once in a segment, matches any"
+        " text without `/`. A final `**` matches everything below a folder."
     )
     approvers: Approvers
 
 
 class FieldRule(StrictModel):
-    """Who approves, besides the path's approvers, a change of a field."""
+    """Additional approvers of changes to a field, besides the approvers of the path."""
 
     kind: Name = Field(description="A declared kind, such as GPUSpec.")
     field: Annotated[str, Field(pattern=r"^(?:spec|metadata)(?:\.[a-z][A-Za-z0-9]*)+$", max_length=200)] = Field(
-        description="Such as spec.prices; all below it counts."
+        description="The path of the field, such as spec.prices. The rule includes all fields below it."
     )
     approvers: Approvers
 
 
 class OwnershipSpec(Spec):
-    """Teams, and what they approve."""
+    """The teams, and the rules that assign approvers."""
 
     teams: Annotated[list[Team], unique_by("name"), Field(min_length=1, max_length=50)]
     paths: Annotated[list[PathRule], unique_by("path")] = Field(default=[], max_length=200)
@@ -74,11 +79,12 @@ class OwnershipSpec(Spec):
 
 
 class Ownership(Declaration):
-    """Who may change what, and approve it. The base of a pull request says it, never the pull request itself.
+    """The approvers of changes, by path and field. A pull request is checked against the file in its base.
 
-    The most specific pattern that matches a path decides; what none matches is the team `platform`'s. Who is who, the
-    forge says: the author, who pushed the newest commit, and who approved exactly that. A login may become somebody else's;
-    `ada-k#4711`, with the forge's id, doesn't. The platform team owns it.
+    The most specific pattern that matches a path decides. The team `platform` approves paths that no pattern matches.
+    The forge identifies the author, the account that pushed the newest commit, and the accounts that approved this
+    commit. A login can pass to another person; `ada-k#4711`, with the forge's user ID, can't. Only the platform team
+    approves changes to this file.
     """
 
     kind: Literal["Ownership"]

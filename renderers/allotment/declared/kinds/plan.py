@@ -1,4 +1,4 @@
-"""Plan: quota, budget and limits that a tenant is on."""
+"""Plan: the quota, budget and allowed features of a tenant."""
 
 from __future__ import annotations
 
@@ -12,25 +12,30 @@ from allotment.declared.values import CountOrZero, Money, Registry, Size
 
 
 class Quota(StrictModel):
-    """The most a tenant may declare, over all clusters."""
+    """The most that a tenant may declare in all clusters together."""
 
     gpus: dict[GpuModel, CountOrZero] = Field(
-        description="Physical GPUs by model, exact: a quarter counts 1/4. A model not named: none."
+        description="The physical GPUs, by model. A part of a GPU counts as a fraction. Models that are not listed are"
+        " not allowed."
     )
-    instances: CountOrZero = Field(description="The most instances, stopped ones included.")
-    storages: CountOrZero = Field(description="The most storages.")
-    storage: Size = Field(description="Sum of the storages' sizes.")
-    snapshots: CountOrZero | None = Field(default=None, description="Absent: as many as storages.")
+    instances: CountOrZero = Field(description="The maximum number of instances, including stopped instances.")
+    storages: CountOrZero = Field(description="The maximum number of storages.")
+    storage: Size = Field(description="The maximum total size of the storages.")
+    snapshots: CountOrZero | None = Field(
+        default=None, description="The maximum number of snapshots. Default: the number of storages."
+    )
 
 
 class PartialQuota(StrictModel):
-    """Parts of a quota that replace the plan's, key by key."""
+    """Parts of a quota. Each field that is set replaces the field of the plan's quota."""
 
-    gpus: dict[GpuModel, CountOrZero] = Field(default={}, description="Models named here replace the plan's.")
-    instances: CountOrZero | None = Field(default=None, description="Replaces the plan's.")
-    storages: CountOrZero | None = Field(default=None, description="Replaces the plan's.")
-    storage: Size | None = Field(default=None, description="Replaces the plan's sum of sizes.")
-    snapshots: CountOrZero | None = Field(default=None, description="Replaces the plan's.")
+    gpus: dict[GpuModel, CountOrZero] = Field(
+        default={}, description="Replaces the quota of the plan for the listed models."
+    )
+    instances: CountOrZero | None = Field(default=None, description="Replaces the value of the plan.")
+    storages: CountOrZero | None = Field(default=None, description="Replaces the value of the plan.")
+    storage: Size | None = Field(default=None, description="Replaces the total size in the plan.")
+    snapshots: CountOrZero | None = Field(default=None, description="Replaces the value of the plan.")
 
 
 class Budget(StrictModel):
@@ -43,25 +48,28 @@ class Budget(StrictModel):
 
 
 class Allow(StrictModel):
-    """What a tenant may choose."""
+    """The features that a tenant may use."""
 
     sharing: list[Literal["Exclusive", "TimeSlicing", "Mig", "Mps", "Dra"]] = Field(
-        default=["Exclusive"], description="Ways of sharing GPUs."
+        default=["Exclusive"], description="The allowed modes of GPU sharing."
     )
-    exposure: list[Literal["Members", "Public"]] = Field(default=[], description="Exposures besides Namespace.")
+    exposure: list[Literal["Members", "Public"]] = Field(
+        default=[], description="The allowed exposures besides Namespace."
+    )
     spread: list[Literal["Zones", "Nodes"]] = Field(
         default=[],
         max_length=2,
-        description="What copies of an instance may be spread over: each then takes a node, or a zone, that others could"
-        " have filled.",
+        description="The allowed topologies to spread replicas over. A spread replica takes space on a node, or in a"
+        " zone, that other instances could have filled.",
     )
     image_registries: list[Registry] = Field(
-        default=[], description="Where the tenant's own images may come from; none: catalog apps only."
+        default=[],
+        description="The registries of the tenant's own images. Default: only apps of the catalog are allowed.",
     )
 
 
 class PlanSpec(CatalogSpec):
-    """A plan's quota, budget and limits."""
+    """The quota, budget and allowed features of a plan."""
 
     quota: Quota
     budget: Budget | None = None
@@ -69,7 +77,7 @@ class PlanSpec(CatalogSpec):
 
 
 class Plan(Declaration):
-    """What a tenant is on: how much it may declare, what it may spend, what it may choose.
+    """A tariff plan. It limits the resources and the costs of a tenant, and sets the features that the tenant may use.
 
     A Tenant names its plan, and may replace parts of the quota.
     """

@@ -1,4 +1,4 @@
-"""Platform: the forge, the currency and the brake."""
+"""Platform: the Git repositories, the billing settings and the limits of deletions."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from allotment.declared.values import BranchName, Count, Duration, Image, SshKey
 
 
 class Git(StrictModel):
-    """The repository that holds the declarations, and the branches the program writes."""
+    """The repository of the declarations, and the repositories of the branches that Allotment writes."""
 
-    forge: Literal["GitHub", "GitLab", "Gitea", "Forgejo"] = Field(description="What kind of forge it lies on.")
-    url: HttpsUrl = Field(description="The address to clone; Argo CD reads the rendered branches from it too.")
+    forge: Literal["GitHub", "GitLab", "Gitea", "Forgejo"] = Field(
+        description="The type of the forge that hosts the repository."
+    )
+    url: HttpsUrl = Field(description="The clone URL. By default, Argo CD also reads the rendered branches from it.")
     rendered: HttpsUrl | None = Field(
-        default=None, description="Another repository for the rendered branches; absent: this one."
+        default=None, description="The repository of the rendered branches. Default: `url`."
     )
-    status: HttpsUrl | None = Field(
-        default=None, description="Another repository for the status branches; absent: this one."
-    )
-    branch: BranchName = Field(default="main", description="The branch that counts.")
+    status: HttpsUrl | None = Field(default=None, description="The repository of the status branches. Default: `url`.")
+    branch: BranchName = Field(default="main", description="The branch of the declarations that Allotment publishes.")
 
 
 class Billing(StrictModel):
-    """What prices are in, and when a day begins. Both are immutable."""
+    """The currency of prices, and the time zone of their days. Both are immutable."""
 
     currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = Field(description="An ISO 4217 code, such as EUR.")
     time_zone: TimeZone = Field(
-        description="An IANA time zone, such as Europe/Berlin: a day's price begins at its midnight."
+        description="An IANA time zone, such as Europe/Berlin. Prices change at midnight in this time zone."
     )
 
 
@@ -50,43 +50,48 @@ class Brake(StrictModel):
 
 
 class Deletion(StrictModel):
-    """How far apart the two merges lie that delete data."""
+    """The waiting time between the two merges that delete data."""
 
     after: Duration = Field(
         default=3600,
-        description="How long the cluster must have been seen to have a thing marked for deletion before it goes.",
+        description="The time for which the cluster must have reported a resource as marked for deletion before it is"
+        " deleted.",
     )
 
 
 class Images(StrictModel):
-    """The programs of ours that run in the clusters, from a registry that the clusters reach."""
+    """The images of Allotment's own programs in the clusters. The clusters must be able to pull them."""
 
     files: Image | None = Field(
-        default=None, description="dufs 0.46, which shows a storage's files; absent: no storage has an accessor."
+        default=None,
+        description="The image of dufs 0.46, which shows the files of storages. Default: no storage has an accessor.",
     )
     prepare: Image | None = Field(
-        default=None, description="Python 3.13 or later, which fills storages; absent: the official image."
+        default=None,
+        description="An image with Python 3.13 or later, which fills storages. Default: the official Python image.",
     )
 
 
 class Publisher(StrictModel):
-    """Who writes the rendered branches."""
+    """The publisher, which writes the rendered branches."""
 
     public_key: SshKey = Field(
-        description="Only what this key has signed counts as published, such as ssh-ed25519 AAAA…."
+        description="The SSH public key of the publisher, such as ssh-ed25519 AAAA…. Only commits that this key signed"
+        " count as published."
     )
 
 
 class ArgoCD(StrictModel):
-    """Where people open Argo CD."""
+    """The web interface of Argo CD."""
 
     url: HttpsUrl = Field(
-        description="Of its page: a status links to the log of a preparation, and to the log and a terminal of an instance."
+        description="The URL of Argo CD. `allot status` links to the logs of preparations, and to the logs and"
+        " terminals of instances."
     )
 
 
 class PlatformSpec(Spec):
-    """What holds for the whole repository."""
+    """The settings of the whole repository."""
 
     git: Git
     billing: Billing
@@ -94,15 +99,16 @@ class PlatformSpec(Spec):
     deletion: Deletion = Deletion()
     images: Images = Images()
     publisher: Publisher | None = Field(
-        default=None, description="Absent: rendered commits needn't be signed, and whoever may push there is believed."
+        default=None,
+        description="Default: rendered commits need no signature, and everyone who may push them is trusted.",
     )
-    argocd: ArgoCD | None = Field(default=None, description="Absent: no status links to a log or a terminal.")
+    argocd: ArgoCD | None = Field(default=None, description="Default: a status has no links to logs and terminals.")
 
 
 class Platform(Declaration):
-    """The platform itself: where its repository lies, what money it counts in, what it refuses to delete at once.
+    """The settings of the platform: its Git repositories, its currency, and its limits of deletions.
 
-    There is one, platform/platform.yaml. The platform team owns it.
+    The only Platform is platform/platform.yaml. The platform team owns it.
     """
 
     kind: Literal["Platform"]

@@ -1,4 +1,4 @@
-"""How a GPU is divided, as GPUSpecs ask for it and node pools provide it."""
+"""GPU sharing: the modes that GPUSpecs request and node pools provide."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from allotment.declared.kinds.declaration import StrictModel, check_one_of
 from allotment.declared.values import Count, name_field
 
 MIG_PROFILE = r"^[1-7]g\.[1-9][0-9]{0,2}gb(?:\+me)?$"
-# A label's value, as mig-parted names its configurations: all-balanced, all-1g.10gb.
+# The name of a mig-parted configuration, such as all-balanced or all-1g.10gb. It must be a valid label value.
 _MIG_CONFIG = r"^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$"
 GpuModel = Annotated[str, name_field(32)]
 
 
-EXCLUSIVE_CONFIG = "exclusive"  # the device plugin's configuration that shares nothing, and its default
+EXCLUSIVE_CONFIG = "exclusive"  # the default configuration of the device plugin, without sharing
 _PARTITIONS_CLASS = "mig.nvidia.com"
 _SHARING_MODES = ("time_slicing", "mig", "mps", "dra")
 _ONE_MODE_REASON = "a node shares its GPUs in one way, and NVIDIA's device plugin has no MPS for MIG slices"
@@ -24,46 +24,50 @@ DeviceClassName = Literal["gpu.nvidia.com", "mig.nvidia.com"]
 
 
 class TimeSlicing(StrictModel):
-    """One GPU, several users in turn. Neither memory nor faults are isolated."""
+    """Several units share a GPU in turn. Neither memory nor faults are isolated."""
 
     replicas: Annotated[int, Field(ge=2, le=64)] = Field(
-        description="Slices of each GPU. NVIDIA's device plugin takes no configuration with fewer than 2."
+        description="The number of slices of each GPU. NVIDIA's device plugin requires at least 2."
     )
 
 
 class Mps(StrictModel):
-    """One GPU, several users at once, by NVIDIA's Multi-Process Service, which the device plugin calls experimental.
+    """Several units share a GPU concurrently through NVIDIA's Multi-Process Service. Experimental in the device plugin.
 
-    Each process may take an equal part of the GPU's memory (`gpu.memory` divided by `replicas`) and of its threads. Faults
-    aren't isolated: an error of one process can end those of its neighbours. All units of a node share one /dev/shm.
+    Each process may use an equal part of the GPU's memory (`gpu.memory` divided by `replicas`) and of its threads. Faults
+    aren't isolated: an error in a process can end processes of other units. All units of a node share the same /dev/shm.
 
-    NVIDIA's daemon serves one user ID at a time, unless it is started for several (`nvidia-cuda-mps-control -M`), which the
-    device plugin 0.20 doesn't do; and each instance has user IDs of its own. docs/guides/platform.md says what that means.
+    NVIDIA's daemon serves a single user ID at a time, unless it is started with `nvidia-cuda-mps-control -M`. The
+    device plugin 0.20 doesn't do that, and each instance has its own user IDs. docs/guides/platform.md describes the
+    consequences.
     """
 
     replicas: Annotated[int, Field(ge=2, le=48)] = Field(
-        description="Units of each GPU: at least 2, as for time-slicing, and at most the 48 clients that an MPS server takes."
+        description="The number of units of each GPU: at least 2, as with time-slicing, and at most 48, the client"
+        " limit of an MPS server."
     )
 
 
 class MigProfile(StrictModel):
-    """A hardware slice of a GPU, with memory and faults of its own."""
+    """A hardware partition (MIG) of a GPU, with isolated memory and faults."""
 
-    profile: Annotated[str, Field(pattern=MIG_PROFILE)] = Field(description="The slice, as NVIDIA names it: 1g.10gb.")
+    profile: Annotated[str, Field(pattern=MIG_PROFILE)] = Field(
+        description="NVIDIA's name of the MIG profile, such as 1g.10gb."
+    )
 
 
 class SpecDra(StrictModel):
-    """A device that Kubernetes itself hands out (dynamic resource allocation), of nodes with NVIDIA's DRA driver.
+    """A device that Kubernetes allocates (dynamic resource allocation), on nodes with NVIDIA's DRA driver.
 
-    A pod asks for it as for any GPU, by an extended resource: that takes whole GPUs or MIG partitions, and no part of
-    either. So a share of a GPU's memory can't be declared here.
+    A pod requests the device by an extended resource, like any GPU. An extended resource is a whole GPU or a MIG
+    partition, so a share of a GPU's memory can't be declared here.
     """
 
     device_class_name: DeviceClassName = Field(
-        description="Which of the driver's devices: whole GPUs (gpu.nvidia.com), or MIG partitions (mig.nvidia.com)."
+        description="The device class of the driver: gpu.nvidia.com for whole GPUs, or mig.nvidia.com for MIG partitions."
     )
     profile: Annotated[str, Field(pattern=MIG_PROFILE)] | None = Field(
-        default=None, description="Of mig.nvidia.com only: the partition, as NVIDIA names it: 1g.10gb."
+        default=None, description="NVIDIA's name of the MIG profile, such as 1g.10gb. Only with mig.nvidia.com."
     )
 
     @model_validator(mode="after")
@@ -73,7 +77,7 @@ class SpecDra(StrictModel):
 
 
 class SpecSharing(StrictModel):
-    """Which part of a GPU a unit gets: exactly one of the members."""
+    """The sharing mode of a unit: exactly one of the fields."""
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = _SHARING_MODES
     ONE_OF_WHY: ClassVar[str] = _ONE_MODE_REASON
@@ -85,30 +89,30 @@ class SpecSharing(StrictModel):
 
 
 class MigLayout(StrictModel):
-    """How every GPU of a node is cut."""
+    """The MIG partitions of every GPU of a node."""
 
     config: Annotated[str, Field(pattern=_MIG_CONFIG)] = Field(
-        description="The MIG manager's configuration, such as all-balanced or all-1g.10gb."
+        description="The name of the MIG manager's configuration, such as all-balanced or all-1g.10gb."
     )
     devices: dict[Annotated[str, Field(pattern=MIG_PROFILE)], Count] = Field(
-        min_length=1, description="How many slices of each profile that configuration makes of one GPU."
+        min_length=1, description="The number of partitions of each profile that the configuration creates on a GPU."
     )
 
 
 class PoolDra(StrictModel):
-    """Devices that Kubernetes itself hands out, of nodes with NVIDIA's DRA driver instead of its device plugin.
+    """Devices that Kubernetes allocates, on nodes with NVIDIA's DRA driver instead of its device plugin.
 
-    Of static nodes only: Karpenter counts no devices of DRA (kubernetes-sigs/karpenter#3231), so that a node which it bought for
-    them would never be ready.
+    Static nodes only: Karpenter doesn't count DRA devices (kubernetes-sigs/karpenter#3231), so a node that it creates
+    for them never becomes ready.
     """
 
     device_class_name: DeviceClassName = Field(
-        description="Which of the driver's devices: whole GPUs (gpu.nvidia.com), or MIG partitions (mig.nvidia.com)."
+        description="The device class of the driver: gpu.nvidia.com for whole GPUs, or mig.nvidia.com for MIG partitions."
     )
     devices: dict[Annotated[str, Field(pattern=MIG_PROFILE)], Count] | None = Field(
         default=None,
         min_length=1,
-        description="Of mig.nvidia.com only: how many partitions of each profile one GPU is cut into.",
+        description="The number of partitions of each profile on a GPU. Only with mig.nvidia.com.",
     )
 
     @model_validator(mode="after")
@@ -118,7 +122,7 @@ class PoolDra(StrictModel):
 
 
 class PoolSharing(StrictModel):
-    """How the whole of every node is divided: exactly one of the members."""
+    """The sharing mode of all GPUs of every node: exactly one of the fields."""
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = _SHARING_MODES
     ONE_OF_WHY: ClassVar[str] = _ONE_MODE_REASON
@@ -130,7 +134,7 @@ class PoolSharing(StrictModel):
 
 
 def _check_partitions(device_class: str, field: str, *, is_given: bool) -> None:
-    """Partitions are named where the class is theirs, and nowhere else."""
+    """Raise unless partitions are given exactly if the device class is that of MIG partitions."""
     if is_given is not (device_class == _PARTITIONS_CLASS):
         raise PydanticCustomError(
             "dra-shape",
@@ -142,16 +146,17 @@ def _check_partitions(device_class: str, field: str, *, is_given: bool) -> None:
 
 
 def replicas_of(sharing: SpecSharing | PoolSharing | None) -> int | None:
-    """Return how many units each GPU is shared by in software (time-slicing, MPS); None where it isn't."""
+    """Return the number of units that share each GPU in software (time-slicing, MPS), or None without such sharing."""
     shared = sharing and (sharing.time_slicing or sharing.mps)
     return shared.replicas if shared else None
 
 
 def device_plugin_config(sharing: PoolSharing | None) -> str | None:
-    """Return the key of the device plugin's configuration that nodes of a pool carry as their label; None under DRA, whose
-    nodes have no device plugin.
+    """Return the name of the device plugin's configuration, which is a label of the pool's nodes; None under DRA, because
+    such nodes have no device plugin.
 
-    A key that nodes carry never becomes another: it is a label of Karpenter's templates, and a changed one drifts nodes.
+    Never change the name for an existing mode: it is a label of Karpenter's node templates, and a changed label drifts
+    the nodes.
     """
     if sharing is None:
         return EXCLUSIVE_CONFIG

@@ -1,4 +1,4 @@
-"""Stock: how many units of a GPUSpec a node pool holds."""
+"""Stock: the units of a GPUSpec in a node pool."""
 
 from __future__ import annotations
 
@@ -12,22 +12,31 @@ from allotment.declared.values import CountOrZero
 
 
 class StockSpec(Spec):
-    """Units of a GPUSpec in a node pool."""
+    """The number of units, their GPUSpec and their node pool."""
 
-    gpu_spec: GPUSpecReference = Field(description="The GPUSpec whose units these are.")
-    node_pool: NodePoolReference = Field(description="Its model, sharing and capacityType agree with the GPUSpec's.")
-    count: CountOrZero = Field(description="Units that tenants may hold. All Stocks of a pool together fit its nodes.")
+    gpu_spec: GPUSpecReference = Field(description="The name of the GPUSpec of the units.")
+    node_pool: NodePoolReference = Field(
+        description="The name of the NodePool. Its model, sharing and capacityType must match the GPUSpec."
+    )
+    count: CountOrZero = Field(
+        description="The number of units that tenants may hold. The nodes of the pool must have room for all of its"
+        " Stocks together."
+    )
     warm: CountOrZero | None = Field(
         default=None,
-        description="How many of the free units are kept ready by placeholders; absent: all. Nodes come for the rest when needed.",
+        description="The number of free units that placeholders keep warm. Default: all. Karpenter adds nodes for the"
+        " others on demand.",
     )
-    tenant: TenantReference | None = Field(default=None, description="Held for this tenant alone.")
+    tenant: TenantReference | None = Field(
+        default=None,
+        description="The name of the tenant that the units are reserved for. Default: all tenants may hold them.",
+    )
 
 
 class Stock(Declaration):
-    """How many units of a GPUSpec a node pool holds. The Stocks of a spec in a cluster add up.
+    """The units of a GPUSpec in a node pool. The stock of a GPUSpec in a cluster is the sum of its Stocks.
 
-    Free units are held by placeholder pods that a starting instance pushes aside.
+    Placeholder pods keep free units warm. An instance that starts preempts them.
     """
 
     kind: Literal["Stock"]

@@ -1,4 +1,4 @@
-"""StorageSpec: a kind of storage on offer."""
+"""StorageSpec: a type of storage in the catalog."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Volume(StrictModel):
 
 
 class Bucket(StrictModel):
-    """A bucket of the cluster's object store."""
+    """A bucket in the object store of the cluster."""
 
 
 class SizeRange(StrictModel):
-    """The sizes a storage may have."""
+    """The allowed sizes of a storage."""
 
-    min: Size = Field(description="The smallest size that a storage may have.")
-    max: Size = Field(description="The largest size that a storage may have.")
+    min: Size = Field(description="The minimum size of a storage.")
+    max: Size = Field(description="The maximum size of a storage.")
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:
@@ -41,37 +41,44 @@ class SizeRange(StrictModel):
 
 
 class MonthlyPrice(StrictModel):
-    """What a GiB costs from a day on, until the next entry's day."""
+    """The price of a GiB from a day on, until the day of the next entry."""
 
-    start: Date = Field(alias="from", description="The first day, quoted; from midnight in the billing time zone.")
-    per_gib_month: Money = Field(alias="perGiBMonth", description="Currency per GiB and month of 730 hours, quoted.")
+    start: Date = Field(
+        alias="from",
+        description="The first day of the price, quoted. The day starts at midnight in the billing time zone.",
+    )
+    per_gib_month: Money = Field(
+        alias="perGiBMonth",
+        description="The price of a GiB for a month of 730 hours, in the platform's currency, quoted.",
+    )
 
 
 class StorageSpecSpec(CatalogSpec):
-    """What a storage of this kind is: exactly one of volume and bucket. Which StorageClass it is says each cluster."""
+    """The type (exactly one of volume and bucket), sizes and prices. Each Cluster sets the StorageClass."""
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = ("volume", "bucket")
     volume: Volume | None = None
     bucket: Bucket | None = None
     size: SizeRange
     prices: Annotated[list[MonthlyPrice], unique_by("start")] = Field(
-        min_length=1, description="Prices by their first day; past ones are immutable."
+        min_length=1, description="The prices, by their first day. Prices of past days are immutable."
     )
     snapshot_prices: Annotated[list[MonthlyPrice], unique_by("start")] = Field(
-        default=[], description="Of snapshots, for the size of their storage; absent: no snapshots of it."
+        default=[],
+        description="The prices of snapshots, for the size of their storage. Default: the storage can't have snapshots.",
     )
     _check_one_of = model_validator(mode="after")(check_one_of)
 
     @property
     def is_single_node(self) -> bool:
-        """Whether one node at a time may mount it."""
+        """Whether only a single node at a time may mount the storage."""
         return self.volume is not None and self.volume.access_mode == "ReadWriteOnce"
 
 
 class StorageSpec(Declaration):
-    """A kind of storage on offer: a volume and how it is mounted, or a bucket; how large it may be, what it costs.
+    """A type of storage in the catalog: a volume with its access mode, or a bucket; its sizes and its price.
 
-    A Cluster lists the StorageSpecs it has, each with its StorageClass and capacity.
+    A Cluster lists the StorageSpecs that it provides, each with its StorageClass and capacity.
     """
 
     kind: Literal["StorageSpec"]

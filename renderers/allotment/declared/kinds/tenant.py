@@ -1,4 +1,4 @@
-"""Tenant: who declares instances and storages."""
+"""Tenant: a team or person that declares instances and storages."""
 
 from __future__ import annotations
 
@@ -12,19 +12,24 @@ from allotment.declared.references import PlanReference
 
 
 class TenantSpec(Spec):
-    """The tenant's plan and state. The platform team's."""
+    """The plan and lifecycle of the tenant. The platform team owns it."""
 
-    plan: PlanReference = Field(description="The Plan that it is on: quota, budget and what it may choose.")
-    quota: PartialQuota | None = Field(default=None, description="Replaces the plan's quota, key by key.")
+    plan: PlanReference = Field(
+        description="The name of the Plan, which sets the quota, the budget and the allowed features of the tenant."
+    )
+    quota: PartialQuota | None = Field(default=None, description="Replaces single fields of the plan's quota.")
     lifecycle: Literal["Active", "Suspended", "Retired"] = Field(
-        default="Active", description="Suspended: nothing runs, all is kept. Retired: the first step of deleting."
+        default="Active",
+        description="Suspended: all instances are stopped, and all data is kept. Retired: the first of the two merges"
+        " that delete the tenant.",
     )
 
 
 class Tenant(Declaration):
-    """Who declares instances and storages: a team with a folder, a plan and a namespace of its own in every cluster it uses.
+    """A team or person that declares instances and storages.
 
-    The folder's name is the tenant's; it can't be renamed.
+    A tenant has a folder, a plan, and a namespace in every cluster that it uses. The name of the folder is the name of the
+    tenant, and it can't be changed.
     """
 
     kind: Literal["Tenant"]
