@@ -1,7 +1,7 @@
-"""The declared kinds: one module each, and the table that says where each kind's files lie.
+"""The declared kinds: one module per kind, and the table of their names, modules and paths.
 
-`KINDS` is the only registry. A module is imported when its kind is first read, so that a command pays only for the
-kinds it meets.
+`KINDS` is the only registry. A module is imported when its kind is first read, so that a command imports only the kinds
+that it needs.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _PLACEHOLDER = re.compile(r"\{[a-z]+\}")
 
 
 class Kind(NamedTuple):
-    """A declared kind: its name, its module here, and the path of its files.
+    """A declared kind: its name, its module in this package, and the path of its files.
 
-    In `path`, `{name}` stands for the declared name; where it is absent the folder's name is the declared name.
+    In `path`, `{name}` stands for the declared name. Without `{name}`, the declared name is the folder's name.
     `{cluster}` and `{tenant}` are the scope that the path gives.
     """
 
@@ -35,7 +35,7 @@ class Kind(NamedTuple):
 
     @property
     def scope(self) -> str:
-        """What the path belongs to: platform, cluster or tenant."""
+        """The scope of the path: platform, cluster or tenant."""
         return {"platform": "platform", "clusters": "cluster", "tenants": "tenant"}[self.path.split("/", 1)[0]]
 
     @property
@@ -45,7 +45,7 @@ class Kind(NamedTuple):
 
     @property
     def singleton(self) -> bool:
-        """Whether a folder holds one of it at most."""
+        """Whether a folder has at most a single file of the kind."""
         return "{name}" not in self.path
 
 
