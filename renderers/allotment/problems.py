@@ -105,7 +105,7 @@ class AllotmentError(Exception):
 
 
 class IsolationBroken(AllotmentError):
-    """A rendered object exceeds what its owner may have. This is a bug in Allotment, so nothing is written."""
+    """A rendered object exceeds its owner's permissions. This is a bug in Allotment, so nothing is written."""
 
     exit_code = 3
 

@@ -22,8 +22,8 @@ class SaidOutput(Part, frozen=True):
 
 
 class CommentOutput(Output, frozen=True, kw_only=True, tag="CommentOutput"):
-    """The results. With `--all`, `open` counts the open pull requests, and `going` the merged ones that do not run
-    yet; both are null otherwise."""
+    """The results. With `--all`, `open` counts the open pull requests, and `going` counts merged pull requests
+    that do not run yet. Otherwise both are null."""
 
     results: tuple[SaidOutput, ...] = msgspec.field(name="said")
     open: int | None

@@ -36,7 +36,7 @@ class ThingOutput(Part, frozen=True):
     published: its tenant is retained), Published (not reported by its cluster yet) or Overtaken (a later commit is
     published than this clone knows). A resource that is removed from Git and still published is Removing. `path` and
     `declaredBlob` belong to the declaration; the blob is null if the resource is no longer declared. `observedBlob` is
-    the blob that the cluster has. `asDeclared` tells whether the resource matches its declaration. If it doesn't, `why`
+    the blob that the cluster has. `asDeclared` is true if the resource matches its declaration. If it doesn't, `why`
     is the cause, and `wayOut` the remedy, if there is a known remedy.
     """
 
