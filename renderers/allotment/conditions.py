@@ -1,8 +1,8 @@
-"""The words of a status: states, conditions and their reasons, each in one place and as people and programs read them."""
+"""The vocabulary of a status: its states, its conditions, and their reasons."""
 
 from __future__ import annotations
 
-# States of an instance, the first three in the order in which it gets there.
+# States of an instance. It passes through the first three in this order.
 INIT = "Init"  # its units are locked
 READY = "Ready"  # its container has started; people read it as STARTING
 RUNNING = "Running"  # its probe was answered
@@ -10,11 +10,11 @@ STOPPED = "Stopped"
 WAITING = "Waiting"
 FAILED = "Failed"
 
-# States of what is declared and not seen in its cluster yet, in the order in which it gets there.
+# States of a declared resource that its cluster doesn't report yet, in the order in which it passes through them.
 MERGED = "Merged"
 KEPT = "Kept"  # its tenant is retained at its last published manifests
 PUBLISHED = "Published"
-REMOVING = "Removing"  # nothing declares it any more, and it is still published
+REMOVING = "Removing"  # no longer declared, but still published
 OVERTAKEN = "Overtaken"  # a later commit is published than this clone knows
 
 # States of a storage, and of its preparation.
@@ -44,7 +44,7 @@ STATES = (
 
 
 def display_state(state: str, *, of_instance: bool) -> str:
-    """Return the state as people read it. `Ready` of an instance hasn't answered its probe: that is Starting."""
+    """Return a state for people. An instance that is `Ready` hasn't answered its probe, so it is shown as Starting."""
     return STARTING if of_instance and state == READY else state
 
 
@@ -63,43 +63,43 @@ PREPARED = "Prepared"
 RESIZED = "Resized"
 ACCESSOR_AVAILABLE = "AccessorAvailable"
 
-# Conditions of what is on its way out, in the order of its steps; nothing else has them. Publish reads their times.
+# Conditions of a resource in deletion only, in the order of the steps. Publish reads their times.
 MARKED_FOR_DELETION = "MarkedForDeletion"
 UNPROTECTED = "Unprotected"
 
-# A tenant's namespace in a cluster.
+# Condition of a tenant's namespace in a cluster.
 PROTECTED = "Protected"
 
-# Condition of what is removed from the rendered branch and still there; nothing else has it.
+# Condition only of an orphan: removed from the rendered branch, but still in the cluster.
 DECLARED = "Declared"
 
-# Conditions of objects that aren't as they are published, though Argo CD says Synced; nothing else has them.
+# Conditions only of objects that differ from their published manifests although Argo CD reports Synced.
 AS_PUBLISHED = "AsPublished"
 ONLY_PUBLISHED = "OnlyPublished"
 EDITED_BY_HAND = "EditedByHand"
 FOREIGN_OBJECT = "ForeignObject"
 
-# Condition of an instance that is published without replicas and still has pods; nothing else has it.
+# Condition only of an instance that is published without replicas and still has pods.
 STOPPED_DECLARED = "Stopped"
 STOPPING = "Stopping"
 STOPPED_STILL_RUNNING = "StoppedStillRunning"
 
-# Why it isn't declared: it may be going just now, or it stays.
+# Reasons of Declared being false: the deletion may be in progress, or the object stays.
 REMOVED = "Removed"
 REMOVED_STILL_RUNNING = "RemovedStillRunning"
 REMOVED_STILL_THERE = "RemovedStillThere"
 REMOVED_STILL_OPEN = "RemovedStillOpen"
 
-# Why an instance has no replicas: publish knows.
+# Reasons why an instance has no replicas, from publish.
 STOPPED_AS_DECLARED = "StoppedAsDeclared"
 TENANT_SUSPENDED = "TenantSuspended"
 VERSION_REVOKED = "VersionRevoked"
 NO_FREE_UNIT = "NoFreeUnit"
-RESIZE_PENDING = "ResizePending"  # of an instance with replicas: it runs as it was published
+RESIZE_PENDING = "ResizePending"  # the instance has replicas, and runs as it was published
 STORAGE_UNPREPARED = "StorageUnprepared"
-SOURCE_UNPREPARED = "SourceUnprepared"  # of a storage or snapshot: what it is made from
+SOURCE_UNPREPARED = "SourceUnprepared"  # the source of a storage or snapshot is not prepared
 
-# Why one with replicas isn't where it should be.
+# Reasons why an instance with replicas isn't running as declared.
 ROLLOUT_PENDING = "RolloutPending"
 SCHEDULING = "Scheduling"
 STARTING = "Starting"
@@ -115,16 +115,16 @@ OUT_OF_MEMORY = "OutOfMemory"
 CONTAINER_ENDED = "ContainerEnded"
 PROBE_PENDING = "ProbePending"
 PROBE_FAILED = "ProbeFailed"
-GPU_UNHEALTHY = "GPUUnhealthy"  # it still runs, but its device failed
+GPU_UNHEALTHY = "GPUUnhealthy"  # the instance still runs, but its device failed
 
-# Why what is declared isn't seen in its cluster.
+# Reasons why a cluster doesn't report a declared resource.
 NOT_PUBLISHED = "NotPublished"
 TENANT_KEPT = "TenantKept"
 NOT_APPLIED = "NotApplied"
 REMOVAL_PENDING = "RemovalPending"
 CLONE_BEHIND = "CloneBehind"
 
-# Why a volume or its preparation isn't.
+# Reasons why a volume or its preparation isn't complete.
 BINDING = "Binding"
 VOLUME_LOST = "VolumeLost"
 BUCKET_FAILED = "BucketFailed"
@@ -142,17 +142,17 @@ SOURCE_UNAVAILABLE = "SourceUnavailable"
 NO_SPACE = "NoSpace"
 SOURCE_UNREADABLE = "SourceUnreadable"
 ACCESS_DENIED = "AccessDenied"
-SUPERSEDED = "Superseded"  # another preparation has begun on the volume since
+SUPERSEDED = "Superseded"  # another preparation of the volume began later
 OF_ANOTHER_VOLUME = "OfAnotherVolume"
 
-# Why Argo CD hasn't applied it, or a gateway hasn't taken it.
+# Reasons why Argo CD hasn't applied an object, or a gateway hasn't accepted it.
 OUT_OF_SYNC = "OutOfSync"
 SYNC_FAILED = "SyncFailed"
 NOT_OBSERVED = "NotObserved"
 ROUTE_PENDING = "RoutePending"
 ROUTE_REFUSED = "RouteRefused"
 
-# Why a condition holds.
+# Reasons why a condition is true.
 DELETION_DECLARED = "DeletionDeclared"
 LET_GO = "LetGo"
 UNITS_HELD = "UnitsHeld"
@@ -167,5 +167,5 @@ VOLUME_BOUND = "VolumeBound"
 BUCKET_BOUND = "BucketBound"
 SNAPSHOT_TAKEN = "SnapshotTaken"
 PREPARATION_SUCCEEDED = "PreparationSucceeded"
-ALREADY_PREPARED = "AlreadyPrepared"  # its Job was made again, and found the volume complete
+ALREADY_PREPARED = "AlreadyPrepared"  # a recreated Job found the volume complete
 AS_DECLARED = "AsDeclared"

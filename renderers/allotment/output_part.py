@@ -1,4 +1,4 @@
-"""The base of the values that commands print as JSON."""
+"""The base of the values in the JSON output of commands."""
 
 from __future__ import annotations
 
@@ -6,4 +6,5 @@ import msgspec
 
 
 class Part(msgspec.Struct, frozen=True, rename="camel"):
-    """A part of an output. JSON has its fields in camelCase, or under the `name` of the field. Fields are added alone."""
+    """A part of an output. In JSON its fields are in camelCase, or have the `name` of the field. Parts only gain
+    fields."""

@@ -1,4 +1,4 @@
-"""What can be wrong with a declaration, and the exceptions a command ends with."""
+"""Faults in declarations, and the exceptions that end a command."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _UNPRINTABLE = re.compile("[^\x20-\x7e]")
 
 
 def escape_unprintable(text: str, limit: int = 120) -> str:
-    """Return `text` safe for a terminal and a log: one line, escapes for all but ASCII (look-alikes show), cut at
-    `limit`."""
+    """Return `text` in a form that is safe for a terminal and a log: a single line of ASCII, with escapes for other
+    characters (which expose look-alikes), cut after `limit` characters."""
     escaped_text = _UNPRINTABLE.sub(
         lambda match: match.group().encode("unicode_escape").decode("ascii"), text[: limit + 1]
     )
@@ -21,7 +21,7 @@ def escape_unprintable(text: str, limit: int = 120) -> str:
 
 
 def quote_value(value: object) -> str:
-    """Return a value as a message shows it: in quotes when it is text, escaped and cut."""
+    """Return a value for a message: text is quoted, escaped and cut."""
     if isinstance(value, str):
         return f"'{escape_unprintable(value)}'"
     if isinstance(value, bool):
@@ -39,7 +39,7 @@ def pluralize(count: int, noun: str) -> str:
 
 
 def pronoun_for(count: int) -> str:
-    """Return the pronoun for so many."""
+    """Return the pronoun for a count: `it` or `them`."""
     return "it" if count == 1 else "them"
 
 
@@ -55,9 +55,10 @@ def format_field(field: FieldPath) -> str:
 
 
 class Finding(NamedTuple):
-    """Something wrong with a field of a file, before its line is looked up.
+    """A fault in a field of a file, before its line is known.
 
-    `related` names the other files that have a part in it: a problem is reported to all who cause or suffer it.
+    `related` are the other files that cause the fault or are affected by it. A problem is reported to the owners of all
+    of them.
     """
 
     path: str
@@ -70,7 +71,7 @@ class Finding(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A finding with its place: `line` and `column` count from 1, columns in characters."""
+    """A finding with its position: `line` and `column` count from 1, columns in characters."""
 
     path: str
     line: int
@@ -83,7 +84,7 @@ class Problem(NamedTuple):
 
     @property
     def severity(self) -> Literal["error", "warning"]:
-        """The severity as programs read it."""
+        """The severity as text."""
         return "warning" if self.warning else "error"
 
     def __str__(self) -> str:
@@ -92,24 +93,24 @@ class Problem(NamedTuple):
         return f"{place}: {self.field}: {word}{self.message} [{self.rule}]"
 
     def touches(self, paths: Iterable[str]) -> bool:
-        """Return whether one of `paths` (files or folders) causes or suffers this problem."""
+        """Return whether a file in `paths` (files or folders) causes this problem or is affected by it."""
         own = (self.path, *self.related)
         return any(own_path == path or own_path.startswith(f"{path}/") for path in paths for own_path in own)
 
 
 class AllotmentError(Exception):
-    """The base of what a command ends with in order; `exit_code` is the process's."""
+    """The base of the expected errors that end a command. `exit_code` is the exit status of the process."""
 
     exit_code = 1
 
 
 class IsolationBroken(AllotmentError):
-    """A rendered object lies outside what its owner may have: a bug of ours, so nothing is written."""
+    """A rendered object exceeds its owner's permissions. This is a bug in Allotment, so nothing is written."""
 
     exit_code = 3
 
 
 class OperationRefused(AllotmentError):
-    """The command was asked for something it won't do: the message says what to do instead."""
+    """The command refuses the request. The message states the remedy."""
 
     exit_code = 2

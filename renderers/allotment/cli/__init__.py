@@ -1,1 +1,1 @@
-"""The command line: one module a command, each parses, calls and prints."""
+"""The command line: one module per command, which parses arguments, calls the services, and prints the result."""

@@ -1,6 +1,6 @@
-"""Diagnoses a repository or a cluster: turns the data that was read of it into diagnoses with advice.
+"""Diagnoses a repository or a cluster: derives diagnoses with remedies from data that was read before.
 
-Each topic has one module, and none of them reads anything. `cluster_snapshot.py` defines the queries to a cluster, and
+Each topic has a module, which reads nothing itself. `cluster_snapshot.py` defines the queries to a cluster, and
 `adapters/cluster/snapshot_reader.py` sends them.
 """
 
@@ -72,7 +72,7 @@ def diagnose_cluster(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDec
 
 
 def sort_by_severity(diagnoses: Iterable[Diagnosis]) -> list[Diagnosis]:
-    """Return diagnoses with problems first. The order within a severity stays."""
+    """Return diagnoses with problems first, and keep the order within a severity."""
     return sorted(diagnoses, key=lambda diagnosis: SEVERITY_ORDER.index(diagnosis.severity))
 
 

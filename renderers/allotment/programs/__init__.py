@@ -1,8 +1,8 @@
-"""The programs that fill a volume: what a preparation's pod runs, with Python's standard library alone.
+"""The programs that fill a volume. The pod of a preparation runs them with Python's standard library alone.
 
-They are data to the rest of Allotment: a ConfigMap of the tenant's namespace holds the modules that a Job needs, so that what
-ran lies there for as long as the Job stands (`manifests/tenant/programs.py`). `ending` has the exit statuses, which a status reads
-as reasons.
+To the rest of Allotment they are data. A ConfigMap in the tenant's namespace holds the modules of a Job, and stays for
+as long as the Job exists (`manifests/tenant/programs.py`). `ending` defines the exit statuses, which a status shows as
+reasons.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib.resources import files
 
-# Program → the modules that it runs.
+# Program → its modules.
 MODULES: dict[str, tuple[str, ...]] = {
     "check": ("ending", "volume", "check"),
     "hold": ("ending", "volume", "hold"),
@@ -24,7 +24,7 @@ MODULES: dict[str, tuple[str, ...]] = {
 
 @lru_cache
 def texts(*programs: str) -> dict[str, str]:
-    """Return the modules of some programs as files of a ConfigMap, by name."""
+    """Return the modules of `programs` as files of a ConfigMap, by name."""
     names = {"__init__": None, **{name: None for program in programs for name in MODULES[program]}}
     here = files(__package__)
     return {

@@ -1,6 +1,6 @@
-"""What must hold across files: one module a rule, each yielding findings. These tables are the only registries.
+"""The rules across files: one module per rule, which yields findings. The tables here are the only registries.
 
-A rule checks one of: the offers; one tenant against the offers; what all tenants hold together; a folder's change.
+Each rule checks the catalog, a tenant against the catalog, all tenants together, or the change of a folder.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""App folders: an instance mounts its storages at folders that its app uses. A storage that is mounted elsewhere gives a warning,
-unless the instance's own args or env name that path. An App version without `folders` says nothing about them."""
+"""App folders: an instance mounts its storages at folders that its app uses. A mount elsewhere is a warning, unless
+the instance's own args or env contain its path. The rule ignores App versions without `folders`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RULE = "app-folder"
 
 
 def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
-    """Check the mounts of a tenant's instances of apps."""
+    """Check the mounts of a tenant's instances that run an app."""
     for instance in tenant.of_kind(GPUInstance).values():
         version, spec = app_version(offers, instance.model), instance.model.spec
         folders = [folder.path for folder in version.folders] if version is not None else []
@@ -33,11 +33,11 @@ def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
 
 
 def _overlaps_any_folder(path: str, folders: Iterable[str]) -> bool:
-    """Return whether a path is one of some folders, or lies in or above one."""
+    """Return whether a path equals, contains or lies in a folder of `folders`."""
     return any(f"{path}/".startswith(f"{folder}/") or folder.startswith(f"{path}/") for folder in folders)
 
 
 def _instance_arguments(spec: GPUInstanceSpec) -> list[str]:
-    """Return the args and the values of environment variables that an instance gives its app."""
+    """Return the args and the values of environment variables that an instance adds to its app."""
     own = spec.container
     return [] if own is None else [*own.args, *(variable.value for variable in own.env)]

@@ -1,6 +1,6 @@
-"""What is on offer, and what of it one tenant can have now: what the rules would say of one more, before it is declared.
+"""The offers of the catalog, and the reasons why a tenant cannot have them now, before the tenant declares anything.
 
-Nothing here finds fault with a file. What is `barriers` says in a few words why, and which file says so.
+This module reports no findings. A `Barrier` states the reason briefly, and the file that causes it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Barrier(Part, frozen=True):
 
 
 class ReservedUnits(Part, frozen=True):
-    """Units of a GPUSpec that one tenant has alone, and how many of them are free."""
+    """Units of a GPUSpec that are reserved for a tenant, and the number of them that are free."""
 
     tenant: str
     unit_count: int = msgspec.field(name="units")
@@ -48,8 +48,8 @@ class ReservedUnits(Part, frozen=True):
 
 
 class GPUOffer(NamedTuple):
-    """A GPUSpec in a cluster: `units` may be held by any tenant, `free_units` of them are; `reserved` are others, each one
-    tenant's."""
+    """A GPUSpec in a cluster. Any tenant may hold `units`, of which `free_units` are free. `reserved` are the units
+    of single tenants."""
 
     cluster: str
     spec: DeclarationFile[GPUSpec]
@@ -59,14 +59,14 @@ class GPUOffer(NamedTuple):
     barriers: tuple[Barrier, ...] = ()
 
     def reserved_for(self, tenant: str) -> ReservedUnits:
-        """Return what a tenant has alone."""
+        """Return the units that are reserved for a tenant."""
         return next(
             (reservation for reservation in self.reserved if reservation.tenant == tenant), ReservedUnits(tenant, 0, 0)
         )
 
 
 class StorageOffer(NamedTuple):
-    """A StorageSpec in a cluster, and the bytes that are free of what the cluster has of it."""
+    """A StorageSpec in a cluster, and the free bytes of its capacity there."""
 
     cluster: str
     spec: DeclarationFile[StorageSpec]
@@ -84,7 +84,7 @@ class AppOffer(NamedTuple):
 
 
 class AvailableOffers(NamedTuple):
-    """All that is on offer."""
+    """All offers."""
 
     gpu_offers: list[GPUOffer]
     storage_offers: list[StorageOffer]
@@ -98,8 +98,8 @@ def list_offers(
     tenant: ScopeDeclarations | None = None,
     cluster: str | None = None,
 ) -> AvailableOffers:
-    """Return what is on offer, in one cluster or all, by what all tenants hold; what is barred is so for one tenant, if
-    one is given."""
+    """Return the offers of a cluster, or of all clusters, with the units and bytes that all tenants together leave
+    free. With `tenant`, each offer has the barriers for that tenant."""
     who = TenantAllowance(offers, tenant) if tenant is not None else None
     held_storages = list(storages)
     here = [
@@ -157,7 +157,7 @@ def _storage_offers(
 
 
 class TenantAllowance:
-    """A tenant that asks what it can have: its plan, quota and budget, and what it declares of them already."""
+    """The plan, quota, budget and usage of a tenant, and the barriers that result from them."""
 
     def __init__(self, offers: Catalog, tenant: ScopeDeclarations) -> None:
         self._offers, self._tenant = offers, tenant
@@ -169,24 +169,24 @@ class TenantAllowance:
 
     @cached_property
     def cost(self) -> Decimal:
-        """What it declares costs a month."""
+        """The monthly cost of the tenant's declarations."""
         return monthly_cost(self._offers, self._tenant)
 
     @property
     def lifecycle(self) -> str:
-        """The tenant's lifecycle; empty where its file can't be read."""
+        """The tenant's lifecycle; empty if its file can't be read."""
         declared = self._tenant.get_singleton(Tenant)
         return declared.model.spec.lifecycle if declared is not None else ""
 
     def quota_path(self, field: str, model: str = "") -> str:
-        """Return the file that says a part of its quota: its own, or its plan's."""
+        """Return the file that sets a part of the quota: the tenant's, or its plan's. `model` is a GPU model."""
         declared = self._tenant.get_singleton(Tenant)
         own = declared.model.spec.quota if declared is not None else None
         is_own = own is not None and (model in own.gpus if model else getattr(own, field) is not None)
         return self.path if is_own or self.plan is None else self.plan.path
 
     def gpu_barriers(self, offer: GPUOffer, usage: UnitUsage) -> Iterator[Barrier]:
-        """Yield why it can't have one more unit."""
+        """Yield the barriers to another unit."""
         yield from self._lifecycle_barriers(offer.cluster, offer.spec, offer.spec.model.spec.lifecycle)
         yield from self._stock_barriers(offer, usage)
         if self.plan is None or self.limits is None:
@@ -219,7 +219,7 @@ class TenantAllowance:
             yield Barrier(f"none of {units} is free" if units else "its stock is 0", paths[0])
 
     def storage_barriers(self, offer: StorageOffer) -> Iterator[Barrier]:
-        """Yield why it can't have one more, of the smallest size."""
+        """Yield the barriers to another storage of the smallest size."""
         spec = offer.spec.model.spec
         least = spec.size.min
         yield from self._lifecycle_barriers(offer.cluster, offer.spec, spec.lifecycle)
@@ -239,7 +239,7 @@ class TenantAllowance:
     def app_barriers(
         self, app: DeclarationFile[App], version: AppVersion, gpus: Iterable[GPUOffer]
     ) -> Iterator[Barrier]:
-        """Yield why it can't run a version: also where none of the GPUSpecs that it can have now fits that."""
+        """Yield the barriers to a version of an app. One of them is that no available GPUSpec has enough memory."""
         if version.lifecycle in ("Retired", "Revoked"):
             go_to = f": go to {version.replaced_by}" if version.replaced_by else ""
             yield Barrier(f"it is {version.lifecycle}{go_to}", app.path)
@@ -260,7 +260,7 @@ class TenantAllowance:
         yield from self._unit_barriers(version, list(gpus))
 
     def _unit_barriers(self, version: AppVersion, gpus: list[GPUOffer]) -> Iterator[Barrier]:
-        """Yield why no unit that it can have now is for a version."""
+        """Yield the barriers if no available unit has the memory that a version needs."""
         least = version.container.shm_size or 0
         for_it = [offer.spec for offer in gpus if not offer.barriers]
         if any(spec.model.spec.memory >= least for spec in for_it):
@@ -278,7 +278,7 @@ class TenantAllowance:
             for barrier in (gpus[0].barriers if gpus else ())
             if all(barrier in offer.barriers for offer in gpus)
         ]
-        assert self.plan is not None  # of what has none, nothing is asked here
+        assert self.plan is not None  # app_barriers stops earlier without a plan
         yield from of_all or [Barrier("no GPU spec is for it now", self.plan.path)]
 
     def _unreadable_plan(self) -> Barrier:

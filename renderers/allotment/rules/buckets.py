@@ -1,4 +1,5 @@
-"""Buckets: they have no files to mount, prepare or show; instances name them under `buckets`, in their own cluster."""
+"""Buckets: a bucket is no volume, so nobody mounts, prepares, shares or shows its files. Instances name the buckets
+of their own cluster under spec.buckets."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ RULE = "bucket"
 
 
 def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
-    """Check a tenant's buckets and who uses them."""
+    """Check a tenant's buckets, and the instances that use them."""
     storages = tenant.of_kind(GPUStorage)
     for storage in storages.values():
         if is_bucket(offers, storage.model):

@@ -1,4 +1,4 @@
-"""Budget: what a tenant declares to run costs no more a month than its plan's budget."""
+"""Budget: a tenant's declarations cost no more per month than its plan's budget."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RULE = "budget"
 
 
 def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
-    """Check a tenant's cost per month; a plan that only warns makes it a warning."""
+    """Check a tenant's monthly cost. If the plan only warns, the finding is a warning."""
     plan, declared, platform = (
         plan_of(offers, tenant),
         tenant.get_singleton(Tenant),

@@ -1,4 +1,5 @@
-"""Deletion: data goes in two merges. The first says so, the second removes the file. A rename or a move is a removal."""
+"""Deletion: a storage, snapshot, tenant or cluster is deleted in two merges. The first sets deletionPolicy: Delete
+or lifecycle: Retired, the second removes the file. A rename or a move is a removal."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ RULE = "deletion"
 
 
 def check(change: FolderChange) -> Iterator[Finding]:
-    """Check what is gone. Paths are those of the base: the files are no longer there."""
+    """Check removed declarations. A finding has the path at the base, because the file no longer exists."""
     for storage in change.removed_declarations(GPUStorage):
         if storage.model.spec.deletion_policy != "Delete":
             yield storage_removal_finding(storage.path, storage.model.name)._replace(related=change.current_paths)
@@ -32,7 +33,7 @@ def check(change: FolderChange) -> Iterator[Finding]:
 
 
 def storage_removal_finding(path: str, name: str) -> Finding:
-    """Return what is wrong where a storage's file is gone that nothing had marked for deletion."""
+    """Return the finding about a removed storage that was not marked for deletion."""
     message = (
         f"storage {name} would be deleted with its data (a rename is a deletion): put the file back,"
         " and to delete it merge deletionPolicy: Delete first"
@@ -41,7 +42,7 @@ def storage_removal_finding(path: str, name: str) -> Finding:
 
 
 def snapshot_removal_finding(path: str, name: str) -> Finding:
-    """Return what is wrong where a snapshot's file is gone that nothing had marked for deletion."""
+    """Return the finding about a removed snapshot that was not marked for deletion."""
     message = (
         f"snapshot {name} would be deleted (a rename is a deletion): put the file back,"
         " and to delete it merge deletionPolicy: Delete first"
@@ -50,7 +51,7 @@ def snapshot_removal_finding(path: str, name: str) -> Finding:
 
 
 def tenant_removal_finding(path: str, name: str) -> Finding:
-    """Return what is wrong where a tenant is gone that wasn't retired."""
+    """Return the finding about a removed tenant that was not retired."""
     message = (
         f"tenant {name} would be deleted (a rename is a deletion): put the file back,"
         " and to delete the tenant merge lifecycle: Retired first"

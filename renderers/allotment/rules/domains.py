@@ -1,4 +1,4 @@
-"""Domains: no cluster's domain is another's or lies within it, so that no host has two meanings."""
+"""Domains: no cluster's domain equals another's or lies within it, so that each host belongs to a single cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rules about change compare: one folder at the base and now."""
+"""The change of a folder between the base and now, which the rules about changes check."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ D = TypeVar("D", bound=Declaration)
 
 
 class FolderChange(NamedTuple):
-    """A folder at the base and now (empty where it didn't or doesn't exist), what is on offer now, and the day that is
-    today, whatever day's prices count."""
+    """A folder at the base and now, each empty if the folder doesn't exist there; the current catalog; and the
+    current date, which can differ from the date of the prices."""
 
     offers: Catalog
     before: ScopeDeclarations
@@ -22,24 +22,25 @@ class FolderChange(NamedTuple):
     today: datetime.date
 
     def common_declarations(self, kind: type[D]) -> Iterator[tuple[DeclarationFile[D], DeclarationFile[D]]]:
-        """Return the declarations of a kind that are there on both sides."""
+        """Yield the declarations of a kind that exist on both sides, as pairs (before, after)."""
         after = self.after.of_kind(kind)
         for name, old in self.before.of_kind(kind).items():
             if name in after:
                 yield old, after[name]
 
     def removed_declarations(self, kind: type[D]) -> Iterator[DeclarationFile[D]]:
-        """Return the declarations of a kind that are gone."""
+        """Return the declarations of a kind that no longer exist."""
         return (old for name, old in self.before.of_kind(kind).items() if self.after.is_absent(kind, name))
 
     @property
     def current_paths(self) -> tuple[str, ...]:
-        """The files of the folder now. Who moves a declaration also causes the problems at its old path."""
+        """The current files of the folder. They are related to the problems at old paths, because a move causes such
+        problems."""
         return self.after.paths()
 
 
 def value_at(model: Any, field: str) -> Any:
-    """Return the value of a dotted Python field, None where a part on the way is absent."""
+    """Return the value of a dotted Python field; None if a part of the field is absent."""
     for part in field.split("."):
         model = getattr(model, part, None)
     return model

@@ -1,4 +1,4 @@
-"""Immutability: what running instances and stored data rely on doesn't change once it is merged."""
+"""Immutability: after a merge, the fields that running instances and stored data rely on don't change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from allotment.rules.folder_change import FolderChange, value_at
 
 RULE = "immutable"
 
-# Kind → (field as written, Python field under spec, what to do instead).
+# Kind → (field in YAML, Python field below spec, remedy).
 FIELDS: dict[type[Declaration], list[tuple[str, str, str]]] = {
     Platform: [
         ("spec.billing.currency", "billing.currency", "start another platform"),
@@ -51,7 +51,7 @@ FIELDS: dict[type[Declaration], list[tuple[str, str, str]]] = {
 
 
 def check(change: FolderChange) -> Iterator[Finding]:
-    """Check the declarations that are there before and after."""
+    """Check the declarations that exist before and after."""
     for kind, fields in FIELDS.items():
         for old, new in change.common_declarations(kind):
             yield from _check_fields(old, new, fields)
@@ -69,7 +69,8 @@ def check(change: FolderChange) -> Iterator[Finding]:
 def _check_origin(
     change: FolderChange, old: DeclarationFile[GPUStorage], new: DeclarationFile[GPUStorage]
 ) -> Iterator[Finding]:
-    """A volume that the driver made from another keeps where it came from; one that wasn't made so never was."""
+    """Check that a volume that the driver cloned keeps its source, and that no other existing volume gets such a
+    source."""
     was, is_now = old.model.spec.prepare, new.model.spec.prepare
     if is_now is None or (was is not None and was.source == is_now.source):
         return
@@ -121,6 +122,6 @@ def _check_storage_classes(old: DeclarationFile[Cluster], new: DeclarationFile[C
 
 
 def shrink_finding(path: str, was: int, is_now: int) -> Finding:
-    """Return what is wrong where a storage would shrink; sizes in bytes."""
+    """Return the finding about a storage that would shrink; sizes are in bytes."""
     message = f"{format_size(is_now)} is less than the {format_size(was)} it had, and a volume never shrinks: write at least {format_size(was)}"
     return Finding(path, ("spec", "size"), message, "shrink")

@@ -1,5 +1,6 @@
-"""Karpenter's pools: one of slices needs the feature gate NodeOverlay in its cluster, no node is bought before one that
-expires goes, and one that is replaced needs room for another."""
+"""Karpenter's pools: a pool of slices needs the feature gate NodeOverlay in its cluster. A pool with expireAfter
+gets a warning, because expired nodes go before their replacements come. So does a pool with generation and no room
+for a replacement node."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def check(offers: Catalog) -> Iterator[Finding]:
 
 
 def _check_overlay(cluster: ScopeDeclarations, pool: DeclarationFile[NodePool]) -> Iterator[Finding]:
-    """Karpenter counts GPUs as the cloud sells them, so without an overlay no node of its fits a slice."""
+    """Check the feature gate for a pool of slices: without an overlay, Karpenter counts whole GPUs, and none of its
+    nodes fits a slice."""
     place, sharing = cluster.get_singleton(Cluster), pool.model.spec.sharing
     if place is None or sharing is None or "NodeOverlay" in place.model.spec.karpenter.feature_gates:
         return
@@ -51,7 +53,7 @@ def _check_expiry(pool: DeclarationFile[NodePool]) -> Iterator[Finding]:
 def _check_spare_nodes(
     offers: Catalog, cluster: ScopeDeclarations, pool: DeclarationFile[NodePool]
 ) -> Iterator[Finding]:
-    """Karpenter replaces a node by one that comes first, and buys none beyond the pool's limits."""
+    """Check that a node can be replaced: Karpenter starts the replacement first, and never exceeds the pool's limit."""
     karpenter = pool.model.spec.karpenter
     if karpenter is None or pool.model.spec.generation is None:
         return

@@ -1,4 +1,5 @@
-"""Lifecycle: what is Retired or Revoked takes nothing new. What used it at the base goes on, with a warning."""
+"""Lifecycle: new declarations use nothing that is Retired or Revoked. Declarations that used it at the base
+continue, with a warning."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _ALIASES: dict[str, FieldPath] = {
 
 
 def check(change: FolderChange) -> Iterator[Finding]:
-    """Return as errors the warnings about closed offers that are new: the base had no such choice in that file."""
+    """Yield the warnings about Retired and Revoked offers as errors, unless the base made the same choice in the
+    same file."""
     if change.after.scope.kind != "tenant":
         return
     used = {

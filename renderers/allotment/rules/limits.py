@@ -1,5 +1,5 @@
-"""Limits: a tenant chooses only what its plan allows: ways of sharing, exposures, what copies are spread over,
-registries of its own images."""
+"""Limits: a tenant uses only the modes of GPU sharing, exposures, spreads of copies, and image registries that its
+plan allows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RULE = "limit"
 
 
 def plan_of(offers: Catalog, tenant: ScopeDeclarations) -> DeclarationFile[Plan] | None:
-    """Return the plan that a tenant is on."""
+    """Return a tenant's plan; None if the tenant or the plan can't be read."""
     declared = tenant.get_singleton(Tenant)
     return offers.platform.of_kind(Plan).get(declared.model.spec.plan) if declared else None
 
@@ -42,13 +42,13 @@ def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
 
 
 def sharing_mode(spec: GPUSpecSpec) -> str:
-    """Return how a GPUSpec shares its GPU, as plans name it."""
+    """Return a GPUSpec's mode of sharing, by its name in plans."""
     chosen = spec.sharing.chosen_member if spec.sharing is not None else None
     return "Exclusive" if chosen is None else chosen.title().replace("_", "")
 
 
 def has_no_users(tenant: ScopeDeclarations) -> bool:
-    """Return whether nobody of a tenant could log in. Of a file that can't be read nothing is said."""
+    """Return whether a tenant has no user who can log in; False if its members can't be read."""
     if (Members.__name__, tenant.name) in tenant.invalid:
         return False
     members = tenant.get_singleton(Members)
@@ -96,7 +96,7 @@ def _check_image(
 
 
 def full_image(image: str) -> str:
-    """Return an image with the registry that a container runtime takes it from: busybox → docker.io/library/busybox."""
+    """Return an image with the registry that a container runtime pulls it from: busybox → docker.io/library/busybox."""
     host, slash, rest = image.partition("/")
     if not slash:
         return f"docker.io/library/{image}"

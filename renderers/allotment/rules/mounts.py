@@ -1,5 +1,5 @@
-"""Mounts: an instance mounts storages of its own cluster; a ReadWriteOnce storage has one running instance, of one
-replica."""
+"""Mounts: an instance mounts storages of its own cluster, none of them below another. At most a single running
+instance, with a single replica, mounts a ReadWriteOnce storage."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
 def _check_shared(
     storage: DeclarationFile[GPUStorage], mounts: list[tuple[DeclarationFile[GPUInstance], str]]
 ) -> Iterator[Finding]:
-    """Check that a single instance mounts a ReadWriteOnce storage: else each of them has an error."""
+    """Check that at most a single running instance mounts a ReadWriteOnce storage. Otherwise each of them has an
+    error."""
     for instance, field in mounts:
         other_instances = {other.path: other.model.name for other, _ in mounts if other.path != instance.path}
         if other_instances:
@@ -57,7 +58,7 @@ def _check_shared(
 
 
 def _check_paths(instance: DeclarationFile[GPUInstance]) -> Iterator[Finding]:
-    """A mount below another would hide part of it."""
+    """Check that no mount lies below another, because it would hide part of that."""
     mounts: list[Mount] = instance.model.spec.storages
     for index, mount in enumerate(mounts):
         outer = next(

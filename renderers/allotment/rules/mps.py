@@ -1,6 +1,7 @@
-"""MPS: NVIDIA's daemon serves one user at a time unless it is started for several, and each instance is a user of its own.
+"""MPS: NVIDIA's daemon serves a single user ID at a time unless it starts with -M, and each instance has user IDs of
+its own.
 
-A pool of it is a warning until somebody has seen two instances work on one GPU there.
+Every pool with MPS has a warning. Check that two instances work on the same GPU before you sell its units.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _MESSAGE = (
 
 
 def check(offers: Catalog) -> Iterator[Finding]:
-    """Warn of every pool that shares by MPS."""
+    """Warn about every pool that shares GPUs by MPS."""
     for cluster in offers.clusters.values():
         for pool in cluster.of_kind(NodePool).values():
             sharing = pool.model.spec.sharing

@@ -1,4 +1,4 @@
-"""Ownership: what it declares makes sense, and an owner makes or approves each change."""
+"""Ownership: the declared ownership is consistent, and an owner makes or approves each change."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from allotment.declared.reading import suggest_name
 from allotment.problems import Finding, quote_value
 
 RULE = "ownership"
-MAX_NAMED_PATHS = 5  # files of a folder, each in a line of its own
+MAX_NAMED_PATHS = 5  # the most files of a folder that have a finding each
 
 
 class Review(NamedTuple):
-    """Who proposes something, who pushed to it since, and who approved exactly its newest commit, as the forge says.
+    """The author of a change, the accounts that pushed to it, and those that approved exactly its newest commit, as the
+    forge reports them.
 
-    `pushers` is None where the forge doesn't say.
+    `pushers` is None if the forge does not report them.
     """
 
     author: Account
@@ -28,16 +29,16 @@ class Review(NamedTuple):
     approvers: frozenset[Account] = frozenset()
 
     def is_sufficient(self, holders: ApproverSet) -> bool:
-        """Return whether one of the holders approved it, or all who proposed and pushed it are of them."""
+        """Return whether a holder approved the change, or its author and all its pushers are holders."""
         if any(map(holders.includes, self.approvers)):
             return True
         return self.pushers is not None and all(map(holders.includes, (self.author, *self.pushers)))
 
 
 class FileChange(NamedTuple):
-    """A file that a change touches: the kind it declares, if any, and its values before and after.
+    """A file that a change touches: the kind that it declares, if any, and its values before and after.
 
-    `is_unreadable` says that a side could not be read: then any field may have changed.
+    `is_unreadable` means that a side could not be read, so any field may have changed.
     """
 
     path: str
@@ -48,7 +49,8 @@ class FileChange(NamedTuple):
 
 
 def check(offers: Catalog) -> Iterator[Finding]:
-    """Check what is declared: teams and kinds exist, no two patterns are equally specific, someone owns the rest."""
+    """Check the declared ownership: its teams, kinds and fields exist, no two patterns are equally specific, and
+    team `platform` owns the rest."""
     declared = offers.platform.get_singleton(Ownership)
     if declared is None:
         return
@@ -96,7 +98,7 @@ def _check_approvers(
 
 
 def _unknown_field(model: Any, field: str) -> str:
-    """Return what is wrong with a dotted field of a kind, empty where it exists."""
+    """Return the fault in a dotted field of a kind; empty if the field exists."""
     at = model
     for depth, part in enumerate(field.split(".")):
         fields = {field_info.alias: field_info for field_info in getattr(at, "model_fields", {}).values()}
@@ -108,7 +110,7 @@ def _unknown_field(model: Any, field: str) -> str:
 
 
 def _model_of(annotation: Any) -> Any:
-    """Return the model within an annotation such as `Model | None`; a list ends the way."""
+    """Return the model in an annotation such as `Model | None`; None for a list."""
     import typing
 
     if hasattr(annotation, "model_fields"):
@@ -119,9 +121,9 @@ def _model_of(annotation: Any) -> Any:
 
 
 def check_authorization(authority: ChangeAuthority, review: Review, files: list[FileChange]) -> Iterator[Finding]:
-    """Check that each changed file, and each restricted field in it, was changed or approved by one of its owners.
+    """Check that an owner changed or approved each changed file, and each restricted field in it.
 
-    Many files of a folder that lack the same approval are one finding, of their folder.
+    If many files of a folder lack the same approval, they have a single finding, about the folder.
     """
     lacking: dict[tuple[str, str], list[tuple[str, ApproverSet]]] = {}
     for change in files:
@@ -146,8 +148,8 @@ def check_authorization(authority: ChangeAuthority, review: Review, files: list[
 
 
 def _shared_folder(path: str) -> str:
-    """Return the folder that a file is told of with others: a tenant's, a cluster's, or one of the topmost; empty for a
-    file in none."""
+    """Return the folder that groups the findings about a file: a tenant's, a cluster's, or a top-level folder; empty
+    for a file outside all folders."""
     *folders, _ = path.split("/")
     above = next(
         (depth for depth, folder in enumerate(folders) if folder != ".."), len(folders)

@@ -17,7 +17,7 @@ CPU, MEMORY = "CPU", "memory"
 
 
 def check(offers: Catalog) -> Iterator[Finding]:
-    """Check every pool; a finding names the stocks that find no place."""
+    """Check every pool. A finding names a stock with units that don't fit."""
     for cluster in offers.clusters.values():
         stocks = cluster.of_kind(Stock)
         for pool in cluster.of_kind(NodePool).values():
@@ -38,7 +38,8 @@ def check(offers: Catalog) -> Iterator[Finding]:
 
 
 def _shortages(pool: NodePoolSpec, units: Collection[tuple[Unit, int]]) -> str:
-    """Return each resource that the nodes together have too little of, with both amounts; empty where there is none."""
+    """Return the resources that the nodes together lack, with the needed and the available amounts; empty if they
+    lack none."""
     node, needed = _node_resources(pool), Counter[str]()
     for each, count in units:
         for resource, amount in _unit_amounts(each).items():
@@ -52,7 +53,8 @@ def _shortages(pool: NodePoolSpec, units: Collection[tuple[Unit, int]]) -> str:
 
 
 def _rounding_cause(pool: NodePoolSpec, unit: Unit, *, alone: bool) -> str:
-    """Return why a unit fits no node although the nodes together have enough; `alone` says that the pool has no other stock."""
+    """Return the reason why a unit fits no node although the nodes together have enough. With `alone`, the pool has
+    no other stock."""
     node, amounts = _node_resources(pool), _unit_amounts(unit)
     if not alone:
         each = ", ".join(f"{_amount_text(resource, amount)} {resource}" for resource, amount in amounts.items())

@@ -1,6 +1,7 @@
-"""Placeholders: warns of a sample's values, which are hosts below `.example` (RFC 2606) and digests of one repeated digit.
+"""Placeholders: warns about sample values, which are hosts below `.example` (RFC 2606) and digests of a single repeated
+digit.
 
-One warning for each such domain or digest, of what the platform and its clusters declare.
+Each such domain or digest in the declarations of the platform and its clusters has a single warning.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _PlaceholderField = tuple[DeclarationFile[Declaration], str]  # a declaration, a
 
 
 def check(offers: Catalog) -> Iterator[Finding]:
-    """Check what the platform and its clusters declare."""
+    """Check the declarations of the platform and its clusters."""
     places: dict[str, list[_PlaceholderField]] = {}
     for folder in (offers.platform, *offers.clusters.values()):
         for declaration in folder.all_declarations():
@@ -48,7 +49,7 @@ def check(offers: Catalog) -> Iterator[Finding]:
 
 
 def _find_placeholders(declaration: DeclarationFile[Declaration]) -> Iterator[tuple[str, str]]:
-    """Yield the field and the placeholder of each value that has one: a host's domain, or a digest."""
+    """Yield each field with a placeholder, and the placeholder: a host's domain, or a digest."""
     for field, text in _text_values("spec", declaration.model.spec.model_dump(by_alias=True, exclude_none=True)):
         host = _HOST_END.split(text.partition("://")[2] or text, maxsplit=1)[0]
         if host.endswith(".example"):
@@ -58,7 +59,7 @@ def _find_placeholders(declaration: DeclarationFile[Declaration]) -> Iterator[tu
 
 
 def _text_values(field: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yield all texts below a value that may be addresses, with their fields."""
+    """Yield the texts in a value that may be addresses, with their fields."""
     if isinstance(value, Mapping):
         for key, each in value.items():
             if key not in _FREE_TEXT_FIELDS:

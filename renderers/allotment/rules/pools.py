@@ -1,6 +1,6 @@
-"""Stocks and their pools: model, sharing and capacity type agree; a spec for single tenants has pools of one tenant
-each. No static pool's labels take in those of another, and no pool's nodes carry the device plugin's label of another way
-of sharing."""
+"""Stocks and their pools: a GPUSpec and its pool agree in GPU model, sharing and capacity type. A pool for a GPUSpec
+with tenancy Single belongs to a single tenant. No static pool's labels include those of another, and no pool sets
+the device plugin's configuration label itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CONFIG_LABEL = "nvidia.com/device-plugin.config"
 
 
 def check(offers: Catalog) -> Iterator[Finding]:
-    """Check every stock against its pool, and pools against one another."""
+    """Check every stock against its pool, and the pools against each other."""
     specs = offers.platform.of_kind(GPUSpec)
     for cluster in offers.clusters.values():
         pools = cluster.of_kind(NodePool)
@@ -43,7 +43,8 @@ def check(offers: Catalog) -> Iterator[Finding]:
 
 
 def _check_nodes(pools: list[DeclarationFile[NodePool]]) -> Iterator[Finding]:
-    """What shares GPUs and what doesn't are told apart by labels of nodes: a selector must not take in another pool's."""
+    """Check that no selector of a static pool matches the nodes of another. Only labels distinguish nodes that share
+    GPUs from other nodes."""
     static = [(pool, pool.model.spec.static.node_selector) for pool in pools if pool.model.spec.static is not None]
     for (first_pool, own), (other, other_labels) in combinations(static, 2):
         if own.items() <= other_labels.items() or other_labels.items() <= own.items():
@@ -53,8 +54,9 @@ def _check_nodes(pools: list[DeclarationFile[NodePool]]) -> Iterator[Finding]:
 
 
 def _check_config(pool: DeclarationFile[NodePool]) -> Iterator[Finding]:
-    """The device plugin passes over a node whose label names no configuration of ours; labels that a static pool selects by
-    have no prefix, so that none of them is that one."""
+    """Check that a Karpenter pool does not set the device plugin's label, because the plugin ignores a node whose
+    label names none of our configurations. The labels that select a static pool's nodes have no prefix, so they
+    cannot include this label."""
     spec = pool.model.spec
     for index, requirement in enumerate(spec.karpenter.requirements if spec.karpenter is not None else ()):
         if requirement.key == _CONFIG_LABEL:
@@ -87,7 +89,7 @@ def _shares_alike(spec: GPUSpecSpec, pool: NodePoolSpec) -> bool:
     if spec_sharing.mig is not None and pool_sharing.mig is not None:
         return spec_sharing.mig.profile in pool_sharing.mig.devices
     if spec_sharing.dra is not None and pool_sharing.dra is not None:
-        # whole GPUs have no profile, and pools of them no devices
+        # a GPUSpec of whole GPUs has no profile, and its pool has no devices
         return spec_sharing.dra.profile in (pool_sharing.dra.devices or (None,))
     return True
 

@@ -1,6 +1,6 @@
-"""Preparation: what fills a storage doesn't change under the instances that run on it.
+"""Preparation: the preparation of a storage doesn't change while instances run on the storage.
 
-Another attempt of the same may be declared at any time, since one that failed lets nobody run: publish knows who does.
+Another attempt with the same source may be declared at any time. It begins once no instance runs on the storage.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ RULE = "preparation"
 
 
 def check(change: FolderChange) -> Iterator[Finding]:
-    """Check storages that would be prepared anew, against the instances that ran on them and still do."""
+    """Check storages that would be prepared again, against the instances that ran on them at the base and still do."""
     old_instances = change.before.of_kind(GPUInstance)
     for old, new in change.common_declarations(GPUStorage):
         was, is_now = old.model.spec.prepare, new.model.spec.prepare
@@ -41,7 +41,7 @@ def check(change: FolderChange) -> Iterator[Finding]:
 
 
 def preparation_change_finding(path: str, users: Iterable[str]) -> Finding:
-    """Return what is wrong with a preparation that changed while instances run on its storage."""
+    """Return the finding about a preparation that changed while instances run on its storage."""
     names = ", ".join(sorted(users))
     message = f"the preparation changed while {names} runs on the storage: stop it first, or declare another storage"
     return Finding(path, ("spec", "prepare"), message, RULE)

@@ -1,4 +1,4 @@
-"""Prices: what has begun to count is part of invoices, and never changes."""
+"""Prices: a price that has begun to count is part of invoices, and never changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RULE = "price"
 
 
 def check(change: FolderChange) -> Iterator[Finding]:
-    """Check the price lists of specs that are there before and after."""
+    """Check the price lists of specs that exist before and after."""
     for gpu, new_gpu in change.common_declarations(GPUSpec):
         yield from _check_list(change, new_gpu, "spec.prices", gpu.model.spec.prices, new_gpu.model.spec.prices)
     for kind, new_kind in change.common_declarations(StorageSpec):

@@ -1,4 +1,5 @@
-"""Quota: what a tenant declares stays within its plan's quota, or its own where it replaces the plan's."""
+"""Quota: a tenant's declarations stay within its plan's quota, or within the tenant's own quota where that replaces
+the plan's."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ from allotment.problems import Finding
 from allotment.rules.limits import plan_of
 
 RULE = "quota"
-MAX_SHOWN_USERS = 3  # of what takes most
+MAX_SHOWN_USERS = 3  # the largest users, which a message names
 
 
 class QuotaLimits(NamedTuple):
-    """The quota that holds for a tenant: physical GPUs by model, counts, bytes."""
+    """The quota in force for a tenant: physical GPUs by model, numbers of resources, and bytes of storage."""
 
     gpus: dict[str, int]
     instances: int
@@ -34,7 +35,8 @@ class QuotaLimits(NamedTuple):
 
 
 def limits_of(offers: Catalog, tenant: ScopeDeclarations) -> QuotaLimits | None:
-    """Return a tenant's quota, its own keys over its plan's; None when it has no plan."""
+    """Return a tenant's quota, in which its own values override its plan's; None if the tenant or its plan can't be
+    read."""
     plan, declared = plan_of(offers, tenant), tenant.get_singleton(Tenant)
     if plan is None or declared is None:
         return None
@@ -54,7 +56,7 @@ def limits_of(offers: Catalog, tenant: ScopeDeclarations) -> QuotaLimits | None:
 
 
 class _LimitSource(NamedTuple):
-    """Where a limit is declared: its field in the tenant's file, whose it is in words, and what to do about it."""
+    """The source of a limit: its field in the tenant's file, its owner in words, and the remedy."""
 
     field: tuple[str, ...]
     description: str
@@ -62,11 +64,12 @@ class _LimitSource(NamedTuple):
 
 
 def _limit_source(declared: DeclarationFile[Tenant], plan: DeclarationFile[Plan], *key: str) -> _LimitSource:
-    """Return where a tenant's limit comes from: `key` is that of its own quota, such as `gpus`, `nvidia-l4`."""
+    """Return the source of a tenant's limit. `key` is its path in the tenant's own quota, such as `gpus`,
+    `nvidia-l4`."""
     own = declared.model.spec.quota
     own_quota = {} if own is None else own.model_dump(by_alias=True, exclude_none=True)
     if key == ("snapshots",) and "snapshots" not in own_quota and plan.model.spec.quota.snapshots is None:
-        key = ("storages",)  # as many as those
+        key = ("storages",)  # the default of snapshots is the limit of storages
     if key[-1] in (own_quota.get("gpus", {}) if len(key) > 1 else own_quota):
         words = f"the own quota of {declared.model.name} allows"
         return _LimitSource(("spec", "quota", *key), words, "or ask the platform team to raise it")
@@ -76,7 +79,7 @@ def _limit_source(declared: DeclarationFile[Tenant], plan: DeclarationFile[Plan]
 
 
 def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
-    """Check a tenant's sums."""
+    """Check a tenant's usage against its quota."""
     limits, declared, plan = limits_of(offers, tenant), tenant.get_singleton(Tenant), plan_of(offers, tenant)
     if limits is None or declared is None or plan is None:
         return
@@ -128,8 +131,8 @@ def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
 
 
 class QuotaUsage(NamedTuple):
-    """What a tenant declares of what its quota limits: physical GPUs that running instances take by model, counts,
-    bytes."""
+    """A tenant's declared usage of its quota: physical GPUs of running instances by model, numbers of resources, and
+    bytes of storage."""
 
     gpus: dict[str, Fraction]
     instances: int
@@ -139,7 +142,7 @@ class QuotaUsage(NamedTuple):
 
 
 def compute_quota_usage(offers: Catalog, tenant: ScopeDeclarations) -> QuotaUsage:
-    """Return what a tenant declares."""
+    """Return a tenant's declared usage of its quota."""
     gpus = {
         model: sum((part for part, _, _ in parts), Fraction(0)) for model, parts in _gpu_users(offers, tenant).items()
     }
@@ -154,7 +157,7 @@ def compute_quota_usage(offers: Catalog, tenant: ScopeDeclarations) -> QuotaUsag
 
 
 def _gpu_users(offers: Catalog, tenant: ScopeDeclarations) -> dict[str, list[tuple[Fraction, str, str]]]:
-    """Return who takes how many physical GPUs of each model, with the path that says so."""
+    """Return the users of physical GPUs by model, each with its number of GPUs, its name, and its path."""
     specs = offers.platform.of_kind(GPUSpec)
     used: dict[str, list[tuple[Fraction, str, str]]] = defaultdict(list)
     for instance in instances_holding_units(tenant):

@@ -1,4 +1,4 @@
-"""References: a field that names something of ours names something that exists, is on offer, and is in reach."""
+"""References: each name in a declaration refers to a declaration that exists, is on offer, and is in reach."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from allotment.rules.tally import Tally
 
 RULE = "reference"
 LIFECYCLE = "lifecycle"
-_MAX_OWNERS = 3  # named in one message
+_MAX_OWNERS = 3  # the most that a message names
 
 
 def _missing_reference(
@@ -48,7 +48,8 @@ def _check_references(
     declared: DeclarationFile[Declaration],
     tenants: Collection[str] | None = None,
 ) -> Iterator[Finding]:
-    """Check that all that a declaration names is declared: with `tenants` the tenants that it names, else all others."""
+    """Check that each declaration that `declared` names exists. With `tenants`, check only the names of tenants,
+    otherwise all other names."""
     for field, to, name in references(declared.model):
         if (to.kind == Tenant.__name__) != (tenants is not None):
             continue
@@ -61,7 +62,8 @@ def _unknown(name: str, candidates: Collection[str]) -> str | None:
 
 
 def _absent(offers: Catalog, folder: ScopeDeclarations, to: ReferenceTo, name: str) -> str | None:
-    """Return where nothing of a name is declared, and the nearest name that is; None where it is declared."""
+    """Return text with the scope in which a name is not declared, and with the closest declared name; None if the
+    name is declared."""
     kind = KINDS[to.kind]
     if kind.name == Cluster.__name__:
         return _unknown(name, offers.clusters)
@@ -89,7 +91,7 @@ def _lifecycle_findings(
 
 
 def check_offers(offers: Catalog) -> Iterator[Finding]:
-    """Check what clusters and catalog name of each other."""
+    """Check the references of the platform and of the clusters, except those to tenants."""
     platform = offers.platform
     if platform.is_absent(Platform, "platform"):
         yield Finding("platform/platform.yaml", (), "is missing: every platform has one", "required")
@@ -123,7 +125,7 @@ def _check_cluster(offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Find
 
 
 def check_across_tenants(offers: Catalog, tally: Tally) -> Iterator[Finding]:
-    """Check the names that cross from a cluster or a tenant to other tenants."""
+    """Check the references of the platform and of the clusters to tenants, and the names of other tenants' storages."""
     for folder in (offers.platform, *offers.clusters.values()):
         for declared in folder.all_declarations():
             yield from _check_references(offers, folder, declared, tally.tenants)
@@ -149,7 +151,7 @@ def _check_storages_of_others(tally: Tally) -> Iterator[Finding]:
 
 
 def check_tenant(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
-    """Check what a tenant names of the platform's and of its own."""
+    """Check a tenant's references to the platform, to clusters, and to its own declarations."""
     declared = tenant.get_singleton(Tenant)
     plans = offers.platform.of_kind(Plan)
     if tenant.is_absent(Tenant, tenant.name):
@@ -217,7 +219,7 @@ def _check_storage(offers: Catalog, storage: DeclarationFile[GPUStorage]) -> Ite
 def _check_stocked(
     cluster: ScopeDeclarations, tenant: ScopeDeclarations, instance: DeclarationFile[GPUInstance]
 ) -> Iterator[Finding]:
-    """Check that the cluster stocks the instance's spec, and not for others alone: else no node is for it."""
+    """Check that the cluster stocks the instance's GPUSpec for its tenant. Otherwise no node is available to it."""
     gpu_spec = instance.model.spec.gpu_spec
     owners: dict[str, set[str | None]] = defaultdict(set)
     for stock in cluster.of_kind(Stock).values():

@@ -1,4 +1,5 @@
-"""Sharing: a storage of another tenant is copied only where its owner lists the reader, in the owner's cluster."""
+"""Sharing: a tenant copies another tenant's storage only if the owner lists the tenant under spec.sharedWith, and
+only in the same cluster."""
 
 from __future__ import annotations
 
@@ -15,9 +16,10 @@ SOURCE_FIELD = ("spec", "prepare", "source", "storage")
 
 
 def check(offers: Catalog, tally: Tally) -> Iterator[Finding]:
-    """Check everything that is copied across tenants.
+    """Check all copies between tenants.
 
-    What stood at the base is a warning: an owner who shares no longer must not be stopped by who read before.
+    A fault in a copy that the base had too is a warning, so that earlier readers can't stop an owner who no longer
+    shares.
     """
     for read in tally.copies:
         if fault := _sharing_fault(tally, read):
@@ -28,7 +30,7 @@ def check(offers: Catalog, tally: Tally) -> Iterator[Finding]:
 
 
 def _sharing_fault(tally: Tally, read: StorageCopy) -> tuple[str, str, str] | None:
-    """Return the field, what is wrong with it, and the rule."""
+    """Return the field, the fault, and the rule; None if the copy is allowed."""
     if read.owner not in tally.tenants:
         return (
             "tenant",

@@ -1,4 +1,5 @@
-"""Sizes: a storage's size is one its StorageSpec has; shared memory fits the unit's memory."""
+"""Sizes: a storage's size is within the bounds of its StorageSpec, and a container's shared memory fits the unit's
+memory."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ RULE = "size"
 
 
 def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
-    """Check a tenant's sizes against what it chose."""
+    """Check a tenant's sizes against the specs that it chose."""
     storage_specs, specs = offers.platform.of_kind(StorageSpec), offers.platform.of_kind(GPUSpec)
     for storage in tenant.of_kind(GPUStorage).values():
         offer = storage_specs.get(storage.model.spec.storage_spec)

@@ -1,4 +1,5 @@
-"""Snapshots: of a volume that is there, of a StorageSpec with a price for them, in a cluster that makes them."""
+"""Snapshots: a snapshot is of an existing volume. The volume's StorageSpec has a price for snapshots, and its
+cluster supports them."""
 
 from __future__ import annotations
 

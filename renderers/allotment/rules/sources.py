@@ -1,4 +1,5 @@
-"""Sources: a storage is filled from what is there, in its own cluster, fits on it, and isn't filled from it in turn."""
+"""Sources: a storage's source exists, lies in the same cluster, fits on the storage, and isn't filled from that
+storage in turn."""
 
 from __future__ import annotations
 
@@ -13,11 +14,11 @@ from allotment.preparation.sources import is_bucket, is_cloned_by_driver, is_sin
 from allotment.problems import Finding, quote_value
 
 RULE = "source"
-MAX_SHOWN_STORAGES = 10  # names of a circle
+MAX_SHOWN_STORAGES = 10  # the most names of a cycle that a message shows
 
 
 def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
-    """Check what each storage of a tenant is filled from, as far as that is the tenant's own."""
+    """Check the source of each of a tenant's storages, if the source belongs to the same tenant."""
     circles = _find_cycles(tenant)
     for name, storage in tenant.of_kind(GPUStorage).items():
         if storage.model.spec.prepare is None:
@@ -87,10 +88,10 @@ def _check_fit(
 
 
 def _find_cycles(tenant: ScopeDeclarations) -> dict[str, tuple[list[str], int]]:
-    """Return each storage that is filled from itself: the circle, each name before that of its source, and its
-    place there.
+    """Return the storages that are filled from themselves, each with its cycle and its position in the cycle. In a
+    cycle, each name precedes its source's.
 
-    No storage is walked over twice.
+    Visits each storage once.
     """
     storages = tenant.of_kind(GPUStorage)
     circles: dict[str, tuple[list[str], int]] = {}

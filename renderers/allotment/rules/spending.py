@@ -1,4 +1,4 @@
-"""What each tenant costs a month, and what is left of its plan's budget: nothing here finds fault with a file."""
+"""The monthly cost of each tenant, and the rest of its plan's budget. This module reports no findings."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from allotment.rules.limits import plan_of
 
 
 class TenantSpending(NamedTuple):
-    """What a tenant declares costs a month; its plan is empty where that can't be read. The cost leaves
-    out `invalid_files` files and the `unpriced_resources` resources that have no price on that day; `cost` is None where nothing of it has a
-    price."""
+    """The monthly cost of a tenant's declarations. `plan` is empty if the plan can't be read. The cost excludes
+    `invalid_files` files, and `unpriced_resources` resources that have no price on that day. `cost` is None if there
+    are such resources and no other."""
 
     tenant: str
     plan: str
@@ -26,7 +26,7 @@ class TenantSpending(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the cost leaves out nothing."""
+        """Whether the cost excludes nothing."""
         return not self.invalid_files and not self.unpriced_resources
 
     @property
@@ -36,12 +36,12 @@ class TenantSpending(NamedTuple):
 
     @property
     def remaining_budget(self) -> Decimal | None:
-        """The rest of the budget, negative where it is overspent; None without a budget, or where the cost isn't whole."""
+        """The rest of the budget, negative if it is overspent; None without a budget, or if the cost is incomplete."""
         return self.budget.per_month - self.cost if self.is_complete and self.budget and self.cost is not None else None
 
 
 def total_cost(tenants: Iterable[TenantSpending]) -> Decimal | None:
-    """Return the cost of several tenants; None where they declare things, and none of these has a price."""
+    """Return the cost of several tenants; None if they declare resources, and none of these has a price."""
     spendings = list(tenants)
     amounts = [tenant_spending.cost for tenant_spending in spendings if tenant_spending.cost is not None]
     if not any(amounts) and any(tenant_spending.unpriced_resources for tenant_spending in spendings):
@@ -50,7 +50,7 @@ def total_cost(tenants: Iterable[TenantSpending]) -> Decimal | None:
 
 
 def compute_spending(offers: Catalog, tenant: ScopeDeclarations) -> TenantSpending:
-    """Return what a tenant costs a month, at the prices of `offers.as_of`."""
+    """Return a tenant's monthly cost at the prices of `offers.as_of`."""
     plan = plan_of(offers, tenant)
     name, budget = ("", None) if plan is None else (plan.model.name, plan.model.spec.budget)
     costs = monthly_costs(offers, tenant)

@@ -1,7 +1,7 @@
-"""Stock: instances that run never hold more units than there are.
+"""Stock: running instances never hold more units than the stocks have.
 
-For each cluster and spec, what tenants hold beyond their own stocks is at most what the shared stocks have.
-An instance that is Running holds its units, also while it waits.
+In each cluster and for each GPUSpec, the shared stocks have at least the units that tenants hold beyond their own
+stocks. A Running instance holds its units even while it waits.
 """
 
 from __future__ import annotations
@@ -28,13 +28,16 @@ UnitCounter = Callable[[UnitClaim], int]
 
 
 def check(offers: Catalog, tally: Tally) -> Iterator[Finding]:
-    """Check every cluster and spec. The finding is at what changed since the base, if there is one:
+    """Check every GPUSpec in every cluster. The finding is at the change since the base that oversells, if there is
+    such a change:
 
-    - at the Stock that gives less, where what the base held already has no place because of it,
-    - else at the first instance, by name, that is new or has grown and finds no place after all that the base held.
+    - at the Stock that was reduced, if units that instances held at the base no longer fit,
+    - otherwise at the first instance, by name, that is new or has grown, and does not fit beside the units held at the
+      base.
 
-    Where neither is so, the base had oversold it already: that is a warning at the Stock. Without a base, an instance is new if
-    its file differs from the last commit. The error is at the Stock if the Stock differs, or no instance.
+    Without such a change, the base was oversold already, and the finding is a warning at the Stock. If there is no
+    base, an instance is new if its file differs from the last commit. The error is then at the Stock if the Stock
+    differs, or if no instance does.
     """
     for unit_usage in compute_unit_usage(offers, tally.claims):
         cluster = offers.clusters[unit_usage.cluster]
@@ -45,7 +48,7 @@ def check(offers: Catalog, tally: Tally) -> Iterator[Finding]:
 
 
 def _oversold_finding(unit_usage: UnitUsage, had: SpecStocks, cluster: ScopeDeclarations, tally: Tally) -> Finding:
-    """Return the finding of an oversold spec; `had` are its stocks at the base."""
+    """Return the finding about an oversold spec; `had` are its stocks at the base."""
     claims = _claims_on_spec(unit_usage, tally.claims)
     kept_usage = unit_usage._replace(held_by_tenant=_sum_by_tenant(claims, tally.units_before))
     stocks = unit_usage.stocks.shared
@@ -75,12 +78,13 @@ def _oversold_finding(unit_usage: UnitUsage, had: SpecStocks, cluster: ScopeDecl
 
 
 def _claim_advice(claim: UnitClaim) -> str:
-    """Return how to correct an excess that an instance causes."""
+    """Return the remedy for an excess that an instance causes."""
     return FEWER_REPLICAS_ADVICE + STOP_ADVICE if claim.units > 1 else STOP_ADVICE
 
 
 def _resize_outlook(claim: UnitClaim, tally: Tally) -> str:
-    """Return the outlook of an instance that changes its GPUSpec, if it is merged without a free unit; empty of any other."""
+    """Return the effect of a merge without a free unit on an instance that changes its GPUSpec; empty for other
+    instances."""
     old = tally.claim_before(claim)
     if old is None or old.cluster != claim.cluster or old.gpu_spec == claim.gpu_spec:
         return ""
@@ -95,7 +99,7 @@ def _finding_at_stock(unit_usage: UnitUsage, claims: list[UnitClaim]) -> Finding
 
 
 def _reduced_stock_fields(had: SpecStocks, cluster: ScopeDeclarations) -> Iterator[FileField]:
-    """Yield the Stocks of the base that give less now, or to fewer, with the field that says so."""
+    """Yield the Stocks of the base that now provide fewer units, or units for fewer tenants, with the changed field."""
     now = cluster.of_kind(Stock)
     for old in sorted(had.all_stocks, key=lambda stock: stock.path):
         was, new = old.model.spec, now.get(old.model.name)
@@ -114,10 +118,11 @@ def _instance_field(claim: UnitClaim, field: str) -> FileField:
 
 
 def check_retained_units(offers: Catalog, allocated_claims: Iterable[UnitClaim]) -> Iterator[Finding]:
-    """Yield the clusters and specs of which those who keep their units hold more than there is: its stock was lowered.
+    """Yield a finding for each GPUSpec in a cluster whose instances keep more units than the stocks have, because a
+    stock was reduced.
 
-    `allocated_claims` are the claims with the units that each got. A finding is at the spec's first Stock, or at the cluster
-    where none is left.
+    `allocated_claims` are the claims with the units that each got. A finding is at the spec's first Stock, or at the
+    cluster if no Stock is left.
     """
     everything = [claim for claim in allocated_claims if claim.units]
     for unit_usage in compute_unit_usage(offers, everything):
@@ -135,7 +140,7 @@ def _claims_on_spec(unit_usage: UnitUsage, claims: Iterable[UnitClaim]) -> list[
 
 
 def _build_finding(unit_usage: UnitUsage, claims: list[UnitClaim], place: FileField, verb: str, advice: str) -> Finding:
-    """Return what is wrong with an oversold spec, at a place; `claims` are all of it."""
+    """Return the finding about an oversold spec at `place`; `claims` are all claims on the spec."""
     reserved = {owner: unit_usage.stocks.reserved_units(owner) for owner in unit_usage.stocks.reserved}
     stock = f"{unit_usage.stocks.shared_units} shared" + "".join(
         f", {units} held for {owner}" for owner, units in sorted(reserved.items())
@@ -163,7 +168,8 @@ def _sum_by_tenant(claims: Iterable[UnitClaim], units: UnitCounter) -> dict[str,
 
 
 def _first_excess_claim(kept_usage: UnitUsage, claims: Iterable[UnitClaim], already: UnitCounter) -> UnitClaim | None:
-    """Return the first claim that oversells more than what is kept does; `already` says how many units of it are kept."""
+    """Return the first claim that adds to the excess of the kept units, None if there is none; `already` returns the
+    kept units of a claim."""
     units_by_tenant = dict(kept_usage.held_by_tenant)
     for claim in claims:
         if more := claim.units - already(claim):

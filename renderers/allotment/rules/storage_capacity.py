@@ -1,4 +1,5 @@
-"""Storage capacity: all storages of a kind together take no more than their cluster has of it."""
+"""Storage capacity: all storages of a StorageSpec in a cluster together fit the capacity that the cluster has for
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What one tenant's folder means to the others: small enough to keep for thousands, and to remember between runs."""
+"""The tally: the summary of each tenant that other tenants' checks need. A summary is small enough to keep thousands
+in memory, and to cache between runs."""
 
 from __future__ import annotations
 
@@ -23,12 +24,12 @@ ChangedFiles = Callable[[], Iterable[str]]
 
 
 def no_changed_files() -> Iterable[str]:
-    """Return the changed files where nothing is compared."""
+    """Return no files, for a check that compares nothing."""
     return ()
 
 
 class StorageUsage(NamedTuple):
-    """The space that a storage takes, in bytes, of a storage spec in a cluster."""
+    """The bytes that a storage takes of a StorageSpec in a cluster."""
 
     cluster: str
     storage_spec: str
@@ -38,7 +39,7 @@ class StorageUsage(NamedTuple):
 
 
 class SharedStorage(NamedTuple):
-    """A storage that its tenant shares, and with whom; ALL stands for every tenant."""
+    """A storage that its tenant shares, and the tenants that may read it; `ALL_TENANTS` stands for every tenant."""
 
     cluster: str
     tenant: str
@@ -51,7 +52,7 @@ class SharedStorage(NamedTuple):
 
 
 class StorageCopy(NamedTuple):
-    """A storage that is copied from `source`, of the tenant `owner`."""
+    """A storage that is copied from `source`, a storage of the tenant `owner`."""
 
     cluster: str
     tenant: str
@@ -70,8 +71,8 @@ class UnknownStorage(NamedTuple):
 
 
 class TallyEntry(NamedTuple):
-    """One tenant's part of the tally; `clusters` are those it declares something in, `invalid_storages` the storages in invalid files,
-    `unknown_storages` the storages that its instances use and it does not declare."""
+    """A tenant's entry in the tally. `clusters` are the clusters in which it declares something, `invalid_storages`
+    its storages in invalid files, and `unknown_storages` the undeclared storages that its instances use."""
 
     claims: tuple[UnitClaim, ...]
     storages: tuple[StorageUsage, ...]
@@ -83,16 +84,16 @@ class TallyEntry(NamedTuple):
 
 
 class TallyBase(NamedTuple):
-    """What is compared with: every tenant's part, and every cluster's folder, as they were at the base commit."""
+    """The base of a comparison: every tenant's entry, and every cluster's folder, at the base commit."""
 
     entries: Mapping[str, TallyEntry]
     clusters: Mapping[str, ScopeDeclarations]
 
 
 class Tally:
-    """The sums of all tenants, and the part of them that the base held already; all in the order of names.
+    """The entries of all tenants together, in the order of their names, and the part of them that the base had already.
 
-    Without a base, the files that `changed_files` returns count as new, and all others as held before.
+    Without a base, the files that `changed_files` returns count as new, and all others as unchanged.
     """
 
     def __init__(
@@ -118,7 +119,8 @@ class Tally:
         self.has_base = base is not None
 
     def units_before(self, claim: UnitClaim) -> int:
-        """Return how many of these units the instance held at the base already, of this spec in this cluster."""
+        """Return the number of a claim's units that its instance held at the base already, of the same GPUSpec in
+        the same cluster."""
         if not self.has_base:
             path = path_of("GPUInstance", Scope("tenant", claim.tenant), claim.instance)
             return 0 if self.is_changed(path) else claim.units
@@ -126,11 +128,11 @@ class Tally:
         return min(old.units, claim.units) if old is not None and old[:2] == claim[:2] else 0
 
     def claim_before(self, claim: UnitClaim) -> UnitClaim | None:
-        """Return the claim of the same instance at the base; None where it has none there."""
+        """Return the claim of the same instance at the base; None if there is none."""
         return self._claims_before.get((claim.tenant, claim.instance))
 
     def is_changed(self, path: str) -> bool:
-        """Return whether a file changed, as far as that is known without a base."""
+        """Return whether `changed_files` returns a file."""
         return path in self._changed_paths
 
     @cached_property
@@ -138,19 +140,19 @@ class Tally:
         return frozenset(self._changed_files())
 
     def stocks_before(self, cluster: str, gpu_spec: str) -> SpecStocks:
-        """Return the stocks that a spec had in a cluster at the base: none where there is no base, or no such cluster."""
+        """Return the stocks of a GPUSpec in a cluster at the base; empty if there is no base, or no such cluster."""
         was = self._clusters_before.get(cluster)
         return SpecStocks([], {}) if was is None else stocks_of_spec(was, gpu_spec)
 
     def was_copied_before(self, read: StorageCopy) -> bool:
-        """Return whether this was already copied so at the base."""
+        """Return whether the base had the same copy already."""
         return read in self._copies_before
 
 
 def build_tally_entry(
     offers: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState = UNKNOWN_STATE
 ) -> TallyEntry:
-    """Return a tenant's part."""
+    """Return a tenant's entry."""
     storages = tuple(
         StorageUsage(
             storage.model.spec.cluster,

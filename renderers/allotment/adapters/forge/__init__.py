@@ -1,5 +1,5 @@
-"""Connects to the forge of a repository. Each kind of forge implements the same Protocol and is imported when it is
-used."""
+"""Connects to the forge of a repository. All kinds of forges implement the same Protocol, and each is imported on
+first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands print as JSON: a type a command, from which `allot schema` writes schemas/output/."""
+"""The JSON output of the commands: one type per command, from which `allot schema` writes schemas/output/."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 
 from allotment.reports.outputs.output import Output
 
-# The commands; each one's type, `ValidateOutput`, lies in the module of its name, and is imported when it is asked for.
+# The commands. The output type of `validate` is `ValidateOutput` in the module `validate`, imported on first use.
 OUTPUTS = (
     "validate",
     "explain",
@@ -39,30 +39,30 @@ _NON_ASCII = re.compile("[^\x00-\x7e]+")
 
 
 def as_json(output: Output) -> str:
-    """Return an output as JSON text, indented and in ASCII, so that whatever it quotes is inert on a terminal. Amounts of
-    money are numbers with all their digits.
-    """
+    """Return an output as JSON text, indented and in ASCII, so that quoted text has no effect on a terminal. Amounts
+    of money are numbers with all their digits."""
     data = msgspec.json.Encoder(decimal_format="number").encode(output)
     text = msgspec.json.format(data, indent=2).decode()
     return _NON_ASCII.sub(lambda match: json.dumps(match.group())[1:-1], text) + "\n"
 
 
 def output_schema(command: str) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of what a command prints with `--output json`."""
+    """Return the JSON Schema (draft 2020-12) of a command's output with `--output json`."""
     module = import_module(f"{__name__}.{command.replace('-', '_')}")
     name = "".join(word.capitalize() for word in command.split("-"))
     return schema_of(getattr(module, f"{name}Output"), command)
 
 
 def schema_of(output: type[Output], command: str) -> dict[str, Any]:
-    """Return the JSON Schema of a type of output."""
+    """Return the JSON Schema of an output type."""
     (schema,), parts = msgspec.json.schema_components([output], ref_template="#/$defs/{name}")
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"allot {command} --output json"}
     return {**head, **schema, "$defs": {name: _normalize_schema(parts[name]) for name in sorted(parts)}}
 
 
 def _normalize_schema(node: Any) -> Any:
-    """Return a node for the text of `as_json`: it has every field, decimals are numbers, and days are text."""
+    """Return a schema node that matches the text of `as_json`: every field is required, decimals are numbers, and
+    dates are text."""
     if isinstance(node, list):
         return [_normalize_schema(child) for child in node]
     if not isinstance(node, dict):
@@ -70,7 +70,7 @@ def _normalize_schema(node: Any) -> Any:
     if node.get("format") in _FORMAT_TYPES:
         return {"type": _FORMAT_TYPES[node["format"]]}
     clean_node = {key: _normalize_schema(value) for key, value in node.items()}
-    if isinstance(clean_node.get("description"), str):  # and no field of that name
+    if isinstance(clean_node.get("description"), str):  # not a field with that name
         clean_node["description"] = inspect.cleandoc(clean_node["description"])
     if "properties" in clean_node:
         clean_node["required"] = sorted(clean_node["properties"])

@@ -1,4 +1,4 @@
-"""What `allot add-on` shows, as JSON."""
+"""The JSON output of `allot add-on`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from allotment.reports.outputs.output import Output, output_of
 
 
 class AddOnPart(Part, frozen=True):
-    """An add-on: `source` is the chart, or the folder of manifests, `version` the chart's or a commit; `clusters` is null
-    where all have it. `was` is the version before an upgrade."""
+    """An add-on. `source` is the chart, or the folder of manifests; `version` is the chart's version, or a commit.
+    `clusters` is null if all clusters have the add-on. `was` is the version before an upgrade."""
 
     name: str
     path: str
@@ -25,13 +25,13 @@ class AddOnPart(Part, frozen=True):
 
 
 class AddOnOutput(Output, frozen=True, kw_only=True, tag="AddOnOutput"):
-    """The add-ons that are declared, or the one that was upgraded."""
+    """The declared add-ons, or the upgraded add-on."""
 
     add_ons: tuple[AddOnPart, ...]
 
 
 def add_on_part(add_on: DeclarationFile[AddOn], was: str | None = None) -> AddOnPart:
-    """Return an add-on as it is printed."""
+    """Return the output of an add-on."""
     spec = add_on.model.spec
     if spec.chart is not None:
         kind, source, digest = "Chart", f"{spec.chart.repo_url.rstrip('/')}/{spec.chart.name}", spec.chart.digest

@@ -1,4 +1,4 @@
-"""What `allot catalog` shows, as JSON."""
+"""The JSON output of `allot catalog`."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ from allotment.rules.availability import AppOffer, Barrier, GPUOffer, ReservedUn
 from allotment.rules.limits import sharing_mode
 from allotment.rules.spending import TenantSpending, total_cost
 
-Ready = Mapping[tuple[str, str], Mapping[str, int]]  # by cluster and GPUSpec: units on a node by tenant, "" of all
+Ready = Mapping[tuple[str, str], Mapping[str, int]]  # by cluster and GPUSpec: units on a node by tenant, or "" for any
 
 
 class PriceOutput(Part, frozen=True):
-    """A price, in the currency of the catalog, from a day on."""
+    """A price in the catalog's currency, and the first day on which it counts."""
 
     start: datetime.date = msgspec.field(name="from")
     price: Decimal
 
 
 class GPUSpecOutput(Part, frozen=True):
-    """A GPUSpec in a cluster. Any tenant may hold `units` of it, and `free` of them are; `readyAtOnce` of those are on a node
-    already, null where no reporter says so. With --tenant `units`, `free` and `readyAtOnce` have that tenant's own among them.
+    """A GPUSpec in a cluster. Any tenant may hold `units`, of which `free` are free. `readyAtOnce` of the free units
+    are on a node already; null if no reporter has reported that. With --tenant, `units`, `free` and `readyAtOnce`
+    include the units that are reserved for that tenant.
 
-    `gpuMemory` is the physical GPU's, `gpuMemoryLimit` the most that each process of a unit may take of it where MPS says so.
-    `gpus` is what a unit takes of the quota: a quarter of a GPU is 0.25. The price is of a unit and hour; where `isSold` is
-    false none has begun yet, and it is the first. `barred` is empty where the tenant can have one more.
+    `gpuMemory` is the memory of the physical GPU. `gpuMemoryLimit` is the most memory that each process of a unit may
+    use, if MPS limits it. `gpus` is the part of the quota that a unit takes: a quarter of a GPU is 0.25. The price is
+    per unit and hour. If `isSold` is false, no price has begun yet, and the price is the first. `barred` is empty if
+    the tenant can have another unit.
     """
 
     name: str
@@ -64,8 +66,9 @@ class GPUSpecOutput(Part, frozen=True):
 
 
 class StorageSpecOutput(Part, frozen=True):
-    """A StorageSpec in a cluster: what is free of its capacity there. Prices are of a GiB and month; a null one for snapshots
-    says that there are none. Where `isSold` is false no price has begun yet, and it is the first."""
+    """A StorageSpec in a cluster, with the free part of its capacity there. Prices are per GiB and month. A null
+    price for snapshots means that there are none. If `isSold` is false, no price has begun yet, and the price is the
+    first."""
 
     name: str
     cluster: str
@@ -84,15 +87,15 @@ class StorageSpecOutput(Part, frozen=True):
 
 
 class AppFolderOutput(Part, frozen=True):
-    """A folder that an app uses, where a storage can be mounted."""
+    """A folder that an app uses, where an instance can mount a storage."""
 
     path: str
     description: str | None
 
 
 class AppOutput(Part, frozen=True):
-    """A version of an app, and who reaches its ports. A unit that it runs on has `minMemory`, if that isn't null. A storage belongs
-    at one of its `folders`, if there are any."""
+    """A version of an app, and the exposures of its ports. It runs on units with at least `minMemory`, unless that
+    is null. Storages belong at its `folders`, if there are any."""
 
     name: str
     version: str
@@ -106,7 +109,7 @@ class AppOutput(Part, frozen=True):
 
 
 class QuotaOutput(Part, frozen=True):
-    """A part of the tenant's quota: `what` is instances, storages, snapshots, storage (in bytes), or a GPU's model."""
+    """A part of the tenant's quota. `what` is instances, storages, snapshots, storage (in bytes), or a GPU model."""
 
     what: str
     limit: float
@@ -115,7 +118,7 @@ class QuotaOutput(Part, frozen=True):
 
 
 class BudgetOutput(Part, frozen=True):
-    """What the tenant may spend a month, and what it declares to."""
+    """The tenant's monthly budget, and the monthly cost of its declarations."""
 
     per_month: Decimal
     used: Decimal
@@ -124,8 +127,8 @@ class BudgetOutput(Part, frozen=True):
 
 
 class AskingOutput(Part, frozen=True):
-    """The tenant that asks: what it declares costs `costPerMonth`, and `imageRegistries` are those that its own images may
-    come from."""
+    """The tenant of --tenant. `costPerMonth` is the cost of its declarations. Its own images come from
+    `imageRegistries`."""
 
     name: str
     plan: str | None
@@ -137,10 +140,10 @@ class AskingOutput(Part, frozen=True):
 
 
 class TenantSpendingOutput(Part, frozen=True):
-    """What a tenant declares costs a month, its plan's budget (null without one) and what is left of that: less than nothing
-    where it is overspent. `plan` is null where it can't be read. `isWhole` is false where the cost leaves out invalid
-    files or resources without a price; `left` is null then. `withoutPrice` counts resources that have no price on the day.
-    `costPerMonth` is null where no resource has a price."""
+    """The monthly cost of a tenant's declarations, its plan's budget (null if there is none), and the rest of the
+    budget, negative if it is overspent. `plan` is null if it can't be read. `isWhole` is false if the cost excludes
+    invalid files or resources without a price; `left` is then null. `withoutPrice` counts the resources that have no
+    price on the day. `costPerMonth` is null if no resource has a price."""
 
     tenant: str
     plan: str | None
@@ -152,9 +155,10 @@ class TenantSpendingOutput(Part, frozen=True):
 
 
 class SpendingOutput(Part, frozen=True):
-    """A forecast: the cost of each tenant for so many `hours` at the prices of `day`, and the sum, in the currency of the catalog.
-    `commit` is the commit of the declarations, or of the work tree that they lie in; null where there is none. The total leaves
-    out `withoutPrice` resources that have no price on the day, and is null where no resource has a price."""
+    """A forecast: the cost of each tenant for `hours` hours at the prices of `day`, and the total, in the catalog's
+    currency. `commit` is the commit of the declarations, or of the work tree that contains them; null if there is
+    none. The total excludes `withoutPrice` resources that have no price on the day, and is null if no resource has a
+    price."""
 
     tenants: tuple[TenantSpendingOutput, ...]
     total_per_month: Decimal | None
@@ -165,7 +169,7 @@ class SpendingOutput(Part, frozen=True):
 
 
 class CatalogOutput(Output, frozen=True, kw_only=True, tag="CatalogOutput"):
-    """What is on offer on a day; for one tenant, if one was given. `spending` is null without --tenants."""
+    """The offers on a day; with --tenant, as they apply to that tenant. `spending` is null without --tenants."""
 
     as_of: str
     currency: str
@@ -177,7 +181,7 @@ class CatalogOutput(Output, frozen=True, kw_only=True, tag="CatalogOutput"):
 
 
 def gpu_output(offer: GPUOffer, ready: Ready, day: datetime.date, tenant: str = "") -> GPUSpecOutput:
-    """Return a GPUSpec in a cluster as it is printed."""
+    """Return the output of a GPUSpec in a cluster."""
     spec, own = offer.spec.model.spec, offer.reserved_for(tenant)
     return output_of(
         GPUSpecOutput,
@@ -205,7 +209,8 @@ def gpu_output(offer: GPUOffer, ready: Ready, day: datetime.date, tenant: str = 
 
 
 def ready_units(offer: GPUOffer, ready: Ready, tenant: str = "") -> int | None:
-    """Return how many units are on a node already: of all tenants', and of a tenant's own; None where nobody says so."""
+    """Return the units that are on a node already and that any tenant, or `tenant` alone, may hold; None if no
+    reporter has reported them."""
     ready_by_owner = ready.get((offer.cluster, offer.spec.model.name))
     return (
         None
@@ -215,7 +220,7 @@ def ready_units(offer: GPUOffer, ready: Ready, tenant: str = "") -> int | None:
 
 
 def storage_output(offer: StorageOffer, day: datetime.date) -> StorageSpecOutput:
-    """Return a StorageSpec in a cluster as it is printed."""
+    """Return the output of a StorageSpec in a cluster."""
     spec = offer.spec.model.spec
     return output_of(
         StorageSpecOutput,
@@ -236,14 +241,14 @@ def storage_output(offer: StorageOffer, day: datetime.date) -> StorageSpecOutput
 
 
 def snapshot_price(offer: StorageOffer, day: datetime.date) -> Decimal | None:
-    """Return what a GiB of a snapshot costs a month; None where there are none in the cluster."""
+    """Return the monthly price of a GiB of a snapshot; None if the cluster has no snapshots of the StorageSpec."""
     prices = offer.spec.model.spec.snapshot_prices
     has_them = prices and offer.cluster_storage.volume_snapshot_class_name is not None
     return price_on(prices, day).per_gib_month if has_them else None
 
 
 def app_output(offer: AppOffer) -> AppOutput:
-    """Return a version of an app as it is printed."""
+    """Return the output of a version of an app."""
     return output_of(
         AppOutput,
         offer.version,
@@ -257,7 +262,7 @@ def app_output(offer: AppOffer) -> AppOutput:
 
 
 def asking_output(who: TenantAllowance) -> AskingOutput:
-    """Return the tenant that asks as it is printed."""
+    """Return the output of a tenant's plan, quota and budget."""
     plan = who.plan.model.spec if who.plan is not None else None
     budget = None
     if plan is not None and plan.budget is not None and who.plan is not None:
@@ -282,7 +287,7 @@ def asking_output(who: TenantAllowance) -> AskingOutput:
 
 
 def spending_output(spendings: Sequence[TenantSpending], day: datetime.date, commit: str) -> SpendingOutput:
-    """Return what tenants cost as it is printed."""
+    """Return the output of the tenants' costs."""
     tenants = tuple(
         output_of(
             TenantSpendingOutput,

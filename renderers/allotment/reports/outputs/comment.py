@@ -1,4 +1,4 @@
-"""What `allot comment` said on the forge, as JSON."""
+"""The JSON output of `allot comment`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from allotment.reports.outputs.output import Output
 
 
 class SaidOutput(Part, frozen=True):
-    """What was said on pull requests of one commit: `state` is that of the commit status allot/plan, null where nothing was
-    said, and `words` are the status's or why; `trouble` is what kept it from being said, as the metrics call it."""
+    """The result for the pull requests of a commit. `state` is the state of the commit status allot/plan, null if
+    the command wrote none. `words` are the text of the status, or the reason why there is none. `trouble` is the
+    failure that prevented the status, as the metrics call it."""
 
     numbers: tuple[int, ...]
     state: Literal["pending", "success", "failure"] | None
@@ -21,7 +22,8 @@ class SaidOutput(Part, frozen=True):
 
 
 class CommentOutput(Output, frozen=True, kw_only=True, tag="CommentOutput"):
-    """What was said. With `--all`, how many pull requests are open and how many merges don't run yet; else null."""
+    """The results. With `--all`, `open` counts the open pull requests, and `going` counts merged pull requests
+    that do not run yet. Otherwise both are null."""
 
     results: tuple[SaidOutput, ...] = msgspec.field(name="said")
     open: int | None

@@ -1,4 +1,4 @@
-"""What `allot doctor` found, as JSON."""
+"""The JSON output of `allot doctor`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from allotment.reports.outputs.output import Output
 
 
 class DoctorOutput(Output, frozen=True, kw_only=True, tag="DoctorOutput"):
-    """What was found about a cluster, or about the repository, where `cluster` is null: problems first, and how many of each."""
+    """The diagnoses of a cluster, or of the repository if `cluster` is null: problems first, and the number of each
+    severity."""
 
     cluster: str | None
     errors: int
@@ -21,7 +22,7 @@ class DoctorOutput(Output, frozen=True, kw_only=True, tag="DoctorOutput"):
 
 
 def doctor_output(cluster: str | None, diagnoses: Sequence[Diagnosis]) -> DoctorOutput:
-    """Return diagnoses as they are printed."""
+    """Return the output of diagnoses."""
     counts = Counter(diagnosis.severity for diagnosis in diagnoses)
     return DoctorOutput(
         cluster=cluster,

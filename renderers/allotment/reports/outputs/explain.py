@@ -1,4 +1,4 @@
-"""What `allot explain` says, as JSON."""
+"""The JSON output of `allot explain`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from allotment.reports.outputs.output import Output
 
 
 class FieldOutput(Part, frozen=True):
-    """A field. `limits` says in words what else its value keeps to; `default` is what its absence means, if anything."""
+    """A field. `limits` describes the other constraints on its value. `default` is the meaning of an absent field,
+    if it has a meaning."""
 
     name: str
     type: str
@@ -18,11 +19,11 @@ class FieldOutput(Part, frozen=True):
 
 
 class ExplainOutput(Output, frozen=True, kw_only=True, tag="ExplainOutput"):
-    """The manual page of `subject`: a kind, a field with its path, `rule NAME`, or `reason NAME` of a
-    condition or reason that a status has.
+    """The manual page of `subject`: a kind, a field with its path, `rule NAME`, or `reason NAME` for a condition or
+    reason of a status.
 
-    `file` is where a kind's files lie; `itself` is the field, where the subject is one; `fields` are those below it.
-    `example` is a file of the kind.
+    `file` is the path of a kind's files. `itself` is the field, if the subject is a field. `fields` are the fields
+    below the subject. `example` is a file of the kind.
     """
 
     subject: str

@@ -1,4 +1,4 @@
-"""What `allot fmt` did, as JSON."""
+"""The JSON output of `allot fmt`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from allotment.reports.outputs.validate import ProblemOutput
 
 
 class FmtOutput(Output, frozen=True, kw_only=True, tag="FmtOutput"):
-    """The files whose form isn't canonical, `written` or only found; `problems` are of files that can't be read."""
+    """The files that were not in canonical form. `written` is false if the command only listed them. `problems` are
+    about files that can't be read."""
 
     changed: tuple[str, ...]
     written: bool

@@ -1,4 +1,4 @@
-"""What `allot history` shows, as JSON."""
+"""The JSON output of `allot history`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from allotment.reports.outputs.output import Output, output_of
 
 
 class ChangeOutput(Part, frozen=True):
-    """A change of state of an instance, storage or snapshot. `from` is null where it began, `to` where it is gone."""
+    """A change of the state of an instance, storage or snapshot. `from` is null for its first state, `to` is null if
+    it is gone."""
 
     time: str
     cluster: str
@@ -22,12 +23,12 @@ class ChangeOutput(Part, frozen=True):
 
 
 class HistoryOutput(Output, frozen=True, kw_only=True, tag="HistoryOutput"):
-    """The newest changes of state of a tenant, or of one of its things, oldest first."""
+    """The newest state changes of a tenant, or of a single resource of the tenant, oldest first."""
 
     tenant: str
     changes: tuple[ChangeOutput, ...]
 
 
 def change_output(cluster: str, transition: Transition) -> ChangeOutput:
-    """Return a change as it is printed."""
+    """Return the output of a state change."""
     return output_of(ChangeOutput, transition, cluster=cluster)

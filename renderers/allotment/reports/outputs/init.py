@@ -1,4 +1,4 @@
-"""What `allot init` wrote, as JSON."""
+"""The JSON output of `allot init`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from allotment.reports.outputs.output import Output
 
 
 class BlankOutput(Part, frozen=True):
-    """A value that is still to be filled in, and what for."""
+    """A value that a person still has to fill in, and its purpose."""
 
     path: str
     line: int
@@ -18,7 +18,7 @@ class BlankOutput(Part, frozen=True):
 class InitOutput(Output, frozen=True, kw_only=True, tag="InitOutput"):
     """A new repository in `folder`: its files, the values to fill in, and the next commands.
 
-    After an upgrade, `files` are those that changed, and `changes` has the difference of each.
+    After an upgrade, `files` are the changed files, and `changes` has the diff of each.
     """
 
     folder: str

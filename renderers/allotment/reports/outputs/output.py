@@ -1,4 +1,4 @@
-"""What every output of a command has."""
+"""The base of the JSON output of every command."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ P = TypeVar("P", bound=msgspec.Struct)
 
 
 class Output(msgspec.Struct, frozen=True, rename="camel", tag_field="kind", tag=str):
-    """A command's result. Its fields are written in camelCase, behind `kind` and `apiVersion`.
+    """A command's result. Its fields are in camelCase, after `kind` and `apiVersion`.
 
-    Within a version fields are only added, so readers ignore those that they don't know. A subclass is `frozen` and `kw_only`, so that
-    `apiVersion` comes first.
+    Within an API version, outputs only gain fields, so readers ignore the fields that they don't know. A subclass is
+    `frozen` and `kw_only`, so that `apiVersion` comes first.
     """
 
     api_version: Literal["allotment.dev/v1alpha1"] = API_VERSION
 
 
 def output_of(kind: type[P], source: object, /, **values: Any) -> P:
-    """Return the part `kind` with the attributes of `source` that have the names of its fields, and with `values` in their place.
+    """Return a `kind` with the attributes of `source` that have the names of its fields. `values` override them.
 
-    The parts of the part are made likewise. Empty text becomes null in a field that may be null.
+    Nested parts are built in the same way. Empty text becomes null in a nullable field.
     """
     for field in _fields_of(kind):
         if field.name not in values and hasattr(source, field.name):

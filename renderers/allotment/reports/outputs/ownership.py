@@ -1,4 +1,4 @@
-"""Who approves what, as JSON."""
+"""The JSON output of `allot ownership`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from allotment.reports.outputs.output import Output
 
 
 class OwnedOutput(Part, frozen=True):
-    """A pattern of paths, as platform/ownership.yaml has them, and the forge's names of who owns them, with `@`."""
+    """A pattern of paths, as in platform/ownership.yaml, and the names of its owners on the forge, with `@`."""
 
     path: str
     owners: tuple[str, ...]
 
 
 class OwnershipOutput(Output, frozen=True, kw_only=True, tag="OwnershipOutput"):
-    """Who owns what: of the patterns that match a path the last counts, and the first, `**`, matches all."""
+    """The owners of paths. The last pattern that matches a path decides. The first pattern, `**`, matches all paths."""
 
     paths: tuple[OwnedOutput, ...]

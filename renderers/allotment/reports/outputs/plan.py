@@ -1,4 +1,4 @@
-"""What a change would do, as JSON."""
+"""The JSON output of `allot plan`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from allotment.reports.outputs.output import Output, output_of
 from allotment.reports.outputs.validate import ProblemOutput
 from allotment.reports.plan.rows import diff_lines
 
-_DIGITS = 12  # of a fraction that has no end
+_DIGITS = 12  # decimal places of a fraction
 
 
 class LossOutput(Part, frozen=True):
-    """Something that is destroyed: what, and how."""
+    """A destruction: its subject, and a description."""
 
     subject: str = msgspec.field(name="what")
     message: str = msgspec.field(name="words")
 
 
 class UnitsOutput(Part, frozen=True):
-    """Units of a GPUSpec in a cluster; `free` is what is left after the change, below zero where it oversells."""
+    """Units of a GPUSpec in a cluster. `free` is the number left after the change, negative if it oversells."""
 
     cluster: str
     gpu_spec: str
@@ -42,7 +42,7 @@ class UnitsOutput(Part, frozen=True):
 
 
 class QuotaOutput(Part, frozen=True):
-    """How much of a quota a tenant uses; sizes are bytes; a limit is null where no plan says one."""
+    """A tenant's use of a part of its quota. Sizes are in bytes. A limit is null if no plan sets it."""
 
     tenant: str
     dimension: str = msgspec.field(name="what")
@@ -53,7 +53,8 @@ class QuotaOutput(Part, frozen=True):
 
 
 class OverBudgetOutput(Part, frozen=True):
-    """From which day a budget is exceeded, and by how much; `denied` says whether that is refused."""
+    """The first day on which the cost exceeds the budget, and by how much. `denied` is true if the budget refuses
+    that."""
 
     day: datetime.date
     amount: Decimal
@@ -61,10 +62,11 @@ class OverBudgetOutput(Part, frozen=True):
 
 
 class CostOutput(Part, frozen=True):
-    """What a tenant pays a month: today, which is the first of `days`, and from each later day that a price changes it.
+    """A tenant's monthly cost: today, which is the first of `days`, and from each later day on which a price changes
+    it.
 
-    `left` is what its budget leaves today; `overBudget` the first day on which the change exceeds it, or null. Where it isn't
-    `valid`, what is published of it stays as it is.
+    `left` is the rest of its budget today. `overBudget` is the first day on which the change exceeds the budget, or
+    null. If `valid` is false, the tenant keeps its last published manifests.
     """
 
     tenant: str
@@ -80,15 +82,16 @@ class CostOutput(Part, frozen=True):
 
 
 class DiffOutput(Part, frozen=True):
-    """A file that changes, as a unified diff."""
+    """A changed file, as a unified diff."""
 
     path: str
     diff: str
 
 
 class BrakeOutput(Part, frozen=True):
-    """A deletion that the brake will stop: it retains the tenant, or where that is null stops the publish for everybody.
-    `words` say what to do. `checksum` approves the deletion; it is null where the published branches are not known here."""
+    """A deletion that the brake will refuse. It retains `tenant`, or stops the publish for all tenants if `tenant`
+    is null. `words` describe the remedy. `checksum` approves the deletion; it is null if the published branches are
+    unknown here."""
 
     kind_plural: str = msgspec.field(name="what")
     deleted_count: int = msgspec.field(name="deleted")
@@ -100,8 +103,8 @@ class BrakeOutput(Part, frozen=True):
 
 
 class FilesOutput(Part, frozen=True):
-    """How many files change: declared ones, those outside the declarations, and rendered ones; `markers` of these only say
-    that their folder changed."""
+    """The numbers of changed files: declarations, files outside the declarations, and rendered files. `markers`
+    counts the rendered files that only mark a change of their folder."""
 
     declared: int
     outside: int
@@ -112,11 +115,12 @@ class FilesOutput(Part, frozen=True):
 
 
 class PlanOutput(Output, frozen=True, kw_only=True, tag="PlanOutput"):
-    """What merging `head`, or the work tree on it, into `base` would change.
+    """The effects of merging `head`, or the work tree based on it, into `base`.
 
-    `summary` says it in a line. `asOf` is the day whose prices count. `declared` has the first of `declaredCount` changes, and
-    all of the topics access and approvals; `outside` the first of `outsideCount` files outside the declarations, those that
-    decide something first; `totals` is without the tenants of `unpriced`, whose cost isn't known. `declarations` and `objects` have the first of the files that `files` counts.
+    `summary` describes them in a line. `asOf` is the day of the prices. `declared` has the first of `declaredCount`
+    changes, and all changes of access and approvals. `outside` has the first of `outsideCount` files outside the
+    declarations, the most influential files first. `totals` excludes the tenants of `unpriced`, whose cost is unknown.
+    `declarations` and `objects` have the first of the files that `files` counts.
     """
 
     verdict: str
@@ -154,7 +158,7 @@ class PlanOutput(Output, frozen=True, kw_only=True, tag="PlanOutput"):
 
 
 def plan_output(plan: ChangePlan) -> PlanOutput:
-    """Return a plan as it is printed."""
+    """Return the output of a plan."""
     other, files = plan.other_files, plan.file_counts
     return output_of(
         PlanOutput,

@@ -1,4 +1,4 @@
-"""What `allot publish` did, as JSON."""
+"""The JSON output of `allot publish`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from allotment.reports.outputs.validate import ProblemOutput
 
 
 class CommittedOutput(Part, frozen=True):
-    """A cluster's branch that was, or would be, moved. The lists hold rendered files; `replaced` is a commit that
-    Allotment didn't write."""
+    """A cluster's branch that the publish moved, or would move. The lists contain rendered files. `replaced` is a
+    commit that Allotment didn't write."""
 
     cluster: str
     branch: str
@@ -32,17 +32,19 @@ class KeptOutput(Part, frozen=True):
 
 
 class RetainedClusterOutput(Part, frozen=True):
-    """A cluster that stays as it was published, with its problems: its tenants are among `kept`."""
+    """A cluster that keeps its last published manifests, with its problems. Its tenants are among `kept`."""
 
     cluster: str
     problems: tuple[ProblemOutput, ...]
 
 
 class PublishOutput(Output, frozen=True, kw_only=True, tag="PublishOutput"):
-    """A publish of the commit `source`, unless `newer` was published already; with `dryRun` nothing was written.
+    """A publish of the commit `source`, unless the newer commit `newer` was published already. With `dryRun`, nothing
+    was written.
 
-    `unchanged` clusters have nothing new. `waiting`, `holding` and `leaving` say in words what isn't published as
-    declared, what keeps its unit though its stock is gone, and what leaves in steps.
+    `unchanged` are the clusters without changes. The other lists are messages: `waiting` about instances and changes
+    that aren't published as declared, `holding` about pods that hold units without a claim, and `leaving` about
+    deletions that take several steps.
     """
 
     source: str

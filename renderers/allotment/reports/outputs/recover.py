@@ -1,4 +1,4 @@
-"""What `allot recover` made, as JSON."""
+"""The JSON output of `allot recover`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from allotment.reports.outputs.output import Output
 
 
 class RecoverOutput(Output, frozen=True, kw_only=True, tag="RecoverOutput"):
-    """The branch with the commit that raises a storage's attempt; `because` is why, `overwrites` what may be lost.
+    """The branch with the commit that raises a storage's attempt. `because` is the reason, and `overwrites` describes
+    the data that may be lost.
 
-    `pushed` is the repository that has it now; null where it is only here.
+    `pushed` is the repository to which the branch was pushed; null if the branch exists only here.
     """
 
     storage: str

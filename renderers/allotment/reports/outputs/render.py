@@ -1,4 +1,4 @@
-"""What `allot render` wrote, as JSON."""
+"""The JSON output of `allot render`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from allotment.reports.outputs.output import Output
 
 
 class RenderOutput(Output, frozen=True, kw_only=True, tag="RenderOutput"):
-    """How many files of how many clusters and tenants the folder holds now, and what became of them."""
+    """The numbers of clusters, tenants and files in the folder, and of the files that this run added, changed,
+    removed or left unchanged."""
 
     folder: str
     clusters: int

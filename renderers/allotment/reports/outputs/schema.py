@@ -1,4 +1,4 @@
-"""What `allot schema` did, as JSON."""
+"""The JSON output of `allot schema`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from allotment.reports.outputs.output import Output
 
 
 class SchemaOutput(Output, frozen=True, kw_only=True, tag="SchemaOutput"):
-    """The schemas that weren't up to date, `written` or only found."""
+    """The schemas that were out of date. `written` is false if the command only listed them."""
 
     changed: tuple[str, ...]
     written: bool

@@ -1,4 +1,4 @@
-"""What `allot status` shows, as JSON."""
+"""The JSON output of `allot status`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from allotment.reports.outputs.output import Output, output_of
 
 
 class ConditionOutput(Part, frozen=True):
-    """Something that holds ("True"), doesn't ("False"), or isn't known ("Unknown"), since when and why."""
+    """A condition that is true ("True"), false ("False") or unknown ("Unknown"), with the time of its last change
+    and its reason."""
 
     type: str
     status: str
@@ -29,13 +30,14 @@ class ConditionOutput(Part, frozen=True):
 
 
 class ThingOutput(Part, frozen=True):
-    """What an instance, storage or snapshot has in common.
+    """The common fields of instances, storages and snapshots.
 
-    `state` is that in the cluster; of what no cluster shows it is Merged (not published yet), Kept (not published: its tenant
-    is retained), Published (not seen in its cluster yet) or Overtaken (a later commit is published than this clone knows).
-    Removing is removed from Git and still published. `path` and `declaredBlob` are its declaration's, the blob is
-    null where it isn't declared any more; `observedBlob` is the one that the cluster has. `asDeclared` says whether it is what its
-    declaration wants; where it isn't, `why` says so in words, and `wayOut` what to do, if anything is known.
+    `state` is the state in the cluster. A resource that no cluster reports is Merged (not published yet), Kept (not
+    published: its tenant is retained), Published (not reported by its cluster yet) or Overtaken (a later commit is
+    published than this clone knows). A resource that is removed from Git and still published is Removing. `path` and
+    `declaredBlob` belong to the declaration; the blob is null if the resource is no longer declared. `observedBlob` is
+    the blob that the cluster has. `asDeclared` is true if the resource matches its declaration. If it doesn't, `why`
+    is the cause, and `wayOut` the remedy, if there is a known remedy.
     """
 
     name: str
@@ -56,8 +58,8 @@ T = TypeVar("T", bound=ThingOutput)
 
 
 class InstanceOutput(ThingOutput, frozen=True):
-    """An instance. `pods` are those that hold a unit. `logURL` and `terminalURL` are pages in Argo CD, `graphsURL` is a page in
-    Grafana; each is null where the address is not declared, or no pod has that page."""
+    """An instance. `pods` counts the pods that hold a unit. `logURL` and `terminalURL` are pages in Argo CD,
+    `graphsURL` is a page in Grafana. Each is null if its address is not declared, or if no pod has that page."""
 
     gpu_spec: str
     units: int
@@ -76,7 +78,7 @@ class InstanceOutput(ThingOutput, frozen=True):
 
 
 class PreparationOutput(Part, frozen=True):
-    """One attempt to prepare a storage. `log` is where its log can be read."""
+    """An attempt to prepare a storage. `log` is the location of its log."""
 
     uid: str
     attempt: int
@@ -91,7 +93,7 @@ class PreparationOutput(Part, frozen=True):
 
 
 class StorageOutput(ThingOutput, frozen=True):
-    """A storage. `url` shows its files to who may log in, `inClusterURL` to the tenant's own pods."""
+    """A storage. `url` shows its files to people who may log in, `inClusterURL` to the tenant's own pods."""
 
     claim: str | None
     size: str | None
@@ -103,7 +105,7 @@ class StorageOutput(ThingOutput, frozen=True):
 
 
 class SnapshotOutput(ThingOutput, frozen=True):
-    """A snapshot of `storage`, of the moment `creationTime`."""
+    """A snapshot that `storage` had at `creationTime`."""
 
     uid: str | None
     storage: str
@@ -113,7 +115,7 @@ class SnapshotOutput(ThingOutput, frozen=True):
 
 
 class ApplicationOutput(Part, frozen=True):
-    """What Argo CD says of a tenant's storage or compute, and the commit of the declarations that is live there."""
+    """Argo CD's status of a tenant's storage or compute, and the commit of its live declarations."""
 
     name: str
     sync: str
@@ -123,7 +125,8 @@ class ApplicationOutput(Part, frozen=True):
 
 
 class TenantOutput(Part, frozen=True):
-    """What a tenant has, or should have, in one cluster; of what is declared for a cluster that can't be read, that is null."""
+    """The resources that a tenant has, or should have, in a cluster. `cluster` is null for declarations whose
+    cluster can't be read."""
 
     tenant: str
     cluster: str | None
@@ -136,8 +139,9 @@ class TenantOutput(Part, frozen=True):
 
 
 class StockOutput(Part, frozen=True):
-    """Units of a GPUSpec: declared, held by instances, free, and ready on a node at once; `tenant` has them alone. `ready` is
-    null where nothing has reported the cluster: with --stocks the rest is then as it is declared."""
+    """Units of a GPUSpec: declared, held by instances, free, and ready on a node. If `tenant` is set, the units are
+    reserved for that tenant. `ready` is null if nothing has reported the cluster; with --stocks, the other fields
+    then come from the declarations."""
 
     name: str
     gpu_spec: str
@@ -149,8 +153,8 @@ class StockOutput(Part, frozen=True):
 
 
 class ClusterOutput(Part, frozen=True):
-    """A cluster, and when it was last seen: null where nothing has reported it. `stale` says that this is too long ago, `trouble`
-    what is wrong with its status branch."""
+    """A cluster, and the time of its last report; null if nothing has reported it. `stale` is true if the report is
+    too old. `trouble` is the fault of its status branch."""
 
     cluster: str
     observed_at: str | None
@@ -162,8 +166,8 @@ class ClusterOutput(Part, frozen=True):
 
 
 class DeclaredOutput(Part, frozen=True):
-    """The commit whose declarations count, and when it was made: `ref` says which one that is. `differing` counts the files of
-    this folder that differ from it: they don't count."""
+    """The commit whose declarations count, its time, and the `ref` that points to it. `differing` counts the files
+    of this folder that differ from it. These differences don't count."""
 
     ref: str
     commit: str
@@ -172,8 +176,8 @@ class DeclaredOutput(Part, frozen=True):
 
 
 class RetainedTenantOutput(Part, frozen=True):
-    """A tenant that stays at its last published manifests. `since` is the time of the first publish that retained it, null where
-    that is not recorded. `omitted` counts the problems that are left out."""
+    """A tenant that stays at its last published manifests. `since` is the time of the first publish that retained
+    it; null if it is not recorded. `omitted` counts the problems that are left out."""
 
     tenant: str
     reason: RetentionReason
@@ -183,10 +187,10 @@ class RetainedTenantOutput(Part, frozen=True):
 
 
 class PublishedOutput(Part, frozen=True):
-    """How far publishing is. `commit` is the published source, null where nothing is published; `ahead` counts the declared
-    commits that are not published. `reason` says why no publish takes them; it is null where nothing stops publishing.
-    `retained` are the tenants that stay at their last published manifests; `retainedTenants` has the reason of each that is shown.
-    """
+    """The progress of publishing. `commit` is the published source, null if nothing is published. `ahead` counts the
+    declared commits that are not published. `reason` is the reason why no publish takes them, null if nothing stops
+    publishing. `retained` are the tenants that stay at their last published manifests. `retainedTenants` has the
+    reason of each that is shown."""
 
     commit: str | None
     unpublished_commits: int = msgspec.field(name="ahead")
@@ -197,7 +201,7 @@ class PublishedOutput(Part, frozen=True):
 
 
 class StatusOutput(Output, frozen=True, kw_only=True, tag="StatusOutput"):
-    """What is declared, and how far it is in the clusters. With --stocks there are no tenants."""
+    """The declarations, and their progress in the clusters. With --stocks, `tenants` is empty."""
 
     declared: DeclaredOutput
     clusters: tuple[ClusterOutput, ...]
@@ -206,7 +210,7 @@ class StatusOutput(Output, frozen=True, kw_only=True, tag="StatusOutput"):
 
 
 def published_output(state: PublishState, tenant: str | None = None) -> PublishedOutput:
-    """Return the state of publishing as it is printed, with the problems of all retained tenants, or of `tenant` alone."""
+    """Return the output of the state of publishing, with the problems of all retained tenants, or of `tenant` alone."""
     retained = sorted(state.retained_tenants.items())
     return output_of(
         PublishedOutput,
@@ -221,7 +225,7 @@ def published_output(state: PublishState, tenant: str | None = None) -> Publishe
 def cluster_output(
     status: ClusterStatus, trouble: str, *, stale: bool, uses: Iterable[StockUsage] = ()
 ) -> ClusterOutput:
-    """Return a cluster as it is printed; `uses` are its stocks where it reports none."""
+    """Return the output of a cluster. `uses` are its stocks, if it reports none."""
     reported = (output_of(StockOutput, stock) for stock in status.stocks)
     declared = (
         output_of(StockOutput, stock.spec, name=stock.name, held_units=use.held_units, free=use.free_units, ready=None)
@@ -232,7 +236,7 @@ def cluster_output(
 
 
 def tenant_outputs(rows: Iterable[ResourceStatus], consoles: Consoles) -> tuple[TenantOutput, ...]:
-    """Return tenants as they are printed: one for each cluster that they have, or should have, something in."""
+    """Return the outputs of tenants, one for each cluster in which a tenant has, or should have, resources."""
     by_place: dict[tuple[str, str], list[ResourceStatus]] = {}
     for row in rows:
         by_place.setdefault((row.resource.tenant, row.resource.cluster), []).append(row)
@@ -270,7 +274,7 @@ def _instance_output(row: ResourceStatus, consoles: Consoles) -> InstanceOutput:
 def _resource_output(
     kind: type[T], observed_kind: type[Instance | Storage | Snapshot], row: ResourceStatus, **values: Any
 ) -> T:
-    """Return a resource as it is printed; of an unobserved one the fields of its cluster are empty."""
+    """Return the output of a resource. If it is not observed, the fields from its cluster are empty."""
     unobserved = observed_kind(row.resource.name, "", row.state, row.reason)
     return output_of(
         kind,

@@ -1,4 +1,4 @@
-"""What `allot stock list` shows, as JSON."""
+"""The JSON output of `allot stock list`."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from allotment.reports.stock_table import StockRow
 
 
 class NodesOutput(Part, frozen=True):
-    """The nodes of a pool, which its stocks share: so many that are always there (`static`), or at most so many that Karpenter
-    buys when they are needed. The other is null."""
+    """The nodes of a pool, which its stocks share: the number of nodes that always exist (`static`), or the most
+    nodes that Karpenter buys on demand (`karpenterMost`). The other field is null."""
 
     static: int | None
     karpenter_most: int | None
 
 
 class StockRowOutput(Part, frozen=True):
-    """A stock as it is declared: units that tenants may hold, those that are held, and those that are free.
+    """A declared stock: the units that tenants may hold, those that are held, and those that are free.
 
-    `warm` is how many free units are to be kept ready at most, null for all; `placeholders` are wanted by that, and `ready`
-    of them run: null where nothing has reported the stock. `nodes` is null where its NodePool can't be read. `coldStart` is
-    null where nodes are static, or where no such start was seen. `tenant` has the units alone.
+    `warm` is the most free units that placeholders keep ready; null means all. `placeholders` is the resulting number
+    of placeholders, and `ready` of them run; null if nothing has reported the stock. `nodes` is null if the NodePool
+    can't be read. `coldStart` is null if the nodes are static, or if no cold start was observed. If `tenant` is set,
+    the units are reserved for that tenant.
     """
 
     cluster: str
@@ -46,8 +47,8 @@ class StockRowOutput(Part, frozen=True):
 
 
 class ReportedOutput(Part, frozen=True):
-    """A cluster, and when it was last seen: null where nothing has reported it. `stale` says that this is too long ago, `trouble`
-    what is wrong with its status branch."""
+    """A cluster, and the time of its last report; null if nothing has reported it. `stale` is true if the report is
+    too old. `trouble` is the fault of its status branch."""
 
     cluster: str
     observed_at: str | None
@@ -56,7 +57,7 @@ class ReportedOutput(Part, frozen=True):
 
 
 class StockOutput(Output, frozen=True, kw_only=True, tag="StockOutput"):
-    """All stocks, by cluster and name."""
+    """All stocks, sorted by cluster and name."""
 
     declared: DeclaredOutput
     clusters: tuple[ReportedOutput, ...]
@@ -64,7 +65,7 @@ class StockOutput(Output, frozen=True, kw_only=True, tag="StockOutput"):
 
 
 def stock_rows_output(rows: Iterable[StockRow]) -> tuple[StockRowOutput, ...]:
-    """Return stocks as they are printed."""
+    """Return the output of stocks."""
     return tuple(
         output_of(
             StockRowOutput,

@@ -1,4 +1,4 @@
-"""What `allot validate` found, as JSON."""
+"""The JSON output of `allot validate`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from allotment.reports.outputs.output import Output, output_of
 
 
 class ProblemOutput(Part, frozen=True):
-    """A problem. Lines and columns count from 1; `related` names the other files that have a part in it."""
+    """A problem. Lines and columns count from 1. `related` are the other files that cause the problem or are
+    affected by it."""
 
     path: str
     line: int
@@ -23,9 +24,9 @@ class ProblemOutput(Part, frozen=True):
 
 
 class ValidateOutput(Output, frozen=True, kw_only=True, tag="ValidateOutput"):
-    """What is wrong with `files` files of `tenants` tenants (null for a part of the repository).
+    """The problems in `files` files of `tenants` tenants (null if only a part of the repository was validated).
 
-    `elsewhere` counts the errors that the rest of the repository has.
+    `elsewhere` counts the errors in the rest of the repository.
     """
 
     files: int
@@ -35,5 +36,5 @@ class ValidateOutput(Output, frozen=True, kw_only=True, tag="ValidateOutput"):
 
 
 def problem_output(problem: Problem) -> ProblemOutput:
-    """Return a problem as it is printed."""
+    """Return the output of a problem."""
     return output_of(ProblemOutput, problem)

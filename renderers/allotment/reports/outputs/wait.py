@@ -1,4 +1,4 @@
-"""What `allot wait` came to, as JSON."""
+"""The JSON output of `allot wait`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from allotment.reports.outputs.output import Output
 
 
 class AwaitedOutput(Part, frozen=True):
-    """Where a thing is: `state`, `why` and `wayOut` as `allot status` says them."""
+    """The progress of a resource: `state`, `why` and `wayOut` are those of `allot status`."""
 
     kind: str
     cluster: str | None
@@ -24,7 +24,7 @@ class AwaitedOutput(Part, frozen=True):
 
 
 class WaitOutput(Output, frozen=True, kw_only=True, tag="WaitOutput"):
-    """Whether what was waited for came about within `seconds`: Failed says that it won't by itself."""
+    """The outcome of a wait, after `seconds`. Failed means that the goal can't be reached without an intervention."""
 
     tenant: str
     name: str
@@ -35,7 +35,7 @@ class WaitOutput(Output, frozen=True, kw_only=True, tag="WaitOutput"):
 
 
 def awaited_output(row: ResourceStatus) -> AwaitedOutput:
-    """Return a thing as it is printed."""
+    """Return the output of a resource."""
     url = row.observed.url if row.observed is not None and not isinstance(row.observed, Snapshot) else ""
     cluster = row.resource.cluster or None
     return AwaitedOutput(row.resource.kind, cluster, row.state, row.explanation, row.stage.remedy, url or None)
