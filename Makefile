@@ -52,6 +52,7 @@ check: .venv/ready
 	$(BIN)/ruff check renderers tests
 	$(BIN)/mypy --num-workers auto
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m tests.prose
 	$(BIN)/allot schema --check
 	$(BIN)/allot fmt --check
 	$(BIN)/allot validate
