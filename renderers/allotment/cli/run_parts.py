@@ -161,14 +161,10 @@ def _open_pull_services(options: RunOptions, token: Token) -> PullServices:
 
 def _create_comment_process(context: ServiceContext) -> ChildProcess:
     """Return the commenter as a process that gets the same options as this process."""
-    arguments = ["run", "--comment", "--child", *_build_arguments(click.get_current_context(), _CHILD_PARAMETERS)]
-    return ChildProcess(arguments, context.log, leading=context.is_leader)
-
-
-def _build_arguments(context: click.Context, names: tuple[str, ...]) -> list[str]:
-    arguments = []
-    for parameter in context.command.params:
-        value = context.params.get(parameter.name or "")
-        if parameter.name in names and value is not None:
+    current = click.get_current_context()
+    arguments = ["run", "--comment", "--child"]
+    for parameter in current.command.params:
+        value = current.params.get(parameter.name or "")
+        if parameter.name in _CHILD_PARAMETERS and value is not None:
             arguments += [parameter.opts[0], str(value)]
-    return arguments
+    return ChildProcess(arguments, context.log, leading=context.is_leader)

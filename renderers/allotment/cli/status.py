@@ -15,11 +15,13 @@ from allotment.cli.completers import COMPLETE_TENANT_OR_RESOURCE, complete_gpu_s
 from allotment.cli.options import choose_day, create_cache_opener, is_quiet, output_option
 from allotment.cli.status_options import (
     POLL_SECONDS,
+    build_declared_output,
     check_names,
     clone_options,
     cluster_option,
     create_publish_check,
     find_silent_clusters,
+    list_cluster_statuses,
     open_clone,
     print_declared_commit,
     split_resource_name,
@@ -242,30 +244,11 @@ def _build_output(
     uses: list[StockUsage],
     now: datetime.datetime,
 ) -> StatusOutput:
-    from allotment.observed.status import ClusterStatus
-    from allotment.reports.outputs.status import (
-        DeclaredOutput,
-        StatusOutput,
-        cluster_output,
-        published_output,
-        tenant_outputs,
-    )
+    from allotment.reports.outputs.status import StatusOutput, cluster_output, published_output, tenant_outputs
     from allotment.reports.status_tables import is_stale
 
-    source = view.declared_commit.source
-    commit_time = datetime.datetime.fromtimestamp(source.repository.committed_at(source.commit), datetime.UTC)
-    declared = DeclaredOutput(
-        view.declared_commit.label,
-        source.commit,
-        commit_time.isoformat(),
-        view.clone.count_differing_files(view.declared_commit),
-    )
-    statuses = {status.cluster: status for status in view.reported_status.clusters}
-    clusters = [
-        statuses.get(name, ClusterStatus(name, "")) for name in sorted(view.reporter_keys) if cluster in (None, name)
-    ]
     return StatusOutput(
-        declared=declared,
+        declared=build_declared_output(view),
         clusters=tuple(
             cluster_output(
                 status,
@@ -273,7 +256,7 @@ def _build_output(
                 stale=is_stale(status, now),
                 uses=[use for use in uses if use.cluster == status.cluster],
             )
-            for status in clusters
+            for status in list_cluster_statuses(view, cluster)
         ),
         tenants=tenant_outputs(rows, view.consoles),
         published=published_output(state, view.tenant),

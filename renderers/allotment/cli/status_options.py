@@ -15,6 +15,8 @@ from allotment.problems import OperationRefused, escape_unprintable, pluralize, 
 
 if TYPE_CHECKING:
     from allotment.observed.publish_state import PublishState
+    from allotment.observed.status import ClusterStatus
+    from allotment.reports.outputs.status import DeclaredOutput
     from allotment.services.reporter.clone import Clone
     from allotment.services.status_view.publish_check import PublishCheck
     from allotment.services.status_view.status_view import StatusView
@@ -113,6 +115,25 @@ def find_silent_clusters(view: StatusView) -> set[str]:
     return {
         status.cluster for status in view.reported_status.clusters if is_stale(status, now)
     } | view.reported_status.troubles.keys()
+
+
+def list_cluster_statuses(view: StatusView, cluster: str | None) -> list[ClusterStatus]:
+    """Return the status of each declared cluster, or of `cluster` alone; an empty status for a cluster without a report."""
+    from allotment.observed.status import ClusterStatus
+
+    statuses = {status.cluster: status for status in view.reported_status.clusters}
+    names = sorted(name for name in view.reporter_keys if cluster in (None, name))
+    return [statuses.get(name, ClusterStatus(name, "")) for name in names]
+
+
+def build_declared_output(view: StatusView) -> DeclaredOutput:
+    """Return the output of the commit whose declarations count."""
+    from allotment.reports.outputs.status import DeclaredOutput
+
+    source = view.declared_commit.source
+    commit_time = datetime.datetime.fromtimestamp(source.repository.committed_at(source.commit), datetime.UTC)
+    differing = view.clone.count_differing_files(view.declared_commit)
+    return DeclaredOutput(view.declared_commit.label, source.commit, commit_time.isoformat(), differing)
 
 
 def print_declared_commit(

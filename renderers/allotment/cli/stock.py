@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING
 import click
 
 from allotment.cli.options import choose_day, create_cache_opener, is_quiet, output_option
-from allotment.cli.status_options import check_names, clone_options, cluster_option, open_clone, print_declared_commit
+from allotment.cli.status_options import (
+    build_declared_output,
+    check_names,
+    clone_options,
+    cluster_option,
+    list_cluster_statuses,
+    open_clone,
+    print_declared_commit,
+)
 from allotment.problems import pluralize
 
 if TYPE_CHECKING:
-    from allotment.observed.status import ClusterStatus
     from allotment.reports.outputs.stock import StockOutput
     from allotment.reports.stock_table import StockRow
     from allotment.services.status_view.status_view import StatusView
@@ -80,40 +87,26 @@ def list_stocks(cluster: str | None, style: str, repo: Path | None, url: str | N
     if style == "json":
         from allotment.reports.outputs import as_json
 
-        click.echo(as_json(_build_output(view, rows, clusters, cluster)), nl=False)
+        click.echo(as_json(_build_output(view, rows, cluster, now)), nl=False)
     else:
         print_output(stocks_table(rows, clusters, now))
 
 
-def _build_output(
-    view: StatusView, rows: list[StockRow], clusters: list[ClusterStatus], cluster: str | None
-) -> StockOutput:
-    from allotment.observed.status import ClusterStatus
-    from allotment.reports.outputs.status import DeclaredOutput
+def _build_output(view: StatusView, rows: list[StockRow], cluster: str | None, now: datetime.datetime) -> StockOutput:
+    from allotment.reports.outputs.output import output_of
     from allotment.reports.outputs.stock import ReportedOutput, StockOutput, stock_rows_output
     from allotment.reports.status_tables import is_stale
 
-    source, now = view.declared_commit.source, datetime.datetime.now(datetime.UTC)
-    commit_time = datetime.datetime.fromtimestamp(source.repository.committed_at(source.commit), datetime.UTC)
-    statuses = {status.cluster: status for status in clusters}
-    cluster_statuses = [
-        statuses.get(name, ClusterStatus(name, "")) for name in sorted(view.reporter_keys) if cluster in (None, name)
-    ]
     return StockOutput(
-        declared=DeclaredOutput(
-            view.declared_commit.label,
-            source.commit,
-            commit_time.isoformat(),
-            view.clone.count_differing_files(view.declared_commit),
-        ),
+        declared=build_declared_output(view),
         clusters=tuple(
-            ReportedOutput(
-                status.cluster,
-                status.observed_at or None,
-                is_stale(status, now),
-                view.reported_status.troubles.get(status.cluster, ""),
+            output_of(
+                ReportedOutput,
+                status,
+                stale=is_stale(status, now),
+                trouble=view.reported_status.troubles.get(status.cluster, ""),
             )
-            for status in cluster_statuses
+            for status in list_cluster_statuses(view, cluster)
         ),
         stocks=stock_rows_output(rows),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from itertools import accumulate
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -15,7 +14,6 @@ from allotment.problems import Problem, escape_unprintable
 MAX_PROBLEMS = 20  # lines of a tenant in the record
 MAX_LINE = 1000  # characters
 MAX_RECORD_BYTES = 4 << 20
-_TENANT_INDENT_BYTES = 20  # two spaces for each line of a tenant in a record, and a comma
 _SUFFIX = 40  # characters that `escape_unprintable` adds about the length of a text
 
 
@@ -92,19 +90,20 @@ class RetentionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def encode(self) -> bytes:
         """Return the record as a file. Leaves out problems, and then tenants, until it fits into MAX_RECORD_BYTES."""
         for most in (MAX_PROBLEMS, 5, 1, 0):
-            shorter = tuple(_shortened(tenant, most) for tenant in self.tenants)
-            data = _encode(msgspec.structs.replace(self, tenants=shorter))
+            record = msgspec.structs.replace(self, tenants=tuple(_shortened(tenant, most) for tenant in self.tenants))
+            data = _encode(record)
             if len(data) <= MAX_RECORD_BYTES:
                 return data
-        room = MAX_RECORD_BYTES - len(_encode(msgspec.structs.replace(self, tenants=(), omitted_tenants=len(shorter))))
-        sizes = accumulate(len(_encode(tenant)) + _TENANT_INDENT_BYTES for tenant in shorter)
-        count = sum(size <= room for size in sizes)
-        fewer = msgspec.structs.replace(self, tenants=shorter[:count], omitted_tenants=len(shorter) - count)
-        return _encode(fewer)
+        while record.tenants and len(data) > MAX_RECORD_BYTES:
+            tenants = record.tenants[: len(record.tenants) * 19 // 20]
+            omitted = record.omitted_tenants + len(record.tenants) - len(tenants)
+            record = msgspec.structs.replace(record, tenants=tenants, omitted_tenants=omitted)
+            data = _encode(record)
+        return data
 
 
-def _encode(part: RetentionRecord | RetainedTenant) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(part), indent=1) + b"\n"
+def _encode(record: RetentionRecord) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
 
 
 def _shortened(tenant: RetainedTenant, most: int) -> RetainedTenant:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -27,9 +28,9 @@ class CountingBranch(Written):
         self.reads += 1
         return super().read(path)
 
-    def read_all(self, wanted: list[str]) -> list[bytes]:  # type: ignore[override]  # no repository is asked
+    def read_all(self, paths: Sequence[str]) -> list[bytes]:
         """Return the bytes of files."""
-        return [self.read(path) for path in wanted]
+        return [self.read(path) for path in paths]
 
 
 @pytest.fixture

@@ -26,10 +26,11 @@ class Output(msgspec.Struct, frozen=True, rename="camel", tag_field="kind", tag=
 def output_of(kind: type[P], source: object, /, **values: Any) -> P:
     """Return a `kind` with the attributes of `source` that have the names of its fields. `values` override them.
 
-    Nested parts are built in the same way. Empty text becomes null in a nullable field.
+    Nested parts are built in the same way. Empty text becomes null in a nullable field. Raises AttributeError if `source`
+    lacks a field.
     """
     for field in _fields_of(kind):
-        if field.name not in values and hasattr(source, field.name):
+        if field.name not in values:
             values[field.name] = _convert_value(field.type, getattr(source, field.name))
     return kind(**values)
 

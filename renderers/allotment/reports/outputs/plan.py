@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import msgspec
 
+from allotment import API_VERSION
 from allotment.diff.change_plan import ChangePlan, QuotaChange, ResourceChange, WorkTree
 from allotment.diff.cold_starts import ColdStart
 from allotment.diff.cost_diff import CostDay, CostPart
@@ -163,6 +164,7 @@ def plan_output(plan: ChangePlan) -> PlanOutput:
     return output_of(
         PlanOutput,
         plan,
+        api_version=API_VERSION,
         quota_changes=tuple(map(_quota_output, plan.quota_changes)),
         outside=other.files,
         outside_count=other.total,

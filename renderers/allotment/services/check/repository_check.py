@@ -121,16 +121,17 @@ def check_repository(
     cache.keep_only(set(catalog_check.tenants))
     if valid_subset.can_render:
         cache.save()
+    tally_entries = cached.tally_entries | results.tally_entries
     revision = Revision(
         source,
         catalog_check.catalog,
-        cached.tally_entries | results.tally_entries,
+        tally_entries,
         catalog_check.content_keys | cached.content_keys | results.content_keys,
     )
     change = check_changes(revision, comparison.base, comparison.today or as_of) if comparison.base else NO_CHANGE
     checked = RepositoryCheck(
         catalog=catalog_check.catalog,
-        tally_entries=dict(revision.tally_entries),
+        tally_entries=tally_entries,
         problems=[],
         file_count=catalog_check.file_count + cached.file_count + results.file_count,
         cached_count=len(cached.tally_entries),

@@ -28,10 +28,11 @@ def moved_record(repository: Repository, source: str, assembly: Release, last: L
     if not assembly.retained_tenants and not assembly.retained_clusters and (last.commit is None or _is_empty(last)):
         return last.commit
     record = _record(repository, source, assembly, last.record)
-    if last.record is not None and record.encode() == last.record.encode():
+    data = record.encode()
+    if last.record is not None and data == last.record.encode():
         return last.commit
     message = CommitMessage(_message(record), repository.author(source))
-    return write_record_file(repository, last.commit, record.encode(), message)
+    return write_record_file(repository, last.commit, data, message)
 
 
 def _is_empty(last: LastRecord) -> bool:
