@@ -18,7 +18,7 @@ from tests.published import Place, git
 from tests.services.publish.test_tenant_error import BREAKS
 
 from allotment.adapters.git.repository import Repository
-from allotment.branches.retention_ref import RETAINED
+from allotment.branches.retention_ref import RETAINED, LastRecord, last_record
 from allotment.isolation.entitlements import Entitlements
 from allotment.observed.retention import (
     MAX_RECORD_BYTES,
@@ -33,7 +33,6 @@ from allotment.problems import OperationRefused, Problem
 from allotment.services.check import cpu_budget
 from allotment.services.publish import retention_record
 from allotment.services.publish.retention_record import moved_record
-from allotment.services.reporter.retention_reader import LastRecord, last_record
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
 GROUP = "tenants/uni-lab/instances/group-a.yaml"

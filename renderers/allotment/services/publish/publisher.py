@@ -26,7 +26,7 @@ from allotment.branches.rendered_branches import (
     published_ref,
     read_rendered_branches,
 )
-from allotment.branches.retention_ref import RETAINED
+from allotment.branches.retention_ref import RETAINED, LastRecord, last_record
 from allotment.declared.kinds.platform import Platform
 from allotment.lifecycle import brake
 from allotment.manifests.names import rendered_branch
@@ -48,7 +48,6 @@ from allotment.services.publish.retention_record import (
     record_move,
 )
 from allotment.services.reporter.declared_resources import is_declared
-from allotment.services.reporter.retention_reader import LastRecord, last_record
 
 MAX_TRIES = 10
 BACKOFF = Backoff(0.2, 10.0, jitter=(0, 1))  # after another publish was faster

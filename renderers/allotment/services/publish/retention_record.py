@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from allotment.adapters.git.commits import CommitMessage
 from allotment.adapters.git.remote import Remote, RemoteTimeout
 from allotment.adapters.git.repository import Repository
-from allotment.branches.retention_ref import RETAINED, is_stuck, write_record_file
+from allotment.branches.retention_ref import RETAINED, LastRecord, is_stuck, write_record_file
 from allotment.observed.retention import RetentionRecord, record_name, retained_tenant
 from allotment.problems import OperationRefused, pluralize
-from allotment.services.reporter.retention_reader import LastRecord
 
 if TYPE_CHECKING:
     from allotment.services.publish.release import Release

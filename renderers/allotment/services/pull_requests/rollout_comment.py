@@ -15,7 +15,7 @@ from allotment.adapters.git.remote import FetchTooCostly, Remote, UnsoundObjects
 from allotment.adapters.git.trees import MalformedTree
 from allotment.adapters.processes import Limit
 from allotment.branches.rendered_branches import RenderedBranches, read_rendered_branches
-from allotment.branches.retention_ref import RETAINED
+from allotment.branches.retention_ref import RETAINED, last_record
 from allotment.declared.layout import ROOTS
 from allotment.declared.tenant_resources import INSTANCE
 from allotment.observed.retention import RetainedTenant
@@ -38,7 +38,6 @@ from allotment.services.reporter.declared_resources import (
     read_declaration_at,
     read_published_blobs,
 )
-from allotment.services.reporter.retention_reader import last_record
 from allotment.services.reporter.status_reader import read_reported_status
 
 STATUS_CONTEXT = "allot/rollout"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.branches.rendered_branches import SOURCE_REF, published_ref
-from allotment.branches.retention_ref import RETAINED, fetch_record
+from allotment.branches.retention_ref import RETAINED, fetch_record, last_record
 from allotment.declared.tenant_resources import TREE_PARTS
 from allotment.lifecycle.published_manifests import read_identities, stopped_deployments
 from allotment.manifests import paths
@@ -20,7 +20,6 @@ from allotment.observed import drift
 from allotment.observed.orphans import OBJECT_KINDS, STOPPED_DEPLOYMENT, PublishedObjects
 from allotment.observed.retention import RetainedTenant
 from allotment.problems import OperationRefused
-from allotment.services.reporter.retention_reader import last_record
 
 POLL_SECONDS = 30.0  # between two looks at the branch
 FETCH_SECONDS = 1.0  # between two fetches of a missing commit

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.branches.branch import Branch
 from allotment.branches.rendered_branches import SOURCE_REF, published_ref, read_rendered_branches
-from allotment.branches.retention_ref import RETAINED
+from allotment.branches.retention_ref import RETAINED, LastRecord, last_record
 from allotment.branches.status_branches import reported_ref
 from allotment.conditions import STOPPED
 from allotment.declared.inventory import DeclarationFile
@@ -38,7 +38,6 @@ from allotment.services.reporter.declared_resources import (
     read_declaration_at,
     read_published_blobs,
 )
-from allotment.services.reporter.retention_reader import LastRecord, last_record
 from allotment.services.reporter.status_reader import NEVER_REPORTED, ReportedStatus, read_history, read_reported_status
 
 ReportedResource = tuple[TenantStatus, Resource]
