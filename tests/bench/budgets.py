@@ -25,7 +25,7 @@ def budgets(repo: Path, work: Path, day: datetime.date, say: Say) -> None:
     """Measure, on a repository of Git's that has a remote, after `publishing`."""
     remote = work / "remote.git"
     publisher = Publisher(
-        repo, Remote(Repository(repo), str(remote)), ReleaseBuilder(processes=1), lambda _: day, tip=lambda: None
+        repo, Remote(Repository(repo), str(remote)), ReleaseBuilder(processes=1), lambda _: day, find_tip=lambda: None
     )
     publisher.publish("HEAD")
 

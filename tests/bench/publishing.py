@@ -35,7 +35,7 @@ def publishing(repo: Path, work: Path, day: datetime.date, allot: list[str], say
     run([*allot, "publish", "--repo", str(repo), "--to", str(remote)])
     say("allot publish, all of it the first time, as a process", f"{time.perf_counter() - first:6.2f} s")
     publisher = Publisher(
-        repo, Remote(Repository(repo), str(remote)), ReleaseBuilder(processes=1), lambda _: day, tip=lambda: None
+        repo, Remote(Repository(repo), str(remote)), ReleaseBuilder(processes=1), lambda _: day, find_tip=lambda: None
     )
     publisher.publish("HEAD")  # it has rendered all once
     tree = work / "tree"

@@ -118,7 +118,7 @@ def command(
             dry_run=dry_run,
             signing_key=signing_key,
             adopt=adopt,
-            demand=partial(_check_plan, root, checksum, choose_day(source, as_of)) if checksum else None,
+            check_precondition=partial(_check_plan, root, checksum, choose_day(source, as_of)) if checksum else None,
         )
         try:
             outcome = publisher.publish(ref)

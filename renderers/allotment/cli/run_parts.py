@@ -97,8 +97,8 @@ def _create_publish_loop(options: RunOptions, context: ServiceContext) -> Publis
         remote(options.to or options.source),
         ReleaseBuilder(processes=1, cpu_seconds=options.tenant_seconds),  # a process with threads is not forked
         lambda commit_source: choose_day(commit_source, None),
-        places=find_remotes,
-        tip=lambda: origin.fetch(name).get(name),
+        find_remotes=find_remotes,
+        find_tip=lambda: origin.fetch(name).get(name),
         signing_key=options.access.signing_key,
     )
     return PublishLoop(

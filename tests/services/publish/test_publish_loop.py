@@ -47,7 +47,9 @@ class Bed:
         remote = Asked(repository, str(place.remote), keep=True)
         day = datetime.date.fromisoformat(DAY)
         self.remote, self.registry, self.log = remote, CollectorRegistry(), RecordedLog()
-        publisher = Publisher(data, remote, ReleaseBuilder(processes=1), lambda _: day, status=remote, tip=self.tip)
+        publisher = Publisher(
+            data, remote, ReleaseBuilder(processes=1), lambda _: day, status=remote, find_tip=self.tip
+        )
         self.rounds = PublishLoop(remote, "main", publisher, Metrics(self.registry), self.log, 30)
 
     def tip(self) -> str | None:

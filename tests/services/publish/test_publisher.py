@@ -25,7 +25,9 @@ def test_a_switch_changes_the_targets_and_a_read_does_not(place: Place) -> None:
         return (new_remote, new_remote) if len(moved) > 1 else (old_remote, old_remote)
 
     day = datetime.date.fromisoformat(DAY)
-    publisher = Publisher(place.root, old_remote, ReleaseBuilder(processes=1), lambda _: day, places=declared_remotes)
+    publisher = Publisher(
+        place.root, old_remote, ReleaseBuilder(processes=1), lambda _: day, find_remotes=declared_remotes
+    )
     old = publisher.switch_to("HEAD")
     place.merge()
     assert list_cluster_names(old) == ["eu-1", "us-1"]

@@ -110,10 +110,10 @@ class Publisher:
 
     - `root` is a folder of the repository that fetches from and pushes to `remote`.
     - `status` is the remote of the status branches; by default `remote`.
-    - `places` returns both remotes as a commit declares them.
-    - `tip` returns the newest commit of the source branch, or None. By default it is read from the declared branch of
+    - `find_remotes` returns both remotes as a commit declares them.
+    - `find_tip` returns the newest commit of the source branch, or None. By default it is read from the declared branch of
       `origin`.
-    - `demand` is called before each try with the published source commit and the new source commit, and raises
+    - `check_precondition` is called before each try with the published source commit and the new source commit, and raises
       OperationRefused to stop the publish.
     - `signing_key` signs the commits.
     - `adopt` accepts published commits that are unsigned or that our refs don't name.
@@ -123,14 +123,14 @@ class Publisher:
         self,
         root: Path,
         remote: Remote,
-        assembler: ReleaseBuilder,
+        release_builder: ReleaseBuilder,
         today: Callable[[Source], datetime.date],
         *,
         status: Remote | None = None,
-        places: Callable[[Source], tuple[Remote, Remote]] | None = None,
-        tip: Callable[[], str | None] | None = None,
+        find_remotes: Callable[[Source], tuple[Remote, Remote]] | None = None,
+        find_tip: Callable[[], str | None] | None = None,
         dry_run: bool = False,
-        demand: Precondition | None = None,
+        check_precondition: Precondition | None = None,
         signing_key: Path | None = None,
         adopt: bool = False,
     ) -> None:
@@ -138,12 +138,12 @@ class Publisher:
         self.repository = remote.repository
         self.status_reader = StatusReader(self.repository, status or remote)
         self.remote = remote
-        self._find_remotes = places
-        self._release_builder = assembler
+        self._find_remotes = find_remotes
+        self._release_builder = release_builder
         self._find_date = today
-        self._find_tip = tip
+        self._find_tip = find_tip
         self._dry_run = dry_run
-        self._check_precondition = demand
+        self._check_precondition = check_precondition
         self._signer = self.repository.sign_with(signing_key, keep=False) if signing_key else None
         self._adopt = adopt
         self._last_source: CommitSource | None = None

@@ -86,7 +86,7 @@ class PublishCheck:
             ReleaseBuilder(open_cache=self._open_cache),
             self._find_date,
             status=clone.remote(places.status),
-            tip=lambda: view.declared_commit.source.commit,
+            find_tip=lambda: view.declared_commit.source.commit,
             dry_run=True,
         )
 
