@@ -32,7 +32,7 @@ def test_text_ends_with_what_to_do(broken: Path, allot: Allot) -> None:
     assert len(errors(result)) == 3
     assert result.out.splitlines()[-1] == (
         "3 problems in 3 files (102 files of 7 tenants read). Correct them and run `allot validate` again;"
-        " `allot explain KIND.field` explains a field."
+        " `allot explain KIND.spec.FIELD` explains a field."
     )
 
 

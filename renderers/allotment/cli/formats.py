@@ -71,7 +71,7 @@ def as_text(problems: Sequence[Problem], judged: CheckedScope, reader: ProblemCo
             escape_unprintable(reader.format_path(paths[0]), 400) if len(paths) == 1 else pluralize(len(paths), "file")
         )
         lines.append(
-            f"{count} in {where} ({judged} read{rest}). Correct {pronoun_for(len(errors))} and run `allot validate` again; `allot explain KIND.field` explains a field."
+            f"{count} in {where} ({judged} read{rest}). Correct {pronoun_for(len(errors))} and run `allot validate` again; `allot explain KIND.spec.FIELD` explains a field."
             f"{_describe_fixes(errors)}"
         )
     else:

@@ -59,7 +59,7 @@ def metrics_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--metrics-listen",
         metavar="HOST:PORT",
-        help="Where /metrics is, which nobody but Prometheus is to reach; the port after that of --listen if absent.",
+        help="The address of /metrics. Only Prometheus should reach it. Default: the port after that of --listen.",
     )(command)
 
 

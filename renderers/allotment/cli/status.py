@@ -103,9 +103,9 @@ def command(
 
     The command joins the merged declarations (the branch spec.git.branch of origin, or HEAD without that branch) with the
     published manifests and the reports of the clusters. A resource that its cluster does not report is Merged (not published
-    yet), Kept (not published, because its tenant is retained) or Published (not in its cluster yet). Removing means removed
-    from Git and still published. WHY has the reason. An instance is Starting until it answers its probe; JSON calls this
-    state Ready.
+    yet), Kept (an earlier version stays published, because its tenant is retained) or Published (not in its cluster yet).
+    Removing means removed from Git and still published. WHY has the reason. An instance is Starting until it answers its
+    probe; JSON calls this state Ready.
 
     With --exit-code: 0 all instances are as declared, running or stopped, and storages and snapshots are ready; 1 a resource
     is not, or its cluster is silent. With --quiet too, only such resources are shown.

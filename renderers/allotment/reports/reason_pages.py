@@ -101,7 +101,7 @@ REASONS: dict[str, Reason] = {
     ),
     word.TENANT_KEPT: Reason(
         "its tenant is retained at its last published manifests: invalid, or stopped by the brake or a deletion that loses data",
-        "read the reason that stands beside it; `allot validate tenants/TENANT`, then correct it by a pull request",
+        "the message has the reason of the retention and the first problem. If it is `Invalid`, run `allot validate tenants/TENANT` and correct the problems by a pull request; else follow the message",
     ),
     word.REMOVAL_PENDING: Reason(
         "it is removed from Git, and no publish has taken that yet",

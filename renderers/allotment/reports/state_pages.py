@@ -9,7 +9,7 @@ from allotment import conditions as word
 STATE_PAGES: dict[str, str] = {
     word.MERGED: "It is merged and not published yet. WHY says whether nothing was published so far, the publisher lags, or"
     " something is invalid.",
-    word.KEPT: "It is merged and not published, because its tenant is retained. WHY has the reason and the first problem.",
+    word.KEPT: "Its merged version is not published, because its tenant is retained; an earlier version stays published. WHY has the reason and the first problem.",
     word.REMOVING: "It is removed from Git and still published. WHY says why.",
     word.OVERTAKEN: "A later commit is published than this clone has. Run `git pull`.",
     word.PUBLISHED: "It is published, and its cluster does not show it yet. Argo CD has not applied it, or no reporter"
