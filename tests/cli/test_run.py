@@ -175,6 +175,8 @@ def test_other_pages_are_not_there(running: Running) -> None:
         (("--publish", "--listen", "8080"), "'8080' is no HOST:PORT"),
         (("--publish", "--listen", "192.0.2.1:80"), "192.0.2.1:80 can't be listened on"),
         (("--publish", "--interval", "0"), "--interval"),
+        (("--publish", "--interval", "inf"), "'inf' is not a finite number"),
+        (("--publish", "--tenant-seconds", "nan"), "'nan' is not a finite number"),
     ],
 )
 def test_a_wrong_option_is_told(words: tuple[str, ...], expected_error: str, allot: Allot, tmp_path: Path) -> None:

@@ -22,3 +22,8 @@ def test_a_tenant_sees_no_reason_of_another() -> None:
     state = PublishState("c" * 40, 0, "", retained_tenants=RETAINED)
     assert format_headline(state, "main", "f") == "published is cccccccccccc, 6 tenants retained: f (Brake)"
     assert format_headline(state, "main", "z") == "published is cccccccccccc, 6 tenants retained"
+
+
+def test_the_line_counts_the_tenants_that_the_record_leaves_out() -> None:
+    state = PublishState("c" * 40, 0, "", retained_tenants=RETAINED, omitted_tenants=28_465)
+    assert "28,471 tenants retained: a (Brake)" in format_headline(state, "main")

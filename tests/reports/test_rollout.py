@@ -39,3 +39,11 @@ def test_a_rollout_without_resources_has_no_table() -> None:
     text = render_comment(Rollout("c" * 40, (), []), 1_000)
     assert text.startswith(MARKER)
     assert "|" not in text
+
+
+def test_many_clusters_keep_the_limit_too() -> None:
+    many = rollout(450)._replace(published_clusters=tuple(f"cluster-{number:05}" * 4 for number in range(3_000)))
+    text = render_comment(many, 60_000)
+    assert len(text.encode()) <= 60_000
+    assert " and 2,950 more." in text
+    assert 0 < text.count("solo-ada/i") < 450

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from allotment.cli.options import FiniteRange
 from allotment.problems import OperationRefused
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def forge_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--plan-megabytes",
             default=1024.0,
             show_default=True,
-            type=click.FloatRange(64),
+            type=FiniteRange(64),
             metavar="MB",
             help="The memory that planning one pull request may take.",
         ),
@@ -35,7 +36,7 @@ def forge_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--plan-seconds",
             default=120.0,
             show_default=True,
-            type=click.FloatRange(1),
+            type=FiniteRange(1),
             metavar="SECONDS",
             help="The time that planning one pull request may take.",
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import math
 import os
 import zoneinfo
 from collections.abc import Callable
@@ -38,6 +39,16 @@ class Day(click.ParamType[datetime.date]):
             return datetime.date.fromisoformat(value)
         except ValueError:
             self.fail(f"{value!r} is no day: write one such as 2026-01-31", param, ctx)
+
+
+class FiniteRange(click.FloatRange):
+    """A number in a range, neither infinite nor NaN."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
+        return number
 
 
 class Period(click.ParamType[int]):

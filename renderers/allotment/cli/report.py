@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from allotment.cli.options import FiniteRange
 from allotment.cli.reporter_options import ClusterAccess, cluster_access_options
 from allotment.cli.service import metrics_option
 
@@ -25,7 +26,7 @@ from allotment.cli.service import metrics_option
     "--interval",
     default=60.0,
     show_default=True,
-    type=click.FloatRange(0),
+    type=FiniteRange(0),
     metavar="SECONDS",
     help="The shortest time between two commits.",
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from allotment.cli.comment_options import forge_options
+from allotment.cli.options import FiniteRange
 from allotment.cli.reporter_options import FILE_TYPE, ClusterAccess, cluster_access_options
 from allotment.cli.service import metrics_option
 
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     "--interval",
     default=30.0,
     show_default=True,
-    type=click.FloatRange(1),
+    type=FiniteRange(1),
     metavar="SECONDS",
     help="The time between two checks for new commits.",
 )
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     "--report-interval",
     default=60.0,
     show_default=True,
-    type=click.FloatRange(0),
+    type=FiniteRange(0),
     metavar="SECONDS",
     help="The shortest time between two commits of a status.",
 )
@@ -78,7 +79,7 @@ if TYPE_CHECKING:
     "--tenant-seconds",
     default=5.0,
     show_default=True,
-    type=click.FloatRange(0.1),
+    type=FiniteRange(0.1),
     metavar="SECONDS",
     help="The processor time that one tenant may use in a publish. A tenant that exceeds it is retained.",
 )
@@ -99,7 +100,8 @@ def command(
 
     POST /webhook triggers a check at once, at most every 5 seconds. The services ignore its content. With a secret, only
     signed requests count (X-Hub-Signature-256, X-Gitea-Signature, X-Gitlab-Token). SIGTERM stops the services after their
-    current task. Environment variables such as ALLOT_SOURCE and ALLOT_TO set the options.
+    current task. Environment variables such as ALLOT_SOURCE and ALLOT_TO set the options; ALLOT_CLUSTER
+    sets --report.
 
     \b
     Examples:

@@ -19,7 +19,8 @@ class PublishState(NamedTuple):
     - `reason` is empty if the declared commit is published, `pending` if the next publish takes it, and otherwise the
       reason why no publish does. `summary` and `message` describe it, briefly and in full.
     - `unpublished_commits` counts the declared commits that are not published.
-    - `retained_tenants` and `retained_clusters` stay at their last published manifests.
+    - `retained_tenants` and `retained_clusters` stay at their last published manifests. `omitted_tenants` counts the
+      retained tenants that the record leaves out.
     - `record_trouble` is the reason why the record of the retained tenants is not valid.
     """
 
@@ -31,6 +32,7 @@ class PublishState(NamedTuple):
     retained_tenants: Mapping[str, RetainedTenant] = {}
     retained_clusters: tuple[str, ...] = ()
     record_trouble: str = ""
+    omitted_tenants: int = 0
 
     @property
     def stopped(self) -> bool:
@@ -55,14 +57,14 @@ def format_headline(state: PublishState, branch: str, tenant: str | None = None)
     if state.retained_clusters:
         clusters = pluralize(len(state.retained_clusters), "cluster")
         parts.append(f"{clusters} retained: {_list_labels(state.retained_clusters)}")
-    if state.retained_tenants:
+    if count := len(state.retained_tenants) + state.omitted_tenants:
         labels = [
             f"{name} ({retained.reason})"
             for name, retained in sorted(state.retained_tenants.items())
             if tenant in (None, name)
         ]
         named = f": {_list_labels(labels)}" if labels else ""
-        parts.append(f"{pluralize(len(state.retained_tenants), 'tenant')} retained{named}")
+        parts.append(f"{pluralize(count, 'tenant')} retained{named}")
     if not parts:
         return ""
     commit = f"published is {state.commit[:12]}, " if state.commit else "nothing is published: "

@@ -123,7 +123,7 @@ def retained_tenant(tenant: str, retention: Retention, since: str = "") -> Retai
 
 def record_name(tenant: str) -> str:
     """Return the name of a tenant in the record."""
-    return escape_unprintable(tenant)[:MAX_LINE]
+    return _line(tenant)
 
 
 def _concerns(problem: Problem, tenant: str) -> bool:

@@ -27,17 +27,19 @@ _TROUBLED_STATES = (word.FAILED, word.WAITING, word.LOST)
 
 
 def render_summary(
-    cluster: ClusterStatus, tenants: Sequence[TenantStatus], retained: Sequence[RetainedTenant] = ()
+    cluster: ClusterStatus, tenants: Sequence[TenantStatus], retained: Sequence[RetainedTenant] | None = ()
 ) -> bytes:
     """Return the page of a cluster: its stocks, the number of instances in each state, and the resources with problems.
 
-    The `retained` tenants come first, then removed or stopped resources that still exist, then manual edits.
+    The `retained` tenants come first, None if they are unknown, then removed or stopped resources that still exist, then
+    manual edits.
     """
     states = Counter(
         word.display_state(instance.state, of_instance=True) for tenant in tenants for instance in tenant.instances
     )
     leftovers = [leftover for tenant in tenants for leftover in orphans.find_orphans(tenant)]
     edits = list(_edit_rows(tenants))
+    retained_section = _retained_section(retained)
     cold = summarize_cold_starts(cluster.cold_starts)
     stocks = [_stock_cells(stock, cold.get(stock.gpu_spec)) for stock in cluster.stocks]
     lines = [
@@ -46,9 +48,7 @@ def render_summary(
         f"Seen {cluster.observed_at}.",
         *([f"**{escape_markdown(cluster.message)}**"] if cluster.message else []),
         "",
-        *_table_section(
-            RETAINED_TITLE, ("Tenant", "Reason", "Why", "What to do", "Since"), list(map(_retained, retained))
-        ),
+        *retained_section,
         *_leftover_section("Removed, and not gone", [leftover for leftover in leftovers if not leftover.is_stopped]),
         *_leftover_section("Stopped, and still running", [leftover for leftover in leftovers if leftover.is_stopped]),
         *_table_section("Edited by hand", ("What", "Kind", "Why", "Since"), edits),
@@ -65,10 +65,17 @@ def render_summary(
         "",
         "## Needs a look",
         "",
-        *(_trouble_section(tenants) or ["Nothing else." if leftovers or edits or retained else "All is well."]),
+        *(_trouble_section(tenants) or ["Nothing else." if leftovers or edits or retained_section else "All is well."]),
         "",
     ]
     return "\n".join(lines).encode()
+
+
+def _retained_section(retained: Sequence[RetainedTenant] | None) -> list[str]:
+    if retained is None:
+        return [f"## {RETAINED_TITLE}", "", "Unknown: the rendered branches cannot be read.", ""]
+    heads = ("Tenant", "Reason", "Why", "What to do", "Since")
+    return _table_section(RETAINED_TITLE, heads, list(map(_retained, retained)))
 
 
 def _retained(tenant: RetainedTenant) -> tuple[str, ...]:

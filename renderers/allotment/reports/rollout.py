@@ -13,6 +13,7 @@ from allotment.reports.markdown import code_span, markdown_table
 
 MARKER = "<!-- allotment:rollout -->"
 MAX_ROWS = 200
+MAX_CLUSTERS = 50
 _NOTE_BYTES = 40  # for the line that counts the omitted rows
 _TABLE_HEAD_LINES = 2
 _PROGRESS_SYMBOLS: dict[RolloutProgress, str] = {"going": "⏳", "done": "✅", "failed": "❌"}
@@ -67,7 +68,9 @@ def _head_lines(rollout: Rollout) -> Iterator[str]:
     yield f"### {_PROGRESS_SYMBOLS[rollout.progress]} Rollout of {code_span(rollout.merge_commit[:12])}: {rollout.summary}"
     yield ""
     if rollout.published_clusters:
-        yield f"Published to {', '.join(code_span(cluster) for cluster in rollout.published_clusters)}."
+        more = len(rollout.published_clusters) - MAX_CLUSTERS
+        names = [code_span(cluster) for cluster in rollout.published_clusters[:MAX_CLUSTERS]]
+        yield f"Published to {', '.join(names)}{f' and {more:,} more' if more > 0 else ''}."
         yield ""
 
 

@@ -17,6 +17,7 @@ from tests.conftest import edit
 from tests.published import Place, git
 from tests.services.publish.test_tenant_error import BREAKS
 
+from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.branches.retention_ref import RETAINED, LastRecord, last_record
 from allotment.isolation.entitlements import Entitlements
@@ -27,6 +28,7 @@ from allotment.observed.retention import (
     RetentionReason,
     RetentionRecord,
     decode_record,
+    record_name,
     retained_tenant,
 )
 from allotment.problems import OperationRefused, Problem
@@ -221,6 +223,37 @@ def test_a_remote_that_refuses_the_record_takes_the_publish(published: Place, mo
     assert RETAINED not in published.refs()
 
 
+def test_a_lock_below_the_ref_of_the_record_takes_the_publish(
+    published: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    misspell(published, monkeypatch)
+    source = published.merge()
+    folder = published.remote / RETAINED
+    folder.mkdir(parents=True)
+    (folder / "x.lock").touch()
+    result = published.publish()
+    assert result.code == 4, result.err
+    assert f"record in doubt: {RETAINED} was not moved" in result.err
+    assert published.refs()["refs/allotment/source"] == source
+
+
+def test_pushes_to_the_ref_of_the_record_take_the_publish(published: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    misspell(published, monkeypatch)
+    assert published.merged().code == 4
+    edit(published.root, GROUP, "state: Running", "state: Stopped")
+    source = published.merge()
+    push = Remote.push
+
+    def overtaken(remote: Remote, moves: dict[str, str], over: dict[str, str]) -> bool:
+        forge(published, {"retained.json": b"{}"}, published.refs()[RETAINED])
+        return push(remote, moves, over)
+
+    monkeypatch.setattr(Remote, "push", overtaken)
+    result = published.publish()
+    assert result.code == 4, result.err
+    assert published.refs()["refs/allotment/source"] == source
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -347,6 +380,11 @@ def test_the_record_of_long_escapes_can_be_read() -> None:
     tenant = retained_tenant(emoji, Retention(RetentionReason.INVALID, [problem]), "2026-01-01T00:00:00Z")
     record = RetentionRecord("a" * 40, (tenant,))
     assert decode_record(record.encode()) == record
+
+
+def test_long_names_stay_different_in_the_record() -> None:
+    names = {record_name("a" * 150 + last) for last in "12"}
+    assert len(names) == 2
 
 
 def test_the_record_of_an_unprintable_cluster_can_be_read(published: Place) -> None:

@@ -117,6 +117,29 @@ def test_tenants_that_were_released_while_no_reporter_ran_leave_the_summary(
     assert "Retained tenants" not in git(bed.remote, "show", f"{BRANCH}:summary.md")
 
 
+def test_a_restarted_reporter_says_that_the_retained_tenants_are_unknown(
+    bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(published_objects, "POLL_SECONDS", 0)
+    source = bed.publish(live.claim())
+    bed.point(source, SOURCE_REF)
+    retained = (RetainedTenant(live.TENANT, RetentionReason.INVALID, "2026-11-21T10:00:00Z", ("wrong",)),)
+    bed.point(bed.write({"retained.json": RetentionRecord(source, retained).encode()}), RETAINED)
+    for _ in range(3):
+        bed.report(live.claim())
+    restarted = Bed(tmp_path / "restarted", bed.remote)
+    with monkeypatch.context() as patch:
+        patch.setattr(published_objects.PublishedBranch, "_fetch", lambda _: None)
+        restarted.report(live.claim(), seconds=4_000)
+        restarted.report(live.claim(), seconds=4_000)
+        text = git(bed.remote, "show", f"{BRANCH}:summary.md")
+        assert "## Retained tenants\n\nUnknown: the rendered branches cannot be read." in text
+        assert "All is well." not in text
+    restarted.report(live.claim())
+    restarted.report(live.claim())
+    assert "solo\\-ada | Invalid | wrong |" in git(bed.remote, "show", f"{BRANCH}:summary.md")
+
+
 def test_changes_within_an_interval_are_one_commit_that_loses_none(tmp_path: Path, remote: Path) -> None:
     bed = Bed(tmp_path / "data", remote, interval=60)
     bed.report(*RUNS)

@@ -190,7 +190,7 @@ class PublishedOutput(Part, frozen=True):
     """The progress of publishing. `commit` is the published source, null if nothing is published. `ahead` counts the
     declared commits that are not published. `reason` is the reason why no publish takes them, null if nothing stops
     publishing. `retained` are the tenants that stay at their last published manifests. `retainedTenants` has the
-    reason of each that is shown."""
+    reason of each that is shown. `omittedTenants` counts the retained tenants that the record leaves out."""
 
     commit: str | None
     unpublished_commits: int = msgspec.field(name="ahead")
@@ -198,6 +198,7 @@ class PublishedOutput(Part, frozen=True):
     message: str
     retained: tuple[str, ...]
     retained_tenants: tuple[RetainedTenantOutput, ...] = ()
+    omitted_tenants: int = 0
 
 
 class StatusOutput(Output, frozen=True, kw_only=True, tag="StatusOutput"):

@@ -399,7 +399,7 @@ class Publisher:
         over = {name: commit for name, commit in remote_state.forged_refs.items() if name in moves}
         if remote_state.refs.get(SOURCE_REF) not in (None, remote_state.source):
             over[SOURCE_REF] = remote_state.refs[SOURCE_REF]
-        return push_with_record(self.remote, moves, over, move, record)
+        return push_with_record(self.remote, moves, over, move)
 
 
 def fetch_newest_commit(repository: Repository, branch: str, *urls: str) -> str | None:

@@ -85,19 +85,20 @@ class Pushed(NamedTuple):
     trouble: str = ""
 
 
-def push_with_record(
-    remote: Remote, moves: Mapping[str, str], over: Mapping[str, str], record: RecordMove, last: LastRecord
-) -> Pushed:
+def push_with_record(remote: Remote, moves: Mapping[str, str], over: Mapping[str, str], record: RecordMove) -> Pushed:
     """Push refs together with the record of the retained tenants.
 
-    If the remote refuses, push the other refs without the record: no decision depends on it, so it stops no publish.
-    Raises OperationRefused.
+    If that fails, push the other refs without the record: no decision depends on it, so it stops no publish. Raises
+    OperationRefused.
     """
+    if not record.moves:
+        return Pushed(remote.push(moves, over), record.trouble)
     try:
-        return Pushed(remote.push({**moves, **record.moves}, {**over, **record.lease}), record.trouble)
+        if remote.push({**moves, **record.moves}, {**over, **record.lease}):
+            return Pushed(True)
+        fault = "another push moved it"
     except RemoteTimeout:
         raise
     except OperationRefused as error:
-        if record.moves.get(RETAINED) == last.commit:
-            raise
-        return Pushed(remote.push(moves, over), f"{RETAINED} was not moved: {error}")
+        fault = str(error)
+    return Pushed(remote.push(moves, over), f"{RETAINED} was not moved: {fault}")

@@ -350,12 +350,12 @@ class Reporter(Loop):
         self.log.info("reported", cluster=self._session.cluster, commit=commit, tenants=len(changed))
         self._on_commit()
 
-    def _retained_tenants(self) -> list[RetainedTenant]:
+    def _retained_tenants(self) -> list[RetainedTenant] | None:
         """Return the retained tenants that have something in the cluster. While they are not known, return the last
         written list."""
         retained = self._published_branch.retained
         if retained is None:
-            return self._written_retained or []
+            return self._written_retained
         cluster_tenants = self._published_branch.tenants | self._observer.statuses.keys()
         return [retained[name] for name in sorted(retained.keys() & cluster_tenants)]
 

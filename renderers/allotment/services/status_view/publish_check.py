@@ -52,7 +52,8 @@ class PublishCheck:
         retained = {tenant.tenant: tenant for tenant in record.tenants} if record else {}
         if published.commit == declared and view.kept_tenants <= retained.keys():
             # A dry run renders everything, so it would slow down every status.
-            return state._replace(retained_tenants=retained, retained_clusters=record.clusters if record else ())
+            clusters, omitted = (record.clusters, record.omitted_tenants) if record else ((), 0)
+            return state._replace(retained_tenants=retained, retained_clusters=clusters, omitted_tenants=omitted)
         try:
             outcome = self._create_publisher(view).publish(declared)
         except BrakeEngaged as error:
