@@ -25,8 +25,8 @@ def the(*objects: dict[str, Any], before: TenantStatus | None = None, now: str =
     return look(*objects, before=before, now=now).instances[0]
 
 
-def started(pod: dict[str, Any], **deployment: Any) -> Objects:
-    return (live.deployment(**deployment), live.replica_set(), pod)
+def started(*pods: dict[str, Any], **deployment: Any) -> Objects:
+    return (live.deployment(**deployment), live.replica_set(), *pods)
 
 
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
@@ -676,6 +676,52 @@ def test_what_a_node_refused_or_ended_by_itself_explains_it_too() -> None:
     assert the(*started(refused), waits).message == words
     shut = live.pod(node="n1", container=live.ended(143, seconds=7), status={"phase": "Failed", "reason": "Terminated"})
     assert the(*started(shut), waits).message == "no unit of l4-quarter is free on eu-1; its node was shut down"
+
+
+def rejected_pods(*scheduled: int) -> list[dict[str, Any]]:
+    """Return pods that their node rejected, each scheduled at one of these seconds."""
+    pods = [
+        live.pod(number=number, node="n1", scheduled=second, creationTimestamp=live.AT.format(second))
+        for number, second in enumerate(scheduled, 1)
+    ]
+    for pod in pods:
+        pod["status"] |= {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
+    return pods
+
+
+@pytest.mark.parametrize(
+    ("replacement", "reason"),
+    [
+        ({}, "AdmissionFailed"),
+        ({"node": "n1"}, "AdmissionFailed"),
+        ({"node": "n1", "container": live.waiting("ContainerCreating")}, "Starting"),
+        ({"node": "n1", "container": live.waiting("ImagePullBackOff")}, "ImagePullFailed"),
+        ({"node": "n1", "container": live.started(9)}, "ProbePending"),
+        ({"node": "n1", "container": live.started(9, ready=True), "ready": 9}, "ProbesAnswered"),
+    ],
+)
+def test_a_rejection_is_the_reason_until_a_node_accepts_the_next_pod(replacement: dict[str, Any], reason: str) -> None:
+    next_pod = live.pod(number=3, scheduled=8, creationTimestamp=live.AT.format(7), **replacement)
+    instance_status = the(*started(*rejected_pods(3, 6), next_pod))
+    message = "its node didn't take it: UnexpectedAdmissionError; it is started anew"
+    assert instance_status.reason == reason
+    assert (instance_status.state == "Failed", instance_status.message == message) == (
+        (True, True) if reason == "AdmissionFailed" else (reason == "ImagePullFailed", False)
+    )
+
+
+def test_a_pod_that_waits_for_a_unit_after_a_rejection_says_so_by_time_alone() -> None:
+    waiting_pod = live.pod(number=2, creationTimestamp=live.AT.format(7), status={"conditions": [UNSCHEDULABLE]})
+    objects = started(*rejected_pods(6), waiting_pod)
+    early, late = look(*objects, now=live.AT.format(17)), look(*objects, now=live.AT.format(18))
+    assert [status.instances[0].reason for status in (early, late)] == ["AdmissionFailed", "NoFreeUnit"]
+    assert (is_time_dependent(early), is_time_dependent(late)) == (True, False)
+
+
+def test_an_old_rejection_is_no_reason_of_another_pod() -> None:
+    (old,) = rejected_pods(6)
+    later = live.pod(number=2, node="n1", creationTimestamp="2026-11-21T10:05:00Z")
+    assert the(*started(old, later)).reason == "Starting"
 
 
 def test_of_several_copies_that_run_the_one_on_a_bad_gpu_is_told() -> None:

@@ -117,8 +117,11 @@ def _count_kept_steps(previous: Instance | None, now: Instance) -> int:
 
 
 def is_time_dependent(instance: Instance) -> bool:
-    """Return whether time alone may change the state: a pod is being scheduled, or a container that ended runs again."""
-    return instance.reason == word.SCHEDULING or (
+    """Return whether time alone may change the state: a pod is being scheduled, or a container that ended runs again.
+
+    A pod that replaces a rejected pod has the reason AdmissionFailed while it is being scheduled.
+    """
+    return instance.reason in (word.SCHEDULING, word.ADMISSION_FAILED) or (
         instance.reason in _TERMINATED_REASONS and instance.state == word.FAILED and instance.start_time != ""
     )
 
@@ -126,7 +129,7 @@ def is_time_dependent(instance: Instance) -> bool:
 def _current_pods(view: InstanceView) -> list[Pod]:
     """Return the pods of the Deployment's newest ReplicaSet that aren't terminating.
 
-    A pod that its node evicted remains as an object. It counts only until another pod is created after it.
+    A pod that its node evicted or rejected remains as an object. It counts only until another pod is created after it.
     """
     deployment = view.deployment
     current = (

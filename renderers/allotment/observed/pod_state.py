@@ -84,8 +84,7 @@ def derive_pod_state(view: InstanceView, pod: Pod) -> PodState:
 
 def _classify_pod(view: InstanceView, pod: Pod) -> PodState:
     if pod.phase == "Failed":
-        pod_state = _evicted_state(pod)
-        return pod_state._replace(message=f"{pod_state.message}; it is started anew")
+        return _replaced_state(pod)
     if pod.node_lost:
         return PodState(word.WAITING, word.NODE_LOST, f"its node {escape_unprintable(pod.node, 63)} {_NODE_LOST_TEXT}")
     if pod.waiting_reason in IMAGE_REASONS:
@@ -94,14 +93,8 @@ def _classify_pod(view: InstanceView, pod: Pod) -> PodState:
         return _create_failed_state(pod)
     if pod.exit_code is not None and not _has_recovered(view, pod):
         return _terminated_state(pod)
-    if not pod.node:
-        return _with_eviction_reason(view, pod, _unscheduled_state(view, pod))
     if not pod.started_at:
-        return PodState(
-            word.INIT,
-            word.STARTING,
-            f"its image is pulled and its volumes are mounted on {escape_unprintable(pod.node, 63)}",
-        )
+        return _unstarted_state(view, pod)
     if pod.ready:
         return PodState(word.RUNNING, word.PROBES_ANSWERED, "")
     if pod.started and not "" < pod.unready_at <= pod.started_at:
@@ -201,6 +194,37 @@ def _terminated_state(pod: Pod) -> PodState:
     return PodState(word.FAILED, word.CRASH_LOOP if pod.restarts else word.CONTAINER_ENDED, words)
 
 
+def _unstarted_state(view: InstanceView, pod: Pod) -> PodState:
+    """Return the state of a pod whose container has not started.
+
+    A node that rejects pods rejects each within two seconds, and its controller replaces each at once. So the rejection
+    is the state until a node accepts the replacement, which the kubelet shows by a waiting container.
+    """
+    if pod.node:
+        pod_state = PodState(
+            word.INIT,
+            word.STARTING,
+            f"its image is pulled and its volumes are mounted on {escape_unprintable(pod.node, 63)}",
+        )
+    else:
+        pod_state = _unscheduled_state(view, pod)
+    predecessor = None if pod.waiting_reason else _find_predecessor(view, pod)
+    if predecessor is None:
+        return pod_state
+    predecessor_state = _evicted_state(predecessor)
+    if predecessor_state.reason == word.ADMISSION_FAILED and pod_state.state == word.INIT:
+        return _replaced_state(predecessor)
+    if pod.node:
+        return pod_state
+    return pod_state._replace(message=f"{pod_state.message}; {predecessor_state.message}")
+
+
+def _replaced_state(pod: Pod) -> PodState:
+    """Return the state of a pod that its node evicted or rejected, and that its controller replaces."""
+    pod_state = _evicted_state(pod)
+    return pod_state._replace(message=f"{pod_state.message}; it is started anew")
+
+
 def _unscheduled_state(view: InstanceView, pod: Pod) -> PodState:
     spec = escape_unprintable(view.deployment.gpu_spec, 32)
     is_new = pod.created != "" and seconds_between(pod.created, view.now) <= SCHEDULING_SECONDS
@@ -209,9 +233,8 @@ def _unscheduled_state(view: InstanceView, pod: Pod) -> PodState:
     return PodState(word.INIT, word.SCHEDULING, f"a unit of {spec} is being handed over")
 
 
-def _with_eviction_reason(view: InstanceView, pod: Pod, pod_state: PodState) -> PodState:
-    """Return the state with the reason why the previous pod ended, if its node evicted that one just before this pod
-    was created."""
+def _find_predecessor(view: InstanceView, pod: Pod) -> Pod | None:
+    """Return the pod that this pod replaces: its node evicted or rejected that pod just before this pod was created."""
     failed_pods = [
         candidate
         for candidate in view.pods
@@ -219,10 +242,7 @@ def _with_eviction_reason(view: InstanceView, pod: Pod, pod_state: PodState) -> 
         and candidate.phase == "Failed"
         and _may_replace(pod, candidate.terminated_at or candidate.scheduled_at)
     ]
-    if not failed_pods:
-        return pod_state
-    last = max(failed_pods, key=lambda candidate: (candidate.created, candidate.name))
-    return pod_state._replace(message=f"{pod_state.message}; {_evicted_state(last).message}")
+    return max(failed_pods, key=lambda candidate: (candidate.created, candidate.name), default=None)
 
 
 def _may_replace(pod: Pod, ended: str) -> bool:
