@@ -133,7 +133,7 @@ def one_gate(monkeypatch: pytest.MonkeyPatch) -> None:
         if boundary is None:
             check(gate, path, data, entitlements, published=published)
             return
-        declared = (*_declared(boundary.offers.platform), *_declared(boundary.cluster_declarations))
+        declared = (*_declared(boundary.catalog.platform), *_declared(boundary.cluster_declarations))
         entitled = (*entitlements.required_endings.items(), *entitlements.max_replicas.items())
         cache_key = (declared, entitled, Entitlements.judge, published, path, data)
         if cache_key not in _passed:

@@ -64,7 +64,7 @@ class Bed:
             ReportMetrics(CLUSTER, self.counts),
             self.log,
             interval,
-            leading=lambda: self.leads,
+            is_leader=lambda: self.leads,
         )
 
     def now(self) -> str:

@@ -26,7 +26,7 @@ WHOLE, SLICE = "l4-whole", "a100-3g"
 
 
 @pytest.fixture(scope="module")
-def offers() -> Catalog:
+def catalog() -> Catalog:
     return check_repository(FolderSource(PROJECT), datetime.date(2026, 11, 21)).catalog
 
 
@@ -35,14 +35,14 @@ def claim(tenant: str, name: str, spec: str, units: int = 1, rendered: int | Non
 
 
 def allocated(
-    offers: Catalog, before: Iterable[UnitClaim], now: Iterable[UnitClaim], pods: Iterable[UnitClaim] = ()
+    catalog: Catalog, before: Iterable[UnitClaim], now: Iterable[UnitClaim], pods: Iterable[UnitClaim] = ()
 ) -> AllocationResult:
     old, running = {instance_key(unit_claim): unit_claim for unit_claim in before}, list(pods)
 
     def published(claim: UnitClaim) -> UnitClaim | None:
         return old.get(instance_key(claim))
 
-    return allocate_units(offers, now, published, published, lambda claims: usage_beyond_claims(claims, running))
+    return allocate_units(catalog, now, published, published, lambda claims: usage_beyond_claims(claims, running))
 
 
 def effective(now: Iterable[UnitClaim], allocation: AllocationResult) -> list[UnitClaim]:
@@ -58,52 +58,52 @@ FULL = [claim("uni-lab", "all", WHOLE, 5)]
 OLD = claim("film-house", "train", SLICE)
 
 
-def test_it_moves_where_a_unit_is_free(offers: Catalog) -> None:
-    assert allocated(offers, [OLD], [claim("film-house", "train", WHOLE)]) == AllocationResult({}, {}, [], frozenset())
+def test_it_moves_where_a_unit_is_free(catalog: Catalog) -> None:
+    assert allocated(catalog, [OLD], [claim("film-house", "train", WHOLE)]) == AllocationResult({}, {}, [], frozenset())
 
 
-def test_it_keeps_its_unit_where_none_is_free(offers: Catalog) -> None:
-    allocation = allocated(offers, [OLD, *FULL], [claim("film-house", "train", WHOLE), *FULL])
+def test_it_keeps_its_unit_where_none_is_free(catalog: Catalog) -> None:
+    allocation = allocated(catalog, [OLD, *FULL], [claim("film-house", "train", WHOLE), *FULL])
     assert (allocation.retained_claims, allocation.reduced) == ({("film-house", "train"): OLD}, {})
 
 
-def test_it_moves_when_it_loses_no_copy(offers: Catalog) -> None:
+def test_it_moves_when_it_loses_no_copy(catalog: Catalog) -> None:
     most = [claim("uni-lab", "all", WHOLE, 4)]
-    allocation = allocated(offers, [OLD, *most], [claim("film-house", "train", WHOLE, 3), *most])
+    allocation = allocated(catalog, [OLD, *most], [claim("film-house", "train", WHOLE, 3), *most])
     assert (allocation.retained_claims, allocation.reduced) == ({}, {("film-house", "train"): 1})
 
 
-def test_what_it_was_given_of_too_few_units_is_free_for_the_next(offers: Catalog) -> None:
+def test_what_it_was_given_of_too_few_units_is_free_for_the_next(catalog: Catalog) -> None:
     most, wide = [claim("uni-lab", "all", WHOLE, 4)], claim("film-house", "train", SLICE, 2)
     now = [claim("film-house", "train", WHOLE, 2), claim("uni-lab", "next", WHOLE), *most]
-    allocation = allocated(offers, [wide, *most], now)
+    allocation = allocated(catalog, [wide, *most], now)
     assert (allocation.retained_claims, allocation.reduced) == ({("film-house", "train"): wide}, {})
 
 
-def test_it_keeps_no_unit_that_nothing_runs_on(offers: Catalog) -> None:
+def test_it_keeps_no_unit_that_nothing_runs_on(catalog: Catalog) -> None:
     waits = [claim("film-house", "train", SLICE, 1, 0), *FULL]
-    allocation = allocated(offers, waits, [claim("film-house", "train", WHOLE), *FULL])
+    allocation = allocated(catalog, waits, [claim("film-house", "train", WHOLE), *FULL])
     assert (allocation.retained_claims, allocation.reduced) == ({}, {("film-house", "train"): 0})
 
 
-def test_it_keeps_no_unit_when_it_may_not_run_as_it_is_declared(offers: Catalog) -> None:
-    allocation = allocated(offers, [OLD, *FULL], [claim("film-house", "train", WHOLE, 1, 0), *FULL])
+def test_it_keeps_no_unit_when_it_may_not_run_as_it_is_declared(catalog: Catalog) -> None:
+    allocation = allocated(catalog, [OLD, *FULL], [claim("film-house", "train", WHOLE, 1, 0), *FULL])
     assert (allocation.retained_claims, allocation.reduced) == ({}, {("film-house", "train"): 0})
 
 
-def test_the_units_that_it_keeps_count_once(offers: Catalog) -> None:
-    allocation = allocated(offers, [OLD, *FULL], [claim("film-house", "train", WHOLE), *FULL], pods=[OLD])
+def test_the_units_that_it_keeps_count_once(catalog: Catalog) -> None:
+    allocation = allocated(catalog, [OLD, *FULL], [claim("film-house", "train", WHOLE), *FULL], pods=[OLD])
     assert (allocation.retained_claims, allocation.excess_usage) == ({("film-house", "train"): OLD}, [])
 
 
-def test_its_tenant_gets_no_unit_in_the_place_of_the_kept(offers: Catalog) -> None:
+def test_its_tenant_gets_no_unit_in_the_place_of_the_kept(catalog: Catalog) -> None:
     """The tenant gave a slice up for a whole L4, and declares another slice within its quota."""
     now = [claim("film-house", "train", WHOLE), claim("film-house", "again", SLICE), *FULL]
-    allocation = allocated(offers, [OLD, *FULL], now)
+    allocation = allocated(catalog, [OLD, *FULL], now)
     assert allocation.retained_claims == {("film-house", "train"): OLD}
     assert allocation.reduced == {("film-house", "again"): 0}
     assert allocation.limited_instances == {("film-house", "again")}
-    other = allocated(offers, [OLD, *FULL], [now[0], claim("uni-lab", "again", SLICE), *FULL])
+    other = allocated(catalog, [OLD, *FULL], [now[0], claim("uni-lab", "again", SLICE), *FULL])
     assert other.reduced == {}, "another tenant gets it"
 
 
@@ -114,22 +114,22 @@ rows = st.lists(
 )
 
 
-def gpus(offers: Catalog, claims: Iterable[UnitClaim]) -> dict[tuple[str, str], Fraction]:
+def gpus(catalog: Catalog, claims: Iterable[UnitClaim]) -> dict[tuple[str, str], Fraction]:
     total: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
     for unit_claim in claims:
-        spec = offers.platform.of_kind(GPUSpec)[unit_claim.gpu_spec].model.spec
+        spec = catalog.platform.of_kind(GPUSpec)[unit_claim.gpu_spec].model.spec
         total[unit_claim.tenant, spec.gpu.model] += unit_claim.units * physical_gpus(spec)
     return total
 
 
 @given(rows, rows)
 def test_nobody_loses_a_copy_and_nobody_gains_beyond_stock_or_declaration(
-    offers: Catalog, before: list[tuple[str, int, str, int]], after: list[tuple[str, int, str, int]]
+    catalog: Catalog, before: list[tuple[str, int, str, int]], after: list[tuple[str, int, str, int]]
 ) -> None:
     old = [claim(tenant, f"job-{number}", spec, units) for tenant, number, spec, units in before]
     now = [claim(tenant, f"job-{number}", spec, units) for tenant, number, spec, units in after]
     had = {instance_key(unit_claim): unit_claim for unit_claim in old}
-    allocation = allocated(offers, old, now)
+    allocation = allocated(catalog, old, now)
     got = effective(now, allocation)
     for unit_claim, wanted in zip(got, now, strict=True):
         was = had.get(instance_key(unit_claim))
@@ -140,12 +140,12 @@ def test_nobody_loses_a_copy_and_nobody_gains_beyond_stock_or_declaration(
         )
     held = {
         (unit_usage.cluster, unit_usage.gpu_spec): unit_usage.total_shared_use
-        for unit_usage in compute_unit_usage(offers, old)
+        for unit_usage in compute_unit_usage(catalog, old)
     }
-    for here in compute_unit_usage(offers, got):
+    for here in compute_unit_usage(catalog, got):
         before_here = held.get((here.cluster, here.gpu_spec), 0)
         assert here.total_shared_use <= max(here.stocks.shared_units, before_here)
-    most, declared, used = gpus(offers, old), gpus(offers, now), gpus(offers, got)
+    most, declared, used = gpus(catalog, old), gpus(catalog, now), gpus(catalog, got)
     waiting = {tenant for tenant, _ in allocation.retained_claims}
     for (tenant, model), total in used.items():
         assert tenant not in waiting or total <= max(most[tenant, model], declared[tenant, model])

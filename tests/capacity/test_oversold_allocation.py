@@ -20,7 +20,7 @@ PAIR = ("eu-1", "l4-whole")
 
 
 @pytest.fixture(scope="module")
-def offers() -> Catalog:
+def catalog() -> Catalog:
     return check_repository(FolderSource(PROJECT), datetime.date(2026, 11, 21)).catalog
 
 
@@ -37,10 +37,10 @@ def of(rows: list[tuple[str, int, int]]) -> list[UnitClaim]:
 
 @given(claims, claims)
 def test_who_had_units_keeps_them_and_the_rest_fits(
-    offers: Catalog, before: list[tuple[str, int, int]], now: list[tuple[str, int, int]]
+    catalog: Catalog, before: list[tuple[str, int, int]], now: list[tuple[str, int, int]]
 ) -> None:
     old = {(claim.tenant, claim.instance): claim for claim in of(before)}
-    fewer = reduced_allocations(offers, PAIR, of(now), lambda claim: old.get((claim.tenant, claim.instance)))
+    fewer = reduced_allocations(catalog, PAIR, of(now), lambda claim: old.get((claim.tenant, claim.instance)))
     got = [claim._replace(units=fewer.get((claim.tenant, claim.instance), claim.units)) for claim in of(now)]
     for claim, wanted in zip(got, of(now), strict=True):
         had = old.get((claim.tenant, claim.instance))
@@ -53,12 +53,12 @@ def test_who_had_units_keeps_them_and_the_rest_fits(
     ]
     (after,) = [
         unit_usage
-        for unit_usage in compute_unit_usage(offers, got)
+        for unit_usage in compute_unit_usage(catalog, got)
         if (unit_usage.cluster, unit_usage.gpu_spec) == ("eu-1", "l4-whole")
     ]
     (held,) = [
         unit_usage
-        for unit_usage in compute_unit_usage(offers, retained)
+        for unit_usage in compute_unit_usage(catalog, retained)
         if (unit_usage.cluster, unit_usage.gpu_spec) == ("eu-1", "l4-whole")
     ]
     assert after.total_shared_use <= max(after.stocks.shared_units, held.total_shared_use)
@@ -68,7 +68,7 @@ def test_who_had_units_keeps_them_and_the_rest_fits(
         assert all(after.held_by_tenant[tenant] >= after.stocks.reserved_units(tenant) for tenant in waiting)
 
 
-def test_another_spec_makes_one_a_newcomer(offers: Catalog) -> None:
+def test_another_spec_makes_one_a_newcomer(catalog: Catalog) -> None:
     moved = UnitClaim("eu-1", "l4-whole", "uni-lab", "job", 500, 500)
-    assert reduced_allocations(offers, PAIR, [moved], lambda claim: claim._replace(gpu_spec="l4-quarter")) != {}
-    assert reduced_allocations(offers, PAIR, [moved], lambda claim: claim) == {}
+    assert reduced_allocations(catalog, PAIR, [moved], lambda claim: claim._replace(gpu_spec="l4-quarter")) != {}
+    assert reduced_allocations(catalog, PAIR, [moved], lambda claim: claim) == {}

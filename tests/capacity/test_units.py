@@ -35,11 +35,11 @@ from allotment.services.check.repository_check import check_repository
 DAY = datetime.date(2026, 11, 21)
 
 
-def offers() -> Catalog:
+def catalog() -> Catalog:
     return check_repository(FolderSource(Path(PROJECT)), DAY).catalog
 
 
-OFFERS = offers()
+OFFERS = catalog()
 SPECS = {name: declaration.model.spec for name, declaration in OFFERS.platform.of_kind(GPUSpec).items()}
 POOLS = {
     name: declaration.model.spec
@@ -153,10 +153,10 @@ def of_all_ways() -> tuple[dict[str, GPUSpecSpec], dict[str, NodePoolSpec]]:
     with TemporaryDirectory() as folder:
         root = copy_sample(Path(folder) / "sample")
         declare_all(root)
-        offers = check_repository(FolderSource(root), DAY).catalog
-        specs = {name: declaration.model.spec for name, declaration in offers.platform.of_kind(GPUSpec).items()}
+        catalog = check_repository(FolderSource(root), DAY).catalog
+        specs = {name: declaration.model.spec for name, declaration in catalog.platform.of_kind(GPUSpec).items()}
         return specs, {
-            name: declaration.model.spec for name, declaration in offers.clusters["eu-1"].of_kind(NodePool).items()
+            name: declaration.model.spec for name, declaration in catalog.clusters["eu-1"].of_kind(NodePool).items()
         }
 
 

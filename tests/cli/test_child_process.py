@@ -23,6 +23,6 @@ def test_no_option_reaches_it_by_a_variable(monkeypatch: pytest.MonkeyPatch) -> 
     for name in ("ALLOT_CLUSTER", "ALLOT_PUBLISH", "ALLOT_LEASE", "ALLOT_FORGE_TOKEN", "GIT_SSL_CAINFO"):
         monkeypatch.setenv(name, "x")
     with pytest.raises(OSError, match="enough"):
-        child_process.ChildProcess(["run"], CapturingLogger(), leading=lambda: True)._run_process()
+        child_process.ChildProcess(["run"], CapturingLogger(), is_leader=lambda: True)._run_process()
     assert {name for name in seen if name.startswith("ALLOT_")} == {"ALLOT_FORGE_TOKEN"}
     assert seen["GIT_SSL_CAINFO"] == "x"

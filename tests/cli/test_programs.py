@@ -13,7 +13,6 @@ from allotment.manifests import argo_folders, paths
 from allotment.manifests.tenant import programs
 from allotment.manifests.yaml_text import load
 from allotment.observed.status import Preparation, Storage, TenantStatus
-from allotment.services.pull_requests.tenant_comparison import add_changed_files
 
 TENANT, STORAGE = "studio-kite", "model-cache"
 FOLDER = f"tenants/{TENANT}/storage"
@@ -165,7 +164,7 @@ def test_forged_programs_are_left_out(alone: Place) -> None:
 def test_a_plan_names_programs_after_what_runs_them(alone: Place) -> None:
     after = {f"eu-1/{path}": data for path, data in storages(alone).items()}
     files = RenderedFileDiff(100)
-    add_changed_files(files, {}, after)
+    files.add_changes({}, after)
     marker = f"eu-1/{MARKER}"
     assert {path for path, *_ in files.steps} == after.keys() - {marker}
     assert [path for path, *_ in files.markers] == [marker]

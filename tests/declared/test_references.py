@@ -46,14 +46,14 @@ def job(cluster: str, *inputs: str) -> ScopeDeclarations:
     return ScopeDeclarations(Scope("tenant", "acme"), [DeclarationFile("tenants/acme/jobs/train.yaml", b"", model)])
 
 
-def offers() -> Catalog:
+def catalog() -> Catalog:
     clusters = {name: ScopeDeclarations(Scope("cluster", name)) for name in ("eu-1", "us-1")}
     return Catalog(ScopeDeclarations(PLATFORM), clusters, date(2026, 11, 21))
 
 
 def test_a_new_kind_is_checked_by_its_annotations() -> None:
     findings = [
-        finding for finding in references.check_tenant(offers(), job("eu-9", "data")) if finding.rule != "required"
+        finding for finding in references.check_tenant(catalog(), job("eu-9", "data")) if finding.rule != "required"
     ]
     assert [(finding.field, finding.message) for finding in findings] == [
         (("spec", "cluster"), "no Cluster is named 'eu-9'; did you mean 'eu-1'?"),
@@ -67,7 +67,7 @@ def test_a_new_kind_alone_in_a_cluster_is_counted_there(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, module.__name__, module)
     kind = Kind("GPUJob", "gpu_job", "tenants/{tenant}/jobs/{name}.yaml")
     monkeypatch.setitem(RESOURCE_KINDS, "job", ResourceKind("job", "jobs", kind, "jobs"))
-    assert build_tally_entry(offers(), job("us-1")).clusters == ("us-1",)
+    assert build_tally_entry(catalog(), job("us-1")).clusters == ("us-1",)
 
 
 def kinds_named(model: type[BaseModel]) -> Iterator[str]:

@@ -47,15 +47,15 @@ def is_true(kind: str, **more: Any) -> Object:
 class Bed:
     """A cluster's answers. `objects` has those of each kind, `refused` an HTTP status instead."""
 
-    def __init__(self, name: str = "eu-1", offers: Catalog | None = None) -> None:
-        self.offers = offers or offers_of()
-        self.cluster = self.offers.clusters[name]
+    def __init__(self, name: str = "eu-1", catalog: Catalog | None = None) -> None:
+        self.catalog = catalog or offers_of()
+        self.cluster = self.catalog.clusters[name]
         self.version = {"major": "1", "minor": "36+"}
         self.objects: dict[ResourceQuery, list[Object]] = {kind: [] for kind in cluster_snapshot.ALL_QUERIES}
         self.refused: dict[ResourceQuery, int] = {}
         self.apis = {
             needed_api.api: frozenset(needed_api.resources)
-            for needed_api in apis.list_required_apis(self.offers, self.cluster)
+            for needed_api in apis.list_required_apis(self.catalog, self.cluster)
         }
         self.hub_apis: dict[str, frozenset[str]] = self.apis
         for manifest in simulated.surroundings(self.cluster):
@@ -107,18 +107,18 @@ class Bed:
     def _argocd(self) -> None:
         config_maps = {
             manifest["metadata"]["name"]: manifest
-            for manifest in bootstrap.render(self.offers)
+            for manifest in bootstrap.render(self.catalog)
             if manifest["kind"] == "ConfigMap"
         }
         for kind in cluster_snapshot.ARGO_CONFIG_MAPS:
             self.objects[kind] = [copy.deepcopy(config_maps[kind.name])]
         root = f"allotment--root--{self.cluster.name}"
-        own = control.render_platform(self.offers, self.cluster)
+        own = control.render_platform(self.catalog, self.cluster)
         applications = [manifest["metadata"]["name"] for manifest in own if manifest["kind"] == "Application"]
         for name in (root, *applications, f"solo-ada--{self.cluster.name}--compute"):
             self._applied({"metadata": {"name": name, "labels": {names.CLUSTER: self.cluster.name}}})
-        for declared in self.offers.platform.of_kind(AddOn).values():
-            for manifest in add_on.render(self.offers, self.cluster, declared, {})[1:]:
+        for declared in self.catalog.platform.of_kind(AddOn).values():
+            for manifest in add_on.render(self.catalog, self.cluster, declared, {})[1:]:
                 self._applied(copy.deepcopy(manifest))
 
     def _applied(self, application: Object) -> None:
@@ -127,7 +127,7 @@ class Bed:
 
     def _karpenter(self) -> None:
         for pool in simulated.declared(PROJECT, self.cluster.name).of_kind(NodePool).values():
-            for manifest in copy.deepcopy(node_pool.render(self.offers, self.cluster, pool, {})):
+            for manifest in copy.deepcopy(node_pool.render(self.catalog, self.cluster, pool, {})):
                 manifest["status"] = {"conditions": [is_true("Ready")]}
                 if manifest["kind"] in ("NodePool", "NodeOverlay"):
                     self.objects[
@@ -152,7 +152,7 @@ class Bed:
 
     def diagnosed(self) -> list[Diagnosis]:
         """Return all that is said of it."""
-        return diagnose_cluster(self.answers(), self.offers, self.cluster)
+        return diagnose_cluster(self.answers(), self.catalog, self.cluster)
 
     def report_lines(self, *severities: str) -> list[str]:
         """Return what isn't as it should be, or what is of some severities, as lines."""

@@ -118,6 +118,6 @@ def test_every_api_of_what_is_rendered_is_asked_for() -> None:
                         api_versions.add(text.removeprefix("apiVersion: "))
         bed = Bed(name)
         assert api_versions - old <= {
-            needed_api.api for needed_api in apis.list_required_apis(bed.offers, bed.cluster)
+            needed_api.api for needed_api in apis.list_required_apis(bed.catalog, bed.cluster)
         }, name
         assert api_versions

@@ -280,6 +280,6 @@ def test_what_moves_with_its_clusters_domain_is_counted_there(sample: Path) -> N
 def test_a_tenant_that_goes_takes_its_addresses_along(sample: Path) -> None:
     before = end_of(sample, "solo-ada")
     assert (
-        compare_exposure(before, TenantSide(before.offers, ScopeDeclarations(Scope("tenant", "solo-ada")))).changes
+        compare_exposure(before, TenantSide(before.catalog, ScopeDeclarations(Scope("tenant", "solo-ada")))).changes
         == []
     )

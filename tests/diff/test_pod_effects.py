@@ -39,8 +39,8 @@ def allocated(
     original_change = ResourceChange(
         tenant="acme", cluster="eu-1", kind="instance", name="web", action="changed", causes=(), effect=effect
     )
-    offers = offers_of()
-    (resource_change,), lost = with_allocation((original_change,), losses, (offers, before), (offers, after))
+    catalog = offers_of()
+    (resource_change,), lost = with_allocation((original_change,), losses, (catalog, before), (catalog, after))
     return (resource_change.effect, resource_change.causes), tuple(loss.message for loss in lost)
 
 

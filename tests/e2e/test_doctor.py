@@ -73,11 +73,11 @@ class Doctor(NamedTuple):
 @pytest.fixture(scope="module")
 def doctor(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doctor]:
     """Return a cluster with what `allot bootstrap` and the device plugin's file bring, and an account with the roles."""
-    client, offers = cluster.client, offers_of()
+    client, catalog = cluster.client, offers_of()
     spaces = [names.DEVICE_PLUGIN_NAMESPACE, SPACE]
     client.apply(*({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in spaces))
-    client.apply(*device_plugin.render(offers.clusters["eu-1"]))
-    settings = [manifest for manifest in bootstrap.render(offers) if manifest["kind"] == "ConfigMap"]
+    client.apply(*device_plugin.render(catalog.clusters["eu-1"]))
+    settings = [manifest for manifest in bootstrap.render(catalog) if manifest["kind"] == "ConfigMap"]
     was = {manifest["metadata"]["name"]: _data(client, manifest) for manifest in settings}
     client.apply(*settings)
     rights = [*yaml.safe_load_all((PROJECT / "argo/doctor.yaml").read_text(encoding="utf-8"))]
@@ -87,7 +87,7 @@ def doctor(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     account = client.as_service_account(ACCOUNT, SPACE)
     kubeconfig = tmp_path_factory.mktemp("doctor") / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(_config(cluster, account.token or "")), encoding="utf-8")
-    yield Doctor(client, kubeconfig, offers.clusters["eu-1"])
+    yield Doctor(client, kubeconfig, catalog.clusters["eu-1"])
     for manifest in rights:
         client.delete(
             manifest["apiVersion"],

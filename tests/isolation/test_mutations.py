@@ -113,18 +113,18 @@ def bed() -> tuple[IsolationGate, list[File]]:
     """Return a gate and every file of the sample, rendered as if all was prepared and as if nothing was."""
     source = FolderSource(PROJECT)
     repository_check = check_repository(source, datetime.date(2026, 11, 21))
-    offers, files = repository_check.catalog, []
+    catalog, files = repository_check.catalog, []
     for name in sorted(repository_check.tally_entries):
         folder = read_folder(Scope("tenant", name), read_scope(source, Scope("tenant", name)).files)[0]
-        for path, data in render_tenant(offers, folder):
-            cluster = offers.clusters[path.partition("/")[0]]
-            files.append(File(path, data, Entitlements.from_declarations(offers, cluster, folder)))
-    for cluster in offers.clusters.values():
+        for path, data in render_tenant(catalog, folder):
+            cluster = catalog.clusters[path.partition("/")[0]]
+            files.append(File(path, data, Entitlements.from_declarations(catalog, cluster, folder)))
+    for cluster in catalog.clusters.values():
         files += [
             File(*rendered_file, NO_ENTITLEMENTS)
-            for rendered_file in render_cluster(offers, cluster, frozenset("sm"), {})
+            for rendered_file in render_cluster(catalog, cluster, frozenset("sm"), {})
         ]
-    return build_gate(offers), files
+    return build_gate(catalog), files
 
 
 def spots(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:

@@ -61,12 +61,12 @@ class OfferValidation:
         return bool([finding for finding in new if not finding.warning])
 
     def _errors(self, tenant: str, folder: ScopeDeclarations) -> Iterator[Finding]:
-        offers = self.repository_check.catalog
+        catalog = self.repository_check.catalog
         for check in TENANT_RULES.values():
-            yield from check(offers, folder)
-        tally = Tally({**self.repository_check.tally_entries, tenant: build_tally_entry(offers, folder)})
+            yield from check(catalog, folder)
+        tally = Tally({**self.repository_check.tally_entries, tenant: build_tally_entry(catalog, folder)})
         for shared in SHARED_RULES.values():
-            yield from shared(offers, tally)
+            yield from shared(catalog, tally)
 
 
 def all_as_it_is(root: Path) -> None:
@@ -208,7 +208,7 @@ def test_what_is_closed(sample: Path) -> None:
         app_offer for app_offer in validation.catalog("ml-orbit").app_offers if app_offer.app.model.name == "jupyter"
     ]
     assert words(jupyter.barriers) == [("it is Retired", "platform/apps/jupyter.yaml")]
-    assert not any(offer.barriers for offers in validation.catalog() for offer in offers), "nobody in particular asks"
+    assert not any(offer.barriers for catalog in validation.catalog() for offer in catalog), "nobody in particular asks"
 
 
 def test_a_stock_of_its_own_is_its_own(sample: Path) -> None:
@@ -236,4 +236,4 @@ def test_a_plan_that_cannot_be_read_bars_all(sample: Path) -> None:
         ScopeDeclarations(Scope("tenant", "solo-ada"), none),
     )
     barrier = ("the tenant's plan can't be read", "tenants/solo-ada/tenant.yaml")
-    assert all(barrier in words(offer.barriers) for offers in tenant_catalog for offer in offers)
+    assert all(barrier in words(offer.barriers) for catalog in tenant_catalog for offer in catalog)

@@ -58,8 +58,8 @@ class Throttle:
     """Limits the rate of calls: forwards the first call at once, and merges calls within `gap` seconds of it into one
     later call."""
 
-    def __init__(self, woken: Callable[[], None], gap: float = MIN_INTERVAL) -> None:
-        self._callback, self._min_interval = woken, gap
+    def __init__(self, on_wake: Callable[[], None], gap: float = MIN_INTERVAL) -> None:
+        self._callback, self._min_interval = on_wake, gap
         self._lock = threading.Lock()
         self._next_call = 0.0
         self._is_waiting = False

@@ -45,7 +45,7 @@ class AllocationResult(NamedTuple):
 
 
 def allocate_units(
-    offers: Catalog,
+    catalog: Catalog,
     claims: Iterable[UnitClaim],
     published: PublishedClaim,
     held_claim: PublishedClaim,
@@ -59,7 +59,7 @@ def allocate_units(
     Each round retains the first instance, in the order of allocation, that would lose units. Its units of the new
     GPUSpec are then free for the next instance.
     """
-    rounds = _AllocationRounds(offers, claims, published, held_claim, live)
+    rounds = _AllocationRounds(catalog, claims, published, held_claim, live)
     while (lost := rounds.first_loser()) is not None:
         rounds.retain_instance(*lost)
     return rounds.allocation_result()
@@ -70,14 +70,14 @@ class _AllocationRounds:
 
     def __init__(
         self,
-        offers: Catalog,
+        catalog: Catalog,
         claims: Iterable[UnitClaim],
         published: PublishedClaim,
         held_claim: PublishedClaim,
         live: Callable[[list[UnitClaim]], list[UnitClaim]],
     ) -> None:
         self._offers, self._published_claim, self._held_claim, self._live_usage = (
-            offers,
+            catalog,
             cache(published),
             cache(held_claim),
             live,
@@ -188,21 +188,21 @@ def _effective_claim(
 
 
 def _tenant_unit_limits(
-    offers: Catalog, claims: list[UnitClaim], retained: Mapping[InstanceKey, UnitClaim], published: PublishedClaim
+    catalog: Catalog, claims: list[UnitClaim], retained: Mapping[InstanceKey, UnitClaim], published: PublishedClaim
 ) -> dict[InstanceKey, int]:
     """Return the limit of units of each instance of a tenant that is not retained."""
     old = {instance_key(claim): was for claim in claims if (was := published(claim)) is not None}
-    declared, old_gpus = _count_gpus(offers, claims), _count_gpus(offers, old.values())
+    declared, old_gpus = _count_gpus(catalog, claims), _count_gpus(catalog, old.values())
     current_claims = {
         key: claim._replace(units=retained_units(claim, old.get(key)))
         for claim in claims
         if (key := instance_key(claim))
     }
-    used = _count_gpus(offers, (retained.get(key, claim) for key, claim in current_claims.items()))
+    used = _count_gpus(catalog, (retained.get(key, claim) for key, claim in current_claims.items()))
     limits = {}
     for claim in claims:
         key = instance_key(claim)
-        model, gpus = _gpus_of_unit(offers, claim)
+        model, gpus = _gpus_of_unit(catalog, claim)
         more = claim.units - current_claims[key].units
         if key in retained or not more or not gpus:
             continue
@@ -213,16 +213,16 @@ def _tenant_unit_limits(
     return limits
 
 
-def _count_gpus(offers: Catalog, claims: Iterable[UnitClaim]) -> defaultdict[str, Fraction]:
+def _count_gpus(catalog: Catalog, claims: Iterable[UnitClaim]) -> defaultdict[str, Fraction]:
     """Return the physical GPUs of some claims, by model."""
     total: defaultdict[str, Fraction] = defaultdict(Fraction)
     for claim in claims:
-        model, gpus = _gpus_of_unit(offers, claim)
+        model, gpus = _gpus_of_unit(catalog, claim)
         total[model] += claim.units * gpus
     return total
 
 
-def _gpus_of_unit(offers: Catalog, claim: UnitClaim) -> tuple[str, Fraction]:
+def _gpus_of_unit(catalog: Catalog, claim: UnitClaim) -> tuple[str, Fraction]:
     """Return the GPU model and the physical GPUs of a unit; no GPUs if its GPUSpec is not declared."""
-    spec = offers.platform.of_kind(GPUSpec).get(claim.gpu_spec)
+    spec = catalog.platform.of_kind(GPUSpec).get(claim.gpu_spec)
     return (spec.model.spec.gpu.model, physical_gpus(spec.model.spec)) if spec is not None else ("", Fraction(0))

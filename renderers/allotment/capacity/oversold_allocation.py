@@ -41,7 +41,7 @@ def group_by_cluster_and_spec(claims: Iterable[UnitClaim]) -> dict[ClusterSpecKe
 
 
 def reduced_allocations(
-    offers: Catalog,
+    catalog: Catalog,
     pair: ClusterSpecKey,
     claims: Collection[UnitClaim],
     published_claim: PublishedClaim,
@@ -55,9 +55,9 @@ def reduced_allocations(
     of names; a smaller claim may pass a larger claim.
     """
     cluster, gpu_spec = pair
-    if cluster not in offers.clusters:
+    if cluster not in catalog.clusters:
         return {}
-    stocks = stocks_of_spec(offers.clusters[cluster], gpu_spec)
+    stocks = stocks_of_spec(catalog.clusters[cluster], gpu_spec)
     if not UnitUsage(
         cluster, gpu_spec, stocks, _sum_by_tenant((claim.tenant, claim.units) for claim in (*claims, *live))
     ).excess:

@@ -55,60 +55,60 @@ class Cost(NamedTuple):
     has_price: bool = True
 
 
-def monthly_costs(offers: Catalog, tenant: ScopeDeclarations) -> list[Cost]:
+def monthly_costs(catalog: Catalog, tenant: ScopeDeclarations) -> list[Cost]:
     """Return the monthly costs of a tenant's storages, snapshots and running instances at the prices of `offers.as_of`,
     largest first.
 
     An instance costs units × price per hour × 730. A storage costs GiB × price per GiB and month. A snapshot costs the
     GiB of its storage at the price for snapshots.
     """
-    specs, storage_specs = offers.platform.of_kind(GPUSpec), offers.platform.of_kind(StorageSpec)
+    specs, storage_specs = catalog.platform.of_kind(GPUSpec), catalog.platform.of_kind(StorageSpec)
     costs = []
     for instance in instances_holding_units(tenant):
         spec = specs.get(instance.model.spec.gpu_spec)
         if spec is not None:
-            hourly = price_on(spec.model.spec.prices, offers.as_of).per_hour
+            hourly = price_on(spec.model.spec.prices, catalog.as_of).per_hour
             costs.append(
                 Cost(
                     f"instance {instance.model.name}",
                     instance.path,
                     hourly * HOURS_A_MONTH * instance.model.spec.replicas,
-                    is_sold(spec.model.spec.prices, offers.as_of),
+                    is_sold(spec.model.spec.prices, catalog.as_of),
                 )
             )
     for storage in tenant.of_kind(GPUStorage).values():
         offer = storage_specs.get(storage.model.spec.storage_spec)
         if offer is not None:
             prices = offer.model.spec.prices
-            cost = price_on(prices, offers.as_of).per_gib_month * storage.model.spec.size / GIBI
+            cost = price_on(prices, catalog.as_of).per_gib_month * storage.model.spec.size / GIBI
             name = f"storage {storage.model.name}"
-            costs.append(Cost(name, storage.path, cost, is_sold(prices, offers.as_of)))
+            costs.append(Cost(name, storage.path, cost, is_sold(prices, catalog.as_of)))
     for snapshot in tenant.of_kind(GPUStorageSnapshot).values():
         source_storage = tenant.of_kind(GPUStorage).get(snapshot.model.spec.storage)
         offer = storage_specs.get(source_storage.model.spec.storage_spec) if source_storage else None
         if source_storage is not None and offer is not None and offer.model.spec.snapshot_prices:
             prices = offer.model.spec.snapshot_prices
-            cost = price_on(prices, offers.as_of).per_gib_month * source_storage.model.spec.size / GIBI
+            cost = price_on(prices, catalog.as_of).per_gib_month * source_storage.model.spec.size / GIBI
             name = f"snapshot {snapshot.model.name}"
-            costs.append(Cost(name, snapshot.path, cost, is_sold(prices, offers.as_of)))
+            costs.append(Cost(name, snapshot.path, cost, is_sold(prices, catalog.as_of)))
     return sorted(costs, key=lambda cost: (-cost.per_month, cost.label))
 
 
-def monthly_cost(offers: Catalog, tenant: ScopeDeclarations) -> Decimal:
+def monthly_cost(catalog: Catalog, tenant: ScopeDeclarations) -> Decimal:
     """Return the monthly cost of all that a tenant declares."""
-    return sum((cost.per_month for cost in monthly_costs(offers, tenant)), Decimal(0))
+    return sum((cost.per_month for cost in monthly_costs(catalog, tenant)), Decimal(0))
 
 
-def has_known_cost(offers: Catalog, tenant: ScopeDeclarations) -> bool:
+def has_known_cost(catalog: Catalog, tenant: ScopeDeclarations) -> bool:
     """Return whether the cost of each of a tenant's resources is known: each file is readable, and its GPUSpec or
     StorageSpec exists."""
-    return not count_uncosted_files(offers, tenant)
+    return not count_uncosted_files(catalog, tenant)
 
 
-def count_uncosted_files(offers: Catalog, tenant: ScopeDeclarations) -> int:
+def count_uncosted_files(catalog: Catalog, tenant: ScopeDeclarations) -> int:
     """Return the number of a tenant's files without a known cost: unreadable, or with an undeclared GPUSpec or
     StorageSpec."""
-    specs, storage_specs = offers.platform.of_kind(GPUSpec), offers.platform.of_kind(StorageSpec)
+    specs, storage_specs = catalog.platform.of_kind(GPUSpec), catalog.platform.of_kind(StorageSpec)
     instances = [instance.model.spec.gpu_spec not in specs for instance in tenant.of_kind(GPUInstance).values()]
     storages = [storage.model.spec.storage_spec not in storage_specs for storage in tenant.of_kind(GPUStorage).values()]
     return len(tenant.invalid) + sum(instances) + sum(storages)
@@ -120,9 +120,9 @@ def format_signed(amount: Decimal) -> str:
     return text if amount <= 0 else f"+{text}"
 
 
-def price_days(offers: Catalog, tenant: ScopeDeclarations) -> set[datetime.date]:
+def price_days(catalog: Catalog, tenant: ScopeDeclarations) -> set[datetime.date]:
     """Return the days on which a price of a tenant's resources begins."""
-    specs, storage_specs = offers.platform.of_kind(GPUSpec), offers.platform.of_kind(StorageSpec)
+    specs, storage_specs = catalog.platform.of_kind(GPUSpec), catalog.platform.of_kind(StorageSpec)
     used = {instance.model.spec.gpu_spec for instance in tenant.of_kind(GPUInstance).values()}
     stored = {storage.model.spec.storage_spec for storage in tenant.of_kind(GPUStorage).values()}
     lists: list[Sequence[_DatedPrice]] = [specs[name].model.spec.prices for name in used & specs.keys()]

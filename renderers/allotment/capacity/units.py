@@ -277,19 +277,19 @@ class UnitUsage(NamedTuple):
         return max(0, self.total_shared_use - self.stocks.shared_units)
 
 
-def compute_unit_usage(offers: Catalog, claims: Iterable[UnitClaim]) -> list[UnitUsage]:
+def compute_unit_usage(catalog: Catalog, claims: Iterable[UnitClaim]) -> list[UnitUsage]:
     """Return the usage of each GPUSpec with a claim or a stock in a declared cluster, sorted."""
     usage_by_spec: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     for claim in claims:
         units = usage_by_spec[(claim.cluster, claim.gpu_spec)]
         units[claim.tenant] = units.get(claim.tenant, 0) + claim.units
-    for cluster in offers.clusters.values():
+    for cluster in catalog.clusters.values():
         for stock in cluster.of_kind(Stock).values():
             usage_by_spec.setdefault((cluster.name, stock.model.spec.gpu_spec), {})
     return [
-        UnitUsage(cluster, spec, stocks_of_spec(offers.clusters[cluster], spec), tenants)
+        UnitUsage(cluster, spec, stocks_of_spec(catalog.clusters[cluster], spec), tenants)
         for (cluster, spec), tenants in sorted(usage_by_spec.items())
-        if cluster in offers.clusters
+        if cluster in catalog.clusters
     ]
 
 
@@ -306,13 +306,13 @@ class StockUsage(NamedTuple):
         return self.stock.model.spec.count - self.held_units
 
 
-def compute_stock_usage(offers: Catalog, claims: Iterable[UnitClaim]) -> list[StockUsage]:
+def compute_stock_usage(catalog: Catalog, claims: Iterable[UnitClaim]) -> list[StockUsage]:
     """Return the held units of each stock, by cluster and name.
 
     A tenant's units count on its own stocks first, then on shared stocks, each in the order of names.
     """
     uses: list[StockUsage] = []
-    for unit_usage in compute_unit_usage(offers, claims):
+    for unit_usage in compute_unit_usage(catalog, claims):
         own = [
             (unit_usage.held_by_tenant.get(owner, 0), stocks) for owner, stocks in unit_usage.stocks.reserved.items()
         ]
@@ -325,10 +325,10 @@ def compute_stock_usage(offers: Catalog, claims: Iterable[UnitClaim]) -> list[St
     return sorted(uses, key=lambda use: (use.cluster, use.stock.model.name))
 
 
-def count_placeholders(offers: Catalog, claims: Iterable[UnitClaim]) -> dict[tuple[str, str], int]:
+def count_placeholders(catalog: Catalog, claims: Iterable[UnitClaim]) -> dict[tuple[str, str], int]:
     """Return the number of placeholders of each stock (cluster, name): min(warm, count − units rendered)."""
     counts: dict[tuple[str, str], int] = {}
-    for use in compute_stock_usage(offers, [claim._replace(units=claim.rendered) for claim in claims]):
+    for use in compute_stock_usage(catalog, [claim._replace(units=claim.rendered) for claim in claims]):
         spec = use.stock.model.spec
         counts[use.cluster, use.stock.model.name] = (
             use.free_units if spec.warm is None else min(spec.warm, use.free_units)
@@ -336,9 +336,9 @@ def count_placeholders(offers: Catalog, claims: Iterable[UnitClaim]) -> dict[tup
     return counts
 
 
-def pool_stocks(offers: Catalog, cluster: ScopeDeclarations, pool: str) -> list[tuple[str, GPUSpecSpec, int]]:
+def pool_stocks(catalog: Catalog, cluster: ScopeDeclarations, pool: str) -> list[tuple[str, GPUSpecSpec, int]]:
     """Return a pool's stocks in the form for `pack_stocks`, without stocks of an undeclared GPUSpec."""
-    specs: Mapping[str, DeclarationFile[GPUSpec]] = offers.platform.of_kind(GPUSpec)
+    specs: Mapping[str, DeclarationFile[GPUSpec]] = catalog.platform.of_kind(GPUSpec)
     return [
         (stock.model.name, specs[stock.model.spec.gpu_spec].model.spec, stock.model.spec.count)
         for stock in cluster.of_kind(Stock).values()

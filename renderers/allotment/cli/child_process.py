@@ -44,10 +44,10 @@ class ChildProcess:
 
     display_url = ""
 
-    def __init__(self, words: list[str], log: Log, *, leading: Callable[[], bool]) -> None:
+    def __init__(self, words: list[str], log: Log, *, is_leader: Callable[[], bool]) -> None:
         self._arguments = words
         self._log = log
-        self._is_leader = leading
+        self._is_leader = is_leader
         self._stop_event, self._wake_event = threading.Event(), threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
 

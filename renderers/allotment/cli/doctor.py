@@ -109,10 +109,10 @@ def _diagnose_cluster(
     from allotment.diagnosis.cluster_snapshot import ALL_QUERIES, WHOLE_OBJECT_QUERIES
     from allotment.services.reporter.edit_check import compare_live_objects, fetch_published_commit
 
-    offers = _check_declarations(root, commit).catalog
-    declared = offers.clusters.get(name)
+    catalog = _check_declarations(root, commit).catalog
+    declared = catalog.clusters.get(name)
     if declared is None:
-        raise OperationRefused(f"no cluster is named {quote_value(name)}{suggest_name(name, offers.clusters)}")
+        raise OperationRefused(f"no cluster is named {quote_value(name)}{suggest_name(name, catalog.clusters)}")
     if declared.get_singleton(Cluster) is None:
         raise OperationRefused(f"clusters/{name}/cluster.yaml can't be read: allot validate says why")
     here = ApiServer.from_kubeconfig(*at)
@@ -122,11 +122,11 @@ def _diagnose_cluster(
         here,
         hub_api,
         (*ALL_QUERIES, *WHOLE_OBJECT_QUERIES),
-        (requirement.api for requirement in apis.list_required_apis(offers, declared)),
+        (requirement.api for requirement in apis.list_required_apis(catalog, declared)),
     )
     since = looked.now - datetime.timedelta(seconds=time.monotonic() - begun)
     compared = compare_live_objects(published, name, looked, since)
-    return sort_by_severity([*diagnose_cluster(looked, offers, declared), *edits.diagnose_edits(compared)])
+    return sort_by_severity([*diagnose_cluster(looked, catalog, declared), *edits.diagnose_edits(compared)])
 
 
 def _diagnose_repository(root: Path) -> list[Diagnosis]:

@@ -97,7 +97,7 @@ def command(
             counts,
             alive=cluster_reporter.alive,
             ready=cluster_reporter.ready,
-            woken=lambda: None,
+            on_wake=lambda: None,
         ) as at,
         stop_on_signals(cluster_reporter.stop),
     ):

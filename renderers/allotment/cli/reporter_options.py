@@ -58,7 +58,7 @@ def cluster_access_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def create_leadership(sight: ClusterAccess, log: Log, woken: Callable[[], None]) -> Leadership | None:
+def create_leadership(sight: ClusterAccess, log: Log, on_wake: Callable[[], None]) -> Leadership | None:
     """Return the competition for the Lease, not begun yet; None where there is none."""
     if sight.lease is None:
         return None
@@ -72,7 +72,7 @@ def create_leadership(sight: ClusterAccess, log: Log, woken: Callable[[], None])
 
     def changed(leads: bool) -> None:
         log.info("leading" if leads else "standing by", lease=sight.lease, identity=identity)
-        woken()
+        on_wake()
 
     return Leadership(ApiServer.from_kubeconfig(sight.kubeconfig, sight.context), namespace, name, identity, changed)
 
@@ -119,6 +119,6 @@ def create_reporter(
         ReportMetrics(cluster, context.registry),
         context.log,
         interval,
-        leading=context.is_leader,
-        written=context.wake,
+        is_leader=context.is_leader,
+        on_commit=context.wake,
     )

@@ -154,7 +154,7 @@ def command(
             registry,
             alive=lambda: all(part.alive() for part in parts),
             ready=lambda: all(part.ready() for part in parts),
-            woken=wake,
+            on_wake=wake,
             secret=secret,
         ) as addresses,
         stop_on_signals(*stops),

@@ -108,7 +108,7 @@ def _create_publish_loop(options: RunOptions, context: ServiceContext) -> Publis
         Metrics(context.registry),
         context.log,
         options.interval,
-        leading=context.is_leader,
+        is_leader=context.is_leader,
     )
 
 
@@ -135,7 +135,7 @@ def _create_comment_loop(options: RunOptions, context: ServiceContext, token: To
         CommentMetrics(context.registry),
         context.log,
         options.interval,
-        leading=context.is_leader,
+        is_leader=context.is_leader,
     )
 
 
@@ -167,4 +167,4 @@ def _create_comment_process(context: ServiceContext) -> ChildProcess:
         value = current.params.get(parameter.name or "")
         if parameter.name in _CHILD_PARAMETERS and value is not None:
             arguments += [parameter.opts[0], str(value)]
-    return ChildProcess(arguments, context.log, leading=context.is_leader)
+    return ChildProcess(arguments, context.log, is_leader=context.is_leader)

@@ -84,14 +84,14 @@ def serve_http(
     *,
     alive: Callable[[], bool],
     ready: Callable[[], bool],
-    woken: Callable[[], None],
+    on_wake: Callable[[], None],
     secret: bytes = b"",
 ) -> Iterator[ListenAddresses]:
     """Serve HTTP inside the block. With a `secret`, webhooks must be signed."""
     from allotment.adapters.http_server import MetricsSource, Throttle, WebHandlers
     from allotment.adapters.metrics import CONTENT_TYPE, WebhookMetrics, metrics_text
 
-    answers = WebHandlers(alive, ready, Throttle(woken), WebhookMetrics(counts).record_webhook, secret)
+    answers = WebHandlers(alive, ready, Throttle(on_wake), WebhookMetrics(counts).record_webhook, secret)
     listen_address, counted = parse_addresses(listen, metrics)
     with ExitStack() as stack:
         first = _start_web(stack, listen_address, answers)

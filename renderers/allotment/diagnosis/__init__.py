@@ -56,7 +56,7 @@ CHECKS_BY_TOPIC: dict[str, tuple[ClusterCheck, ...]] = {
 }
 
 
-def diagnose_cluster(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> list[Diagnosis]:
+def diagnose_cluster(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> list[Diagnosis]:
     """Return the diagnoses of a cluster, problems first, and then by topic.
 
     A missing permission is an error, so that a check that did not run never looks like a success.
@@ -66,7 +66,7 @@ def diagnose_cluster(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDec
         for check in checks:
             diagnoses += (
                 msgspec.structs.replace(diagnosis, topic=topic)
-                for diagnosis in _run_check(check, looked, offers, cluster)
+                for diagnosis in _run_check(check, looked, catalog, cluster)
             )
     return sort_by_severity(dict.fromkeys(diagnoses))
 
@@ -77,9 +77,9 @@ def sort_by_severity(diagnoses: Iterable[Diagnosis]) -> list[Diagnosis]:
 
 
 def _run_check(
-    check: ClusterCheck, looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations
+    check: ClusterCheck, looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations
 ) -> Iterator[Diagnosis]:
     try:
-        yield from check(looked, offers, cluster)
+        yield from check(looked, catalog, cluster)
     except NotReadable as unseen:
         yield diagnose_unreadable(unseen)

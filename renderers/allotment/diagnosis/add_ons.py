@@ -15,17 +15,17 @@ from allotment.manifests.cluster import add_on
 from allotment.problems import escape_unprintable
 
 
-def check_add_ons(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_add_ons(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of each add-on of the cluster. Raises NotReadable."""
     declared = [
         declaration
-        for declaration in offers.platform.of_kind(AddOn).values()
+        for declaration in catalog.platform.of_kind(AddOn).values()
         if declaration.model.spec.is_installed_in(cluster.name)
     ]
     if not declared:
         return
     require_hub(looked)
-    if offers.platform.get_singleton(Platform) is None:
+    if catalog.platform.get_singleton(Platform) is None:
         yield skipped("add-ons", "platform/platform.yaml can't be read, so how they are installed isn't known")
         return
     applications, parent = (
@@ -36,7 +36,7 @@ def check_add_ons(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclar
         yield skipped("add-ons", f"the Application {parent}, which brings them, isn't there")
         return
     for declaration in declared:
-        _, expected_application = add_on.render(offers, cluster, declaration, {})
+        _, expected_application = add_on.render(catalog, cluster, declaration, {})
         name = expected_application["metadata"]["name"]
         yield _diagnose_add_on(
             f"AddOn {declaration.model.name}", expected_application, applications.get(name), cluster.name

@@ -64,7 +64,7 @@ OVERLAYS = RequiredApi(
 )
 
 
-def list_required_apis(offers: Catalog, cluster: ScopeDeclarations) -> list[RequiredApi]:
+def list_required_apis(catalog: Catalog, cluster: ScopeDeclarations) -> list[RequiredApi]:
     """Return the APIs that a cluster's declarations need, in addition to those that every Kubernetes serves."""
     place = cluster.get_singleton(Cluster)
     pools = [pool.model for pool in cluster.of_kind(NodePool).values()]
@@ -72,7 +72,7 @@ def list_required_apis(offers: Catalog, cluster: ScopeDeclarations) -> list[Requ
     requirements = [GATEWAY, ENVOY, ARGO, ADMISSION]
     if any(storage.volume_snapshot_class_name for storage in storages):
         requirements.append(SNAPSHOTS)
-    if any(is_bucket(offers, storage.storage_spec) for storage in storages):
+    if any(is_bucket(catalog, storage.storage_spec) for storage in storages):
         requirements.append(BUCKETS)
     if any(pool.spec.sharing and pool.spec.sharing.dra for pool in pools):
         requirements.append(DRA)
@@ -92,22 +92,22 @@ def list_required_apis(offers: Catalog, cluster: ScopeDeclarations) -> list[Requ
     return [*requirements, *classes.values()]
 
 
-def is_bucket(offers: Catalog, storage_spec: str) -> bool:
+def is_bucket(catalog: Catalog, storage_spec: str) -> bool:
     """Return whether a StorageSpec declares buckets."""
     from allotment.declared.kinds.storage_spec import StorageSpec
 
-    declared = offers.platform.of_kind(StorageSpec).get(storage_spec)
+    declared = catalog.platform.of_kind(StorageSpec).get(storage_spec)
     return declared is not None and declared.model.spec.volume is None
 
 
-def check_apis(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_apis(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of each required API, with its rendered resources."""
     for where, served in (("", looked.apis), (" where Argo CD runs", looked.hub_apis)):
         if not served:
             words = f"can't be checked{where}: that needs get of /apis, and what lies below"
             yield error("APIs", words, "grant it: the ClusterRole system:discovery has it")
             return
-    for requirement in list_required_apis(offers, cluster):
+    for requirement in list_required_apis(catalog, cluster):
         served = looked.hub_apis if requirement.hub else looked.apis
         resources = served.get(requirement.api)
         lacking = sorted(set(requirement.resources) - (resources or frozenset()))

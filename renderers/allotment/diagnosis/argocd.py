@@ -49,15 +49,15 @@ RENDERED_KINDS = (
 MAX_MESSAGE_LENGTH = 300
 
 
-def check_settings(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_settings(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of our keys in each of Argo CD's ConfigMaps. Raises NotReadable."""
     require_hub(looked)
-    if offers.platform.get_singleton(Platform) is None:
+    if catalog.platform.get_singleton(Platform) is None:
         yield skipped("argocd-cm", "platform/platform.yaml can't be read, so what it should say isn't known")
         return
     expected_settings = {
         manifest["metadata"]["name"]: manifest["data"]
-        for manifest in bootstrap.render(offers)
+        for manifest in bootstrap.render(catalog)
         if manifest["kind"] == "ConfigMap"
     }
     for kind in ARGO_CONFIG_MAPS:
@@ -98,7 +98,7 @@ def _are_link_keys(keys: list[str]) -> bool:
     return all(key.endswith(".links") for key in keys)
 
 
-def check_exclusions(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_exclusions(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of Argo CD's exclusions: an excluded kind is never applied, without a message. Raises
     NotReadable."""
     require_hub(looked)
@@ -132,7 +132,7 @@ def _excludes_kind(entry: dict[str, Any], group: str, kind: str) -> bool:
     return matches(entry.get("apiGroups"), group) and matches(entry.get("kinds"), kind)
 
 
-def check_applications(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_applications(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of each platform Application of the cluster, and of all tenants' Applications. Raises
     NotReadable."""
     require_hub(looked)
@@ -147,7 +147,7 @@ def check_applications(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeD
         if names.ADD_ON not in application["metadata"]["labels"]
     }
     root = names.platform_application("root", cluster.name)
-    own = _list_platform_applications(offers, cluster)
+    own = _list_platform_applications(catalog, cluster)
     if root not in applications_by_name:
         yield error(
             f"Application {root}", "isn't there: nothing that is published reaches the cluster", BOOTSTRAP_ADVICE
@@ -178,13 +178,13 @@ def check_applications(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeD
         yield ok("tenants' Applications", f"all {len(tenants)} are applied")
 
 
-def _list_platform_applications(offers: Catalog, cluster: ScopeDeclarations) -> list[str]:
+def _list_platform_applications(catalog: Catalog, cluster: ScopeDeclarations) -> list[str]:
     """Return the names of the platform Applications that a cluster's root Application creates."""
-    if offers.platform.get_singleton(Platform) is None:
+    if catalog.platform.get_singleton(Platform) is None:
         return []
     return [
         manifest["metadata"]["name"]
-        for manifest in control.render_platform(offers, cluster)
+        for manifest in control.render_platform(catalog, cluster)
         if manifest["kind"] == "Application"
     ]
 

@@ -23,7 +23,7 @@ GPU_FEATURE_LABEL = "feature.node.kubernetes.io/pci-10de.present"  # set by node
 MIG_STATE_LABEL = "nvidia.com/mig.config.state"
 
 
-def check_config(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_config(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the configurations that the pools choose in the ConfigMap. Raises NotReadable."""
     subject = f"ConfigMap {PLUGIN_CONFIG.namespace}/{PLUGIN_CONFIG.name}"
     (expected_config,) = device_plugin.render(cluster)
@@ -49,7 +49,7 @@ def check_config(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclara
         yield ok(subject, f"has {', '.join(sorted(expected_config['data']))}")
 
 
-def check_devices(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_devices(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of each pool: whether its nodes have the declared labels and resources. Raises NotReadable."""
     for pool in pools_with_nodes(looked, cluster):
         wrong = [
@@ -131,7 +131,7 @@ def _check_resources(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
             )
 
 
-def check_slices(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_slices(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the devices that the DRA driver published for each node, if a pool uses DRA. Raises
     NotReadable."""
     if not any(_shares_by_dra(node_pool.model) for node_pool in cluster.of_kind(NodePool).values()):

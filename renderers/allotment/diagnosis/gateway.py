@@ -37,7 +37,7 @@ RENEWAL_GRACE = datetime.timedelta(days=1)  # after the time at which cert-manag
 _TENANT_NAMESPACE_LABELS = names.labels(tenant="")
 
 
-def check_gateway(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_gateway(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the Gateway and its listener for tenants' routes. Raises NotReadable."""
     spec = _cluster_spec(cluster)
     subject = _format_gateway_name(spec)
@@ -162,7 +162,7 @@ def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool | No
     return is_selected
 
 
-def check_class(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_class(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the Gateway's class, which Envoy Gateway must accept. Raises NotReadable."""
     gateway = _find_gateway(looked, _cluster_spec(cluster))
     if gateway is None:
@@ -193,7 +193,7 @@ def check_class(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarat
         yield ok(subject, "is accepted")
 
 
-def check_certificate(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_certificate(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the listener's certificate: its domain and its expiry, from cert-manager. Raises NotReadable."""
     spec = _cluster_spec(cluster)
     gateway = _find_gateway(looked, spec) or {"spec": {}}
@@ -254,7 +254,7 @@ def _check_dates(subject: str, certificate: Object, spec: ClusterSpec, now: date
         yield ok(subject, f"is good until {end:%Y-%m-%d}")
 
 
-def check_proxies(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_proxies(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the Gateway's proxies: tenants' network policies admit only one namespace. Raises NotReadable."""
     spec = _cluster_spec(cluster)
     gateway, subject = spec.gateway, f"{_format_gateway_name(spec)} proxies"
@@ -277,7 +277,7 @@ def check_proxies(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclar
         yield ok(subject, f"run in {gateway.namespace}")
 
 
-def check_logins(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_logins(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the logins. Envoy Gateway accepts a login only if the client's Secret exists. Raises
     NotReadable."""
     spec = _cluster_spec(cluster)

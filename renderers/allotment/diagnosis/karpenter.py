@@ -27,7 +27,7 @@ _GATE_SETTING = re.compile(r"\bNodeOverlay=(true|false)\b", re.IGNORECASE)
 _CHART_SETTING = "settings.featureGates.nodeOverlay in the values of Karpenter's chart"
 
 
-def check_pools(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_pools(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of each pool: whether Karpenter has it, and can buy nodes for it. Raises NotReadable."""
     karpenter_pools = _karpenter_pools(cluster)
     if not karpenter_pools:
@@ -50,7 +50,7 @@ def check_pools(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarat
             yield ok(subject, "is Ready")
 
 
-def check_gates(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_gates(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the feature gate NodeOverlay, which must be on exactly if it is declared. Raises
     NotReadable.
 

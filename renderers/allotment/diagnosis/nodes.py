@@ -22,7 +22,7 @@ _PER_NODE_OWNERS = ("DaemonSet", "Node")  # owners of pods that run on each node
 Capacity = tuple[int, int]  # millicores, bytes
 
 
-def check_pools(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_pools(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of each pool: the number of its nodes, and nodes that reject units or admit other pods."""
     for pool in pools_with_nodes(looked, cluster):
         wrong = [*_check_node_count(pool), *(diagnosis for node in pool.nodes for diagnosis in _check_node(pool, node))]
@@ -91,9 +91,9 @@ def _check_node(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
         )
 
 
-def check_zones(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_zones(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield the nodes without a zone, if a plan allows copies to spread over zones: such a copy can't be scheduled there."""
-    if not any("Zones" in plan.model.spec.allow.spread for plan in offers.platform.of_kind(Plan).values()):
+    if not any("Zones" in plan.model.spec.allow.spread for plan in catalog.platform.of_kind(Plan).values()):
         return
     for pool in pools_with_nodes(looked, cluster):
         without = [name_of(node) for node in pool.nodes if not labels_of(node).get(TOPOLOGY_LABELS["Zones"])]
@@ -106,7 +106,7 @@ def check_zones(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarat
             )
 
 
-def check_unassigned(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_unassigned(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield the nodes that belong to several pools, and the nodes with GPUs that belong to none."""
     pools = [node_pool.model for node_pool in cluster.of_kind(NodePool).values()]
     for node in sorted(looked.list_objects(NODES), key=name_of):
@@ -125,7 +125,7 @@ def check_unassigned(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDec
             )
 
 
-def check_capacity(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_capacity(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the CPU and memory that each pool declares, compared with the rest that DaemonSets leave on
     its nodes.
 

@@ -12,7 +12,7 @@ from allotment.observed.decoding import APPLICATIONS, CLUSTER_KINDS
 REQUIRED_VERBS = frozenset({"list", "watch"})
 
 
-def check_reporter_role(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_reporter_role(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the role, which must grant list and watch of each kind. Raises NotReadable."""
     subject = f"ClusterRole {REPORTER_ROLE.name}"
     cluster_role = looked.get_object(REPORTER_ROLE)

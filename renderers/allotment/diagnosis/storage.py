@@ -44,7 +44,7 @@ CEPHFS_KERNEL = (6, 7)  # the first kernel with FS_ALLOW_IDMAP in fs/ceph
 _KERNEL = re.compile(r"(\d{1,3})\.(\d{1,3})\b")
 
 
-def check_id_mapping(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_id_mapping(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield the storage classes with a file system that can't be mounted in the user namespace of a tenant's pod.
 
     Raises NotReadable.
@@ -53,7 +53,7 @@ def check_id_mapping(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDec
     if place is None:
         return
     classes, spec = index_by_name(looked.list_objects(STORAGE_CLASSES)), place.model.spec
-    volumes = [storage.storage_class_name for storage in spec.storages if not is_bucket(offers, storage.storage_spec)]
+    volumes = [storage.storage_class_name for storage in spec.storages if not is_bucket(catalog, storage.storage_spec)]
     for name in dict.fromkeys((*volumes, spec.disk_storage_class_name)):
         provisioner = str(classes.get(name, {}).get("provisioner", ""))
         subject = f"StorageClass {name}"
@@ -97,14 +97,14 @@ def _kernel_of(node: Object) -> tuple[int, int] | None:
     return (int(reported[1]), int(reported[2])) if reported else None
 
 
-def check_classes(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_classes(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of each storage class: its existence, reclaim policy and expansion. Raises NotReadable."""
     place = cluster.get_singleton(Cluster)
     if place is None:
         return
     classes, spec = index_by_name(looked.list_objects(STORAGE_CLASSES)), place.model.spec
     for storage in spec.storages:
-        yield from _check_class(storage, classes, volumes=not is_bucket(offers, storage.storage_spec))
+        yield from _check_class(storage, classes, volumes=not is_bucket(catalog, storage.storage_spec))
     name = spec.disk_storage_class_name
     storage_class = classes.get(name)
     if storage_class is None:
@@ -149,7 +149,7 @@ def _check_class(storage: ClusterStorage, classes: dict[str, Object], *, volumes
         yield ok(subject, f"retains{binding}")
 
 
-def check_snapshots(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_snapshots(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of each snapshot class: its existence, deletion policy and driver. Raises NotReadable."""
     place = cluster.get_singleton(Cluster)
     snapshot_storages = (

@@ -16,11 +16,11 @@ _REPELLING_EFFECTS = ("NoSchedule", "NoExecute")
 _SUBJECT = "nodes for storages"
 
 
-def check_storage_nodes(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_storage_nodes(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the nodes for preparation Jobs and file accessors, if the cluster offers volumes. Raises
     NotReadable."""
     place = cluster.get_singleton(Cluster)
-    if place is None or all(is_bucket(offers, storage.storage_spec) for storage in place.model.spec.storages):
+    if place is None or all(is_bucket(catalog, storage.storage_spec) for storage in place.model.spec.storages):
         return
     if pools := pods.storage_pools(cluster):
         yield ok(

@@ -15,7 +15,7 @@ OLDEST_VERSION = (1, 33)
 _NUMBER = re.compile(r"^[0-9]{1,4}")
 
 
-def check_version(looked: ClusterSnapshot, offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_version(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the version of Kubernetes."""
     subject = "Kubernetes"
     major, minor = (_NUMBER.match(looked.version.get(part, "")) for part in ("major", "minor"))

@@ -117,8 +117,8 @@ def _dependency_pairs(
             yield from both(folders, model, name)
 
     own = before.folder, after.folder
-    platform = before.offers.platform, after.offers.platform
-    place = before.offers.clusters.get(cluster), after.offers.clusters.get(cluster)
+    platform = before.catalog.platform, after.catalog.platform
+    place = before.catalog.clusters.get(cluster), after.catalog.clusters.get(cluster)
     for model, name, within in _named_dependencies(resource.model if resource else None):
         yield from both(own if model in (GPUStorage, GPUStorageSnapshot) else platform, model, name, (within,))
     for model in (Members, Tenant):

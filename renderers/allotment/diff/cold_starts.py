@@ -48,8 +48,8 @@ class ColdStart(Part, frozen=True):
 
 def find_cold_starts(before: _ClaimsSide, after: _ClaimsSide) -> Iterator[ColdStart]:
     """Yield the cases in which a change takes more units of Karpenter pools than the previous placeholders keep warm."""
-    (offers, claims), (offers_after, claims_after) = ((offers, list(claims)) for offers, claims in (before, after))
-    takes = _started_units((offers, claims), (offers_after, claims_after))
+    (catalog, claims), (offers_after, claims_after) = ((catalog, list(claims)) for catalog, claims in (before, after))
+    takes = _started_units((catalog, claims), (offers_after, claims_after))
     starting = _starting_instances(claims, claims_after)
     for cluster, spec, owner in sorted(takes):
         units_by_tenant = starting.get((cluster, spec), {})
@@ -89,12 +89,12 @@ _NO_STARTED_UNITS = _StartedUnits(0, 0, True)
 
 def _started_units(before: _ClaimsSide, after: _ClaimsSide) -> dict[_StockGroup, _StartedUnits]:
     was, warm = _rendered_stock_usage(*before), count_placeholders(*before)
-    offers = after[0]
-    specs = offers.platform.of_kind(GPUSpec)
+    catalog = after[0]
+    specs = catalog.platform.of_kind(GPUSpec)
     totals: dict[_StockGroup, _StartedUnits] = {}
     for key, use in _rendered_stock_usage(*after).items():
         stock = use.stock.model.spec
-        pool = offers.clusters[use.cluster].of_kind(NodePool).get(stock.node_pool)
+        pool = catalog.clusters[use.cluster].of_kind(NodePool).get(stock.node_pool)
         units = use.held_units - (was[key].held_units if key in was else 0)
         if units <= 0 or pool is None or stock.gpu_spec not in specs:
             continue
@@ -107,9 +107,9 @@ def _started_units(before: _ClaimsSide, after: _ClaimsSide) -> dict[_StockGroup,
     return totals
 
 
-def _rendered_stock_usage(offers: Catalog, claims: Iterable[UnitClaim]) -> dict[tuple[str, str], StockUsage]:
+def _rendered_stock_usage(catalog: Catalog, claims: Iterable[UnitClaim]) -> dict[tuple[str, str], StockUsage]:
     """Return the number of units of each stock that is held by instances that may run."""
-    uses = compute_stock_usage(offers, [claim._replace(units=claim.rendered) for claim in claims])
+    uses = compute_stock_usage(catalog, [claim._replace(units=claim.rendered) for claim in claims])
     return {(use.cluster, use.stock.model.name): use for use in uses}
 
 

@@ -107,7 +107,7 @@ def compare_cost(before: TenantSide, after: TenantSide) -> CostChange:
     """Return the change of a tenant's cost."""
     name = (after.folder if after.folder.paths() else before.folder).name
     was, is_now = (
-        {cost.label: cost.per_month for cost in monthly_costs(end.offers, end.folder)} for end in (before, after)
+        {cost.label: cost.per_month for cost in monthly_costs(end.catalog, end.folder)} for end in (before, after)
     )
     nothing = Decimal(0)
     parts = [
@@ -116,11 +116,13 @@ def compare_cost(before: TenantSide, after: TenantSide) -> CostChange:
         if was.get(cost_name, nothing) != is_now.get(cost_name, nothing)
     ]
     parts.sort(key=lambda part: (-abs(part.after - part.before), part.label))
-    budgets = [plan.model.spec.budget if (plan := plan_of(end.offers, end.folder)) else None for end in (before, after)]
+    budgets = [
+        plan.model.spec.budget if (plan := plan_of(end.catalog, end.folder)) else None for end in (before, after)
+    ]
     limits = [budget.per_month if budget else None for budget in budgets]
     denies = budgets[1] is None or budgets[1].enforcement == "Deny"
-    today = after.offers.as_of
-    later = sorted({day for end in (before, after) for day in price_days(end.offers, end.folder) if day > today})
+    today = after.catalog.as_of
+    later = sorted({day for end in (before, after) for day in price_days(end.catalog, end.folder) if day > today})
     days = tuple(_cost_days(before, after, [today, *later[:MAX_DAYS]]))
     more = max(len(later) - MAX_DAYS, 0)
     return CostChange(
@@ -139,7 +141,7 @@ def _cost_days(before: TenantSide, after: TenantSide, days: Iterable[datetime.da
     last: tuple[Decimal, Decimal] | None = None
     for day in days:
         costs = [
-            sum((cost.per_month for cost in monthly_costs(end.offers._replace(as_of=day), end.folder)), Decimal(0))
+            sum((cost.per_month for cost in monthly_costs(end.catalog._replace(as_of=day), end.folder)), Decimal(0))
             for end in (before, after)
         ]
         if last != (costs[0], costs[1]):

@@ -107,7 +107,7 @@ def _find_addresses(end: TenantSide) -> dict[_AddressKey, Address]:
         for port, address in _instance_addresses(end, instance.path, instance.model):
             addresses[INSTANCE.word, instance.model.name, port] = address
     for storage in end.folder.of_kind(GPUStorage).values():
-        accessor, domain = storage.model.spec.accessor, _cluster_domain(end.offers, storage.model.spec.cluster)
+        accessor, domain = storage.model.spec.accessor, _cluster_domain(end.catalog, storage.model.spec.cluster)
         if accessor is not None and accessor.exposure != _NAMESPACE_ONLY and domain is not None:
             host = names.files_host(storage.model.name, end.folder.name, domain)
             place = storage.path, storage.model.spec.cluster, domain, host, "/", names.FILES_PORT
@@ -116,7 +116,7 @@ def _find_addresses(end: TenantSide) -> dict[_AddressKey, Address]:
 
 
 def _instance_addresses(end: TenantSide, file: str, instance: GPUInstance) -> Iterator[tuple[str, Address]]:
-    version, domain = app_version(end.offers, instance), _cluster_domain(end.offers, instance.spec.cluster)
+    version, domain = app_version(end.catalog, instance), _cluster_domain(end.catalog, instance.spec.cluster)
     container = version.container if version is not None else instance.spec.container
     for port in container.ports if container is not None and domain is not None else ():
         if port.exposure != _NAMESPACE_ONLY and domain is not None:
@@ -125,8 +125,8 @@ def _instance_addresses(end: TenantSide, file: str, instance: GPUInstance) -> It
             yield port.name, Address(*place, port.exposure, INSTANCE_ROLES)
 
 
-def _cluster_domain(offers: Catalog, cluster: str) -> str | None:
-    place = offers.clusters.get(cluster)
+def _cluster_domain(catalog: Catalog, cluster: str) -> str | None:
+    place = catalog.clusters.get(cluster)
     declared = place.get_singleton(Cluster) if place is not None else None
     return declared.model.spec.domain if declared is not None else None
 
@@ -192,9 +192,9 @@ def _declaring_file(end: TenantSide, key: _AddressKey) -> str:
     kind, name, _ = key
     if kind == STORAGE.word:
         storage = end.folder.of_kind(GPUStorage).get(name)
-        return storage.path if storage is not None and _cluster_domain(end.offers, storage.model.spec.cluster) else ""
+        return storage.path if storage is not None and _cluster_domain(end.catalog, storage.model.spec.cluster) else ""
     instance = end.folder.of_kind(GPUInstance).get(name)
-    if instance is None or _cluster_domain(end.offers, instance.model.spec.cluster) is None:
+    if instance is None or _cluster_domain(end.catalog, instance.model.spec.cluster) is None:
         return ""
-    is_offered = instance.model.spec.app is None or app_version(end.offers, instance.model) is not None
+    is_offered = instance.model.spec.app is None or app_version(end.catalog, instance.model) is not None
     return instance.path if is_offered else ""

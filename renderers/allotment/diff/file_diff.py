@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+
+from allotment.declared.inventory import compute_blob_id
+from allotment.manifests import paths
 
 FileStep = tuple[str, str | None, str | None]  # path, blob before, blob after
 
@@ -57,10 +60,24 @@ class RenderedFileDiff:
     markers: list[FileStep] = field(default_factory=list)
     diffs: list[FileDiff] = field(default_factory=list)
 
-    def add_file(
+    def add_changes(self, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
+        """Add the files that differ, the programs of Jobs last.
+
+        A folder marker follows from the other files in its folder, so a reader doesn't need its text.
+        """
+        for path in sorted(before.keys() | after.keys(), key=lambda path: (paths.is_programs(path), path)):
+            old, new = before.get(path), after.get(path)
+            if old == new:
+                continue
+            old_blob, new_blob = (None if data is None else compute_blob_id(data) for data in (old, new))
+            if paths.is_marker(path):
+                self.markers.append((path, old_blob, new_blob))
+            else:
+                self._add_file(path, old, new, (old_blob, new_blob))
+
+    def _add_file(
         self, path: str, before: bytes | None, after: bytes | None, blobs: tuple[str | None, str | None]
     ) -> None:
-        """Add a changed file."""
         self.steps.append((path, *blobs))
         if len(self.diffs) < self.max_diffs:
             self.diffs.append(FileDiff(path, before, after))

@@ -18,7 +18,7 @@ def with_plan_permissions(changes: list[DeclaredChange], before: TenantSide, aft
     """Return a tenant's changed declarations. A changed plan gets a note with its new permissions, and the topic access
     if it admits more people or programs.
     """
-    old, new = plan_of(before.offers, before.folder), plan_of(after.offers, after.folder)
+    old, new = plan_of(before.catalog, before.folder), plan_of(after.catalog, after.folder)
     if old is None or new is None or old.model.name == new.model.name:
         return changes
     was, is_now = old.model.spec.allow, new.model.spec.allow

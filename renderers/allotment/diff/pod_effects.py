@@ -59,8 +59,8 @@ class UnallocatedInstances(NamedTuple):
 
 def find_unallocated_instances(before: ClaimsSide, after: ClaimsSide) -> UnallocatedInstances:
     """Return the instances that get no unit, assuming that exactly the base's allocation is published."""
-    (offers, claims), (offers_after, claims_after) = before, after
-    fewer = allocate_units(offers, claims, _no_published_claim, _no_published_claim, _no_pod_claims).reduced
+    (catalog, claims), (offers_after, claims_after) = before, after
+    fewer = allocate_units(catalog, claims, _no_published_claim, _no_published_claim, _no_pod_claims).reduced
     old = {
         (claim.cluster, *instance_key(claim)): claim._replace(units=units, rendered=min(units, claim.rendered))
         for claim in claims

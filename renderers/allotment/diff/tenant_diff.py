@@ -75,7 +75,7 @@ def compare_tenant(before: TenantSide, after: TenantSide, noted: DiffCache) -> T
                 effect=effect,
             )
         )
-    moved = list(reachable_resources(find_moved_clusters(before.offers, after.offers), before.files, after.files))
+    moved = list(reachable_resources(find_moved_clusters(before.catalog, after.catalog), before.files, after.files))
     return TenantDiff(
         _mark_replacements(before, after, changes),
         losses,
@@ -154,7 +154,7 @@ def _instance_losses(
 
 def _disk_size_text(side: TenantSide, name: str) -> str:
     instance = side.folder.of_kind(GPUInstance).get(name)
-    spec = side.offers.platform.of_kind(GPUSpec).get(instance.model.spec.gpu_spec) if instance else None
+    spec = side.catalog.platform.of_kind(GPUSpec).get(instance.model.spec.gpu_spec) if instance else None
     return f"{format_size(spec.model.spec.disk)} " if spec else ""
 
 
@@ -220,8 +220,8 @@ def _mark_replacements(before: TenantSide, after: TenantSide, changes: list[Reso
 def _quota_changes(before: TenantSide, after: TenantSide) -> Iterator[QuotaChange]:
     """Yield the dimensions of a tenant's quota in which its use or its limit changes."""
     name = (after.folder if after.folder.paths() else before.folder).name
-    was, is_now = compute_quota_usage(before.offers, before.folder), compute_quota_usage(after.offers, after.folder)
-    old_limits, limits = limits_of(before.offers, before.folder), limits_of(after.offers, after.folder)
+    was, is_now = compute_quota_usage(before.catalog, before.folder), compute_quota_usage(after.catalog, after.folder)
+    old_limits, limits = limits_of(before.catalog, before.folder), limits_of(after.catalog, after.folder)
     models = {*was.gpus, *is_now.gpus}
     if old_limits and limits:
         models |= {

@@ -12,6 +12,6 @@ from allotment.declared.inventory import Catalog, ScopeDeclarations
 class TenantSide(NamedTuple):
     """The catalog, the tenant's declarations, and its rendered files by `<cluster>/<path>` if they are known."""
 
-    offers: Catalog
+    catalog: Catalog
     folder: ScopeDeclarations
     files: Mapping[str, bytes] = MappingProxyType({})

@@ -19,7 +19,7 @@ from allotment.programs import ranges
 class Boundary(NamedTuple):
     """The values that a cluster's declaration allows in objects.
 
-    `values` has the pattern values by name that are the same for all tenants. `cluster_declarations` and `offers` are
+    `values` has the pattern values by name that are the same for all tenants. `cluster_declarations` and `catalog` are
     the declarations of the cluster and the platform.
     """
 
@@ -29,12 +29,12 @@ class Boundary(NamedTuple):
     secret_namespace: str
     values: Mapping[str, Any]
     cluster_declarations: ScopeDeclarations
-    offers: Catalog
+    catalog: Catalog
 
     @staticmethod
-    def from_declarations(offers: Catalog, cluster: ScopeDeclarations) -> Boundary:
+    def from_declarations(catalog: Catalog, cluster: ScopeDeclarations) -> Boundary:
         """Return the boundary of a declared cluster."""
-        declared, platform = cluster.get_singleton(Cluster), offers.platform.get_singleton(Platform)
+        declared, platform = cluster.get_singleton(Cluster), catalog.platform.get_singleton(Platform)
         assert declared is not None and platform is not None
         spec = declared.model.spec
         return Boundary(
@@ -48,7 +48,7 @@ class Boundary(NamedTuple):
                 **_platform_values(platform.model),
             },
             cluster_declarations=cluster,
-            offers=offers,
+            catalog=catalog,
         )
 
     @property

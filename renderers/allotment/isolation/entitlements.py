@@ -46,10 +46,11 @@ class Entitlements(NamedTuple):
     max_replicas: dict[str, int]
 
     @staticmethod
-    def from_declarations(offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> Entitlements:
+    def from_declarations(catalog: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> Entitlements:
         """Return the entitlements of a tenant in a cluster."""
         endings = {
-            (kind, name): _dump_ending(fields) for kind, name, fields in _list_entitled_objects(offers, cluster, tenant)
+            (kind, name): _dump_ending(fields)
+            for kind, name, fields in _list_entitled_objects(catalog, cluster, tenant)
         }
         return Entitlements(endings, dict(_max_replicas_by_deployment(cluster, tenant)))
 
@@ -103,9 +104,9 @@ def _dump_ending(fields: dict[str, Any]) -> str:
 
 
 def _list_entitled_objects(
-    offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations
+    catalog: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    limits = limits_of(offers, tenant)
+    limits = limits_of(catalog, tenant)
     assert limits is not None
     project = names.project(tenant.name, cluster.name)
     roles = project_roles.render(project, tenant)
@@ -114,13 +115,13 @@ def _list_entitled_objects(
         project,
         {"roles": roles} if roles else {"namespaceResourceWhitelist": applications.KIND_WHITELIST},
     )
-    yield "ResourceQuota", "backstop", {"hard": namespace.quota_amounts(offers, cluster, limits)}
-    for manifest in [*sharing.render_declared(offers, cluster, tenant), *disruption.render(cluster, tenant)]:
+    yield "ResourceQuota", "backstop", {"hard": namespace.quota_amounts(catalog, cluster, limits)}
+    for manifest in [*sharing.render_declared(catalog, cluster, tenant), *disruption.render(cluster, tenant)]:
         yield manifest["kind"], manifest["metadata"]["name"], manifest["spec"]
     for instance in tenant.of_kind(GPUInstance).values():
         if instance.model.spec.cluster != cluster.name:
             continue
-        for port in gpu_instance.effective_container(offers, instance.model).ports:
+        for port in gpu_instance.effective_container(catalog, instance.model).ports:
             if port.exposure != "Namespace":
                 name = instance.model.name if port.name == "http" else f"{instance.model.name}--{port.name}"
                 yield "SecurityPolicy", name, _build_authorization(tenant, port.exposure, exposure.INSTANCE_ROLES)

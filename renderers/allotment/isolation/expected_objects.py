@@ -87,21 +87,21 @@ def _judge_declared_object(boundary: Boundary, inner: str, manifest: Object) -> 
     """Yield a violation if an object of a pool or stock differs from the cluster's declarations. The number of
     placeholders may be any number up to the declared count.
     """
-    name, offers, cluster = paths.file_stem(inner), boundary.offers, boundary.cluster_declarations
+    name, catalog, cluster = paths.file_stem(inner), boundary.catalog, boundary.cluster_declarations
     expected_manifests: list[Any] = []
     if inner == _DEVICE_PLUGIN:
         expected_manifests = device_plugin.render(cluster)
     elif inner == _DEVICE_CLASSES:
         expected_manifests = device_classes.render(cluster)
     elif inner.startswith("platform/node-pools/") and name in cluster.of_kind(NodePool):
-        expected_manifests = node_pool.render(offers, cluster, cluster.of_kind(NodePool)[name], {})
+        expected_manifests = node_pool.render(catalog, cluster, cluster.of_kind(NodePool)[name], {})
     elif name in cluster.of_kind(Stock):
         declared = cluster.of_kind(Stock)[name]
         replicas = manifest.get("spec", {}).get("replicas")
         if type(replicas) is not int or not 0 <= replicas <= declared.model.spec.count:
             yield f"replicas is {escape_unprintable(str(replicas))}, must be a number up to {declared.model.spec.count}"
             return
-        expected_manifests = stock.render(offers, cluster, declared, {(cluster.name, name): replicas})
+        expected_manifests = stock.render(catalog, cluster, declared, {(cluster.name, name): replicas})
     if manifest not in expected_manifests:
         yield f"{escape_unprintable(str(manifest.get('kind')))} {name} isn't what the cluster declares"
 
@@ -156,7 +156,7 @@ def _unit_values(boundary: Boundary, tenant: str, gpu_spec: Any) -> dict[str, An
     """Return the slot values of an instance's GPUSpec: exactly one unit, its disk, and placement on the pools that
     stock it.
     """
-    declared = boundary.offers.platform.of_kind(GPUSpec).get(gpu_spec) if isinstance(gpu_spec, str) else None
+    declared = boundary.catalog.platform.of_kind(GPUSpec).get(gpu_spec) if isinstance(gpu_spec, str) else None
     if declared is None:
         return {"unit": _MATCHES_NOTHING, "disk": _MATCHES_NOTHING, "placement": _MATCHES_NOTHING}
     spec = declared.model.spec
@@ -230,14 +230,14 @@ def _platform_slot_values(boundary: Boundary, inner: str, manifest: Object) -> d
 def _add_on_namespaces(boundary: Boundary, inner: str, name: str) -> Iterator[str]:
     """Yield the add-on namespaces that an object may create, without tenants' namespaces and those of Kubernetes."""
     if inner.startswith("platform/add-ons/") and not name.startswith("t-") and name not in _SYSTEM_NAMESPACES:
-        for add_on in boundary.offers.platform.of_kind(AddOn).values():
+        for add_on in boundary.catalog.platform.of_kind(AddOn).values():
             if add_on.model.spec.is_installed_in(boundary.cluster):
                 yield add_on.model.spec.namespace
 
 
 def _add_on_slot_values(boundary: Boundary, inner: str) -> dict[str, Any]:
     """Return the slot values from an add-on's declaration: one source, its namespaces, and the kinds that it names."""
-    declared = boundary.offers.platform.of_kind(AddOn).get(paths.file_stem(inner))
+    declared = boundary.catalog.platform.of_kind(AddOn).get(paths.file_stem(inner))
     if declared is None or not declared.model.spec.is_installed_in(boundary.cluster):
         return dict.fromkeys(_ADD_ON_SLOTS, _MATCHES_NOTHING)
     name, spec = declared.model.name, declared.model.spec

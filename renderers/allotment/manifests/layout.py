@@ -75,7 +75,7 @@ CLUSTER_MANIFESTS: dict[type[Declaration], KindRendering] = {
 
 
 def render_tenant(
-    offers: Catalog,
+    catalog: Catalog,
     tenant: ScopeDeclarations,
     runtime_state: RuntimeState = UNKNOWN_STATE,
     only: frozenset[str] | None = None,
@@ -87,19 +87,19 @@ def render_tenant(
     for name in clusters_of(tenant):
         if only is not None and name not in only:
             continue
-        files = _render_tenant_files(offers, offers.clusters[name], tenant, runtime_state)
+        files = _render_tenant_files(catalog, catalog.clusters[name], tenant, runtime_state)
         for path, data in argo_folders.with_markers(name, tenant.name, files):
             yield f"{name}/{path}", data
 
 
 def _render_tenant_files(
-    offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations, runtime_state: RuntimeState
+    catalog: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations, runtime_state: RuntimeState
 ) -> RenderedFiles:
-    yield paths.argo_file(tenant.name), dump(applications.render(offers, cluster, tenant))
+    yield paths.argo_file(tenant.name), dump(applications.render(catalog, cluster, tenant))
     isolation = [
-        *namespace.render(offers, cluster, tenant),
+        *namespace.render(catalog, cluster, tenant),
         *disruption.render(cluster, tenant),
-        *sharing.render(offers, cluster, tenant, runtime_state),
+        *sharing.render(catalog, cluster, tenant, runtime_state),
         *applications.render_secret_grant(cluster, tenant),
     ]
     yield paths.namespace_file(tenant.name), dump(isolation)
@@ -108,7 +108,7 @@ def _render_tenant_files(
         for declared in tenant.of_kind(kind).values():
             if cluster_in(tenant, declared.model) == cluster.name:
                 path = paths.resource_file(tenant.name, rendered.folder, declared.model.name + rendered.suffix)
-                objects = rendered.render(offers, cluster, tenant, runtime_state, declared)
+                objects = rendered.render(catalog, cluster, tenant, runtime_state, declared)
                 jobs += [manifest for manifest in objects if manifest["kind"] == "Job"]
                 yield path, dump(objects)
     for config_map in programs.render(tenant.name, jobs):
@@ -116,7 +116,7 @@ def _render_tenant_files(
 
 
 def render_cluster(
-    offers: Catalog, cluster: ScopeDeclarations, letters: frozenset[str], placeholders: Mapping[tuple[str, str], int]
+    catalog: Catalog, cluster: ScopeDeclarations, letters: frozenset[str], placeholders: Mapping[tuple[str, str], int]
 ) -> RenderedFiles:
     """Yield a cluster's own files, without folder markers, which depend on tenants' files too
     (`argo_folders.render_markers`).
@@ -124,9 +124,9 @@ def render_cluster(
     `letters` are the first letters of the cluster's tenants; `placeholders` has counts by cluster and stock.
     """
     name = cluster.name
-    yield f"{name}/{paths.PLATFORM_FILE}", dump(control.render_platform(offers, cluster))
+    yield f"{name}/{paths.PLATFORM_FILE}", dump(control.render_platform(catalog, cluster))
     for letter in sorted(letters):
-        yield f"{name}/{paths.shard_file(letter)}", dump(control.render_shard(offers, cluster, letter))
+        yield f"{name}/{paths.shard_file(letter)}", dump(control.render_shard(catalog, cluster, letter))
     parts: dict[str, list[dict[str, Any]]] = {
         "namespaces": foundation.render_system_namespaces(),
         "priority-classes": foundation.render_priority_classes(),
@@ -136,11 +136,11 @@ def render_cluster(
     }
     if classes := device_classes.render(cluster):
         parts["device-classes"] = classes
-    if spaces := add_on.render_namespaces(offers, cluster):
+    if spaces := add_on.render_namespaces(catalog, cluster):
         yield f"{name}/platform/add-ons/namespaces{paths.FILE_SUFFIX}", dump(spaces)
     for part, objects in parts.items():
         yield f"{name}/platform/cluster/{part}{paths.FILE_SUFFIX}", dump(objects)
     for kind, rendered in CLUSTER_MANIFESTS.items():
-        for declared in (*offers.platform.of_kind(kind).values(), *cluster.of_kind(kind).values()):
-            if objects := rendered.render(offers, cluster, declared, placeholders):
+        for declared in (*catalog.platform.of_kind(kind).values(), *cluster.of_kind(kind).values()):
+            if objects := rendered.render(catalog, cluster, declared, placeholders):
                 yield f"{name}/{rendered.folder}/{declared.model.name}{paths.FILE_SUFFIX}", dump(objects)

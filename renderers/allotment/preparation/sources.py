@@ -11,29 +11,29 @@ from allotment.preparation.job_names import job_name
 from allotment.preparation.runtime_state import RuntimeState
 
 
-def find_storage_spec(offers: Catalog, storage: GPUStorage) -> StorageSpecSpec | None:
+def find_storage_spec(catalog: Catalog, storage: GPUStorage) -> StorageSpecSpec | None:
     """Return the declared properties of a storage's StorageSpec; None if it is not declared."""
-    spec = offers.platform.of_kind(StorageSpec).get(storage.spec.storage_spec)
+    spec = catalog.platform.of_kind(StorageSpec).get(storage.spec.storage_spec)
     return spec.model.spec if spec is not None else None
 
 
-def find_cluster_storage(offers: Catalog, storage: GPUStorage) -> ClusterStorage | None:
+def find_cluster_storage(catalog: Catalog, storage: GPUStorage) -> ClusterStorage | None:
     """Return the entry for a storage's StorageSpec in its cluster; None if there is none."""
-    cluster = offers.clusters.get(storage.spec.cluster)
+    cluster = catalog.clusters.get(storage.spec.cluster)
     declared = cluster.get_singleton(Cluster) if cluster is not None else None
     entries = declared.model.spec.storages if declared is not None else []
     return next((entry for entry in entries if entry.storage_spec == storage.spec.storage_spec), None)
 
 
-def is_bucket(offers: Catalog, storage: GPUStorage) -> bool:
+def is_bucket(catalog: Catalog, storage: GPUStorage) -> bool:
     """Return whether a storage is a bucket, not a volume."""
-    spec = find_storage_spec(offers, storage)
+    spec = find_storage_spec(catalog, storage)
     return spec is not None and spec.bucket is not None
 
 
-def is_single_writer(offers: Catalog, storage: GPUStorage) -> bool:
+def is_single_writer(catalog: Catalog, storage: GPUStorage) -> bool:
     """Return whether only a single node at a time may mount a storage."""
-    spec = find_storage_spec(offers, storage)
+    spec = find_storage_spec(catalog, storage)
     return spec is not None and spec.is_single_node
 
 
@@ -58,14 +58,14 @@ def own_source(tenant: ScopeDeclarations, storage: GPUStorage) -> DeclarationFil
     return tenant.of_kind(GPUStorage).get(name) if name is not None else None
 
 
-def is_cloned_by_driver(offers: Catalog, tenant: ScopeDeclarations, storage: GPUStorage) -> bool:
+def is_cloned_by_driver(catalog: Catalog, tenant: ScopeDeclarations, storage: GPUStorage) -> bool:
     """Return whether the storage driver clones the volume: always from a snapshot, and from a storage if the class
     supports it."""
     if storage.spec.prepare is None:
         return False
     if storage.spec.prepare.source.snapshot is not None:
         return True
-    source, entry = own_source(tenant, storage), find_cluster_storage(offers, storage)
+    source, entry = own_source(tenant, storage), find_cluster_storage(catalog, storage)
     same = source is not None and source.model.spec.storage_spec == storage.spec.storage_spec
     return same and entry is not None and entry.cloning == "Volume"
 

@@ -15,10 +15,10 @@ from allotment.preparation.runtime_state import RuntimeState
 from allotment.preparation.sources import is_prepared
 
 
-def app_version(offers: Catalog, instance: GPUInstance) -> AppVersion | None:
+def app_version(catalog: Catalog, instance: GPUInstance) -> AppVersion | None:
     """Return the catalog version that an instance runs; None if it brings its own image or the version is not declared."""
     choice = instance.spec.app
-    app = offers.platform.of_kind(App).get(choice.name) if choice else None
+    app = catalog.platform.of_kind(App).get(choice.name) if choice else None
     if app is None or choice is None:
         return None
     return next((version for version in app.model.spec.versions if version.version == choice.version), None)
@@ -32,7 +32,7 @@ class StartGate(NamedTuple):
 
 
 def find_start_gates(
-    offers: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, instance: GPUInstance
+    catalog: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, instance: GPUInstance
 ) -> list[StartGate]:
     """Return the start gates of an instance; empty if it may run now.
 
@@ -43,7 +43,7 @@ def find_start_gates(
     declared = tenant.get_singleton(Tenant)
     if declared is not None and not is_active(tenant):
         return [StartGate(conditions.TENANT_SUSPENDED, f"tenant is {declared.model.spec.lifecycle}")]
-    version = app_version(offers, instance)
+    version = app_version(catalog, instance)
     if version is not None and version.lifecycle == "Revoked":
         return [StartGate(conditions.VERSION_REVOKED, f"version {version.version} is revoked")]
     short = [] if count_allocated_units(runtime_state, instance) else find_unit_shortage(runtime_state, instance)
@@ -74,26 +74,26 @@ def find_unit_shortage(runtime_state: RuntimeState, instance: GPUInstance) -> li
 
 
 def count_running_replicas(
-    offers: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, instance: GPUInstance
+    catalog: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, instance: GPUInstance
 ) -> int:
     """Return the number of copies of an instance that run now."""
     return (
         0
-        if find_start_gates(offers, tenant, runtime_state, instance)
+        if find_start_gates(catalog, tenant, runtime_state, instance)
         else count_allocated_units(runtime_state, instance)
     )
 
 
-def claim_units(offers: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState) -> list[UnitClaim]:
+def claim_units(catalog: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState) -> list[UnitClaim]:
     """Return the claims of a tenant's instances, also while they wait."""
     return [
-        _claim_instance_units(offers, tenant, runtime_state, instance) for instance in instances_holding_units(tenant)
+        _claim_instance_units(catalog, tenant, runtime_state, instance) for instance in instances_holding_units(tenant)
     ]
 
 
 def _claim_instance_units(
-    offers: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, instance: DeclarationFile[GPUInstance]
+    catalog: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, instance: DeclarationFile[GPUInstance]
 ) -> UnitClaim:
     spec, units = instance.model.spec, count_allocated_units(runtime_state, instance.model)
-    rendered = count_running_replicas(offers, tenant, runtime_state, instance.model)
+    rendered = count_running_replicas(catalog, tenant, runtime_state, instance.model)
     return UnitClaim(spec.cluster, spec.gpu_spec, tenant.name, instance.model.name, units, rendered)

@@ -42,15 +42,15 @@ class StockRow(NamedTuple):
         return self.spec.count - self.held_units
 
 
-def stock_rows(offers: Catalog, claims: Iterable[UnitClaim], clusters: Iterable[ClusterStatus]) -> list[StockRow]:
+def stock_rows(catalog: Catalog, claims: Iterable[UnitClaim], clusters: Iterable[ClusterStatus]) -> list[StockRow]:
     """Return all declared stocks, sorted by cluster and name; `clusters` are the reported clusters."""
     claims, reported = list(claims), list(clusters)
-    placeholders = count_placeholders(offers, claims)
+    placeholders = count_placeholders(catalog, claims)
     ready = {(status.cluster, each.name): each.ready for status in reported for each in status.stocks}
     cold = {status.cluster: summarize_cold_starts(status.cold_starts) for status in reported}
     return [
         _stock_row(
-            offers,
+            catalog,
             key,
             use.stock.model.spec,
             held_units=use.held_units,
@@ -58,13 +58,13 @@ def stock_rows(offers: Catalog, claims: Iterable[UnitClaim], clusters: Iterable[
             ready=ready.get(key),
             cold=cold,
         )
-        for use in compute_stock_usage(offers, claims)
+        for use in compute_stock_usage(catalog, claims)
         for key in [(use.cluster, use.stock.model.name)]
     ]
 
 
 def _stock_row(
-    offers: Catalog,
+    catalog: Catalog,
     key: tuple[str, str],
     spec: StockSpec,
     *,
@@ -73,7 +73,7 @@ def _stock_row(
     ready: int | None,
     cold: Mapping[str, Mapping[str, ColdStartTime]],
 ) -> StockRow:
-    pool = offers.clusters[key[0]].of_kind(NodePool).get(spec.node_pool)
+    pool = catalog.clusters[key[0]].of_kind(NodePool).get(spec.node_pool)
     comes = pool is not None and pool.model.spec.karpenter is not None
     time = cold.get(key[0], {}).get(spec.gpu_spec) if comes else None
     return StockRow(

@@ -13,10 +13,10 @@ from allotment.problems import Finding
 RULE = "app-folder"
 
 
-def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
+def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
     """Check the mounts of a tenant's instances that run an app."""
     for instance in tenant.of_kind(GPUInstance).values():
-        version, spec = app_version(offers, instance.model), instance.model.spec
+        version, spec = app_version(catalog, instance.model), instance.model.spec
         folders = [folder.path for folder in version.folders] if version is not None else []
         if not folders or spec.app is None:
             continue

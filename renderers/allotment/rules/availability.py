@@ -92,7 +92,7 @@ class AvailableOffers(NamedTuple):
 
 
 def list_offers(
-    offers: Catalog,
+    catalog: Catalog,
     claims: Iterable[UnitClaim],
     storages: Iterable[StorageUsage],
     tenant: ScopeDeclarations | None = None,
@@ -100,31 +100,31 @@ def list_offers(
 ) -> AvailableOffers:
     """Return the offers of a cluster, or of all clusters, with the units and bytes that all tenants together leave
     free. With `tenant`, each offer has the barriers for that tenant."""
-    who = TenantAllowance(offers, tenant) if tenant is not None else None
+    who = TenantAllowance(catalog, tenant) if tenant is not None else None
     held_storages = list(storages)
     here = [
         unit_usage
-        for unit_usage in compute_unit_usage(offers, claims)
+        for unit_usage in compute_unit_usage(catalog, claims)
         if unit_usage.stocks.all_stocks and cluster in (None, unit_usage.cluster)
     ]
-    gpus = [offer for unit_usage in here if (offer := _gpu_offer(offers, unit_usage, who)) is not None]
+    gpus = [offer for unit_usage in here if (offer := _gpu_offer(catalog, unit_usage, who)) is not None]
     return AvailableOffers(
         gpus,
         [
             storage_offer
-            for storage_offer in _storage_offers(offers, held_storages, who)
+            for storage_offer in _storage_offers(catalog, held_storages, who)
             if cluster in (None, storage_offer.cluster)
         ],
         [
             AppOffer(app, version, tuple(who.app_barriers(app, version, gpus)) if who else ())
-            for app in offers.platform.of_kind(App).values()
+            for app in catalog.platform.of_kind(App).values()
             for version in app.model.spec.versions
         ],
     )
 
 
-def _gpu_offer(offers: Catalog, unit_usage: UnitUsage, who: TenantAllowance | None) -> GPUOffer | None:
-    spec = offers.platform.of_kind(GPUSpec).get(unit_usage.gpu_spec)
+def _gpu_offer(catalog: Catalog, unit_usage: UnitUsage, who: TenantAllowance | None) -> GPUOffer | None:
+    spec = catalog.platform.of_kind(GPUSpec).get(unit_usage.gpu_spec)
     if spec is None:
         return None
     shared = unit_usage.stocks.shared_units
@@ -138,10 +138,10 @@ def _gpu_offer(offers: Catalog, unit_usage: UnitUsage, who: TenantAllowance | No
 
 
 def _storage_offers(
-    offers: Catalog, storages: list[StorageUsage], who: TenantAllowance | None
+    catalog: Catalog, storages: list[StorageUsage], who: TenantAllowance | None
 ) -> Iterator[StorageOffer]:
-    specs = offers.platform.of_kind(StorageSpec)
-    for name, cluster in offers.clusters.items():
+    specs = catalog.platform.of_kind(StorageSpec)
+    for name, cluster in catalog.clusters.items():
         declared = cluster.get_singleton(Cluster)
         for entry in declared.model.spec.storages if declared is not None else ():
             spec = specs.get(entry.storage_spec)
@@ -159,12 +159,12 @@ def _storage_offers(
 class TenantAllowance:
     """The plan, quota, budget and usage of a tenant, and the barriers that result from them."""
 
-    def __init__(self, offers: Catalog, tenant: ScopeDeclarations) -> None:
-        self._offers, self._tenant = offers, tenant
+    def __init__(self, catalog: Catalog, tenant: ScopeDeclarations) -> None:
+        self._offers, self._tenant = catalog, tenant
         self.name = tenant.name
-        self.plan: DeclarationFile[Plan] | None = plan_of(offers, tenant)
-        self.limits: QuotaLimits | None = limits_of(offers, tenant)
-        self.usage: QuotaUsage = compute_quota_usage(offers, tenant)
+        self.plan: DeclarationFile[Plan] | None = plan_of(catalog, tenant)
+        self.limits: QuotaLimits | None = limits_of(catalog, tenant)
+        self.usage: QuotaUsage = compute_quota_usage(catalog, tenant)
         self.path = path_of(Tenant.__name__, Scope("tenant", tenant.name), tenant.name)
 
     @cached_property

@@ -14,11 +14,11 @@ from allotment.problems import Finding
 RULE = "bucket"
 
 
-def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
+def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
     """Check a tenant's buckets, and the instances that use them."""
     storages = tenant.of_kind(GPUStorage)
     for storage in storages.values():
-        if is_bucket(offers, storage.model):
+        if is_bucket(catalog, storage.model):
             spec = storage.model.spec
             for field, is_set in (
                 ("prepare", spec.prepare is not None),
@@ -28,13 +28,13 @@ def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
                 if is_set:
                     message = f"{spec.storage_spec} is a bucket, which has no files: remove {field}, or choose a volume"
                     yield storage.make_finding(f"spec.{field}", message, RULE)
-    buckets = [name for name, declared_storage in storages.items() if is_bucket(offers, declared_storage.model)]
+    buckets = [name for name, declared_storage in storages.items() if is_bucket(catalog, declared_storage.model)]
     for instance in tenant.of_kind(GPUInstance).values():
-        yield from _check_instance(offers, tenant, instance, buckets)
+        yield from _check_instance(catalog, tenant, instance, buckets)
 
 
 def _check_instance(
-    offers: Catalog, tenant: ScopeDeclarations, instance: DeclarationFile[GPUInstance], buckets: list[str]
+    catalog: Catalog, tenant: ScopeDeclarations, instance: DeclarationFile[GPUInstance], buckets: list[str]
 ) -> Iterator[Finding]:
     storages, spec = tenant.of_kind(GPUStorage), instance.model.spec
     for index, mount in enumerate(spec.storages):
@@ -47,7 +47,7 @@ def _check_instance(
         field, storage = f"spec.buckets.{index}.name", storages.get(use.name)
         if storage is None:
             continue
-        elif not is_bucket(offers, storage.model):
+        elif not is_bucket(catalog, storage.model):
             message = f"storage {use.name} is a volume: name it under spec.storages, with a mountPath"
             yield instance.make_finding(field, message, RULE, related=(storage.path,))
         elif storage.model.spec.cluster != spec.cluster:

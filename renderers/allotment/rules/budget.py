@@ -15,17 +15,17 @@ from allotment.rules.limits import plan_of
 RULE = "budget"
 
 
-def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
+def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
     """Check a tenant's monthly cost. If the plan only warns, the finding is a warning."""
     plan, declared, platform = (
-        plan_of(offers, tenant),
+        plan_of(catalog, tenant),
         tenant.get_singleton(Tenant),
-        offers.platform.get_singleton(Platform),
+        catalog.platform.get_singleton(Platform),
     )
     if plan is None or declared is None or platform is None or plan.model.spec.budget is None:
         return
     budget, currency = plan.model.spec.budget, platform.model.spec.billing.currency
-    costs = monthly_costs(offers, tenant)
+    costs = monthly_costs(catalog, tenant)
     total = sum((cost.per_month for cost in costs), Decimal(0))
     if total > budget.per_month:
         largest = ", ".join(f"{cost.label} {format_money(cost.per_month)}" for cost in costs[:3])

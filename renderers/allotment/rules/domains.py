@@ -11,11 +11,11 @@ from allotment.problems import Finding
 RULE = "domain"
 
 
-def check(offers: Catalog) -> Iterator[Finding]:
+def check(catalog: Catalog) -> Iterator[Finding]:
     """Check all pairs of clusters."""
     declared = [
         declaration
-        for cluster in offers.clusters.values()
+        for cluster in catalog.clusters.values()
         if (declaration := cluster.get_singleton(Cluster)) is not None
     ]
     for cluster in declared:

@@ -16,7 +16,7 @@ class FolderChange(NamedTuple):
     """A folder at the base and now, each empty if the folder doesn't exist there; the current catalog; and the
     current date, which can differ from the date of the prices."""
 
-    offers: Catalog
+    catalog: Catalog
     before: ScopeDeclarations
     after: ScopeDeclarations
     today: datetime.date

@@ -74,8 +74,8 @@ def _check_origin(
     was, is_now = old.model.spec.prepare, new.model.spec.prepare
     if is_now is None or (was is not None and was.source == is_now.source):
         return
-    was_cloned = is_cloned_by_driver(change.offers, change.before, old.model)
-    is_cloned = is_cloned_by_driver(change.offers, change.after, new.model)
+    was_cloned = is_cloned_by_driver(change.catalog, change.before, old.model)
+    is_cloned = is_cloned_by_driver(change.catalog, change.after, new.model)
     if was_cloned or is_cloned:
         message = "a volume is cloned when it is made, and this one is there already: declare another storage"
         yield new.make_finding("spec.prepare.source", message, RULE)

@@ -16,14 +16,14 @@ from allotment.problems import Finding
 RULE = "karpenter"
 
 
-def check(offers: Catalog) -> Iterator[Finding]:
+def check(catalog: Catalog) -> Iterator[Finding]:
     """Check every pool whose nodes Karpenter buys."""
-    for cluster in offers.clusters.values():
+    for cluster in catalog.clusters.values():
         for pool in cluster.of_kind(NodePool).values():
             if pool.model.spec.karpenter is not None:
                 yield from _check_overlay(cluster, pool)
                 yield from _check_expiry(pool)
-                yield from _check_spare_nodes(offers, cluster, pool)
+                yield from _check_spare_nodes(catalog, cluster, pool)
 
 
 def _check_overlay(cluster: ScopeDeclarations, pool: DeclarationFile[NodePool]) -> Iterator[Finding]:
@@ -51,13 +51,13 @@ def _check_expiry(pool: DeclarationFile[NodePool]) -> Iterator[Finding]:
 
 
 def _check_spare_nodes(
-    offers: Catalog, cluster: ScopeDeclarations, pool: DeclarationFile[NodePool]
+    catalog: Catalog, cluster: ScopeDeclarations, pool: DeclarationFile[NodePool]
 ) -> Iterator[Finding]:
     """Check that a node can be replaced: Karpenter starts the replacement first, and never exceeds the pool's limit."""
     karpenter = pool.model.spec.karpenter
     if karpenter is None or pool.model.spec.generation is None:
         return
-    filled = pack_stocks(pool.model.spec, pool_stocks(offers, cluster, pool.model.name)).nodes
+    filled = pack_stocks(pool.model.spec, pool_stocks(catalog, cluster, pool.model.name)).nodes
     if filled >= karpenter.max_nodes:
         message = (
             f"its stocks fill {filled} of {karpenter.max_nodes} nodes, and a node is replaced by one that comes first: while all are"

@@ -39,7 +39,7 @@ def check(change: FolderChange) -> Iterator[Finding]:
         for field in fields
         if value_at(old.model.spec, field) == value_at(new.model.spec, field)
     }
-    for finding in references.check_tenant(change.offers, change.after):
+    for finding in references.check_tenant(change.catalog, change.after):
         closed = " is Retired" in finding.message or " is Revoked" in finding.message
         if finding.warning and closed and (finding.path, finding.field) not in used:
             yield finding._replace(warning=False, message=finding.message.replace("should", "may"))

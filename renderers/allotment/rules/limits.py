@@ -20,19 +20,19 @@ from allotment.problems import Finding, quote_value
 RULE = "limit"
 
 
-def plan_of(offers: Catalog, tenant: ScopeDeclarations) -> DeclarationFile[Plan] | None:
+def plan_of(catalog: Catalog, tenant: ScopeDeclarations) -> DeclarationFile[Plan] | None:
     """Return a tenant's plan; None if the tenant or the plan can't be read."""
     declared = tenant.get_singleton(Tenant)
-    return offers.platform.of_kind(Plan).get(declared.model.spec.plan) if declared else None
+    return catalog.platform.of_kind(Plan).get(declared.model.spec.plan) if declared else None
 
 
-def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
+def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
     """Check a tenant's choices against its plan."""
-    plan = plan_of(offers, tenant)
+    plan = plan_of(catalog, tenant)
     if plan is None:
         return
     for instance in tenant.of_kind(GPUInstance).values():
-        yield from _check_instance(offers, tenant, plan, instance)
+        yield from _check_instance(catalog, tenant, plan, instance)
     for storage in tenant.of_kind(GPUStorage).values():
         spec = storage.model.spec
         if spec.prepare is not None and spec.prepare.source.image is not None:
@@ -56,10 +56,10 @@ def has_no_users(tenant: ScopeDeclarations) -> bool:
 
 
 def _check_instance(
-    offers: Catalog, tenant: ScopeDeclarations, plan: DeclarationFile[Plan], instance: DeclarationFile[GPUInstance]
+    catalog: Catalog, tenant: ScopeDeclarations, plan: DeclarationFile[Plan], instance: DeclarationFile[GPUInstance]
 ) -> Iterator[Finding]:
     spec = instance.model.spec
-    offer = offers.platform.of_kind(GPUSpec).get(spec.gpu_spec)
+    offer = catalog.platform.of_kind(GPUSpec).get(spec.gpu_spec)
     if offer is not None:
         way = sharing_mode(offer.model.spec)
         allowed = plan.model.spec.allow.sharing
@@ -72,7 +72,7 @@ def _check_instance(
             allowed_over = f"only over {allowed_spread}" if allowed_spread else "over nothing"
             message = f"plan {plan.model.name} lets copies be spread {allowed_over}, not over {over}: remove it, or ask for another plan"
             yield instance.make_finding(f"spec.spread.{index}", message, RULE, related=(plan.path,))
-    version = app_version(offers, instance.model)
+    version = app_version(catalog, instance.model)
     container: Container | None = version.container if version is not None else spec.container
     if container is None:
         return

@@ -15,7 +15,7 @@ from allotment.problems import Finding
 RULE = "mount"
 
 
-def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
+def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
     """Check a tenant's mounts."""
     storages = tenant.of_kind(GPUStorage)
     users: dict[str, list[tuple[DeclarationFile[GPUInstance], str]]] = defaultdict(list)
@@ -30,7 +30,7 @@ def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
             if storage.model.spec.cluster != spec.cluster:
                 message = f"storage {mount.name} lies in cluster {storage.model.spec.cluster}, the instance in {spec.cluster}: they must be in one"
                 yield instance.make_finding(field, message, RULE, related=(storage.path,))
-            if spec.state != "Running" or not is_single_writer(offers, storage.model):
+            if spec.state != "Running" or not is_single_writer(catalog, storage.model):
                 continue
             if spec.replicas > 1:
                 message = f"storage {mount.name} is ReadWriteOnce and the instance has {spec.replicas} replicas: write replicas: 1, or use a ReadWriteMany storage"

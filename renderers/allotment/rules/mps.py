@@ -19,9 +19,9 @@ _MESSAGE = (
 )
 
 
-def check(offers: Catalog) -> Iterator[Finding]:
+def check(catalog: Catalog) -> Iterator[Finding]:
     """Warn about every pool that shares GPUs by MPS."""
-    for cluster in offers.clusters.values():
+    for cluster in catalog.clusters.values():
         for pool in cluster.of_kind(NodePool).values():
             sharing = pool.model.spec.sharing
             if sharing is not None and sharing.mps is not None:

@@ -48,10 +48,10 @@ class FileChange(NamedTuple):
     is_unreadable: bool = False
 
 
-def check(offers: Catalog) -> Iterator[Finding]:
+def check(catalog: Catalog) -> Iterator[Finding]:
     """Check the declared ownership: its teams, kinds and fields exist, no two patterns are equally specific, and
     team `platform` owns the rest."""
-    declared = offers.platform.get_singleton(Ownership)
+    declared = catalog.platform.get_singleton(Ownership)
     if declared is None:
         return
     spec = declared.model.spec

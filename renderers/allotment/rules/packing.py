@@ -16,12 +16,12 @@ RULE = "packing"
 CPU, MEMORY = "CPU", "memory"
 
 
-def check(offers: Catalog) -> Iterator[Finding]:
+def check(catalog: Catalog) -> Iterator[Finding]:
     """Check every pool. A finding names a stock with units that don't fit."""
-    for cluster in offers.clusters.values():
+    for cluster in catalog.clusters.values():
         stocks = cluster.of_kind(Stock)
         for pool in cluster.of_kind(NodePool).values():
-            stock_counts = pool_stocks(offers, cluster, pool.model.name)
+            stock_counts = pool_stocks(catalog, cluster, pool.model.name)
             packing = pack_stocks(pool.model.spec, stock_counts)
             everyone = ", ".join(f"{name} {count}" for name, _, count in stock_counts)
             units = {name: (unit_of_spec(spec), count) for name, spec, count in stock_counts}

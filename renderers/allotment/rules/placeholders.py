@@ -28,10 +28,10 @@ _HOST_END = re.compile(r"[/:?#]")
 _PlaceholderField = tuple[DeclarationFile[Declaration], str]  # a declaration, and one of its fields
 
 
-def check(offers: Catalog) -> Iterator[Finding]:
+def check(catalog: Catalog) -> Iterator[Finding]:
     """Check the declarations of the platform and its clusters."""
     places: dict[str, list[_PlaceholderField]] = {}
-    for folder in (offers.platform, *offers.clusters.values()):
+    for folder in (catalog.platform, *catalog.clusters.values()):
         for declaration in folder.all_declarations():
             if b".example" in declaration.data or b"sha256:" in declaration.data:
                 for field, placeholder in _find_placeholders(declaration):

@@ -27,10 +27,10 @@ NODES_RULE = "pool-nodes"
 _CONFIG_LABEL = "nvidia.com/device-plugin.config"
 
 
-def check(offers: Catalog) -> Iterator[Finding]:
+def check(catalog: Catalog) -> Iterator[Finding]:
     """Check every stock against its pool, and the pools against each other."""
-    specs = offers.platform.of_kind(GPUSpec)
-    for cluster in offers.clusters.values():
+    specs = catalog.platform.of_kind(GPUSpec)
+    for cluster in catalog.clusters.values():
         pools = cluster.of_kind(NodePool)
         yield from _check_nodes(list(pools.values()))
         for pool in pools.values():

@@ -34,10 +34,10 @@ class QuotaLimits(NamedTuple):
     snapshots: int
 
 
-def limits_of(offers: Catalog, tenant: ScopeDeclarations) -> QuotaLimits | None:
+def limits_of(catalog: Catalog, tenant: ScopeDeclarations) -> QuotaLimits | None:
     """Return a tenant's quota, in which its own values override its plan's; None if the tenant or its plan can't be
     read."""
-    plan, declared = plan_of(offers, tenant), tenant.get_singleton(Tenant)
+    plan, declared = plan_of(catalog, tenant), tenant.get_singleton(Tenant)
     if plan is None or declared is None:
         return None
     base: Quota = plan.model.spec.quota
@@ -78,9 +78,9 @@ def _limit_source(declared: DeclarationFile[Tenant], plan: DeclarationFile[Plan]
     return _LimitSource(("spec", "plan"), words, remedy)
 
 
-def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
+def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
     """Check a tenant's usage against its quota."""
-    limits, declared, plan = limits_of(offers, tenant), tenant.get_singleton(Tenant), plan_of(offers, tenant)
+    limits, declared, plan = limits_of(catalog, tenant), tenant.get_singleton(Tenant), plan_of(catalog, tenant)
     if limits is None or declared is None or plan is None:
         return
 
@@ -117,7 +117,7 @@ def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
             f" {largest}: declare {format_size(total - limits.storage)} less"
         )
         yield build_finding(limit_source, message, (path for _, _, path in sizes))
-    for model, parts in sorted(_gpu_users(offers, tenant).items()):
+    for model, parts in sorted(_gpu_users(catalog, tenant).items()):
         used, most = sum((gpus for gpus, _, _ in parts), Fraction(0)), limits.gpus.get(model, 0)
         if used > most:
             limit_source = _limit_source(declared, plan, "gpus", model)
@@ -141,10 +141,10 @@ class QuotaUsage(NamedTuple):
     snapshots: int
 
 
-def compute_quota_usage(offers: Catalog, tenant: ScopeDeclarations) -> QuotaUsage:
+def compute_quota_usage(catalog: Catalog, tenant: ScopeDeclarations) -> QuotaUsage:
     """Return a tenant's declared usage of its quota."""
     gpus = {
-        model: sum((part for part, _, _ in parts), Fraction(0)) for model, parts in _gpu_users(offers, tenant).items()
+        model: sum((part for part, _, _ in parts), Fraction(0)) for model, parts in _gpu_users(catalog, tenant).items()
     }
     instances, storages = tenant.of_kind(GPUInstance), tenant.of_kind(GPUStorage)
     return QuotaUsage(
@@ -156,9 +156,9 @@ def compute_quota_usage(offers: Catalog, tenant: ScopeDeclarations) -> QuotaUsag
     )
 
 
-def _gpu_users(offers: Catalog, tenant: ScopeDeclarations) -> dict[str, list[tuple[Fraction, str, str]]]:
+def _gpu_users(catalog: Catalog, tenant: ScopeDeclarations) -> dict[str, list[tuple[Fraction, str, str]]]:
     """Return the users of physical GPUs by model, each with its number of GPUs, its name, and its path."""
-    specs = offers.platform.of_kind(GPUSpec)
+    specs = catalog.platform.of_kind(GPUSpec)
     used: dict[str, list[tuple[Fraction, str, str]]] = defaultdict(list)
     for instance in instances_holding_units(tenant):
         spec = specs.get(instance.model.spec.gpu_spec)

@@ -43,7 +43,7 @@ def _missing_reference(
 
 
 def _check_references(
-    offers: Catalog,
+    catalog: Catalog,
     folder: ScopeDeclarations,
     declared: DeclarationFile[Declaration],
     tenants: Collection[str] | None = None,
@@ -53,7 +53,7 @@ def _check_references(
     for field, to, name in references(declared.model):
         if (to.kind == Tenant.__name__) != (tenants is not None):
             continue
-        if (near := _absent(offers, folder, to, name) if tenants is None else _unknown(name, tenants)) is not None:
+        if (near := _absent(catalog, folder, to, name) if tenants is None else _unknown(name, tenants)) is not None:
             yield Finding(declared.path, field, f"no {to.kind} is named {quote_value(name)}{near}{to.advice}", RULE)
 
 
@@ -61,18 +61,18 @@ def _unknown(name: str, candidates: Collection[str]) -> str | None:
     return None if name in candidates else suggest_name(name, candidates)
 
 
-def _absent(offers: Catalog, folder: ScopeDeclarations, to: ReferenceTo, name: str) -> str | None:
+def _absent(catalog: Catalog, folder: ScopeDeclarations, to: ReferenceTo, name: str) -> str | None:
     """Return text with the scope in which a name is not declared, and with the closest declared name; None if the
     name is declared."""
     kind = KINDS[to.kind]
     if kind.name == Cluster.__name__:
-        return _unknown(name, offers.clusters)
-    target = offers.platform if kind.scope == "platform" else folder
+        return _unknown(name, catalog.clusters)
+    target = catalog.platform if kind.scope == "platform" else folder
     if not target.is_absent(kind.model, name):
         return None
     where = {"platform": "", "cluster": f" in cluster {target.name}", "tenant": f" in tenants/{target.name}"}
     volumes = (
-        [key for key, storage in target.of_kind(GPUStorage).items() if not is_bucket(offers, storage.model)]
+        [key for key, storage in target.of_kind(GPUStorage).items() if not is_bucket(catalog, storage.model)]
         if to.bucket
         else ()
     )
@@ -90,9 +90,9 @@ def _lifecycle_findings(
         yield declaration.make_finding(field, f"{subject} is Revoked: it runs no more{more}", LIFECYCLE, warning=True)
 
 
-def check_offers(offers: Catalog) -> Iterator[Finding]:
+def check_offers(catalog: Catalog) -> Iterator[Finding]:
     """Check the references of the platform and of the clusters, except those to tenants."""
-    platform = offers.platform
+    platform = catalog.platform
     if platform.is_absent(Platform, "platform"):
         yield Finding("platform/platform.yaml", (), "is missing: every platform has one", "required")
     for app in platform.of_kind(App).values():
@@ -106,12 +106,12 @@ def check_offers(offers: Catalog) -> Iterator[Finding]:
                     app, f"spec.versions.{index}.replacedBy", "other version", version.replaced_by, other_versions
                 )
     for declared in platform.all_declarations():
-        yield from _check_references(offers, platform, declared)
-    for cluster in offers.clusters.values():
-        yield from _check_cluster(offers, cluster)
+        yield from _check_references(catalog, platform, declared)
+    for cluster in catalog.clusters.values():
+        yield from _check_cluster(catalog, cluster)
 
 
-def _check_cluster(offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Finding]:
+def _check_cluster(catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Finding]:
     if cluster.is_absent(Cluster, cluster.name):
         yield Finding(
             f"clusters/{cluster.name}/cluster.yaml",
@@ -121,14 +121,14 @@ def _check_cluster(offers: Catalog, cluster: ScopeDeclarations) -> Iterator[Find
             related=cluster.paths(),
         )
     for declared in cluster.all_declarations():
-        yield from _check_references(offers, cluster, declared)
+        yield from _check_references(catalog, cluster, declared)
 
 
-def check_across_tenants(offers: Catalog, tally: Tally) -> Iterator[Finding]:
+def check_across_tenants(catalog: Catalog, tally: Tally) -> Iterator[Finding]:
     """Check the references of the platform and of the clusters to tenants, and the names of other tenants' storages."""
-    for folder in (offers.platform, *offers.clusters.values()):
+    for folder in (catalog.platform, *catalog.clusters.values()):
         for declared in folder.all_declarations():
-            yield from _check_references(offers, folder, declared, tally.tenants)
+            yield from _check_references(catalog, folder, declared, tally.tenants)
     yield from _check_storages_of_others(tally)
 
 
@@ -150,10 +150,10 @@ def _check_storages_of_others(tally: Tally) -> Iterator[Finding]:
             yield Finding(unknown.path, unknown.field, message, RULE, warning=True)
 
 
-def check_tenant(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
+def check_tenant(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
     """Check a tenant's references to the platform, to clusters, and to its own declarations."""
     declared = tenant.get_singleton(Tenant)
-    plans = offers.platform.of_kind(Plan)
+    plans = catalog.platform.of_kind(Plan)
     if tenant.is_absent(Tenant, tenant.name):
         yield Finding(
             f"tenants/{tenant.name}/tenant.yaml",
@@ -170,22 +170,22 @@ def check_tenant(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding
             plans[declared.model.spec.plan].model.spec.lifecycle,
         )
     for resource in tenant.all_declarations():
-        yield from _check_references(offers, tenant, resource)
+        yield from _check_references(catalog, tenant, resource)
     for storage in tenant.of_kind(GPUStorage).values():
-        yield from _check_storage(offers, storage)
+        yield from _check_storage(catalog, storage)
     for instance in tenant.of_kind(GPUInstance).values():
-        yield from _check_instance(offers, tenant, instance)
+        yield from _check_instance(catalog, tenant, instance)
 
 
-def _check_cluster_choice(offers: Catalog, declaration: DeclarationFile[Declaration], name: str) -> Iterator[Finding]:
-    folder = offers.clusters.get(name)
+def _check_cluster_choice(catalog: Catalog, declaration: DeclarationFile[Declaration], name: str) -> Iterator[Finding]:
+    folder = catalog.clusters.get(name)
     if folder is not None and (cluster := folder.get_singleton(Cluster)) is not None:
         yield from _lifecycle_findings(declaration, "spec.cluster", f"Cluster {name}", cluster.model.spec.lifecycle)
 
 
-def _check_storage(offers: Catalog, storage: DeclarationFile[GPUStorage]) -> Iterator[Finding]:
-    spec, offered = storage.model.spec, offers.platform.of_kind(StorageSpec)
-    platform = offers.platform.get_singleton(Platform)
+def _check_storage(catalog: Catalog, storage: DeclarationFile[GPUStorage]) -> Iterator[Finding]:
+    spec, offered = storage.model.spec, catalog.platform.of_kind(StorageSpec)
+    platform = catalog.platform.get_singleton(Platform)
     if platform is not None and platform.model.spec.images.files is None:
         for field, is_set in (
             ("spec.accessor", spec.accessor is not None),
@@ -196,13 +196,13 @@ def _check_storage(offers: Catalog, storage: DeclarationFile[GPUStorage]) -> Ite
                     "platform/platform.yaml names no image that shows files: the platform team sets spec.images.files"
                 )
                 yield storage.make_finding(field, message, RULE, related=(platform.path,))
-    yield from _check_cluster_choice(offers, storage, spec.cluster)
+    yield from _check_cluster_choice(catalog, storage, spec.cluster)
     if spec.storage_spec not in offered:
         return
     yield from _lifecycle_findings(
         storage, "spec.storageSpec", f"StorageSpec {spec.storage_spec}", offered[spec.storage_spec].model.spec.lifecycle
     )
-    cluster = offers.clusters[spec.cluster].get_singleton(Cluster) if spec.cluster in offers.clusters else None
+    cluster = catalog.clusters[spec.cluster].get_singleton(Cluster) if spec.cluster in catalog.clusters else None
     if cluster is not None:
         available_specs = [entry.storage_spec for entry in cluster.model.spec.storages]
         if spec.storage_spec not in available_specs:
@@ -237,16 +237,16 @@ def _check_stocked(
 
 
 def _check_instance(
-    offers: Catalog, tenant: ScopeDeclarations, instance: DeclarationFile[GPUInstance]
+    catalog: Catalog, tenant: ScopeDeclarations, instance: DeclarationFile[GPUInstance]
 ) -> Iterator[Finding]:
-    spec, specs, apps = instance.model.spec, offers.platform.of_kind(GPUSpec), offers.platform.of_kind(App)
-    yield from _check_cluster_choice(offers, instance, spec.cluster)
+    spec, specs, apps = instance.model.spec, catalog.platform.of_kind(GPUSpec), catalog.platform.of_kind(App)
+    yield from _check_cluster_choice(catalog, instance, spec.cluster)
     if spec.gpu_spec in specs:
         yield from _lifecycle_findings(
             instance, "spec.gpuSpec", f"GPUSpec {spec.gpu_spec}", specs[spec.gpu_spec].model.spec.lifecycle
         )
-        if spec.cluster in offers.clusters:
-            yield from _check_stocked(offers.clusters[spec.cluster], tenant, instance)
+        if spec.cluster in catalog.clusters:
+            yield from _check_stocked(catalog.clusters[spec.cluster], tenant, instance)
     if spec.app is not None and spec.app.name in apps:
         versions = {version.version: version for version in apps[spec.app.name].model.spec.versions}
         if spec.app.version not in versions:

@@ -15,7 +15,7 @@ RULE = "sharing"
 SOURCE_FIELD = ("spec", "prepare", "source", "storage")
 
 
-def check(offers: Catalog, tally: Tally) -> Iterator[Finding]:
+def check(catalog: Catalog, tally: Tally) -> Iterator[Finding]:
     """Check all copies between tenants.
 
     A fault in a copy that the base had too is a warning, so that earlier readers can't stop an owner who no longer

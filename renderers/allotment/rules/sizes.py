@@ -17,9 +17,9 @@ from allotment.problems import Finding
 RULE = "size"
 
 
-def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
+def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
     """Check a tenant's sizes against the specs that it chose."""
-    storage_specs, specs = offers.platform.of_kind(StorageSpec), offers.platform.of_kind(GPUSpec)
+    storage_specs, specs = catalog.platform.of_kind(StorageSpec), catalog.platform.of_kind(GPUSpec)
     for storage in tenant.of_kind(GPUStorage).values():
         offer = storage_specs.get(storage.model.spec.storage_spec)
         if offer is None:
@@ -30,7 +30,7 @@ def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
             yield storage.make_finding("spec.size", message, RULE, related=(offer.path,))
     for instance in tenant.of_kind(GPUInstance).values():
         spec = specs.get(instance.model.spec.gpu_spec)
-        version, own = app_version(offers, instance.model), instance.model.spec.container
+        version, own = app_version(catalog, instance.model), instance.model.spec.container
         container = version.container if version is not None else own
         if spec is None or container is None or container.shm_size is None:
             continue

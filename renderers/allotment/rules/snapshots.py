@@ -14,7 +14,7 @@ from allotment.problems import Finding
 RULE = "snapshot"
 
 
-def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
+def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
     """Check a tenant's snapshots."""
     storages = tenant.of_kind(GPUStorage)
     for snapshot in tenant.of_kind(GPUStorageSnapshot).values():
@@ -23,8 +23,8 @@ def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
         if storage is None:
             continue
         spec, entry, kind = (
-            find_storage_spec(offers, storage.model),
-            find_cluster_storage(offers, storage.model),
+            find_storage_spec(catalog, storage.model),
+            find_cluster_storage(catalog, storage.model),
             storage.model.spec.storage_spec,
         )
         if spec is not None and not spec.snapshot_prices:

@@ -17,7 +17,7 @@ RULE = "source"
 MAX_SHOWN_STORAGES = 10  # the most names of a cycle that a message shows
 
 
-def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
+def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
     """Check the source of each of a tenant's storages, if the source belongs to the same tenant."""
     circles = _find_cycles(tenant)
     for name, storage in tenant.of_kind(GPUStorage).items():
@@ -26,7 +26,7 @@ def check(offers: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
         yield from _check_named(tenant, storage)
         source = own_source(tenant, storage.model)
         if source is not None:
-            yield from _check_fit(offers, tenant, storage, source)
+            yield from _check_fit(catalog, tenant, storage, source)
         if name in circles:
             yield from _check_cycle(tenant, storage, *circles[name])
 
@@ -50,7 +50,7 @@ def _check_named(tenant: ScopeDeclarations, storage: DeclarationFile[GPUStorage]
 
 
 def _check_fit(
-    offers: Catalog,
+    catalog: Catalog,
     tenant: ScopeDeclarations,
     storage: DeclarationFile[GPUStorage],
     source: DeclarationFile[GPUStorage],
@@ -63,7 +63,7 @@ def _check_fit(
         )
         yield storage.make_finding(_source_field(storage), message, RULE, related=related)
         return
-    if is_bucket(offers, source.model):
+    if is_bucket(catalog, source.model):
         message = f"storage {name} is a bucket, which has no files to clone: name a volume"
         yield storage.make_finding(_source_field(storage), message, RULE, related=related)
         return
@@ -74,7 +74,7 @@ def _check_fit(
     if here.size < source_spec.size:
         message = f"{format_size(here.size)} is less than the {format_size(source_spec.size)} of {name}, which it is filled from: write at least {format_size(source_spec.size)}"
         yield storage.make_finding("spec.size", message, RULE, related=related)
-    if is_single_writer(offers, source.model) and not is_cloned_by_driver(offers, tenant, storage.model):
+    if is_single_writer(catalog, source.model) and not is_cloned_by_driver(catalog, tenant, storage.model):
         users = [
             instance.model.name
             for instance in tenant.of_kind(GPUInstance).values()

@@ -49,11 +49,11 @@ def total_cost(tenants: Iterable[TenantSpending]) -> Decimal | None:
     return sum(amounts, Decimal(0))
 
 
-def compute_spending(offers: Catalog, tenant: ScopeDeclarations) -> TenantSpending:
+def compute_spending(catalog: Catalog, tenant: ScopeDeclarations) -> TenantSpending:
     """Return a tenant's monthly cost at the prices of `offers.as_of`."""
-    plan = plan_of(offers, tenant)
+    plan = plan_of(catalog, tenant)
     name, budget = ("", None) if plan is None else (plan.model.name, plan.model.spec.budget)
-    costs = monthly_costs(offers, tenant)
+    costs = monthly_costs(catalog, tenant)
     priced = [cost.per_month for cost in costs if cost.has_price]
     cost, unpriced = sum(priced, Decimal(0)), len(costs) - len(priced)
     return TenantSpending(
@@ -61,6 +61,6 @@ def compute_spending(offers: Catalog, tenant: ScopeDeclarations) -> TenantSpendi
         name,
         cost if priced or not unpriced else None,
         budget,
-        count_uncosted_files(offers, tenant),
+        count_uncosted_files(catalog, tenant),
         unpriced,
     )

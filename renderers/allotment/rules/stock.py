@@ -27,7 +27,7 @@ FileField = tuple[str, FieldPath]  # a file and a field of it
 UnitCounter = Callable[[UnitClaim], int]
 
 
-def check(offers: Catalog, tally: Tally) -> Iterator[Finding]:
+def check(catalog: Catalog, tally: Tally) -> Iterator[Finding]:
     """Check every GPUSpec in every cluster. The finding is at the change since the base that oversells, if there is
     such a change:
 
@@ -39,9 +39,9 @@ def check(offers: Catalog, tally: Tally) -> Iterator[Finding]:
     base, an instance is new if its file differs from the last commit. The error is then at the Stock if the Stock
     differs, or if no instance does.
     """
-    for unit_usage in compute_unit_usage(offers, tally.claims):
-        cluster = offers.clusters[unit_usage.cluster]
-        unread = any(kind in ("Stock", "GPUSpec") for kind, _ in cluster.invalid | offers.platform.invalid)
+    for unit_usage in compute_unit_usage(catalog, tally.claims):
+        cluster = catalog.clusters[unit_usage.cluster]
+        unread = any(kind in ("Stock", "GPUSpec") for kind, _ in cluster.invalid | catalog.platform.invalid)
         had = tally.stocks_before(unit_usage.cluster, unit_usage.gpu_spec)
         if unit_usage.excess and (unit_usage.stocks.all_stocks or had.all_stocks) and not unread:
             yield _oversold_finding(unit_usage, had, cluster, tally)
@@ -117,7 +117,7 @@ def _instance_field(claim: UnitClaim, field: str) -> FileField:
     return path_of("GPUInstance", Scope("tenant", claim.tenant), claim.instance), ("spec", field)
 
 
-def check_retained_units(offers: Catalog, allocated_claims: Iterable[UnitClaim]) -> Iterator[Finding]:
+def check_retained_units(catalog: Catalog, allocated_claims: Iterable[UnitClaim]) -> Iterator[Finding]:
     """Yield a finding for each GPUSpec in a cluster whose instances keep more units than the stocks have, because a
     stock was reduced.
 
@@ -125,7 +125,7 @@ def check_retained_units(offers: Catalog, allocated_claims: Iterable[UnitClaim])
     cluster if no Stock is left.
     """
     everything = [claim for claim in allocated_claims if claim.units]
-    for unit_usage in compute_unit_usage(offers, everything):
+    for unit_usage in compute_unit_usage(catalog, everything):
         if unit_usage.excess:
             cluster = path_of("Cluster", Scope("cluster", unit_usage.cluster), unit_usage.cluster)
             stocks = [(stock.path, COUNT_FIELD) for stock in unit_usage.stocks.all_stocks]

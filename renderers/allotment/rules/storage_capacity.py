@@ -16,12 +16,12 @@ from allotment.rules.tally import StorageUsage, Tally
 RULE = "storage-capacity"
 
 
-def check(offers: Catalog, tally: Tally) -> Iterator[Finding]:
+def check(catalog: Catalog, tally: Tally) -> Iterator[Finding]:
     """Check every cluster's capacity of every StorageSpec."""
     held_storages: dict[tuple[str, str], list[StorageUsage]] = defaultdict(list)
     for storage in tally.storages:
         held_storages[(storage.cluster, storage.storage_spec)].append(storage)
-    for cluster in offers.clusters.values():
+    for cluster in catalog.clusters.values():
         declared = cluster.get_singleton(Cluster)
         if declared is None:
             continue

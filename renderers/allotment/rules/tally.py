@@ -150,7 +150,7 @@ class Tally:
 
 
 def build_tally_entry(
-    offers: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState = UNKNOWN_STATE
+    catalog: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState = UNKNOWN_STATE
 ) -> TallyEntry:
     """Return a tenant's entry."""
     storages = tuple(
@@ -172,7 +172,7 @@ def build_tally_entry(
         if source := foreign_source(instance.model, tenant.name):
             reads.append(StorageCopy(spec.cluster, tenant.name, instance.model.name, str(source.tenant), source.name))
     invalid = tuple(sorted(name for kind, name in tenant.invalid if kind == GPUStorage.__name__))
-    claims = tuple(claim_units(offers, tenant, runtime_state))
+    claims = tuple(claim_units(catalog, tenant, runtime_state))
     return TallyEntry(
         claims=claims,
         storages=storages,

@@ -49,25 +49,25 @@ class Failure(NamedTuple):
 class Loop(ABC):
     """Takes turns until it is stopped. Other threads may call its methods.
 
-    `event` is the log event of a failed turn, and `count` receives the failure's reason. `leading` returns whether this
-    replica is the leader. Setting `woken` begins the next turn.
+    `event` is the log event of a failed turn, and `count` receives the failure's reason. `is_leader` returns whether this
+    replica is the leader. Setting `wake_event` begins the next turn.
     """
 
     def __init__(
         self,
-        pace: LoopTiming,
+        timing: LoopTiming,
         log: Log,
         event: str,
         count: Callable[[str], None],
-        leading: Callable[[], bool] = lambda: True,
-        woken: threading.Event | None = None,
+        is_leader: Callable[[], bool] = lambda: True,
+        wake_event: threading.Event | None = None,
     ) -> None:
-        self.timing = pace
+        self.timing = timing
         self.log = log
-        self.is_leader = leading
+        self.is_leader = is_leader
         self.stop_event = threading.Event()
         self._failure_event, self._count_failure = event, count
-        self._wake_event = woken or threading.Event()
+        self._wake_event = wake_event or threading.Event()
         self._last_heartbeat = time.monotonic()
         self._is_ready = False
         self._failure_count = 0

@@ -20,22 +20,22 @@ M = TypeVar("M")
 CollectFiles = Callable[[Iterable[tuple[str, bytes]]], M]
 
 
-def build_gate(offers: Catalog) -> IsolationGate:
+def build_gate(catalog: Catalog) -> IsolationGate:
     """Return an isolation gate for all clusters with readable declarations."""
     from allotment.isolation.boundary import Boundary
     from allotment.isolation.gate import IsolationGate
 
     return IsolationGate(
         {
-            name: Boundary.from_declarations(offers, cluster)
-            for name, cluster in offers.clusters.items()
+            name: Boundary.from_declarations(catalog, cluster)
+            for name, cluster in catalog.clusters.items()
             if not cluster.invalid
         }
     )
 
 
 def check_tenant_files(
-    gate: IsolationGate, offers: Catalog, tenant: ScopeDeclarations, files: Iterable[tuple[str, bytes]]
+    gate: IsolationGate, catalog: Catalog, tenant: ScopeDeclarations, files: Iterable[tuple[str, bytes]]
 ) -> None:
     """Raise IsolationBroken if one of a tenant's rendered files contains something that the tenant may not have."""
     from allotment.isolation.entitlements import Entitlements
@@ -44,7 +44,7 @@ def check_tenant_files(
     for path, data in files:
         cluster = path.partition("/")[0]
         if cluster not in entitlements:
-            entitlements[cluster] = Entitlements.from_declarations(offers, offers.clusters[cluster], tenant)
+            entitlements[cluster] = Entitlements.from_declarations(catalog, catalog.clusters[cluster], tenant)
         gate.check(path, data, entitlements[cluster])
 
 
@@ -60,55 +60,56 @@ class Renderer(Generic[M]):
         self._collect, self._clusters, self._tenants = keep, clusters, tenants
         self._gate: tuple[int, IsolationGate] | None = None
 
-    def __call__(self, offers: Catalog, some: list[RenderInput]) -> list[M | Rejection | None]:
+    def __call__(self, catalog: Catalog, some: list[RenderInput]) -> list[M | Rejection | None]:
         """Return the artifact of each tenant: None for a tenant without files, a Rejection for a rejected tenant."""
-        every = [self._render_files(offers, *render_input) for render_input in some]
-        gate = self._open_gate(offers)
+        every = [self._render_files(catalog, *render_input) for render_input in some]
+        gate = self._open_gate(catalog)
         return [
-            self._check_and_collect(gate, offers, entrant[0], files) for entrant, files in zip(some, every, strict=True)
+            self._check_and_collect(gate, catalog, entrant[0], files)
+            for entrant, files in zip(some, every, strict=True)
         ]
 
     def _check_and_collect(
         self,
         gate: IsolationGate,
-        offers: Catalog,
+        catalog: Catalog,
         tenant: ScopeDeclarations,
         files: list[tuple[str, bytes]] | Rejection,
     ) -> M | Rejection | None:
         if isinstance(files, Rejection):
             return files
         try:
-            check_tenant_files(gate, offers, tenant, files)
+            check_tenant_files(gate, catalog, tenant, files)
             return self._collect(files) if files else None
         except Exception as error:
             return build_rejection(error)
 
     def _render_files(
-        self, offers: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, share: CpuBudget
+        self, catalog: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, share: CpuBudget
     ) -> list[tuple[str, bytes]] | Rejection:
         from allotment.declared.placement import clusters_of
         from allotment.manifests.layout import render_tenant
 
         try:
             is_selected = not self._tenants or tenant.name in self._tenants
-            is_selected = is_selected and all(name in offers.clusters for name in clusters_of(tenant))
+            is_selected = is_selected and all(name in catalog.clusters for name in clusters_of(tenant))
             with share.measure():
-                files = render_tenant(offers, tenant, runtime_state, self._clusters or None) if is_selected else ()
+                files = render_tenant(catalog, tenant, runtime_state, self._clusters or None) if is_selected else ()
                 return list(share.meter(files))
         except BudgetExceeded:
             return BUDGET_REJECTION
         except Exception as error:
             return build_rejection(error)
 
-    def _open_gate(self, offers: Catalog) -> IsolationGate:
+    def _open_gate(self, catalog: Catalog) -> IsolationGate:
         """Return the isolation gate of this process."""
         if self._gate is None or self._gate[0] != os.getpid():
-            self._gate = os.getpid(), build_gate(offers)
+            self._gate = os.getpid(), build_gate(catalog)
         return self._gate[1]
 
 
 def render_cluster_files(
-    offers: Catalog, claims: Iterable[UnitClaim], letters: Callable[[str], Collection[str]], only: Collection[str] = ()
+    catalog: Catalog, claims: Iterable[UnitClaim], letters: Callable[[str], Collection[str]], only: Collection[str] = ()
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the clusters' own files as `<cluster>/<path>` with their bytes.
 
@@ -117,16 +118,16 @@ def render_cluster_files(
     from allotment.capacity.units import count_placeholders
     from allotment.manifests.layout import render_cluster
 
-    gate, counts = build_gate(offers), count_placeholders(offers, claims)
-    for name, cluster in offers.clusters.items():
+    gate, counts = build_gate(catalog), count_placeholders(catalog, claims)
+    for name, cluster in catalog.clusters.items():
         if not only or name in only:
-            for path, data in render_cluster(offers, cluster, frozenset(letters(name)), counts):
+            for path, data in render_cluster(catalog, cluster, frozenset(letters(name)), counts):
                 gate.check(path, data)
                 yield path, data
 
 
 def render_markers(
-    offers: Catalog,
+    catalog: Catalog,
     trees: Mapping[str, Mapping[str, str]],
     touched: Mapping[str, Collection[str]] | None = None,
     over: Mapping[str, Mapping[str, str]] | None = None,
@@ -139,7 +140,7 @@ def render_markers(
     """
     from allotment.manifests import argo_folders
 
-    gate = build_gate(offers)
+    gate = build_gate(catalog)
     for cluster, files in trees.items():
         folders = argo_folders.platform_folders(files) | set((touched or {}).get(cluster, ()))
         markers = dict(argo_folders.render_markers(cluster, folders, files, (over or {}).get(cluster)))

@@ -70,7 +70,7 @@ def a_pull_request_is_what_the_forge_says(world: World, forge: Forge) -> None:
     pull_request = forge.pull_request(1)
     assert (pull_request.head, pull_request.base, pull_request.author.login) == (world.head(1), "main", world.people[0])
     assert pull_request.author.id > 0
-    assert len(pull_request.fork_repository) == 40
+    assert len(pull_request.base_commit) == 40
     assert (pull_request.is_open, pull_request.merge_commit, pull_request.is_locked) == (True, "", False)
     commit = world.merge(1)
     world.lock(1)
@@ -105,7 +105,7 @@ def what_was_merged_lately_is_found(world: World, forge: Forge) -> None:
     } == {1, 3}
     assert not list(forge.merged_since("main", since + datetime.timedelta(hours=1)))
     assert not list(forge.merged_since("other", since - datetime.timedelta(hours=1)))
-    assert all(len(pull_request.fork_repository) == 40 for pull_request in forge.merged_since("main", since))
+    assert all(len(pull_request.base_commit) == 40 for pull_request in forge.merged_since("main", since))
 
 
 def logins(accounts: frozenset[Account]) -> set[str]:

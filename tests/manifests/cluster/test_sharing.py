@@ -274,8 +274,8 @@ def test_every_way_is_validated_and_passes_the_gate(sample: Path, allot: Allot) 
 
 
 def test_the_gate_takes_no_other_device_class(sample: Path, tree: Tree) -> None:
-    offers = check_repository(FolderSource(sample), datetime.date.fromisoformat(DAY)).catalog
-    boundary = Boundary.from_declarations(offers, offers.clusters["eu-1"])
+    catalog = check_repository(FolderSource(sample), datetime.date.fromisoformat(DAY)).catalog
+    boundary = Boundary.from_declarations(catalog, catalog.clusters["eu-1"])
     inner = "platform/cluster/device-classes.rendered.yaml"
     for device_class in load(tree[f"eu-1/{inner}"]):
         assert list(judge_against_patterns(boundary, "platform", "", inner, device_class)) == []

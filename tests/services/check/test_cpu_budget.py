@@ -83,9 +83,9 @@ def test_rendering_counts_too(sample: Path, processes: int, monkeypatch: pytest.
     real = layout.render_tenant
 
     def slow(
-        offers: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, only: frozenset[str] | None = None
+        catalog: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, only: frozenset[str] | None = None
     ) -> Iterator[tuple[str, bytes]]:
-        for rendered_file in real(offers, tenant, runtime_state, only):
+        for rendered_file in real(catalog, tenant, runtime_state, only):
             end = time.thread_time() + 0.3
             while tenant.name == "studio-kite" and time.thread_time() < end:
                 pass

@@ -23,8 +23,8 @@ Break = Callable[[pytest.MonkeyPatch], None]
 def _check(patch: pytest.MonkeyPatch) -> None:
     name, check = next(iter(rules.TENANT_RULES.items()))
 
-    def failing(offers: Any, folder: Any) -> Any:
-        return {}["spec"] if folder.name == "solo-ada" else check(offers, folder)
+    def failing(catalog: Any, folder: Any) -> Any:
+        return {}["spec"] if folder.name == "solo-ada" else check(catalog, folder)
 
     patch.setitem(rules.TENANT_RULES, name, failing)
 

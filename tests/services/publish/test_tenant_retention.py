@@ -105,8 +105,8 @@ def test_an_instance_of_a_kept_tenant_waits_for_no_unit(sample: Path) -> None:
 def test_what_no_longer_fits_its_cluster_is_left_out_and_said(sample: Path) -> None:
     files = checked(FolderSource(sample)).artifacts["solo-ada"]
     edit(sample, "clusters/eu-1/cluster.yaml", "domain: eu-1.", "domain: eu-9.")
-    offers = checked(FolderSource(sample)).catalog
-    left, problems = read_retained_files("solo-ada", before(files), build_gate(offers))
+    catalog = checked(FolderSource(sample)).catalog
+    left, problems = read_retained_files("solo-ada", before(files), build_gate(catalog))
     assert {problem.rule for problem in problems} == {"isolation"}
     gone = [path for path in files if b"\nkind: HTTPRoute\n" in files[path]]
     assert len(gone) == 2

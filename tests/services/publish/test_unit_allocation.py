@@ -33,7 +33,7 @@ def pods(*held: UnitClaim) -> PodUnits:
 
 
 @pytest.fixture
-def offers(sample: Path) -> Catalog:
+def catalog(sample: Path) -> Catalog:
     """Return offers with one unit of l4-quarter in eu-1."""
     text = (sample / "clusters/eu-1/stocks/l4-quarter.yaml").read_text()
     (count,) = [line.strip() for line in text.splitlines() if line.strip().startswith("count:")]
@@ -41,8 +41,8 @@ def offers(sample: Path) -> Catalog:
     return checked(FolderSource(sample)).catalog
 
 
-def test_all_get_what_they_declare_where_there_is_enough(offers: Catalog) -> None:
-    allocation = build_allocation(offers, {"solo-ada": (ADA,)}, pods(), EMPTY_STATE, lambda _: None)
+def test_all_get_what_they_declare_where_there_is_enough(catalog: Catalog) -> None:
+    allocation = build_allocation(catalog, {"solo-ada": (ADA,)}, pods(), EMPTY_STATE, lambda _: None)
     assert (
         allocation.reduced_units,
         allocation.waiting_instances,
@@ -57,10 +57,10 @@ def test_all_get_what_they_declare_where_there_is_enough(offers: Catalog) -> Non
 
 
 @pytest.mark.parametrize("first", [ADA, KITE])
-def test_who_was_published_with_it_keeps_its_unit(offers: Catalog, first: UnitClaim) -> None:
+def test_who_was_published_with_it_keeps_its_unit(catalog: Catalog, first: UnitClaim) -> None:
     late = KITE if first is ADA else ADA
     claims = {"studio-kite": (KITE,), "solo-ada": (ADA,)}
-    allocation = build_allocation(offers, claims, pods(), EMPTY_STATE, lambda claim: claim if claim == first else None)
+    allocation = build_allocation(catalog, claims, pods(), EMPTY_STATE, lambda claim: claim if claim == first else None)
     assert allocation.reduced_units == {(late.tenant, "webui"): 0}
     assert allocation.waiting_instances == [
         f"{late.tenant}/webui: gets 0 of 1 units of l4-quarter on eu-1, others held them first"
@@ -71,10 +71,10 @@ def test_who_was_published_with_it_keeps_its_unit(offers: Catalog, first: UnitCl
     )
 
 
-def test_pods_that_run_on_keep_the_unit_of_whom_nobody_declares(offers: Catalog) -> None:
+def test_pods_that_run_on_keep_the_unit_of_whom_nobody_declares(catalog: Catalog) -> None:
     old = UnitClaim("eu-1", "l4-quarter", "uni-lab", "old", 1, 1)
     allocation = build_allocation(
-        offers,
+        catalog,
         {"solo-ada": (ADA,)},
         pods(old),
         ObservedState(observed_at={"eu-1": "2026-11-21T10:00:00Z"}),
@@ -87,16 +87,16 @@ def test_pods_that_run_on_keep_the_unit_of_whom_nobody_declares(offers: Catalog)
     ]
 
 
-def test_an_instance_whose_pods_hold_more_than_was_published_keeps_that(offers: Catalog) -> None:
+def test_an_instance_whose_pods_hold_more_than_was_published_keeps_that(catalog: Catalog) -> None:
     claims = {"studio-kite": (KITE,), "solo-ada": (ADA,)}
-    allocation = build_allocation(offers, claims, pods(ADA), EMPTY_STATE, lambda claim: None)
+    allocation = build_allocation(catalog, claims, pods(ADA), EMPTY_STATE, lambda claim: None)
     assert allocation.reduced_units == {("studio-kite", "webui"): 0}
 
 
-def test_who_moves_to_another_spec_counts_with_its_published_unit(offers: Catalog) -> None:
+def test_who_moves_to_another_spec_counts_with_its_published_unit(catalog: Catalog) -> None:
     running, moved = ADA._replace(gpu_spec="l4-whole"), ADA
     allocation = build_allocation(
-        offers,
+        catalog,
         {"solo-ada": (moved,), "studio-kite": (KITE,)},
         pods(),
         EMPTY_STATE,
@@ -108,13 +108,13 @@ def test_who_moves_to_another_spec_counts_with_its_published_unit(offers: Catalo
     assert allocation.list_claims({}) == [running, KITE]
 
 
-def test_a_tenant_whose_instance_keeps_its_unit_is_told_why_another_waits(offers: Catalog) -> None:
+def test_a_tenant_whose_instance_keeps_its_unit_is_told_why_another_waits(catalog: Catalog) -> None:
     running = ADA._replace(gpu_spec="l4-whole")
     other = ADA._replace(gpu_spec="l4-whole", instance="other")
     claims = {"solo-ada": (ADA, other), "studio-kite": (KITE,)}
     old = {"solo-ada/webui": running, "studio-kite/webui": KITE}
     allocation = build_allocation(
-        offers, claims, pods(), EMPTY_STATE, lambda claim: old.get(f"{claim.tenant}/{claim.instance}")
+        catalog, claims, pods(), EMPTY_STATE, lambda claim: old.get(f"{claim.tenant}/{claim.instance}")
     )
     assert allocation.waiting_instances[1:] == [
         "solo-ada/other: gets 0 of 1 units of l4-whole on eu-1, the tenant has to give back published units first"

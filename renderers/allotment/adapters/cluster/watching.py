@@ -79,14 +79,14 @@ class Watch:
         api: ApiServer,
         kind: WatchedKind,
         sink: ObjectSink,
-        pace: WatchTiming = _WATCH_TIMING,
+        timing: WatchTiming = _WATCH_TIMING,
         selector: str | None = None,
     ) -> None:
         self._api = api
         self.kind = kind
         self.name = kind.name
         self._sink = sink
-        self._timing = pace
+        self._timing = timing
         self._selector = kind.selector if selector is None else selector
         self._stopped = threading.Event()
         self._version = ""

@@ -71,7 +71,7 @@ class Forbidden(RequestDeclined):
 class PullRequest(NamedTuple):
     """A pull request as the forge has it.
 
-    `head` is the commit to merge, `base` the target branch, and `fork_repository` the commit of the base that the forge
+    `head` is the commit to merge, `base` the target branch, and `base_commit` the commit of the base that the forge
     records for the pull request. `merge_commit` is the commit that the merge created on the base, empty before the
     merge.
     """
@@ -79,7 +79,7 @@ class PullRequest(NamedTuple):
     number: int
     head: str
     base: str
-    fork_repository: str
+    base_commit: str
     author: Account
     is_open: bool
     merge_commit: str

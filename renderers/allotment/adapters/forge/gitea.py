@@ -198,7 +198,7 @@ def _to_pull_request(pull: Mapping[str, Any]) -> PullRequest:
         number=pull["number"],
         head=pull["head"]["sha"],
         base=pull["base"]["ref"],
-        fork_repository=pull.get("merge_base") or pull["base"]["sha"],
+        base_commit=pull.get("merge_base") or pull["base"]["sha"],
         author=_to_account(pull.get("user")),
         is_open=pull["state"] == "open",
         merge_commit=(pull.get("merge_commit_sha") or "") if pull["merged"] else "",

@@ -199,7 +199,7 @@ def _to_pull_request(pull: Pull) -> PullRequest:
         number=pull.number,
         head=pull.head.sha,
         base=pull.base.ref,
-        fork_repository=pull.base.sha,
+        base_commit=pull.base.sha,
         author=_to_account(pull.user),
         is_open=pull.state == "open",
         merge_commit=(pull.merge_commit_sha or "") if pull.merged_at is not None else "",

@@ -212,7 +212,7 @@ def _to_pull_request(attributes: dict[str, Any]) -> PullRequest:
         number=attributes["iid"],
         head=attributes["sha"],
         base=attributes["target_branch"],
-        fork_repository=(attributes.get("diff_refs") or {}).get("base_sha") or "",
+        base_commit=(attributes.get("diff_refs") or {}).get("base_sha") or "",
         author=_to_account(attributes.get("author")),
         is_open=attributes["state"] == "opened",
         merge_commit=merge_commit if merged else "",

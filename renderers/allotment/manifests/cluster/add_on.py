@@ -25,7 +25,7 @@ COMPARE_ANNOTATIONS = {names.COMPARE_OPTIONS: "ServerSideDiff=true"}
 
 
 def render(
-    offers: Catalog,
+    catalog: Catalog,
     cluster: ScopeDeclarations,
     declared: DeclarationFile[AddOn],
     placeholders: Mapping[tuple[str, str], int],
@@ -66,13 +66,13 @@ def render(
     return [project, application]
 
 
-def render_namespaces(offers: Catalog, cluster: ScopeDeclarations) -> list[dict[str, Any]]:
+def render_namespaces(catalog: Catalog, cluster: ScopeDeclarations) -> list[dict[str, Any]]:
     """Return the namespaces of a cluster's add-ons. An Application that creates its own namespace needs permission to
     create and label any namespace, even a tenant's, so none has this permission.
     """
     specs = [
         add_on.model.spec
-        for add_on in offers.platform.of_kind(AddOn).values()
+        for add_on in catalog.platform.of_kind(AddOn).values()
         if add_on.model.spec.is_installed_in(cluster.name)
     ]
     return [

@@ -35,17 +35,17 @@ CONTROLLER_PARAMETERS = {
 DECLARED_FOLDERS = {word: resource_kind.plural for word, resource_kind in RESOURCE_KINDS.items()}
 
 
-def render(offers: Catalog) -> list[dict[str, Any]]:
+def render(catalog: Catalog) -> list[dict[str, Any]]:
     """Return the objects, including a root Application for each cluster, all in Argo CD's namespace."""
-    roots = [_build_root(offers, name) for name in sorted(offers.clusters)]
-    return [_build_project(offers), *roots, _build_settings(offers), _build_parameters(), _build_permissions()]
+    roots = [_build_root(catalog, name) for name in sorted(catalog.clusters)]
+    return [_build_project(catalog), *roots, _build_settings(catalog), _build_parameters(), _build_permissions()]
 
 
-def _build_project(offers: Catalog) -> dict[str, Any]:
+def _build_project(catalog: Catalog) -> dict[str, Any]:
     kinds = [("", "ConfigMap"), *(("argoproj.io", kind) for kind in ("AppProject", "Application"))]
     return applications.build_project(
         ROOT_PROJECT,
-        offers,
+        catalog,
         [dict(control.HUB_DESTINATION)],
         metadata={"labels": names.labels()},
         description="Allotment's root Applications",
@@ -54,12 +54,12 @@ def _build_project(offers: Catalog) -> dict[str, Any]:
     )
 
 
-def _build_root(offers: Catalog, cluster: str) -> dict[str, Any]:
+def _build_root(catalog: Catalog, cluster: str) -> dict[str, Any]:
     """Return a cluster's root Application. It has no finalizer: deleting it by mistake loses no instance and no data."""
     return applications.build_application(
         names.platform_application("root", cluster),
-        offers,
-        offers.clusters[cluster],
+        catalog,
+        catalog.clusters[cluster],
         project_name=ROOT_PROJECT,
         path="control",
         target=dict(control.HUB_DESTINATION),
@@ -73,11 +73,11 @@ def _build_config_map(name: str, data: dict[str, str]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
-def _build_settings(offers: Catalog) -> dict[str, Any]:
+def _build_settings(catalog: Catalog) -> dict[str, Any]:
     """Return our keys of argocd-cm. Argo CD finds its settings by the label part-of."""
     data = {f"resource.customizations.health.{kind}": script for kind, script in health.load_scripts().items()}
-    data["application.links"] = _build_links(offers, "application")
-    data["resource.links"] = _build_links(offers, "resource")
+    data["application.links"] = _build_links(catalog, "application")
+    data["resource.links"] = _build_links(catalog, "resource")
     data["exec.enabled"] = "true"
     return _build_config_map("argocd-cm", data)
 
@@ -94,11 +94,11 @@ def _build_permissions() -> dict[str, Any]:
     return _build_config_map("argocd-rbac-cm", {"policy.default": "", "scopes": "[groups]"})
 
 
-def _build_links(offers: Catalog, link_target: str) -> str:
+def _build_links(catalog: Catalog, link_target: str) -> str:
     """Return the links from an Application or a resource to its declarations and graphs, in Argo CD's configuration
     format.
     """
-    platform = offers.platform.get_singleton(Platform)
+    platform = catalog.platform.get_singleton(Platform)
     assert platform is not None
     source = platform.model.spec.git
     forge = FORGES[source.forge]
@@ -108,7 +108,7 @@ def _build_links(offers: Catalog, link_target: str) -> str:
     if link_target == "application":
         return _format_link(
             "Declarations", folder, HAS_LABEL_TEMPLATE.format(what=link_target, label=names.TENANT)
-        ) + _build_graph_links(offers, link_target)
+        ) + _build_graph_links(catalog, link_target)
     return "".join(
         _format_link(
             "Declaration",
@@ -116,14 +116,14 @@ def _build_links(offers: Catalog, link_target: str) -> str:
             HAS_LABEL_TEMPLATE.format(what=link_target, label=f"allotment.dev/{label}"),
         )
         for label, kinds in DECLARED_FOLDERS.items()
-    ) + _build_graph_links(offers, link_target)
+    ) + _build_graph_links(catalog, link_target)
 
 
-def _build_graph_links(offers: Catalog, link_target: str) -> str:
+def _build_graph_links(catalog: Catalog, link_target: str) -> str:
     """Return the links to the graphs of a tenant or an instance, for each cluster with a Grafana URL."""
     tenant_condition = HAS_LABEL_TEMPLATE.format(what="application", label=names.TENANT)
     links = []
-    for name, cluster in sorted(offers.clusters.items()):
+    for name, cluster in sorted(catalog.clusters.items()):
         declared = cluster.get_singleton(Cluster)
         if declared is None or declared.model.spec.monitoring is None:
             continue

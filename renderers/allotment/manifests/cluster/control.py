@@ -23,7 +23,7 @@ def platform_project_name(cluster: str) -> str:
 
 
 def _build_application(
-    offers: Catalog, cluster: ScopeDeclarations, part: str, path: str, target: dict[str, str], wave: str | None = None
+    catalog: Catalog, cluster: ScopeDeclarations, part: str, path: str, target: dict[str, str], wave: str | None = None
 ) -> dict[str, Any]:
     metadata: dict[str, Any] = {"labels": names.labels(cluster=cluster.name)}
     if wave is not None:
@@ -31,7 +31,7 @@ def _build_application(
     name = names.platform_application(part, cluster.name)
     return applications.build_application(
         name,
-        offers,
+        catalog,
         cluster,
         project_name=platform_project_name(cluster.name),
         path=path,
@@ -40,7 +40,7 @@ def _build_application(
     )
 
 
-def render_platform(offers: Catalog, cluster: ScopeDeclarations) -> list[dict[str, Any]]:
+def render_platform(catalog: Catalog, cluster: ScopeDeclarations) -> list[dict[str, Any]]:
     """Return the AppProject and Applications of the platform's own parts.
 
     Stock, node pools and add-ons have separate Applications. A stock that is refused, a cluster without Karpenter, or
@@ -49,7 +49,7 @@ def render_platform(offers: Catalog, cluster: ScopeDeclarations) -> list[dict[st
     destination = applications.build_destination(cluster)
     project = applications.build_project(
         platform_project_name(cluster.name),
-        offers,
+        catalog,
         [HUB_DESTINATION, {**destination, "namespace": "*"}],
         metadata={"labels": names.labels(cluster=cluster.name), "annotations": {names.SYNC_WAVE: "-2"}},
         description=f"Allotment's own parts in cluster {cluster.name}",
@@ -58,22 +58,22 @@ def render_platform(offers: Catalog, cluster: ScopeDeclarations) -> list[dict[st
     )
     return [
         project,
-        _build_application(offers, cluster, "add-ons", argo_folders.ADD_ONS_FOLDER, HUB_DESTINATION, "-1"),
-        _build_application(offers, cluster, "namespaces-of-add-ons", "platform/add-ons", destination, "-1"),
-        _build_application(offers, cluster, "platform", "platform/cluster", destination, "-1"),
-        _build_application(offers, cluster, "node-pools", "platform/node-pools", destination),
+        _build_application(catalog, cluster, "add-ons", argo_folders.ADD_ONS_FOLDER, HUB_DESTINATION, "-1"),
+        _build_application(catalog, cluster, "namespaces-of-add-ons", "platform/add-ons", destination, "-1"),
+        _build_application(catalog, cluster, "platform", "platform/cluster", destination, "-1"),
+        _build_application(catalog, cluster, "node-pools", "platform/node-pools", destination),
         _build_application(
-            offers, cluster, "stock", "platform/stock", {**destination, "namespace": names.STOCK_NAMESPACE}
+            catalog, cluster, "stock", "platform/stock", {**destination, "namespace": names.STOCK_NAMESPACE}
         ),
     ]
 
 
-def render_shard(offers: Catalog, cluster: ScopeDeclarations, letter: str) -> list[dict[str, Any]]:
+def render_shard(catalog: Catalog, cluster: ScopeDeclarations, letter: str) -> list[dict[str, Any]]:
     """Return the Applications for one letter's tenants: in the cluster for their namespaces, at the hub for their
     Applications.
     """
     destination = applications.build_destination(cluster)
     return [
-        _build_application(offers, cluster, f"namespaces-{letter}", f"control/namespaces/{letter}", destination, "-1"),
-        _build_application(offers, cluster, f"argo-{letter}", f"control/argo/{letter}", HUB_DESTINATION),
+        _build_application(catalog, cluster, f"namespaces-{letter}", f"control/namespaces/{letter}", destination, "-1"),
+        _build_application(catalog, cluster, f"argo-{letter}", f"control/argo/{letter}", HUB_DESTINATION),
     ]

@@ -15,20 +15,20 @@ from allotment.manifests.yaml_text import without_empty
 
 
 def render(
-    offers: Catalog,
+    catalog: Catalog,
     cluster: ScopeDeclarations,
     stock: DeclarationFile[Stock],
     placeholders: Mapping[tuple[str, str], int],
 ) -> list[dict[str, Any]]:
     """Return a stock's placeholders; `placeholders` has their number by cluster and stock."""
-    spec = offers.platform.of_kind(GPUSpec)[stock.model.spec.gpu_spec].model.spec
+    spec = catalog.platform.of_kind(GPUSpec)[stock.model.spec.gpu_spec].model.spec
     pool = cluster.of_kind(NodePool)[stock.model.spec.node_pool].model
     labels = names.labels(stock=stock.model.name)
     container = {
         "name": "placeholder",
         "image": names.PAUSE_IMAGE,
         "resources": pods.placeholder_resources(
-            pool.spec, spec, lambda: list_stocked_specs(offers, cluster, pool.name)
+            pool.spec, spec, lambda: list_stocked_specs(catalog, cluster, pool.name)
         ),
         "securityContext": pods.CONTAINER_SECURITY,
     }
@@ -57,7 +57,7 @@ def render(
                 "template": {
                     "metadata": {"labels": labels},
                     "spec": pods.build_pod_spec(
-                        names.stock_priority(rank_unit_size(offers, cluster, stock)),
+                        names.stock_priority(rank_unit_size(catalog, cluster, stock)),
                         [container],
                         [],
                         terminationGracePeriodSeconds=0,
@@ -70,17 +70,17 @@ def render(
     ]
 
 
-def list_stocked_specs(offers: Catalog, cluster: ScopeDeclarations, pool: str) -> list[GPUSpecSpec]:
+def list_stocked_specs(catalog: Catalog, cluster: ScopeDeclarations, pool: str) -> list[GPUSpecSpec]:
     """Return the specs of a pool's stocks."""
-    return [spec for _, spec, _ in pool_stocks(offers, cluster, pool)]
+    return [spec for _, spec, _ in pool_stocks(catalog, cluster, pool)]
 
 
-def rank_unit_size(offers: Catalog, cluster: ScopeDeclarations, stock: DeclarationFile[Stock]) -> int:
+def rank_unit_size(catalog: Catalog, cluster: ScopeDeclarations, stock: DeclarationFile[Stock]) -> int:
     """Return the rank of a stock's unit among the sizes of its pool, 1 for the smallest.
 
     With ranks, a small instance evicts a small placeholder, and a large placeholder may preempt smaller ones.
     """
-    specs = offers.platform.of_kind(GPUSpec)
+    specs = catalog.platform.of_kind(GPUSpec)
 
     def size(candidate: DeclarationFile[Stock]) -> tuple[int, int, int]:
         unit = unit_of_spec(specs[candidate.model.spec.gpu_spec].model.spec)

@@ -31,7 +31,7 @@ def needs_accessor(storage: GPUStorage) -> bool:
 
 
 def render(
-    offers: Catalog,
+    catalog: Catalog,
     cluster: ScopeDeclarations,
     tenant: ScopeDeclarations,
     runtime_state: RuntimeState,
@@ -46,7 +46,7 @@ def render(
     own = {**metadata, "name": name}
     objects = [
         _build_deployment(
-            offers, cluster, tenant, runtime_state=runtime_state, storage=storage, metadata=own, selector=selector
+            catalog, cluster, tenant, runtime_state=runtime_state, storage=storage, metadata=own, selector=selector
         ),
         exposure.build_service(own, selector, [("files", names.FILES_PORT)]),
     ]
@@ -61,7 +61,7 @@ def render(
 
 
 def _build_deployment(
-    offers: Catalog,
+    catalog: Catalog,
     cluster: ScopeDeclarations,
     tenant: ScopeDeclarations,
     *,
@@ -70,7 +70,7 @@ def _build_deployment(
     metadata: dict[str, Any],
     selector: dict[str, str],
 ) -> dict[str, Any]:
-    declared, platform = tenant.get_singleton(Tenant), offers.platform.get_singleton(Platform)
+    declared, platform = tenant.get_singleton(Tenant), catalog.platform.get_singleton(Platform)
     assert platform is not None and platform.model.spec.images.files is not None
     runs = declared is not None and declared.model.spec.lifecycle == "Active"
     container = {
@@ -100,7 +100,7 @@ def _build_deployment(
                     [container],
                     [volume],
                     terminationGracePeriodSeconds=GRACE_SECONDS,
-                    **_build_placement(offers, cluster, tenant, runtime_state, storage),
+                    **_build_placement(catalog, cluster, tenant, runtime_state, storage),
                 ),
             },
         },
@@ -108,7 +108,7 @@ def _build_deployment(
 
 
 def _build_placement(
-    offers: Catalog,
+    catalog: Catalog,
     cluster: ScopeDeclarations,
     tenant: ScopeDeclarations,
     runtime_state: RuntimeState,
@@ -122,13 +122,13 @@ def _build_placement(
     pools = pods.storage_pools(cluster)
     anywhere: dict[str, Any] = {"nodeAffinity": pods.require_pools(pools)} if pools else {}
     more = {"tolerations": [pods.GPU_TOLERATION]} if pools else {}
-    if not is_single_writer(offers, storage):
+    if not is_single_writer(catalog, storage):
         return {**({"affinity": anywhere} if anywhere else {}), **more}
     users = [
         instance.model.name
         for instance in tenant.of_kind(GPUInstance).values()
         if instance.model.spec.mounts(storage.name)
-        and not find_start_gates(offers, tenant, runtime_state, instance.model)
+        and not find_start_gates(catalog, tenant, runtime_state, instance.model)
     ]
     if not users:
         return {"affinity": {**anywhere, "podAffinity": pods.storage_pod_affinity(storage.name)}, **more}

@@ -54,14 +54,14 @@ def build_destination(cluster: ScopeDeclarations) -> dict[str, str]:
     return {"name": target.name} if target.name is not None else {"server": str(target.server)}
 
 
-def rendered_repository_url(offers: Catalog) -> str:
+def rendered_repository_url(catalog: Catalog) -> str:
     """Return the URL of the repository from which Argo CD reads the rendered branches."""
-    platform = offers.platform.get_singleton(Platform)
+    platform = catalog.platform.get_singleton(Platform)
     assert platform is not None
     return platform.model.spec.git.rendered or platform.model.spec.git.url
 
 
-def build_project(name: str, offers: Catalog, destinations: list[dict[str, str]], **more: Any) -> dict[str, Any]:
+def build_project(name: str, catalog: Catalog, destinations: list[dict[str, str]], **more: Any) -> dict[str, Any]:
     """Return an AppProject that allows our repository only. It outlives the Application that created it: without the
     project, its Applications could neither sync nor be deleted.
     """
@@ -72,13 +72,13 @@ def build_project(name: str, offers: Catalog, destinations: list[dict[str, str]]
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "AppProject",
         "metadata": metadata,
-        "spec": {"sourceRepos": [rendered_repository_url(offers)], "destinations": destinations, **more},
+        "spec": {"sourceRepos": [rendered_repository_url(catalog)], "destinations": destinations, **more},
     }
 
 
 def build_application(
     name: str,
-    offers: Catalog,
+    catalog: Catalog,
     cluster: ScopeDeclarations,
     *,
     project_name: str,
@@ -99,7 +99,7 @@ def build_application(
         "spec": {
             "project": project_name,
             "source": {
-                "repoURL": rendered_repository_url(offers),
+                "repoURL": rendered_repository_url(catalog),
                 "targetRevision": names.rendered_branch(cluster.name),
                 "path": path,
                 "directory": DIRECTORY_SOURCE,
@@ -110,7 +110,7 @@ def build_application(
     }
 
 
-def render(offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> list[dict[str, Any]]:
+def render(catalog: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> list[dict[str, Any]]:
     """Return the objects with which Argo CD syncs a tenant into a cluster: the AppProject first (wave −2), the
     Applications last.
     """
@@ -130,7 +130,7 @@ def render(offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclaration
     objects = [
         build_project(
             name,
-            offers,
+            catalog,
             [target],
             metadata={"labels": labels, "annotations": PROJECT_WAVE},
             description=f"Tenant {tenant.name} in cluster {cluster.name}",
@@ -147,7 +147,7 @@ def render(offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclaration
         objects.append(
             build_application(
                 names.application(tenant.name, cluster.name, part),
-                offers,
+                catalog,
                 cluster,
                 project_name=name,
                 path=path,

@@ -36,7 +36,7 @@ BUCKET_KEYS = {
 
 
 def render(
-    offers: Catalog,
+    catalog: Catalog,
     cluster: ScopeDeclarations,
     tenant: ScopeDeclarations,
     runtime_state: RuntimeState,
@@ -45,13 +45,13 @@ def render(
     """Return an instance's objects, the Deployment first."""
     instance, place = declared.model, cluster.get_singleton(Cluster)
     assert place is not None
-    container = effective_container(offers, instance)
+    container = effective_container(catalog, instance)
     space = names.namespace(tenant.name)
     selector = {names.INSTANCE: instance.name}
     labels = Frozen(names.labels(tenant=tenant.name, instance=instance.name))
     objects = [
         _build_deployment(
-            offers, cluster, tenant, runtime_state=runtime_state, declared=declared, container=container, labels=labels
+            catalog, cluster, tenant, runtime_state=runtime_state, declared=declared, container=container, labels=labels
         )
     ]
     if container.ports:
@@ -82,9 +82,9 @@ def render(
     return objects
 
 
-def effective_container(offers: Catalog, instance: GPUInstance) -> Container:
+def effective_container(catalog: Catalog, instance: GPUInstance) -> Container:
     """Return the container to run: the instance's own, or the app version's with the instance's args and environment."""
-    version, own = app_version(offers, instance), instance.spec.container
+    version, own = app_version(catalog, instance), instance.spec.container
     if version is None:
         assert own is not None
         return own
@@ -102,7 +102,7 @@ def sorted_ports(container: Container) -> list[Port]:
 
 
 def _build_deployment(
-    offers: Catalog,
+    catalog: Catalog,
     cluster: ScopeDeclarations,
     tenant: ScopeDeclarations,
     *,
@@ -117,30 +117,30 @@ def _build_deployment(
         "name": instance.name,
         "namespace": names.namespace(tenant.name),
         "labels": {**labels, names.GPU_SPEC: instance.spec.gpu_spec},
-        "annotations": {names.BLOB: declared.blob, **_build_unit_annotations(offers, tenant, runtime_state, instance)},
+        "annotations": {names.BLOB: declared.blob, **_build_unit_annotations(catalog, tenant, runtime_state, instance)},
     }
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": metadata,
         "spec": {
-            "replicas": count_running_replicas(offers, tenant, runtime_state, instance),
+            "replicas": count_running_replicas(catalog, tenant, runtime_state, instance),
             "revisionHistoryLimit": 2,
             "progressDeadlineSeconds": start + PULL_SECONDS,
             "strategy": {"type": "Recreate"},
             "selector": {"matchLabels": {names.INSTANCE: instance.name}},
-            "template": _build_pod_template(offers, cluster, tenant, instance, container, labels),
+            "template": _build_pod_template(catalog, cluster, tenant, instance, container, labels),
         },
     }
 
 
 def _build_unit_annotations(
-    offers: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, instance: GPUInstance
+    catalog: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, instance: GPUInstance
 ) -> dict[str, str]:
     """Return the annotations with the instance's allocated units and its start gates. People and the next publish read
     them.
     """
-    waiting = find_start_gates(offers, tenant, runtime_state, instance) or find_unit_shortage(runtime_state, instance)
+    waiting = find_start_gates(catalog, tenant, runtime_state, instance) or find_unit_shortage(runtime_state, instance)
     return without_empty(
         {
             names.UNITS: str(count_allocated_units(runtime_state, instance)) if holds_units(tenant, instance) else None,
@@ -151,18 +151,18 @@ def _build_unit_annotations(
 
 
 def _build_pod_template(
-    offers: Catalog,
+    catalog: Catalog,
     cluster: ScopeDeclarations,
     tenant: ScopeDeclarations,
     instance: GPUInstance,
     container: Container,
     labels: Frozen,
 ) -> dict[str, Any]:
-    spec = offers.platform.of_kind(GPUSpec)[instance.spec.gpu_spec].model.spec
+    spec = catalog.platform.of_kind(GPUSpec)[instance.spec.gpu_spec].model.spec
     place = cluster.get_singleton(Cluster)
     assert place is not None
     affinity: dict[str, Any] = {
-        "nodeAffinity": _build_pool_affinity(offers, cluster, instance.spec.gpu_spec, tenant.name)
+        "nodeAffinity": _build_pool_affinity(catalog, cluster, instance.spec.gpu_spec, tenant.name)
     }
     if spec.tenancy == "Single":
         affinity["podAntiAffinity"] = _build_tenant_anti_affinity(tenant.name)
@@ -170,7 +170,7 @@ def _build_pod_template(
         "metadata": {"labels": {**labels, **pods.build_bill_labels(instance.metadata.labels)}},
         "spec": pods.build_pod_spec(
             names.INSTANCE_PRIORITY,
-            [_build_container(spec, instance, container, _build_bucket_env(offers, tenant, instance))],
+            [_build_container(spec, instance, container, _build_bucket_env(catalog, tenant, instance))],
             _build_volumes(spec, place.model.spec, instance, container),
             affinity=affinity,
             tolerations=[pods.GPU_TOLERATION],
@@ -197,7 +197,7 @@ def _build_spread_constraints(instance: GPUInstance) -> list[dict[str, Any]]:
     ]
 
 
-def _build_pool_affinity(offers: Catalog, cluster: ScopeDeclarations, gpu_spec: str, tenant: str) -> Frozen:
+def _build_pool_affinity(catalog: Catalog, cluster: ScopeDeclarations, gpu_spec: str, tenant: str) -> Frozen:
     reserved = tenant in stocks_of_spec(cluster, gpu_spec).reserved
     return _build_pool_affinity_for(cluster, gpu_spec, tenant if reserved else "")
 
@@ -223,7 +223,7 @@ def _build_tenant_anti_affinity(tenant: str) -> dict[str, Any]:
     return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
 
 
-def _build_bucket_env(offers: Catalog, tenant: ScopeDeclarations, instance: GPUInstance) -> list[dict[str, Any]]:
+def _build_bucket_env(catalog: Catalog, tenant: ScopeDeclarations, instance: GPUInstance) -> list[dict[str, Any]]:
     """Return the environment variables for an instance's buckets, read from the Secret and the ConfigMap that the
     object store creates for each bucket.
     """
@@ -233,7 +233,7 @@ def _build_bucket_env(offers: Catalog, tenant: ScopeDeclarations, instance: GPUI
             for key in keys:
                 source = {kind: {"name": use.name, "key": key}}
                 variables.append({"name": f"{use.env_prefix}{key}", "valueFrom": source})
-        entry = find_cluster_storage(offers, tenant.of_kind(GPUStorage)[use.name].model)
+        entry = find_cluster_storage(catalog, tenant.of_kind(GPUStorage)[use.name].model)
         if entry is not None and entry.object_store is not None and entry.object_store.endpoint is not None:
             variables.append({"name": f"{use.env_prefix}AWS_ENDPOINT_URL", "value": entry.object_store.endpoint})
     return variables

@@ -23,7 +23,7 @@ from allotment.preparation.sources import (
 
 
 def render(
-    offers: Catalog,
+    catalog: Catalog,
     cluster: ScopeDeclarations,
     tenant: ScopeDeclarations,
     runtime_state: RuntimeState,
@@ -35,20 +35,22 @@ def render(
     driver creates that from the other volume.
     """
     storage = declared.model
-    spec = find_storage_spec(offers, storage)
+    spec = find_storage_spec(catalog, storage)
     assert spec is not None
     metadata = _build_metadata(tenant, storage)
     if spec.bucket is not None:
-        return [_build_bucket_claim(offers, declared, metadata)]
-    source, cloned = find_blocking_source(tenant, runtime_state, storage), is_cloned_by_driver(offers, tenant, storage)
+        return [_build_bucket_claim(catalog, declared, metadata)]
+    source, cloned = find_blocking_source(tenant, runtime_state, storage), is_cloned_by_driver(catalog, tenant, storage)
     job = job_name(storage.name, storage.spec.prepare) if storage.spec.prepare is not None else ""
-    objects = [] if source and cloned else [_build_volume_claim(offers, tenant, runtime_state, declared, metadata, job)]
+    objects = (
+        [] if source and cloned else [_build_volume_claim(catalog, tenant, runtime_state, declared, metadata, job)]
+    )
     if job and source:
         objects.append(wait_marker.render_wait_marker(metadata, storage.name, source, declared.blob, job))
     elif job:
-        objects.append(preparation.render(offers, tenant, storage, metadata, job))
+        objects.append(preparation.render(catalog, tenant, storage, metadata, job))
     if accessor.needs_accessor(storage) and not (source and cloned):
-        objects += accessor.render(offers, cluster, tenant, runtime_state, storage, metadata)
+        objects += accessor.render(catalog, cluster, tenant, runtime_state, storage, metadata)
     return objects
 
 
@@ -81,7 +83,7 @@ def _build_protected_metadata(declared: DeclarationFile[GPUStorage], metadata: d
 
 
 def _build_volume_claim(
-    offers: Catalog,
+    catalog: Catalog,
     tenant: ScopeDeclarations,
     runtime_state: RuntimeState,
     declared: DeclarationFile[GPUStorage],
@@ -89,7 +91,7 @@ def _build_volume_claim(
     job: str,
 ) -> dict[str, Any]:
     storage = declared.model
-    spec, entry = find_storage_spec(offers, storage), find_cluster_storage(offers, storage)
+    spec, entry = find_storage_spec(catalog, storage), find_cluster_storage(catalog, storage)
     assert spec is not None and spec.volume is not None and entry is not None
     claim_metadata = _build_protected_metadata(declared, metadata)
     if job:
@@ -105,16 +107,16 @@ def _build_volume_claim(
             "storageClassName": entry.storage_class_name,
             "volumeMode": "Filesystem",
             "resources": {"requests": {"storage": format_size(storage.spec.size)}},
-            **_build_data_source(offers, tenant, storage),
+            **_build_data_source(catalog, tenant, storage),
         },
     }
 
 
-def _build_data_source(offers: Catalog, tenant: ScopeDeclarations, storage: GPUStorage) -> dict[str, Any]:
+def _build_data_source(catalog: Catalog, tenant: ScopeDeclarations, storage: GPUStorage) -> dict[str, Any]:
     """Return the source from which the driver creates the volume. `dataSourceRef` is the only field in which Argo CD
     sees no difference.
     """
-    if storage.spec.prepare is None or not is_cloned_by_driver(offers, tenant, storage):
+    if storage.spec.prepare is None or not is_cloned_by_driver(catalog, tenant, storage):
         return {}
     source = storage.spec.prepare.source
     if source.snapshot is not None:
@@ -125,12 +127,12 @@ def _build_data_source(offers: Catalog, tenant: ScopeDeclarations, storage: GPUS
 
 
 def _build_bucket_claim(
-    offers: Catalog, declared: DeclarationFile[GPUStorage], metadata: dict[str, Any]
+    catalog: Catalog, declared: DeclarationFile[GPUStorage], metadata: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the ObjectBucketClaim. Rook creates a Secret and a ConfigMap of the same name, from which instances take
     their environment.
     """
-    entry = find_cluster_storage(offers, declared.model)
+    entry = find_cluster_storage(catalog, declared.model)
     assert entry is not None
     return {
         "apiVersion": "objectbucket.io/v1alpha1",

@@ -15,7 +15,7 @@ from allotment.preparation.sources import find_cluster_storage, is_prepared
 
 
 def render(
-    offers: Catalog,
+    catalog: Catalog,
     cluster: ScopeDeclarations,
     tenant: ScopeDeclarations,
     runtime_state: RuntimeState,
@@ -24,7 +24,7 @@ def render(
     """Return the VolumeSnapshot, or a wait marker while the storage is being prepared."""
     snapshot = declared.model
     storage = tenant.of_kind(GPUStorage)[snapshot.spec.storage].model
-    entry = find_cluster_storage(offers, storage)
+    entry = find_cluster_storage(catalog, storage)
     assert entry is not None and entry.volume_snapshot_class_name is not None
     metadata = {
         "name": snapshot.name,

@@ -60,9 +60,9 @@ ISOLATION_ANNOTATIONS = Frozen({names.SYNC_OPTIONS: names.KEEP_OPTIONS})
 NAMESPACE_ANNOTATIONS = Frozen({names.SYNC_OPTIONS: names.KEEP_OPTIONS, names.SYNC_WAVE: "-1", names.PROTECTED: "true"})
 
 
-def render(offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> list[dict[str, Any]]:
+def render(catalog: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> list[dict[str, Any]]:
     """Return a tenant's namespace in a cluster and the objects that isolate it. The tenant can change none of them."""
-    limits = limits_of(offers, tenant)
+    limits = limits_of(catalog, tenant)
     assert limits is not None
     space = names.namespace(tenant.name)
     labels = Frozen(names.labels(tenant=tenant.name))
@@ -77,7 +77,7 @@ def render(offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclaration
             "apiVersion": "v1",
             "kind": "ResourceQuota",
             "metadata": metadata("backstop"),
-            "spec": {"hard": quota_amounts(offers, cluster, limits)},
+            "spec": {"hard": quota_amounts(catalog, cluster, limits)},
         },
         {
             "apiVersion": "v1",
@@ -180,9 +180,9 @@ def _compute_gpu_density(cluster: ScopeDeclarations, platform: ScopeDeclarations
     return _GpuDensity(slices, max((spec.disk for spec in stocked), default=GIBI))
 
 
-def quota_amounts(offers: Catalog, cluster: ScopeDeclarations, limits: QuotaLimits) -> Frozen:
+def quota_amounts(catalog: Catalog, cluster: ScopeDeclarations, limits: QuotaLimits) -> Frozen:
     """Return the amounts of a tenant's quota in a cluster."""
-    return _compute_quota_amounts(offers.platform, cluster, tuple(sorted(limits.gpus.items())), limits[1:])
+    return _compute_quota_amounts(catalog.platform, cluster, tuple(sorted(limits.gpus.items())), limits[1:])
 
 
 @cached_by_scope

@@ -48,7 +48,7 @@ AWS_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
 def render(
-    offers: Catalog, tenant: ScopeDeclarations, storage: GPUStorage, metadata: dict[str, Any], name: str
+    catalog: Catalog, tenant: ScopeDeclarations, storage: GPUStorage, metadata: dict[str, Any], name: str
 ) -> dict[str, Any]:
     """Return the Job; its programs come from `programs`. `metadata` is shared by the storage's objects.
 
@@ -63,7 +63,7 @@ def render(
         names.SYNC_OPTIONS: names.KEEP_OPTIONS,
         names.INPUT_HASH: input_hash(prepare),
         names.ATTEMPT: str(prepare.attempt),
-        **_build_log_annotation(offers, tenant, storage, name),
+        **_build_log_annotation(catalog, tenant, storage, name),
     }
     return {
         "apiVersion": "batch/v1",
@@ -78,17 +78,17 @@ def render(
                 "podFailurePolicy": CHECK_FAILURE_POLICY if prepare.source.image is not None else None,
                 "template": {
                     "metadata": {"labels": {**metadata["labels"], names.ROLE: role}},
-                    "spec": _build_pod(offers, tenant, storage, name),
+                    "spec": _build_pod(catalog, tenant, storage, name),
                 },
             }
         ),
     }
 
 
-def _build_pod(offers: Catalog, tenant: ScopeDeclarations, storage: GPUStorage, job: str) -> dict[str, Any]:
+def _build_pod(catalog: Catalog, tenant: ScopeDeclarations, storage: GPUStorage, job: str) -> dict[str, Any]:
     prepare = storage.spec.prepare
     assert prepare is not None
-    source, image = prepare.source, _preparation_image(offers)
+    source, image = prepare.source, _preparation_image(catalog)
     to = ["--volume=/workspace", f"--job={job}"]
     volumes: list[dict[str, Any]] = [{"name": "workspace", "persistentVolumeClaim": {"claimName": storage.name}}]
     more: dict[str, Any] = {}
@@ -98,11 +98,11 @@ def _build_pod(offers: Catalog, tenant: ScopeDeclarations, storage: GPUStorage, 
         more["initContainers"] = [
             check,
             _build_lock_sidecar(image, job),
-            _build_declared_container(offers, storage, source.image),
+            _build_declared_container(catalog, storage, source.image),
         ]
         volumes.append({"name": "held", "emptyDir": {"sizeLimit": "1Mi"}})
         container = _build_container("seal", image, program, to, HELPER_RESOURCES)
-    elif is_cloned_by_driver(offers, tenant, storage):
+    elif is_cloned_by_driver(catalog, tenant, storage):
         program = "seal"
         container = _build_container("seal", image, program, [*to, "--alone"], HELPER_RESOURCES)
     elif foreign := foreign_source(storage, tenant.name):
@@ -126,20 +126,20 @@ def _build_pod(offers: Catalog, tenant: ScopeDeclarations, storage: GPUStorage, 
         container = _build_container("fetch", image, program, [*to, *_build_s3_arguments(source.s3)])
         if source.s3.secret_ref is not None:
             container["env"] = [*PYTHON_ENV, *(_build_secret_env(key, source.s3.secret_ref.name) for key in AWS_KEYS)]
-    affinity = _build_affinity(offers, tenant, storage)
+    affinity = _build_affinity(catalog, tenant, storage)
     volumes.append({"name": "programs", "configMap": {"name": programs.programs_name(program)}})
-    if pods.storage_pools(offers.clusters[storage.spec.cluster]):
+    if pods.storage_pools(catalog.clusters[storage.spec.cluster]):
         more["tolerations"] = [pods.GPU_TOLERATION]
     return pods.build_pod_spec(
         names.STORAGE_PRIORITY, [container], volumes, restartPolicy="Never", affinity=affinity, **more
     )
 
 
-def _build_log_annotation(offers: Catalog, tenant: ScopeDeclarations, storage: GPUStorage, job: str) -> dict[str, str]:
+def _build_log_annotation(catalog: Catalog, tenant: ScopeDeclarations, storage: GPUStorage, job: str) -> dict[str, str]:
     """Return the annotation with the URL of the Job's log: its node in Argo CD's page of the tenant's storage
     Application.
     """
-    platform = offers.platform.get_singleton(Platform)
+    platform = catalog.platform.get_singleton(Platform)
     if platform is None or platform.model.spec.argocd is None:
         return {}
     application = names.application(tenant.name, storage.spec.cluster, "storage")
@@ -147,8 +147,8 @@ def _build_log_annotation(offers: Catalog, tenant: ScopeDeclarations, storage: G
     return {names.LOG: node_page_url(platform.model.spec.argocd.url, application, node, "logs")}
 
 
-def _preparation_image(offers: Catalog) -> str:
-    platform = offers.platform.get_singleton(Platform)
+def _preparation_image(catalog: Catalog) -> str:
+    platform = catalog.platform.get_singleton(Platform)
     declared = platform.model.spec.images.prepare if platform is not None else None
     return declared or names.PREPARE_IMAGE
 
@@ -181,9 +181,9 @@ def _build_lock_sidecar(image: str, job: str) -> dict[str, Any]:
     }
 
 
-def _build_declared_container(offers: Catalog, storage: GPUStorage, source: ImageSource) -> dict[str, Any]:
+def _build_declared_container(catalog: Catalog, storage: GPUStorage, source: ImageSource) -> dict[str, Any]:
     """Return the container that runs the tenant's own program."""
-    on_gpu_nodes = bool(pods.storage_pools(offers.clusters[storage.spec.cluster]))
+    on_gpu_nodes = bool(pods.storage_pools(catalog.clusters[storage.spec.cluster]))
     return without_empty(
         {
             "name": "prepare",
@@ -214,18 +214,18 @@ def _build_secret_env(key: str, secret: str) -> dict[str, Any]:
     return {"name": key, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
 
 
-def _build_affinity(offers: Catalog, tenant: ScopeDeclarations, storage: GPUStorage) -> dict[str, Any]:
+def _build_affinity(catalog: Catalog, tenant: ScopeDeclarations, storage: GPUStorage) -> dict[str, Any]:
     """Return the affinity to the cluster's nodes for storage pods, and to other pods that use the same ReadWriteOnce
     volume.
     """
-    pools = pods.storage_pools(offers.clusters[storage.spec.cluster])
+    pools = pods.storage_pools(catalog.clusters[storage.spec.cluster])
     affinity: dict[str, Any] = {"nodeAffinity": pods.require_pools(pools) if pools else NOT_ON_GPU_NODES}
-    terms: dict[str, Any] = pods.storage_pod_affinity(storage.name) if is_single_writer(offers, storage) else {}
+    terms: dict[str, Any] = pods.storage_pod_affinity(storage.name) if is_single_writer(catalog, storage) else {}
     source = own_source(tenant, storage)
     if (
         source is not None
-        and is_single_writer(offers, source.model)
-        and not is_cloned_by_driver(offers, tenant, storage)
+        and is_single_writer(catalog, source.model)
+        and not is_cloned_by_driver(catalog, tenant, storage)
     ):
         wish = {"weight": 100, "podAffinityTerm": pods.storage_affinity_term(source.model.name)}
         terms = {**terms, "preferredDuringSchedulingIgnoredDuringExecution": [wish]}

@@ -20,14 +20,14 @@ NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
 def render(
-    offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations, runtime_state: RuntimeState
+    catalog: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations, runtime_state: RuntimeState
 ) -> list[dict[str, Any]]:
     """Return a tenant's policies in a cluster. The policy of a shared storage appears once the storage is prepared."""
-    return render_declared(offers, cluster, tenant, lambda storage: is_prepared(tenant, runtime_state, storage))
+    return render_declared(catalog, cluster, tenant, lambda storage: is_prepared(tenant, runtime_state, storage))
 
 
 def render_declared(
-    offers: Catalog,
+    catalog: Catalog,
     cluster: ScopeDeclarations,
     tenant: ScopeDeclarations,
     is_open: Callable[[str], bool] = lambda _: True,
@@ -42,7 +42,7 @@ def render_declared(
             policies.append(_build_share_policy(tenant.name, storage))
         if source := foreign_source(storage, tenant.name):
             policies.append(_build_read_policy(tenant.name, storage.name, str(source.tenant), source.name))
-    return policies + _build_bucket_policies(offers, cluster, tenant)
+    return policies + _build_bucket_policies(catalog, cluster, tenant)
 
 
 def _build_policy(tenant: str, name: str, pods: dict[str, str], **rules: Any) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def _build_read_policy(tenant: str, storage: str, owner: str, source: str) -> di
 
 
 def _build_bucket_policies(
-    offers: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations
+    catalog: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations
 ) -> list[dict[str, Any]]:
     """Return policies that let the instances that declare a bucket, and no other pods, reach its in-cluster object
     store.
@@ -105,8 +105,8 @@ def _build_bucket_policies(
             {
                 entry.object_store.namespace
                 for bucket in used
-                if instance.model.spec.cluster == cluster.name and is_bucket(offers, bucket)
-                if (entry := find_cluster_storage(offers, bucket)) is not None
+                if instance.model.spec.cluster == cluster.name and is_bucket(catalog, bucket)
+                if (entry := find_cluster_storage(catalog, bucket)) is not None
                 and entry.object_store is not None
                 and entry.object_store.namespace is not None
             }

@@ -196,22 +196,22 @@ class _TenantJob:
             self.folder, problems = read_folder(self.content.scope, self.budget.meter(self.content.files))
             self.problems += problems
 
-    def check_rules(self, offers: Catalog, source: Source) -> None:
+    def check_rules(self, catalog: Catalog, source: Source) -> None:
         """Apply the rules to the tenant."""
         from allotment.rules import TENANT_RULES
 
         if (folder := self.folder) is not None:
             with self._within_budget():
-                every = (finding for check in TENANT_RULES.values() for finding in check(offers, folder))
+                every = (finding for check in TENANT_RULES.values() for finding in check(catalog, folder))
                 self.problems += _locate_first_findings(list(self.budget.meter(every)), source)
 
-    def build_tally_entry(self, offers: Catalog, runtime_states: RuntimeStates) -> None:
+    def build_tally_entry(self, catalog: Catalog, runtime_states: RuntimeStates) -> None:
         """Count the claims of the tenant."""
         from allotment.rules.tally import build_tally_entry
 
         if (folder := self.folder) is not None:
             with self._within_budget():
-                self.tally_entry = tuple(build_tally_entry(offers, folder, runtime_states(folder.name)))
+                self.tally_entry = tuple(build_tally_entry(catalog, folder, runtime_states(folder.name)))
 
     def reject_for_clusters(self, invalid_clusters: Mapping[str, str]) -> None:
         """Reject the tenant if it declares something in a cluster that has an error."""

@@ -23,14 +23,14 @@ FindPublishedClaim = Callable[["UnitClaim"], "UnitClaim | None"]
 
 
 def limit_retention(
-    offers: Catalog,
+    catalog: Catalog,
     rendered: Mapping[str, RenderedTenant],
     published_trees: PublishedTrees,
     gate: IsolationGate,
     published: FindPublishedClaim,
 ) -> FindPublishedClaim:
     """Return `published` with 0 rendered units for an instance that moves to another GPUSpec and may not keep its Deployment."""
-    revoked = list_revoked_images(offers)
+    revoked = list_revoked_images(catalog)
 
     @cache
     def claim_of(claim: UnitClaim) -> UnitClaim | None:
@@ -46,9 +46,9 @@ def limit_retention(
     return claim_of
 
 
-def list_revoked_images(offers: Catalog) -> frozenset[str]:
+def list_revoked_images(catalog: Catalog) -> frozenset[str]:
     """Return the images of all Revoked versions of the catalog's apps."""
-    versions = (version for app in offers.platform.of_kind(App).values() for version in app.model.spec.versions)
+    versions = (version for app in catalog.platform.of_kind(App).values() for version in app.model.spec.versions)
     return frozenset(
         version.container.image
         for version in versions

@@ -36,14 +36,14 @@ class NodeReplacementGuard:
 
     def __init__(
         self,
-        offers: Catalog,
+        catalog: Catalog,
         published_trees: PublishedTrees,
         observed_state: ObservedState,
     ) -> None:
         self._published_trees, self._observed_state = published_trees, observed_state
         self._reported_clusters = {
             name
-            for name, cluster in offers.clusters.items()
+            for name, cluster in catalog.clusters.items()
             if observed_state.observed_at.get(name) or name in observed_state.troubles or _has_reporter(cluster)
         }
         self._unprotected_tenants: dict[str, dict[str, bool]] = {}

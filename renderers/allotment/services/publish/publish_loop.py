@@ -57,9 +57,11 @@ class PublishLoop(Loop):
         log: Log,
         interval: float,
         *,
-        leading: Callable[[], bool] = lambda: True,
+        is_leader: Callable[[], bool] = lambda: True,
     ) -> None:
-        super().__init__(LoopTiming(interval, STALLED_SECONDS), log, "nothing published", metrics.record_error, leading)
+        super().__init__(
+            LoopTiming(interval, STALLED_SECONDS), log, "nothing published", metrics.record_error, is_leader
+        )
         self._source = source
         self._branch = f"refs/heads/{branch}"
         self._publisher = publisher

@@ -64,13 +64,13 @@ class ClusterTrees:
     `files` has the blobs by cluster and path; `data` has the bytes of the files that differ from the published files.
     """
 
-    def __init__(self, offers: Catalog, published_trees: PublishedTrees) -> None:
-        self._catalog, self._published_trees = offers, published_trees
-        self.gate = build_gate(offers)
+    def __init__(self, catalog: Catalog, published_trees: PublishedTrees) -> None:
+        self._catalog, self._published_trees = catalog, published_trees
+        self.gate = build_gate(catalog)
         # By cluster: the tenant folders with other files than the rendered files of their tenant.
         self._touched_folders: dict[str, set[str]] = defaultdict(set)
-        self.files: dict[str, Blobs] = {name: {} for name in offers.clusters}
-        self.data: dict[str, dict[str, bytes]] = {name: {} for name in offers.clusters}
+        self.files: dict[str, Blobs] = {name: {} for name in catalog.clusters}
+        self.data: dict[str, dict[str, bytes]] = {name: {} for name in catalog.clusters}
 
     def add_tenant(self, rendered: RenderedTenant | None, tenant_transition: TenantTransition) -> None:
         """Add a tenant's rendered files, and its published files that stay or change.

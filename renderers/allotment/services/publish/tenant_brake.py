@@ -26,7 +26,7 @@ class TenantBrakeResult(NamedTuple):
 
 
 def check_tenant_brakes(
-    offers: Catalog,
+    catalog: Catalog,
     tenant_transitions: Mapping[str, TenantTransition],
     rendered: Mapping[str, RenderedTenant],
     published_trees: PublishedTrees,
@@ -34,7 +34,7 @@ def check_tenant_brakes(
     retained_tenants: Collection[str],
 ) -> TenantBrakeResult:
     """Judge the deletions of each tenant that is not in `retained_tenants`."""
-    platform = offers.platform.get_singleton(Platform)
+    platform = catalog.platform.get_singleton(Platform)
     assert platform is not None
     retained: dict[str, Retention] = {}
     released: set[str] = set()

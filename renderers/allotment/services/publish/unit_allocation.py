@@ -55,7 +55,7 @@ class Allocation(NamedTuple):
 
 
 def build_allocation(
-    offers: Catalog,
+    catalog: Catalog,
     claims: Mapping[str, tuple[UnitClaim, ...]],
     pods: PodUnits,
     observed_state: ObservedState,
@@ -71,7 +71,7 @@ def build_allocation(
     def find_held_claim(claim: UnitClaim) -> UnitClaim | None:
         return _find_previous_claim(claim, pods.count_units(claim), published(claim))
 
-    old, fewer, live, limited = allocate_units(offers, everything, published, find_held_claim, pods.find_leaked_claims)
+    old, fewer, live, limited = allocate_units(catalog, everything, published, find_held_claim, pods.find_leaked_claims)
     retained = {
         key: RetainedInstance(old[key], _format_waiting_message(claim, old[key]))
         for claim in everything

@@ -51,10 +51,10 @@ class CommentLoop(Loop):
         log: Log,
         interval: float,
         *,
-        leading: Callable[[], bool] = lambda: True,
+        is_leader: Callable[[], bool] = lambda: True,
     ) -> None:
-        pace = LoopTiming(interval, STALLED_SECONDS, BACKOFF)
-        super().__init__(pace, log, "no comments", metrics.record_error, leading)
+        timing = LoopTiming(interval, STALLED_SECONDS, BACKOFF)
+        super().__init__(timing, log, "no comments", metrics.record_error, is_leader)
         self._create_services = work
         self._services: PullServices | None = None
         self._metrics = metrics

@@ -43,7 +43,6 @@ from allotment.services.pull_requests.tenant_comparison import (
     MAX_TEXTS,
     CompareTask,
     TenantComparison,
-    add_changed_files,
     list_platform_markers,
 )
 from allotment.services.renderer import render_cluster_files
@@ -124,13 +123,13 @@ class MergePlan:
             _find_invalid_tenants(end, frozenset(end_faults.by_cluster)) for end, end_faults in ends
         )
 
-    def _without_invalid_clusters(self, offers: Catalog) -> Catalog:
+    def _without_invalid_clusters(self, catalog: Catalog) -> Catalog:
         """Return the catalog with the clusters that are valid both before and after the merge.
 
         Only those clusters are published and compared.
         """
-        clusters = {name: folder for name, folder in offers.clusters.items() if name not in self.invalid_clusters}
-        return offers._replace(clusters=clusters)
+        clusters = {name: folder for name, folder in catalog.clusters.items() if name not in self.invalid_clusters}
+        return catalog._replace(clusters=clusters)
 
     def build_plan(self) -> ChangePlan:
         """Return the plan."""
@@ -164,7 +163,7 @@ class MergePlan:
                 f"what it costs from {later:,} later days on that a price changes: a plan shows {MAX_DAYS} of them"
             )
         skipped += [f"what tenant {escape_unprintable(name)} costs, as not all of it is known" for name in unpriced]
-        offers = self.catalogs
+        catalog = self.catalogs
         urls: Counter[str] = Counter()  # by the cluster that changes its domain
         for tenant in outcomes:
             urls.update(tenant.exposure.moved_with_domain)
@@ -187,8 +186,8 @@ class MergePlan:
             missing_approvals=None if unauthorised is None else tuple(unauthorised),
             preexisting_problems=preexisting_count,
             destructions=(
-                *address_losses(*offers, moved),
-                *node_pool_losses(*offers),
+                *address_losses(*catalog, moved),
+                *node_pool_losses(*catalog),
                 *losses,
             ),
             possible_destructions=tuple(self._find_possible_losses(outcomes)),
@@ -228,7 +227,7 @@ class MergePlan:
         changes = declared_changes(before.platform, after.platform, self._currency, noted)
         for name in sorted(before.clusters.keys() | after.clusters.keys()):
             nothing = ScopeDeclarations(Scope("cluster", name))
-            was, is_now = (offers.clusters.get(name, nothing) for offers in (before, after))
+            was, is_now = (catalog.clusters.get(name, nothing) for catalog in (before, after))
             count = f"{pluralize(urls[name], 'URL')} changed" if name in urls else ""
             for change in declared_changes(was, is_now, self._currency, noted):
                 changes.append(
@@ -313,7 +312,7 @@ class MergePlan:
         sides = self._list_claims(outcomes)
         letters = self.base_check.list_letters, self.result_check.list_letters
         own = [dict(render_cluster_files(*side, has)) for side, has in zip(sides, letters, strict=True)]
-        add_changed_files(files, own[0], own[1])
+        files.add_changes(own[0], own[1])
         files.markers += list_platform_markers(files.steps, own)
         return outcomes, files, skipped
 

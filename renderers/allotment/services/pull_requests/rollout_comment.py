@@ -210,8 +210,8 @@ class RolloutCommenter:
         except (UnsoundObjects, FetchTooCostly):
             return None
         fork = (
-            request.fork_repository
-            if request.fork_repository and repository.has_object(request.fork_repository)
+            request.base_commit
+            if request.base_commit and repository.has_object(request.base_commit)
             else f"{request.merge_commit}^1"
         )
         common = merge_base(repository, fork, request.head)

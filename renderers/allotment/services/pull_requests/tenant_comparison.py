@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from allotment.adapters.declaration_source import Source
 from allotment.capacity.pricing import has_known_cost
-from allotment.declared.inventory import Catalog, ScopeDeclarations, compute_blob_id
+from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.layout import Scope
 from allotment.declared.reading import read_folder
 from allotment.declared.tenant_resources import RESOURCE_KINDS
@@ -81,7 +81,7 @@ class CompareTask(NamedTuple):
         reached = compare_exposure(*ends)
         if name in self.invalid_tenants:
             declared += unrendered_changes(before, after, (), noted)
-            cost = compare_cost(*ends) if all(has_known_cost(end.offers, end.folder) for end in ends) else None
+            cost = compare_cost(*ends) if all(has_known_cost(end.catalog, end.folder) for end in ends) else None
             cost = replace(cost, is_valid=False) if cost is not None else None
             return TenantComparison(
                 name=name,
@@ -98,11 +98,11 @@ class CompareTask(NamedTuple):
             if storage.model.spec.prepare is not None
         )
         runtime_state = RuntimeState(done)
-        claims = tuple(tuple(build_tally_entry(end.offers, end.folder, runtime_state).claims) for end in ends)
-        rendered = [dict(render_tenant(end.offers, end.folder, runtime_state)) for end in ends]
-        add_changed_files(files, *rendered)
+        claims = tuple(tuple(build_tally_entry(end.catalog, end.folder, runtime_state).claims) for end in ends)
+        rendered = [dict(render_tenant(end.catalog, end.folder, runtime_state)) for end in ends]
+        files.add_changes(*rendered)
         new = [(path, data) for path, data in rendered[1].items() if rendered[0].get(path) != data]
-        check_tenant_files(gate, ends[1].offers, after, new)
+        check_tenant_files(gate, ends[1].catalog, after, new)
         sides = [end._replace(files=tenant_files) for end, tenant_files in zip(ends, rendered, strict=True)]
         compared = compare_tenant(sides[0], sides[1], noted)
         reported_paths = {
@@ -126,21 +126,6 @@ class CompareTask(NamedTuple):
         """Return the items that the brake counts in a tenant's files. A removed cluster's branch stays, so its items
         don't count."""
         return brake_items(path for path in files if path.partition("/")[0] in self.catalogs[1].clusters)
-
-
-def add_changed_files(files: RenderedFileDiff, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
-    """Add the files that differ, the programs of Jobs last.
-
-    A folder marker follows from the other files in its folder, so a reader doesn't need its text.
-    """
-    for path in sorted(before.keys() | after.keys(), key=lambda path: (paths.is_programs(path), path)):
-        old, new = before.get(path), after.get(path)
-        if old != new:
-            was, is_now = (None if data is None else compute_blob_id(data) for data in (old, new))
-            if paths.is_marker(path):
-                files.markers.append((path, was, is_now))
-            else:
-                files.add_file(path, old, new, (was, is_now))
 
 
 def list_platform_markers(steps: Iterable[FileStep], own: Iterable[Mapping[str, bytes]]) -> Iterator[FileStep]:

@@ -87,9 +87,9 @@ def explain_stop(source: CommitSource, path: str) -> str | None:
     scope, choice = scope_of(path), declared.model.spec.app
     tenant = read_declaration_at(source, path_of(Tenant.__name__, scope, scope.name))
     app = read_declaration_at(source, path_of(App.__name__, PLATFORM, choice.name)) if choice is not None else None
-    offers = Catalog(ScopeDeclarations(PLATFORM, [app] if app else []), {}, datetime.date.min)  # without prices
+    catalog = Catalog(ScopeDeclarations(PLATFORM, [app] if app else []), {}, datetime.date.min)  # without prices
     folder = ScopeDeclarations(scope, [declared, *([tenant] if tenant else [])])
-    waits = find_start_gates(offers, folder, ALL_PREPARED, declared.model)
+    waits = find_start_gates(catalog, folder, ALL_PREPARED, declared.model)
     return waits[0].message if waits else ""
 
 

@@ -114,10 +114,10 @@ class Observer:
         self.orphans: dict[str, list[orphans.Orphan]] = {}
         self.recent_cold_starts: tuple[ColdStart, ...] = ()
 
-    def resume(self, written: Mapping[str, TenantStatus], cluster: ClusterStatus) -> None:
+    def resume(self, written_statuses: Mapping[str, TenantStatus], cluster: ClusterStatus) -> None:
         """Continue from the written status: every change since then is pending."""
         self.recent_cold_starts = select_newest((*cluster.cold_starts, *self.recent_cold_starts))
-        self.statuses = dict(written)
+        self.statuses = dict(written_statuses)
         for collection in (
             self.pending_transitions,
             self.orphans,
@@ -129,7 +129,7 @@ class Observer:
         self._edit_detector.clear()
         self._branch.poll()
         self._compared_commit = self._branch.commit
-        self._observe_tenants(set(written) | self._session.store.owners())
+        self._observe_tenants(set(written_statuses) | self._session.store.owners())
 
     def observe_changes(self) -> None:
         """Observe the tenants that changed since the last call."""
@@ -166,12 +166,12 @@ class Observer:
         for tenant in tenants:
             self.pending_transitions.pop(tenant, None)
 
-    def list_changed_tenants(self, written: Mapping[str, TenantStatus]) -> list[str]:
+    def list_changed_tenants(self, written_statuses: Mapping[str, TenantStatus]) -> list[str]:
         """Return the tenants with a status that differs from the written status, sorted."""
         return sorted(
             tenant
             for tenant, status in self.statuses.items()
-            if self.pending_transitions.get(tenant) or written.get(tenant) != status
+            if self.pending_transitions.get(tenant) or written_statuses.get(tenant) != status
         )
 
     def find_newest_deletion_mark(self) -> str:

@@ -71,39 +71,39 @@ class Reporter(Loop):
 
     def __init__(
         self,
-        seeing: ClusterSession,
-        place: ReportTarget,
+        session: ClusterSession,
+        target: ReportTarget,
         metrics: ReportMetrics,
         log: Log,
         interval: float,
         *,
-        leading: Callable[[], bool] = lambda: True,
-        written: Callable[[], None] = lambda: None,
+        is_leader: Callable[[], bool] = lambda: True,
+        on_commit: Callable[[], None] = lambda: None,
     ) -> None:
-        pace = LoopTiming(OBSERVE_INTERVAL, STALLED_SECONDS, BACKOFF, WAKE_DELAY_SECONDS)
-        super().__init__(pace, log, "nothing reported", metrics.record_error, leading, seeing.store.changed)
-        self._session = seeing
-        self._target = place
+        timing = LoopTiming(OBSERVE_INTERVAL, STALLED_SECONDS, BACKOFF, WAKE_DELAY_SECONDS)
+        super().__init__(timing, log, "nothing reported", metrics.record_error, is_leader, session.store.changed)
+        self._session = session
+        self._target = target
         self._metrics = metrics
         metrics.initialize_reasons(FAILURE_REASONS)
         self._interval = interval
-        self._on_commit = written
+        self._on_commit = on_commit
         self._branch: Branch | None = None
         self._trusted_commit: str | None = None
         self._foreign_reason = ""
         self._polled_at = 0.0
         self._published_branch = PublishedBranch(
-            place.repository, place.rendered_remote, seeing.cluster, seeing.read_clock
+            target.repository, target.rendered_remote, session.cluster, session.read_clock
         )
         self._observer = Observer(
-            seeing, LiveSourceFinder(place.repository, self._published_branch), self._published_branch
+            session, LiveSourceFinder(target.repository, self._published_branch), self._published_branch
         )
         self._logged_orphans: set[tuple[str, str, str, str]] = set()
         self._logged_edits: set[tuple[str, str, str]] = set()
         self._logged_trouble = ""
         self._written_statuses: dict[str, TenantStatus] = {}
         self._written_retained: list[RetainedTenant] | None = []  # of the summary; None if it has an earlier list
-        self._written_cluster_status = ClusterStatus(seeing.cluster, "")
+        self._written_cluster_status = ClusterStatus(session.cluster, "")
 
     @property
     def display_url(self) -> str:
