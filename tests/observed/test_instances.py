@@ -670,23 +670,25 @@ def test_what_a_node_threw_out_explains_only_the_pod_that_was_made_for_it(ended:
 
 def test_what_a_node_refused_or_ended_by_itself_explains_it_too() -> None:
     waits = live.pod(number=2, creationTimestamp=live.AT.format(9), status={"conditions": [UNSCHEDULABLE]})
-    refused = live.pod(node="n1", scheduled=8)
-    refused["status"] |= {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
+    (refused,) = rejected_pods(7)
     words = "no unit of l4-quarter is free on eu-1; its node didn't take it: UnexpectedAdmissionError"
     assert the(*started(refused), waits).message == words
     shut = live.pod(node="n1", container=live.ended(143, seconds=7), status={"phase": "Failed", "reason": "Terminated"})
     assert the(*started(shut), waits).message == "no unit of l4-quarter is free on eu-1; its node was shut down"
 
 
-def rejected_pods(*scheduled: int) -> list[dict[str, Any]]:
-    """Return pods that their node rejected, each scheduled at one of these seconds."""
-    pods = [
-        live.pod(number=number, node="n1", scheduled=second, creationTimestamp=live.AT.format(second))
-        for number, second in enumerate(scheduled, 1)
+def rejected_pods(*seconds: int) -> list[dict[str, Any]]:
+    """Return pods that their node rejected at these seconds, as a kubelet of Kubernetes 1.36 leaves them: without conditions."""
+    status = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "conditions": []}
+    return [
+        live.pod(
+            number=number,
+            node="n1",
+            creationTimestamp=live.AT.format(second),
+            status={**status, "startTime": live.AT.format(second + 1)},
+        )
+        for number, second in enumerate(seconds, 1)
     ]
-    for pod in pods:
-        pod["status"] |= {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
-    return pods
 
 
 @pytest.mark.parametrize(
@@ -710,12 +712,29 @@ def test_a_rejection_is_the_reason_until_a_node_accepts_the_next_pod(replacement
     )
 
 
+@pytest.mark.parametrize(("created", "reason"), [(5, "Starting"), (6, "AdmissionFailed"), (7, "AdmissionFailed")])
+def test_a_node_whose_clock_is_ahead_explains_only_the_pods_after_it(created: int, reason: str) -> None:
+    next_pod = live.pod(number=2, node="n1", creationTimestamp=live.AT.format(created))
+    (rejected,) = rejected_pods(6)
+    rejected["status"]["startTime"] = live.AT.format(58)
+    assert the(*started(rejected, next_pod)).reason == reason
+
+
 def test_a_pod_that_waits_for_a_unit_after_a_rejection_says_so_by_time_alone() -> None:
     waiting_pod = live.pod(number=2, creationTimestamp=live.AT.format(7), status={"conditions": [UNSCHEDULABLE]})
     objects = started(*rejected_pods(6), waiting_pod)
     early, late = look(*objects, now=live.AT.format(17)), look(*objects, now=live.AT.format(18))
     assert [status.instances[0].reason for status in (early, late)] == ["AdmissionFailed", "NoFreeUnit"]
     assert (is_time_dependent(early), is_time_dependent(late)) == (True, False)
+
+
+def test_a_node_that_rejects_pods_for_want_of_disk_is_named_until_it_accepts_the_next_pod() -> None:
+    (rejected,) = rejected_pods(6)
+    rejected["status"] |= {"reason": "Evicted", "message": PRESSURE}
+    next_pod = live.pod(number=2, node="n1", creationTimestamp=live.AT.format(7))
+    instance_status = the(*started(rejected, next_pod))
+    message = "its node ran out of disk and ended it; it is started anew"
+    assert (instance_status.reason, instance_status.message) == ("Evicted", message)
 
 
 def test_an_old_rejection_is_no_reason_of_another_pod() -> None:

@@ -119,9 +119,9 @@ def _count_kept_steps(previous: Instance | None, now: Instance) -> int:
 def is_time_dependent(instance: Instance) -> bool:
     """Return whether time alone may change the state: a pod is being scheduled, or a container that ended runs again.
 
-    A pod that replaces a rejected pod has the reason AdmissionFailed while it is being scheduled.
+    A pod that replaces a rejected pod has the reason of that pod while it is being scheduled.
     """
-    return instance.reason in (word.SCHEDULING, word.ADMISSION_FAILED) or (
+    return instance.reason in (word.SCHEDULING, word.ADMISSION_FAILED, word.EVICTED) or (
         instance.reason in _TERMINATED_REASONS and instance.state == word.FAILED and instance.start_time != ""
     )
 

@@ -10,6 +10,8 @@ START_ERROR = "StartError"  # `terminated_reason` of a container that ended befo
 class Pod(NamedTuple):
     """A pod with one of our labels, and the container that determines its state: the first that is unfinished.
 
+    - `scheduled_at` is the time when its node acknowledged it if the kubelet removed the condition, as it does when it
+      rejects a pod.
     - `waiting_message` is the end of the kubelet's message.
     - `run_seconds` is the duration of the container's last run.
     - `startup_seconds` is the limit of a start until the container answers its probe, 0 without a probe.

@@ -211,12 +211,11 @@ def _unstarted_state(view: InstanceView, pod: Pod) -> PodState:
     predecessor = None if pod.waiting_reason else _find_predecessor(view, pod)
     if predecessor is None:
         return pod_state
-    predecessor_state = _evicted_state(predecessor)
-    if predecessor_state.reason == word.ADMISSION_FAILED and pod_state.state == word.INIT:
+    if not predecessor.terminated_at and pod_state.state == word.INIT:  # its node rejected it
         return _replaced_state(predecessor)
     if pod.node:
         return pod_state
-    return pod_state._replace(message=f"{pod_state.message}; {predecessor_state.message}")
+    return pod_state._replace(message=f"{pod_state.message}; {_evicted_state(predecessor).message}")
 
 
 def _replaced_state(pod: Pod) -> PodState:
@@ -238,16 +237,20 @@ def _find_predecessor(view: InstanceView, pod: Pod) -> Pod | None:
     failed_pods = [
         candidate
         for candidate in view.pods
-        if candidate.owner == pod.owner
-        and candidate.phase == "Failed"
-        and _may_replace(pod, candidate.terminated_at or candidate.scheduled_at)
+        if candidate.owner == pod.owner and candidate.phase == "Failed" and _may_replace(pod, candidate)
     ]
     return max(failed_pods, key=lambda candidate: (candidate.created, candidate.name), default=None)
 
 
-def _may_replace(pod: Pod, ended: str) -> bool:
-    """Return whether a pod may be the replacement of a pod that ended at `ended`.
+def _may_replace(pod: Pod, failed_pod: Pod) -> bool:
+    """Return whether a pod may be the replacement of a failed pod, by the time between its creation and that pod's end.
 
-    A pod that its node rejected has no end time; its scheduling time stands in, because it was rejected at once.
+    A pod that its node rejected has no end time. Its node acknowledged it at that moment, by a clock that may be ahead.
     """
-    return "" not in (ended, pod.created) and 0 <= seconds_between(ended, pod.created) <= REPLACEMENT_SECONDS
+    ended = failed_pod.terminated_at or failed_pod.scheduled_at
+    if "" in (ended, pod.created):
+        return False
+    seconds = seconds_between(ended, pod.created)
+    if not failed_pod.terminated_at and failed_pod.created <= pod.created:
+        seconds = abs(seconds)
+    return 0 <= seconds <= REPLACEMENT_SECONDS

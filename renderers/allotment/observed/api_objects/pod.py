@@ -80,6 +80,7 @@ class _PodStatus(ApiObject, frozen=True):
     reason: str = ""
     message: str = ""
     nominated_node_name: str = ""
+    start_time: str | None = None  # when the kubelet acknowledged the pod
     conditions: tuple[_PodCondition, ...] = ()
     init_container_statuses: tuple[_ContainerStatus, ...] = ()
     container_statuses: tuple[_ContainerStatus, ...] = ()
@@ -122,7 +123,9 @@ def summarize_pod(raw: RawPod) -> Pod:
         phase=status.phase,
         reason=status.reason,
         message=status.message[:MAX_MESSAGE_LENGTH],
-        scheduled_at=normalize_time(scheduled.last_transition_time) if scheduled.status == "True" else "",
+        scheduled_at=normalize_time(
+            scheduled.last_transition_time if scheduled.status == "True" else status.start_time
+        ),
         unschedulable=scheduled.status == "False" and scheduled.reason == "Unschedulable",
         nominated=bool(status.nominated_node_name),
         started_at=normalize_time(running.started_at) if running else "",
