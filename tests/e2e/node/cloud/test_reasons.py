@@ -296,6 +296,7 @@ def test_what_its_node_refuses_says_so_and_runs_once_it_is_taken(cloud: Cloud, r
         refused.unlink()
     assert wait_for_reason(cloud, "refused", "ProbesAnswered").state == "Running"
     assert {pod["status"].get("reason") for pod in pods(real_node, "refused")} == {None, "UnexpectedAdmissionError"}
+    assert [reason for _, reason in reasons(cloud, "refused")].count("AdmissionFailed") == 1, "it changed with each pod"
 
 
 def test_what_ran_on_a_node_that_is_lost_says_so_and_comes_back_with_it(cloud: Cloud, real_node: Node) -> None:
