@@ -93,7 +93,7 @@ def read_markdown(text: str) -> Iterator[Passage]:
     begin = None
     for number, line in enumerate([*lines, ""], 1):
         if begin is not None and (_ITEM.match(line) or not line.strip()):
-            yield Passage(begin, " ".join(lines[begin - 1 : number - 1]))
+            yield Passage(begin, "\n".join(lines[begin - 1 : number - 1]))
             begin = None
         if line.strip() and begin is None:
             begin = number
