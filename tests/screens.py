@@ -1,7 +1,7 @@
 """docs/screens: what commands show on a terminal, as pictures: `python -m tests.screens [--check]`, which `make screens` calls.
 
-The sample is merged two hours ago, and its status was seen just now, so ages are the same each time; ids of commits and
-checksums are written as one of them. Pictures have no font of their own: a reader's is taken.
+The sample is merged two hours ago, and its status was seen just now, so ages are the same each time. Ids of commits,
+checksums and times are replaced by fixed ones. Pictures have no font of their own: a reader's is taken.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ WHO = {
     f"GIT_{who}_{what}": text for who in ("AUTHOR", "COMMITTER") for what, text in (("NAME", "Ada"), ("EMAIL", "ada@x"))
 }
 COMMIT, CHECKSUM = re.compile(r"\b[0-9a-f]{12}\b"), re.compile(r"(?<=sha256:)[0-9a-f]{64}")
+TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 SIZE = re.compile(r"^  size: (\w+)$", re.MULTILINE)
 
 
@@ -69,9 +70,31 @@ def screens() -> Iterator[tuple[str, str]]:
         os.environ.update({**WHO, "GIT_AUTHOR_DATE": merged.isoformat(), "GIT_COMMITTER_DATE": merged.isoformat()})
         place = _published(here, environment)
         _report(place)
-        yield "status.svg", _picture(place.root, environment, "status", TENANT, "--cluster", CLUSTER)
-        (place.root / "tenants/solo-ada/instances/notebook.yaml").write_text(INSTANCE)
-        yield "plan.svg", _picture(place.root, environment, "plan")
+        yield from _read_pictures(place.root, environment)
+        yield from _plan_pictures(place.root, environment)
+
+
+def _read_pictures(root: Path, environment: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the pictures of the commands that show the catalog and the status."""
+    yield "status.svg", _picture(root, environment, {f"allot status {TENANT} --cluster {CLUSTER}": 0})
+    yield "instance.svg", _picture(root, environment, {f"allot status solo-ada/webui --cluster {CLUSTER}": 0})
+    yield "catalog.svg", _picture(root, environment, {f"allot catalog --tenant solo-ada --cluster {CLUSTER}": 0})
+
+
+def _plan_pictures(root: Path, environment: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the pictures of plans, each of the sample with another change."""
+    notebook = root / "tenants/solo-ada/instances/notebook.yaml"
+    notebook.write_text(INSTANCE)
+    yield "plan.svg", _picture(root, environment, {"allot plan": 0})
+    notebook.unlink()
+    stop = "sed -i 's/^spec:/&\\n  state: Stopped/' tenants/solo-ada/instances/webui.yaml"
+    yield "verb.svg", _picture(root, environment, {"allot stop": 2, stop: 0, "allot plan": 0})
+    subprocess.run(["git", "restore", "."], cwd=root, env=environment, check=True)
+    folder = root / "tenants" / TENANT
+    (folder / "instances/webui-next.yaml").unlink()
+    snapshot = folder / "snapshots/before-upgrade.yaml"
+    snapshot.write_text(snapshot.read_text().replace("spec:", "spec:\n  deletionPolicy: Delete"))
+    yield "destruction.svg", _picture(root, environment, {"allot plan --author mio-kite": 0})
 
 
 def _published(folder: Path, environment: dict[str, str]) -> Place:
@@ -84,7 +107,7 @@ def _published(folder: Path, environment: dict[str, str]) -> Place:
 
 
 def _report(place: Place) -> None:
-    """Write what the cluster says of a tenant: most of it runs, one waits, one failed."""
+    """Write what the cluster says of two tenants: most of it runs, one waits, one failed."""
     now = datetime.datetime.now(datetime.UTC)
 
     def ago(**since: int) -> str:
@@ -166,25 +189,51 @@ def _report(place: Place) -> None:
         storage="outputs",
     )
     status = TenantStatus(TENANT, CLUSTER, instances=instances, storages=storages, snapshots=(snapshot,))
-    place.report(CLUSTER, status, observed=ago())
+    place.report(CLUSTER, status, _running_status(place.root, ago(hours=3)), observed=ago())
 
 
-def _picture(root: Path, environment: dict[str, str], *words: str) -> str:
-    """Return what a command shows on a terminal, as SVG."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        ["allot", *words], cwd=root, env=environment, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs
+def _running_status(root: Path, since: str) -> TenantStatus:
+    """Return the status of a tenant with an instance that runs since a time."""
+    webui = Instance(
+        name="webui",
+        observed_blob=compute_blob_id((root / "tenants/solo-ada/instances/webui.yaml").read_bytes()),
+        state="Running",
+        reason="",
+        since=since,
+        gpu_spec="l4-quarter",
+        units=1,
+        replicas=1,
+        ready_replicas=1,
+        nodes=("l4-ts4-1",),
+        pods=1,
+        running_pod="webui-7d9c5f6b4-x2x7k",
+        url="https://webui--solo-ada.eu-1.gpu.northlight.example/",
     )
-    os.close(theirs)
-    output = _all_of(ours).replace("\r\n", "\n")
-    if status := process.wait():
-        raise RuntimeError(f"allot {' '.join(words)} ended with {status}:\n{output}")
-    output = CHECKSUM.sub("4f1d" * 16, COMMIT.sub("4f1d0c2b7a9e", output))
+    return TenantStatus("solo-ada", CLUSTER, instances=(webui,))
+
+
+def _picture(root: Path, environment: dict[str, str], commands: dict[str, int]) -> str:
+    """Return what commands show on a terminal, as SVG. Each has the exit status that it is expected to end with."""
+    outputs = [_run(root, environment, command, status) for command, status in commands.items()]
     console = Console(record=True, width=WIDTH, file=io.StringIO(), color_system="truecolor", force_terminal=True)
-    console.print(Text.from_ansi(f"\x1b[1m$ allot {' '.join(words)}\x1b[0m\n{output.rstrip()}"), soft_wrap=False)
+    console.print(Text.from_ansi("\n".join(outputs)), soft_wrap=False)
     return (
         FACE.sub("", console.export_svg(title="")).replace("Fira Code, monospace", FONT).replace("arial", FONT) + "\n"
     )
+
+
+def _run(root: Path, environment: dict[str, str], command: str, expected: int) -> str:
+    """Return what a command and its output look like on a terminal. Raises RuntimeError for another exit status."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        ["bash", "-c", command], cwd=root, env=environment, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    output = _all_of(ours).replace("\r\n", "\n")
+    if (status := process.wait()) != expected:
+        raise RuntimeError(f"{command} ended with {status}:\n{output}")
+    output = TIME.sub("2026-11-21T12:00:00Z", CHECKSUM.sub("4f1d" * 16, COMMIT.sub("4f1d0c2b7a9e", output)))
+    return f"\x1b[1m$ {command}\x1b[0m\n{output}".rstrip()
 
 
 def _all_of(terminal: int) -> str:
