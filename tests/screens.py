@@ -189,7 +189,7 @@ def _report(place: Place) -> None:
         storage="outputs",
     )
     status = TenantStatus(TENANT, CLUSTER, instances=instances, storages=storages, snapshots=(snapshot,))
-    place.report(CLUSTER, status, _running_status(place.root, ago(hours=3)), observed=ago())
+    place.report(CLUSTER, status, _running_status(place.root, ago(hours=1)), observed=ago())
 
 
 def _running_status(root: Path, since: str) -> TenantStatus:
