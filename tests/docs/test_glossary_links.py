@@ -12,7 +12,7 @@ from tests.docs.test_pages import DOCS
 from tests.prose import read_markdown
 
 GLOSSARY = DOCS / "understand" / "glossary.md"
-FOLDERS = ("operate", "start", "understand")
+FOLDERS = ("guides", "operate", "start", "understand")
 
 # Every page is about tenants and instances, as in any cloud. The other words also have a meaning in plain English, in
 # Kubernetes or at a forge (a GitHub App, the approval of a reviewer, a base image, the scope of a token), often on one page.
