@@ -128,14 +128,17 @@ def _cluster(root: Path) -> None:
     spec = whole["spec"]
     spec |= _described(domain=".".join(["d" * 63, "d" * 63, "d" * 61]))
     spec["destination"] = {"server": f"https://{'s' * 200}/{'p' * 44}"}
-    spec["gateway"] = dict.fromkeys(("name", "namespace", "sectionName"), "g" * 63)
+    spec["gateway"] = dict.fromkeys(("name", "namespace", "sectionName", "proxyNamespace"), "g" * 63)
     spec["oidc"] = {
         "issuer": f"https://{'i' * 60}/{'p' * 161}",
         "clientID": "c" * 200,
         "clientSecretRef": dict.fromkeys(("name", "namespace"), "x" * 63),
     }
     long = f"2606:{':'.join(['4700'] * 7)}/128"
-    spec["network"] = {"denied": [long, *(f"8.8.{number}.0/24" for number in range(99))]}
+    spec["network"] = {
+        "nodeLocalDNS": ":".join(["fd12"] * 8),
+        "denied": [long, *(f"8.8.{number}.0/24" for number in range(99))],
+    }
     for storage in spec["storages"]:
         storage["capacity"] = "9999999Ti"
     spec["diskStorageClassName"] = "k" * 63

@@ -298,6 +298,15 @@ def test_each_address_that_changes_is_named_and_counted(pull: Pull) -> None:
     )
 
 
+def test_another_namespace_of_the_proxies_closes_every_address_unless_they_run_there(pull: Pull) -> None:
+    pull.edit(EU, "sectionName: https", "sectionName: https\n    proxyNamespace: proxies")
+    ((subject, words),) = lost(pull)
+    assert subject == "cluster eu-1: proxies of the gateway edge → proxies"
+    assert words.startswith(
+        "closes 13 instances and 8 storages to the gateway unless its proxies run in proxies: instance "
+    )
+
+
 def test_another_gateway_takes_every_address_of_its_cluster_with_it(pull: Pull) -> None:
     pull.edit(EU, "sectionName: https", "sectionName: tls")
     assert lost(pull) == [

@@ -291,8 +291,9 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
             namespace="envoy-gateway-system"
         ),
         [
-            "error [gateway] Gateway edge/edge proxies: run in envoy-gateway-system, and tenants' network policies let in what comes"
-            " from edge -> write deploy.type: GatewayNamespace in Envoy Gateway's Kubernetes provider"
+            "error [gateway] Gateway edge/edge proxies: run in envoy-gateway-system, and tenants' network policies admit traffic"
+            " from edge only -> write their namespace as spec.gateway.proxyNamespace of the cluster; for the Gateway's own"
+            " namespace, write deploy.type: GatewayNamespace in Envoy Gateway's Kubernetes provider"
         ],
     ),
     (

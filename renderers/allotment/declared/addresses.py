@@ -68,6 +68,25 @@ def _parse_cidr(value: object) -> str:
     return value
 
 
+def _parse_address(value: object) -> str:
+    import ipaddress
+
+    if not isinstance(value, str):
+        raise_rule_error(
+            "address", f"{quote_value(str(value))} is no IP address: write one such as 169.254.20.10, quoted"
+        )
+    try:
+        address = ipaddress.ip_address(value)
+    except ValueError as error:
+        raise_rule_error("address", f"{quote_value(value)} is no IP address: {error}")
+    if str(address) != value or "%" in value:
+        raise_rule_error(
+            "address", f"{quote_value(value)} has another spelling: write {str(address).partition('%')[0]}"
+        )
+    return value
+
+
+IpAddress = Annotated[str, BeforeValidator(_parse_address), json_schema("string", None, "169.254.20.10", maxLength=39)]
 Cidr = Annotated[str, BeforeValidator(_parse_cidr), json_schema("string", None, "203.0.113.0/24", maxLength=43)]
 # A label of 63 characters and a dot precede a cluster's domain, and a host name has at most 253 characters.
 Domain = Annotated[

@@ -264,17 +264,19 @@ def check_proxies(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecla
         for pod in looked.list_objects(OTHER_PODS)
         if expected_labels.items() <= pod["metadata"].get("labels", {}).items()
     ]
-    elsewhere = sorted({pod["metadata"]["namespace"] for pod in pods} - {gateway.namespace})
+    namespace = gateway.effective_proxy_namespace
+    elsewhere = sorted({pod["metadata"]["namespace"] for pod in pods} - {namespace})
     if not pods:
         yield skipped(subject, f"no pod has the label {OWNING_NAME_LABEL}={gateway.name}")
     elif elsewhere:
         yield error(
             subject,
-            f"run in {', '.join(elsewhere)}, and tenants' network policies let in what comes from {gateway.namespace}",
-            "write deploy.type: GatewayNamespace in Envoy Gateway's Kubernetes provider",
+            f"run in {', '.join(elsewhere)}, and tenants' network policies admit traffic from {namespace} only",
+            "write their namespace as spec.gateway.proxyNamespace of the cluster; for the Gateway's own namespace, write"
+            " deploy.type: GatewayNamespace in Envoy Gateway's Kubernetes provider",
         )
     else:
-        yield ok(subject, f"run in {gateway.namespace}")
+        yield ok(subject, f"run in {namespace}")
 
 
 def check_logins(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:

@@ -68,12 +68,17 @@ def address_losses(before: Catalog, after: Catalog, resources: Iterable[Reachabl
             yield Destruction(
                 f"cluster {name}: domain {was.domain} → {is_now.domain}", f"{words}: {_name_resources(reached)}"
             )
-        if reached and was.gateway != is_now.gateway:
+        if reached and _listener_name(was.gateway) != _listener_name(is_now.gateway):
             words = (
                 f"takes {_count_by_kind(reached)} to another listener: nobody reaches them until it serves the cluster's domain"
                 " and DNS leads to it"
             )
             subject = f"cluster {name}: gateway {_listener_name(was.gateway)} → {_listener_name(is_now.gateway)}"
+            yield Destruction(subject, f"{words}: {_name_resources(reached)}")
+        old_proxies, new_proxies = (spec.gateway.effective_proxy_namespace for spec in (was, is_now))
+        if reached and old_proxies != new_proxies:
+            subject = f"cluster {name}: proxies of the gateway {old_proxies} → {new_proxies}"
+            words = f"closes {_count_by_kind(reached)} to the gateway unless its proxies run in {new_proxies}"
             yield Destruction(subject, f"{words}: {_name_resources(reached)}")
         if cluster_resources and was.destination != is_now.destination:
             words = (

@@ -76,18 +76,32 @@ def _cluster_values(name: str, spec: ClusterSpec) -> dict[str, Any]:
         "destination-anywhere": {**place, "namespace": "*"},
         "gateway": spec.gateway.name,
         "gateway-namespace": spec.gateway.namespace,
+        "proxy-namespace": spec.gateway.effective_proxy_namespace,
         "gateway-section": spec.gateway.section_name,
         "issuer": oidc.issuer,
         "client-id": oidc.client_id,
         "secret-name": oidc.client_secret_ref.name,
         "secret-namespace": oidc.client_secret_ref.namespace,
         "keys": oidc.jwks_uri or f"{oidc.issuer.rstrip('/')}/.well-known/jwks.json",
+        "dns-peers": _dns_peers(spec),
         "denied-ipv4": _denied_ranges(ranges.IPV4, spec),
         "denied-ipv6": _denied_ranges(ranges.IPV6, spec),
         "disk-class": spec.disk_storage_class_name,
         "a-storage-class": AnyOf(storage.storage_class_name for storage in spec.storages),
         "a-snapshot-class": AnyOf(storage.volume_snapshot_class_name for storage in spec.storages),
     }
+
+
+def _dns_peers(spec: ClusterSpec) -> list[dict[str, Any]]:
+    """Return the peers that answer DNS queries: the pods of kube-dns, and the one declared address of the nodes."""
+    cluster_dns = {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
+        "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
+    }
+    address = spec.network.node_local_dns
+    if address is None:
+        return [cluster_dns]
+    return [cluster_dns, {"ipBlock": {"cidr": f"{address}/{'128' if ':' in address else '32'}"}}]
 
 
 def _storage_pod_values(cluster: ScopeDeclarations) -> dict[str, Any]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,11 +24,13 @@ ADA, KITE = names.namespace("solo-ada"), names.namespace("studio-kite")
 IMAGE = f"registry.example/neighbour@sha256:{'c' * 64}"
 PORT = 7860
 REFUSED = "No route to host"  # the answer to what policies refuse, and to nothing else here
-OPEN = ["its own pod", "DNS", "the internet"]
+NODE_LOCAL_DNS = "169.254.20.10"  # as the cluster declares it
+OPEN = ["its own pod", "DNS", "the DNS cache of its node", "the internet"]
 CLOSED = [
     "another tenant's pod",
     "a pod of the gateway's",
     "the metadata address",
+    "another port of the DNS cache",
     "the API server",
     "the API server's Service",
     "the node",
@@ -61,7 +66,8 @@ def neighbours(real_node: Node, sample_tree: Path) -> Iterator[Neighbours]:
         for space, name in ((ADA, "ada"), (ADA, "adas-other"), (KITE, "kite"))
     ]
     wanted += [pods.pod("edge", "gateway", IMAGE), pods.pod("default", "stranger", IMAGE)]
-    with pods.running(real_node, *wanted) as running:
+    wanted += [pods.pod(names.STOCK_NAMESPACE, "placeholder", IMAGE)]
+    with node_local_dns(real_node), pods.running(real_node, *wanted) as running:
         pods_by_name = {pod["metadata"]["name"]: pod for pod in running}
         addresses = {name: pod["status"]["podIP"] for name, pod in pods_by_name.items()}
         places = {
@@ -70,6 +76,8 @@ def neighbours(real_node: Node, sample_tree: Path) -> Iterator[Neighbours]:
             "the internet": Place(internet.PUBLIC, internet.HTTP),
             "another tenant's pod": Place(addresses["kite"], PORT),
             "a pod of the gateway's": Place(addresses["gateway"], PORT),
+            "the DNS cache of its node": Place(NODE_LOCAL_DNS, 53),
+            "another port of the DNS cache": Place(NODE_LOCAL_DNS, 8080),
             "the metadata address": Place(internet.METADATA, internet.HTTP),
             "the API server": Place(ADVERTISED, int(real_node.cluster.server.rpartition(":")[2])),
             "the API server's Service": Place(cluster_.SERVICE_ADDRESS, 443),
@@ -79,6 +87,28 @@ def neighbours(real_node: Node, sample_tree: Path) -> Iterator[Neighbours]:
         }
         yield Neighbours(pods_by_name, places)
     rendered.clear(client)
+
+
+@contextmanager
+def node_local_dns(real_node: Node) -> Iterator[None]:
+    """Let the node listen where NodeLocal DNSCache does: at an address of the node that is its own, on the port of DNS and another."""
+    world, address = real_node.world, f"{NODE_LOCAL_DNS}/32"
+    world.run(["ip", "addr", "add", address, "dev", "lo"])
+    listeners = [
+        subprocess.Popen(
+            world.inside([sys.executable, "-m", "http.server", "--bind", NODE_LOCAL_DNS, str(port)]),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for port in (53, 8080)
+    ]
+    try:
+        yield
+    finally:
+        for listener in listeners:
+            listener.kill()
+            listener.wait()
+        world.run(["ip", "addr", "del", address, "dev", "lo"])
 
 
 def failure(real_node: Node, pod: Pod, place: Place) -> str:
@@ -92,7 +122,11 @@ def failure(real_node: Node, pod: Pod, place: Place) -> str:
 def before(real_node: Node, neighbours: Neighbours) -> dict[str, str]:
     """Return what a tenant's pod fails in, by the name of the place, while nothing applies the policies."""
     policies.lift(real_node.world)
-    return {name: failure(real_node, neighbours.pods["ada"], place) for name, place in neighbours.places.items()}
+    failures = {name: failure(real_node, neighbours.pods["ada"], place) for name, place in neighbours.places.items()}
+    placeholder = neighbours.pods["placeholder"]
+    assert failure(real_node, placeholder, neighbours.places["the internet"]) == ""
+    assert failure(real_node, neighbours.pods["stranger"], Place(placeholder["status"]["podIP"], PORT)) == ""
+    return failures
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +150,14 @@ def test_a_tenant_reaches(name: str, real_node: Node, enforced: Neighbours) -> N
 @pytest.mark.parametrize("name", CLOSED)
 def test_a_tenant_is_kept_from(name: str, real_node: Node, enforced: Neighbours) -> None:
     assert REFUSED in failure(real_node, enforced.pods["ada"], enforced.places[name])
+
+
+def test_a_placeholder_reaches_nothing_and_nothing_reaches_it(real_node: Node, enforced: Neighbours) -> None:
+    placeholder = enforced.pods["placeholder"]
+    for name in ("its own pod", "DNS", "the internet", "the API server"):
+        assert REFUSED in failure(real_node, placeholder, enforced.places[name])
+    for name in ("stranger", "kite", "gateway"):
+        assert REFUSED in failure(real_node, enforced.pods[name], Place(placeholder["status"]["podIP"], PORT))
 
 
 def test_a_tenant_resolves_names(real_node: Node, enforced: Neighbours) -> None:

@@ -19,7 +19,8 @@ GOLDEN = PROJECT / "tests/manifests/golden/eu-1/control/namespaces/s/solo-ada.re
 
 def blocks(file: Path = GOLDEN) -> list[dict[str, Any]]:
     policy = next(manifest for manifest in load(file.read_bytes()) if manifest["metadata"]["name"] == "allow-out")
-    return [to["ipBlock"] for rule in policy["spec"]["egress"] for to in rule["to"] if "ipBlock" in to]
+    rules = [rule for rule in policy["spec"]["egress"] if "ports" not in rule]
+    return [to["ipBlock"] for rule in rules for to in rule["to"] if "ipBlock" in to]
 
 
 @pytest.mark.parametrize("block", blocks(), ids=lambda block: block["cidr"])
@@ -58,8 +59,8 @@ def test_what_is_let_out_is_what_preparations_take_for_the_internet(address: IPv
 
 
 def test_a_cluster_denies_ranges_of_its_own(sample: Path, allot: Allot, tmp_path: Path) -> None:
-    own = "  network:\n    denied:\n      - 198.51.100.0/24\n      - 8.8.4.0/24\n      - 2606:4700::/32\n      - fd00::/8\n"
-    edit(sample, "clusters/eu-1/cluster.yaml", "  monitoring:\n", f"{own}  monitoring:\n")
+    own = "    denied:\n      - 198.51.100.0/24\n      - 8.8.4.0/24\n      - 2606:4700::/32\n      - fd00::/8\n"
+    edit(sample, "clusters/eu-1/cluster.yaml", "  network:\n", f"  network:\n{own}")
     result = allot("render", "--repo", sample, "--out", tmp_path / "out", "--as-of", DAY)
     assert result.code == 0, result
     file = tmp_path / "out/eu-1/control/namespaces/s/solo-ada.rendered.yaml"
@@ -69,3 +70,55 @@ def test_a_cluster_denies_ranges_of_its_own(sample: Path, allot: Allot, tmp_path
         "0.0.0.0/0": [*before["0.0.0.0/0"], "8.8.4.0/24"],
         "2000::/3": [*before["2000::/3"], "2606:4700::/32"],
     }, "what is denied to all isn't said twice"
+
+
+def policy_of(tree: Path, cluster: str, name: str) -> dict[str, Any]:
+    """Return the spec of a network policy of solo-ada in a rendered tree."""
+    file = tree / cluster / GOLDEN.relative_to(GOLDEN.parents[3])
+    manifests = load(file.read_bytes())
+    spec: dict[str, Any] = next(
+        manifest["spec"]
+        for manifest in manifests
+        if (manifest["kind"], manifest["metadata"]["name"]) == ("NetworkPolicy", name)
+    )
+    return spec
+
+
+CLUSTER_DNS = {
+    "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
+    "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("declared", "peers"),
+    [
+        ("", [CLUSTER_DNS]),
+        ("    nodeLocalDNS: 169.254.20.10\n", [CLUSTER_DNS, {"ipBlock": {"cidr": "169.254.20.10/32"}}]),
+        ("    nodeLocalDNS: fd00::10\n", [CLUSTER_DNS, {"ipBlock": {"cidr": "fd00::10/128"}}]),
+    ],
+)
+def test_a_tenant_may_query_the_dns_of_its_cluster_on_port_53_alone(
+    declared: str, peers: list[dict[str, Any]], sample: Path, allot: Allot, tmp_path: Path
+) -> None:
+    edit(sample, "clusters/eu-1/cluster.yaml", "    nodeLocalDNS: 169.254.20.10\n", declared or "    denied: []\n")
+    result = allot("render", "--repo", sample, "--out", tmp_path / "out", "--as-of", DAY)
+    assert result.code == 0, result
+    rules = policy_of(tmp_path / "out", "eu-1", "allow-out")["egress"]
+    assert [rule for rule in rules if any(peer in rule["to"] for peer in peers)] == [
+        {"to": peers, "ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]}
+    ]
+
+
+@pytest.mark.parametrize(("declared", "namespace"), [("", "edge"), ("    proxyNamespace: proxies\n", "proxies")])
+def test_a_tenant_is_reached_from_the_namespace_of_the_proxies_alone(
+    declared: str, namespace: str, sample: Path, allot: Allot, tmp_path: Path
+) -> None:
+    edit(sample, "clusters/eu-1/cluster.yaml", "    sectionName: https\n", f"    sectionName: https\n{declared}")
+    result = allot("render", "--repo", sample, "--out", tmp_path / "out", "--as-of", DAY)
+    assert result.code == 0, result
+    selector = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
+    assert policy_of(tmp_path / "out", "eu-1", "allow-in")["ingress"] == [
+        {"from": [selector]},
+        {"from": [{"podSelector": {}}]},
+    ]

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from allotment.declared.addresses import Cidr, Domain, HttpsUrl, HttpUrl, IssuerUrl
+from allotment.declared.addresses import Cidr, Domain, HttpsUrl, HttpUrl, IpAddress, IssuerUrl
 from allotment.declared.kinds.declaration import CatalogSpec, Declaration, StrictModel, check_one_of, unique_by
 from allotment.declared.references import StorageSpecReference
 from allotment.declared.values import KubernetesName, Size, SshKey
@@ -29,6 +29,16 @@ class Gateway(StrictModel):
     name: KubernetesName = Field(description="The name of the Gateway.")
     namespace: KubernetesName = Field(description="The namespace of the Gateway.")
     section_name: KubernetesName = Field(description="The name of the HTTPS listener for *.<domain>.")
+    proxy_namespace: KubernetesName | None = Field(
+        default=None,
+        description="The namespace of the Gateway's proxy pods. The network policies of tenants admit traffic from this"
+        " namespace only. Default: the namespace of the Gateway.",
+    )
+
+    @property
+    def effective_proxy_namespace(self) -> str:
+        """The namespace of the proxy pods."""
+        return self.proxy_namespace or self.namespace
 
 
 class SecretRef(StrictModel):
@@ -98,13 +108,19 @@ class Monitoring(StrictModel):
 
 
 class Network(StrictModel):
-    """Restricts the addresses that the pods of tenants may connect to."""
+    """Configures the addresses that the pods of tenants may connect to."""
 
     denied: list[Cidr] = Field(
         default=[],
         max_length=100,
         description="Your public addresses that no tenant may connect to, such as those of nodes, API servers and"
         " offices. Private addresses and the metadata services of clouds are always denied.",
+    )
+    node_local_dns: IpAddress | None = Field(
+        default=None,
+        alias="nodeLocalDNS",
+        description="The address at which NodeLocal DNSCache listens on every node. The pods of tenants may send DNS"
+        " queries there. Default: none; they query the pods of kube-dns.",
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster
 from allotment.manifests import names
-from allotment.manifests.tenant.namespace import POD_SECURITY_VERSION
+from allotment.manifests.tenant.namespace import DENY_ALL, POD_SECURITY_VERSION
 from allotment.manifests.yaml_text import without_empty
 
 FIRST_STOCK_PRIORITY = -10
@@ -17,9 +17,23 @@ ADMISSION_API_VERSION = "admissionregistration.k8s.io/v1"
 
 
 def render_system_namespaces() -> list[dict[str, Any]]:
-    """Return the namespaces for placeholders (restricted) and for the device plugin (privileged, as it needs the host)."""
+    """Return the namespaces for placeholders (restricted) and for the device plugin (privileged, as it needs the host).
+
+    A placeholder needs no network, so a policy denies it all traffic.
+    """
     levels = {names.STOCK_NAMESPACE: "restricted", names.DEVICE_PLUGIN_NAMESPACE: "privileged"}
-    return [
+    policy = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {
+            "name": "deny-all",
+            "namespace": names.STOCK_NAMESPACE,
+            "labels": names.labels(),
+            "annotations": {names.SYNC_OPTIONS: names.KEEP_OPTIONS},
+        },
+        "spec": DENY_ALL,
+    }
+    spaces: list[dict[str, Any]] = [
         {
             "apiVersion": "v1",
             "kind": "Namespace",
@@ -35,6 +49,7 @@ def render_system_namespaces() -> list[dict[str, Any]]:
         }
         for space, level in levels.items()
     ]
+    return [*spaces, policy]
 
 
 def render_priority_classes() -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -24,15 +24,11 @@ QUOTA_FACTOR = (
     2  # the quota is a backstop: rollouts need room above the plan, and the checks of a merge enforce the plan
 )
 
-ALLOW_DNS = Frozen(
-    to=[
-        {
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
-            "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
-        }
-    ],
-    ports=[{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}],
+CLUSTER_DNS = Frozen(
+    namespaceSelector={"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
+    podSelector={"matchLabels": {"k8s-app": "kube-dns"}},
 )
+DNS_PORTS = [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]
 SAME_NAMESPACE = Frozen(podSelector={})
 DENY_ALL = Frozen(podSelector={}, policyTypes=["Ingress", "Egress"])
 CONTAINER_LIMITS = Frozen(
@@ -110,15 +106,24 @@ def _cluster_spec(cluster: ScopeDeclarations) -> ClusterSpec:
 
 @cached_by_scope
 def _build_ingress_rules(cluster: ScopeDeclarations) -> Frozen:
-    namespace = _cluster_spec(cluster).gateway.namespace
+    namespace = _cluster_spec(cluster).gateway.effective_proxy_namespace
     gateway = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
     return Frozen(podSelector={}, policyTypes=["Ingress"], ingress=[{"from": [gateway]}, {"from": [SAME_NAMESPACE]}])
 
 
 @cached_by_scope
 def _build_egress_rules(cluster: ScopeDeclarations) -> Frozen:
-    rules = [ALLOW_DNS, allow_internet(_cluster_spec(cluster)), {"to": [SAME_NAMESPACE]}]
+    spec = _cluster_spec(cluster)
+    rules = [allow_dns(spec), allow_internet(spec), {"to": [SAME_NAMESPACE]}]
     return Frozen(podSelector={}, policyTypes=["Egress"], egress=rules)
+
+
+def allow_dns(place: ClusterSpec) -> dict[str, Any]:
+    """Return the egress rule for DNS queries: to the pods of kube-dns, and to the declared NodeLocal DNSCache."""
+    peers: list[Any] = [CLUSTER_DNS]
+    if (address := place.network.node_local_dns) is not None:
+        peers.append({"ipBlock": {"cidr": f"{address}/{ip_address(address).max_prefixlen}"}})
+    return {"to": peers, "ports": DNS_PORTS}
 
 
 def allow_internet(place: ClusterSpec) -> dict[str, Any]:
