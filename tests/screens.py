@@ -125,8 +125,8 @@ def _report(place: Place) -> None:
         return match[1]
 
     full = "no unit of l4-whole is free on eu-1"
-    probing = "the container has started and hasn't answered its probe yet"
-    failed = "preparation failed in attempt 1: its source can't be had; `allot recover` tries again"
+    probing = "the container has started, and its probe has not succeeded yet"
+    failed = "preparation failed in attempt 1: its source is not available; `allot recover` tries again"
     instances = (
         Instance(
             name="comfy",

@@ -15,7 +15,7 @@ MERGED = "Merged"
 KEPT = "Kept"  # its tenant is retained at its last published manifests
 PUBLISHED = "Published"
 REMOVING = "Removing"  # no longer declared, but still published
-OVERTAKEN = "Overtaken"  # a later commit is published than this clone knows
+OVERTAKEN = "Overtaken"  # the published commit is newer than this clone
 
 # States of a storage, and of its preparation.
 PENDING = "Pending"

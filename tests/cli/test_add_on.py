@@ -68,7 +68,7 @@ def test_what_pins_nothing_is_refused(sample: Path, allot: Allot) -> None:
     before = (sample / CERT_MANAGER).read_bytes()
     for words, why in (
         (("cert-manger", "v1.22.0"), "no add-on is named 'cert-manger'; did you mean 'cert-manager'?"),
-        (("cert-manager", "latest"), "'latest' is no exact version: write one such as v1.21.2"),
+        (("cert-manager", "latest"), "'latest' is not an exact version: write a version such as v1.21.2"),
         (
             ("cert-manager", "v1.22.0", "--digest", f"sha256:{'0f' * 32}"),
             "Argo CD checks no digest of an https:// chart",

@@ -45,7 +45,7 @@ def test_all_that_is_on_offer(run_catalog: Allot) -> None:
     assert row(result, "block-ssd", "us-1") == "block-ssd us-1 ReadWriteOnce 10Gi to 2Ti 0.10 99Ti"
     assert row(result, "block-ssd", "eu-1").endswith(" snapshots 0.05")
     assert row(result, "stable-diffusion-webui", "1.10.1").endswith(
-        "Members it is Deprecated: go to 1.11.0; for units of 4Gi memory or more;"
+        "Members it is Deprecated: use 1.11.0; for units of 4Gi memory or more;"
         " uses /workspace/models, /workspace/outputs"
     )
     assert "Not for" not in result.out
@@ -83,7 +83,7 @@ def test_what_a_tenant_can_have(run_catalog: Allot) -> None:
     assert "Own images:    registry.example/tools/\n" in can
     assert [line.split()[0] for line in can.splitlines() if "nvidia-" in line][1:] == ["l4-quarter"]
     assert row(result, "l4-whole").endswith(
-        "4/5 - Exclusive isn't what plan starter allows: TimeSlicing (platform/plans/starter.yaml);"
+        "4/5 - plan starter doesn't allow Exclusive, only TimeSlicing (platform/plans/starter.yaml);"
         " it takes 1 nvidia-l4, and 0.75 of 1 is left (platform/plans/starter.yaml)"
     )
     assert "held for film-house (clusters/eu-1/stocks/l4-half-film.yaml)" in cannot
@@ -95,7 +95,7 @@ def test_an_app_that_no_unit_of_the_tenants_holds_is_not_offered(run_catalog: Al
     _, _, cannot = result.out.partition("\nNot for solo-ada now\n")
     assert "lora-trainer" in cannot
     assert row(result, "lora-trainer").endswith(
-        "its /dev/shm of 16Gi is more than the memory of a unit of l4-quarter, 12Gi, the largest that is for it now"
+        "its /dev/shm of 16Gi exceeds the memory of the largest available unit, l4-quarter with 12Gi"
         " (platform/specs/l4-quarter.yaml)"
     )
     assert "lora-trainer" in run_catalog("--tenant", "studio-kite").out.partition("\nNot for studio-kite now\n")[0]

@@ -83,7 +83,7 @@ def test_a_page_says_what_a_value_keeps_to_and_shows_an_example(allot: Allot) ->
     assert (
         "  name <text> -required-  3 to 15 characters, a-z, 0-9 and single '-', a letter first, no '-' last\n" in ports
     )
-    assert "  containerPort <integer> -required-  1 to 65,535\n      What the program listens on.\n" in ports
+    assert "  containerPort <integer> -required-  1 to 65,535\n      The port that the program listens on.\n" in ports
     names = {
         kind: allot("explain", f"{kind}.metadata.name").out for kind in ("GPUInstance", "Tenant", "Cluster", "App")
     }

@@ -254,7 +254,7 @@ def test_a_merge_is_followed_until_it_runs(desk: Desk) -> None:
     assert desk.status(head, "allot/rollout") == "pending"
     desk.place.publish()
     desk.comment("--all")
-    assert "what runs in eu-1 isn't known: nothing has reported it yet" in desk.rollouts(1)[0]
+    assert "the state of eu-1 is unknown: nothing has reported it yet" in desk.rollouts(1)[0]
     seen(desk, "Failed", "OutOfMemory", message="the container was ended, it took too much memory @ada")
     desk.comment("--all")
     (body,) = desk.rollouts(1)

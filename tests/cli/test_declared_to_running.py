@@ -18,7 +18,7 @@ from allotment.declared.inventory import compute_blob_id
 from allotment.observed.status import Instance, Snapshot, Storage, TenantStatus
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
-NEVER = "what runs in eu-1 isn't known: nothing has reported it yet"
+NEVER = "the state of eu-1 is unknown: nothing has reported it yet"
 
 
 class Row(NamedTuple):
@@ -205,7 +205,7 @@ def test_why_its_tenant_is_kept(out: Seen) -> None:
     assert out.row() == Row("Merged", f"not published yet: {wrong}")
     assert out.place.publish().code == 4
     assert git(out.place.remote, "rev-parse", "refs/allotment/source") == commit
-    assert out.row() == Row("Kept", f"still published as it was before: {wrong}")
+    assert out.row() == Row("Kept", f"the previous version is still published: {wrong}")
     assert (out.resource_json()["reason"], out.resource_json()["progress"]) == ("TenantKept", "failed")
     out.place.report("eu-1", running(out.place, "tenants/solo-ada/storages/models.yaml"), observed=now())
     assert out.row("solo-ada/models", "storages") == Row("Ready", "")
@@ -219,7 +219,7 @@ def test_a_declaration_that_cannot_be_read_is_where_it_was(out: Seen) -> None:
     state, why = out.row()
     assert state == "Running"
     assert why.startswith(
-        f"changed since: kept, still published as it was before: its tenant is retained: Invalid: {WEBUI}:"
+        f"changed since: kept, the previous version is still published: its tenant is retained: Invalid: {WEBUI}:"
     )
 
 
@@ -500,4 +500,4 @@ def test_nothing_goes_before_it_was_seen_to_be_marked(out: Seen) -> None:
     out.place.merged()
     output = " ".join(out("solo-ada").out.split())
     assert "Removing" in output
-    assert "its data is kept until its cluster was seen to have it marked for deletion for 1h" in output
+    assert "its data is kept until its cluster has reported it as marked for deletion for 1h" in output

@@ -205,7 +205,7 @@ def test_a_stock_lowered_beneath_what_is_held_is_the_one_to_blame(pull: Pull) ->
     pull.edit(stock, "count: 40", "count: 15")
     assert pull.problems() == [
         f"{stock}:9:10: spec.count: 17 units of l4-quarter are held in eu-1, 2 more than its stock (15 shared); held by {HELD}:"
-        " put the stock back, or stop instances [stock]"
+        " restore the stock, or stop instances [stock]"
     ]
 
 
@@ -457,8 +457,8 @@ def test_whose_it_is_may_change_it_and_nobody_else(pull: Pull) -> None:
     assert pull.by("mio-kite") == []
     assert pull.by("MIO-kite") == []
     assert pull.by("ada-k") == [
-        f"{WEBUI}:1:1: (file): 'ada-k' may not change this file: it takes the author or an approval of the newest commit"
-        " from Member of studio-kite: mio-kite [ownership]"
+        f"{WEBUI}:1:1: (file): 'ada-k' may not change this file: it needs the author or an approval of the newest commit "
+        "by Member of studio-kite: mio-kite [ownership]"
     ]
     assert pull.by("ada-k", "mio-kite") == []
 
@@ -466,8 +466,8 @@ def test_whose_it_is_may_change_it_and_nobody_else(pull: Pull) -> None:
 def test_who_pushed_to_it_must_own_it_too(pull: Pull) -> None:
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
     assert pull.problems("--author", "mio-kite", "--pushed-by", "ada-k") == [
-        f"{WEBUI}:1:1: (file): 'ada-k', who pushed to it, may not change this file: it takes an approval of the newest commit"
-        " from Member of studio-kite: mio-kite [ownership]"
+        f"{WEBUI}:1:1: (file): 'ada-k', who pushed to it, may not change this file: it needs an approval of the newest commit "
+        "by Member of studio-kite: mio-kite [ownership]"
     ]
     assert pull.problems("--author", "mio-kite", "--pushed-by", "ada-k", "--approved-by", "mio-kite") == []
     assert pull.plan("--pushed-by", "ada-k").code == 2
@@ -478,11 +478,11 @@ def test_a_login_with_an_id_is_one_person(pull: Pull) -> None:
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
     assert pull.by("renamed#17") == []
     assert pull.by("mio-kite#18") == [
-        f"{WEBUI}:1:1: (file): 'mio-kite#18' may not change this file: it takes the author or an approval of the newest commit"
-        " from Member of studio-kite: mio-kite#17 [ownership]"
+        f"{WEBUI}:1:1: (file): 'mio-kite#18' may not change this file: it needs the author or an approval of the newest commit "
+        "by Member of studio-kite: mio-kite#17 [ownership]"
     ]
     (problem,) = pull.by("mio-kite")
-    assert "'mio-kite', whose id isn't said, may not change this file" in problem
+    assert "'mio-kite' (unknown id) may not change this file" in problem
 
 
 def test_who_makes_himself_a_member_is_none_yet(pull: Pull) -> None:
@@ -533,8 +533,8 @@ def test_many_files_of_a_folder_that_lack_the_same_approval_are_one_line(pull: P
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
     venv, webui = sorted(pull.by("ada-k"))
     assert venv == (
-        ".venv/:1:1: (folder): 'ada-k' may not change 300 files of this folder, such as 'lib/python3/site-packages/p0/m0.py':"
-        f" it takes the author or an approval of the newest commit from team platform ({TEAM.split('=')[0]}) [ownership]"
+        ".venv/:1:1: (folder): 'ada-k' may not change 300 files of this folder, such as 'lib/python3/site-packages/p0/m0.py': "
+        f"it needs the author or an approval of the newest commit by team platform ({TEAM.split('=')[0]}) [ownership]"
     )
     assert webui.startswith(f"{WEBUI}:1:1: (file): 'ada-k' may not change this file")
     assert pull.by("ada-k", "mio-kite", "pat") == []
@@ -937,7 +937,7 @@ def test_folders_of_an_app_that_is_merged_may_change_and_render_nothing(pull: Pu
     assert (plan["things"], plan["objects"]) == ([], [])
     assert {(change["topic"], change["path"]) for change in plan["declared"]} == {("apps", path)}
     assert [problem["message"] for problem in plan["problems"]] == [
-        "/workspace/outputs is no folder of app stable-diffusion-webui 1.10.1, which has /workspace/models,"
+        "/workspace/outputs is not a folder of app stable-diffusion-webui 1.10.1, which has /workspace/models,"
         " /workspace/pictures; mount the storage there, or name this path in container.args or container.env"
     ]
 

@@ -29,7 +29,7 @@ STOP = ("state: Running", "state: Stopped")
 OVERSOLD = (
     "warning: clusters/eu-1/stocks/l4-quarter.yaml:9:10: spec.count: 17 units of l4-quarter are held in eu-1,"
     " 2 more than its stock (15 shared); held by uni-lab/group-a 5, uni-lab/group-b 5, uni-lab/group-c 5, solo-ada/webui 1,"
-    " studio-kite/webui 1: put the stock back, or stop instances [stock]\n"
+    " studio-kite/webui 1: restore the stock, or stop instances [stock]\n"
 )
 
 
@@ -687,7 +687,7 @@ def test_a_stock_that_is_gone_is_told_with_those_who_hold_its_units(published: P
     assert result.code == 4, "its tenants are invalid"
     assert result.err.splitlines()[0] == (
         "warning: clusters/us-1/cluster.yaml:2:1: (file): 6 units of l40s-spot are held in us-1, 6 more than"
-        " its stock (0 shared); held by acme-robotics/simulate 6: put the stock back, or stop instances [stock]"
+        " its stock (0 shared); held by acme-robotics/simulate 6: restore the stock, or stop instances [stock]"
     )
     assert "kept as it was: tenant acme-robotics" in result.err
 

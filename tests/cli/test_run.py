@@ -117,7 +117,7 @@ def test_a_stock_below_what_is_held_is_published_and_logged(place: Place, runnin
     assert (event["level"], event["message"]) == (
         "warning",
         "clusters/us-1/stocks/l40s-spot.yaml:9:10: spec.count: 6 units of l40s-spot are held in us-1, 1 more than its stock"
-        " (5 shared); held by acme-robotics/simulate 6: put the stock back, or stop instances [stock]",
+        " (5 shared); held by acme-robotics/simulate 6: restore the stock, or stop instances [stock]",
     )
 
 

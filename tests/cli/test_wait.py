@@ -17,7 +17,7 @@ from allotment.adapters.git.remote import Remote
 from allotment.observed.status import Instance, Storage, TenantStatus
 from allotment.problems import OperationRefused
 
-NEVER = "what runs in eu-1 isn't known: nothing has reported it yet"
+NEVER = "the state of eu-1 is unknown: nothing has reported it yet"
 REPORTS = "to have it reported, run `allot run --report eu-1`, or `allot report --cluster eu-1` in it"
 UNKNOWN = "time is up, and whether it is {} isn't known (eu-1: nothing has reported it yet)"
 MODELS = "tenants/solo-ada/storages/models.yaml"
@@ -163,7 +163,10 @@ def test_its_tenant_is_kept(wait: Wait, published: Place) -> None:
     assert (result.code, result.err) == (
         1, "solo-ada/webui isn't Running: it won't be so by itself; run `allot validate`, and correct the declarations\n"
     )  # fmt: skip
-    assert "Kept: still published as it was before: its tenant is retained: Invalid: " in result.out.splitlines()[-1]
+    assert (
+        "Kept: the previous version is still published: its tenant is retained: Invalid: "
+        in result.out.splitlines()[-1]
+    )
 
 
 def test_time_is_up(wait: Wait) -> None:
@@ -319,7 +322,7 @@ def test_json(wait: Wait, published: Place) -> None:
         (("solo-ada/models", "--for", "running"), "allot: solo-ada/models is a storage, which is never Running: wait for Ready, Prepared, Gone"),
         (("solo-ada/models", "--for", "starting"), "allot: solo-ada/models is a storage, which is never Starting: wait for Ready, Prepared, Gone"),
         (("solo-ada/webui", "--for", "Prepared"), "allot: solo-ada/webui is an instance, which is never Prepared: wait for Running, Ready, Starting, Stopped, Gone"),
-        (("solo-ada/webui", "--timeout", "10"), "Error: Invalid value for '--timeout': '10' is no duration: write hours, minutes and seconds, such as 1h30m"),
+        (("solo-ada/webui", "--timeout", "10"), "Error: Invalid value for '--timeout': '10' is not a duration: write hours, minutes and seconds, such as 1h30m"),
         (("solo-ada/webui", "--cluster", "eu1"), "allot: no cluster is named 'eu1'; did you mean 'eu-1'?"),
     ],
 )  # fmt: skip

@@ -57,7 +57,9 @@ NO_RUNTIME = (
     "failed to create shim task: OCI runtime create failed: unable to retrieve OCI runtime error (open log.json: no such file or "
     'directory): exec: "nvidia-container-runtime": executable file not found in $PATH'
 )
-NO_ID_MAPPING = "the file system of a storage that it mounts doesn't work in user namespaces; tell the platform team"
+NO_ID_MAPPING = (
+    "the file system of a storage that it mounts doesn't work in user namespaces; report this to the platform team"
+)
 NO_ID_MAPPING_RUNC = (
     "failed to create containerd task: runc create failed: failed to set MOUNT_ATTR_IDMAP on /var/lib/kubelet/pods/1/volumes:"
     " invalid argument (maybe the filesystem used doesn't support idmap mounts on this kernel?)"
@@ -89,11 +91,11 @@ BAD_GPU = {"allocatedResourcesStatus": [{"name": "nvidia.com/gpu", "resources": 
 STATES: dict[str, tuple[Objects, str, str, str]] = {
     "no pod yet": (
         (live.deployment(), live.replica_set()),
-        *("Init", "RolloutPending", "its pods are being made"),
+        *("Init", "RolloutPending", "its pods are being created"),
     ),
     "a generation not looked at yet": (
         started(live.pod(node="n1", container=live.started(3, ready=True), ready=4), status={"observedGeneration": 0}),
-        *("Init", "RolloutPending", "its pods are being made"),
+        *("Init", "RolloutPending", "its pods are being created"),
     ),
     "only a pod of the rollout before": (
         (
@@ -102,11 +104,11 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
             live.replica_set(revision="2"),
             live.pod(node="n1", container=live.started(3, ready=True), ready=4),
         ),
-        *("Init", "RolloutPending", "its pods are being made"),
+        *("Init", "RolloutPending", "its pods are being created"),
     ),
     "taking a placeholder's place": (
         started(live.pod(status={"conditions": [UNSCHEDULABLE], "nominatedNodeName": "n1"})),
-        *("Init", "Scheduling", "a unit of l4-quarter is being handed over"),
+        *("Init", "Scheduling", "a placeholder is releasing a unit of l4-quarter"),
     ),
     "no capacity": (
         started(live.pod(status={"conditions": [UNSCHEDULABLE]})),
@@ -118,7 +120,7 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
     ),
     "started": (
         started(live.pod(node="n1", container=live.started(3))),
-        *("Ready", "ProbePending", "the container has started and hasn't answered its probe yet"),
+        *("Ready", "ProbePending", "the container has started, and its probe has not succeeded yet"),
     ),
     "running": (
         started(live.pod(node="n1", container=live.started(3, ready=True), ready=4)),
@@ -126,14 +128,14 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
     ),
     "no longer ready": (
         started(live.pod(node="n1", container=live.started(3, probed=True))),
-        *("Ready", "ProbeFailed", "the container runs, but does not answer its probe now"),
+        *("Ready", "ProbeFailed", "the container runs, but its probe fails"),
     ),
     "one of two copies": (
         (
             *started(live.pod(node="n1", container=live.started(3, ready=True), ready=4), replicas=2),
             live.pod(number=2, node="n1", container=live.started(5)),
         ),
-        *("Ready", "ProbePending", "the container has started and hasn't answered its probe yet"),
+        *("Ready", "ProbePending", "the container has started, and its probe has not succeeded yet"),
     ),
     "image not found": (
         started(
@@ -146,7 +148,7 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
     ),
     "image refused": (
         started(live.pod(node="n1", container=live.waiting("ErrImagePull", "401 Unauthorized"))),
-        *("Failed", "ImagePullFailed", "the registry gives no access to image registry.example/webui:1@sha256:aa"),
+        *("Failed", "ImagePullFailed", "the registry denies access to image registry.example/webui:1@sha256:aa"),
     ),
     "crash": (
         started(
@@ -166,42 +168,42 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
                 container=live.waiting("CrashLoopBackOff", restarts=1, ended={"exitCode": 137, "reason": "OOMKilled"}),
             )
         ),
-        *("Failed", "OutOfMemory", "the container used up its unit's memory and was ended (1 restart)"),
+        *("Failed", "OutOfMemory", "the container exceeded the memory of its unit and was killed (1 restart)"),
     ),
     "a configuration that can't be": (
         started(live.pod(node="n1", container=live.waiting("CreateContainerConfigError", "secret x"))),
-        *("Failed", "ConfigFailed", "the container can't be made: CreateContainerConfigError"),
+        *("Failed", "ConfigFailed", "the container can't be created: CreateContainerConfigError"),
     ),
     "refused by its node": (
         started(live.pod(node="n1", status={"phase": "Failed", "reason": "UnexpectedAdmissionError"})),
-        *("Failed", "AdmissionFailed", "its node didn't take it: UnexpectedAdmissionError; it is started anew"),
+        *("Failed", "AdmissionFailed", "its node rejected its pod: UnexpectedAdmissionError; it restarts"),
     ),
     "evicted": (
         started(live.pod(node="n1", status={"phase": "Failed", "reason": "Evicted"})),
-        *("Failed", "Evicted", "its node ended it; it is started anew"),
+        *("Failed", "Evicted", "its node evicted it; it restarts"),
     ),
     "evicted for want of disk": (
         started(live.pod(node="n1", status={"phase": "Failed", "reason": "Evicted", "message": LOW})),
-        *("Failed", "Evicted", "its node ran out of disk and ended it; it is started anew"),
+        *("Failed", "Evicted", "its node ran out of disk and evicted it; it restarts"),
     ),
     "evicted, and no other place is free": (
         (
             *started(gone_at("2026-11-21T09:00:00Z", "2026-11-21T09:59:59Z")),
             live.pod(number=2, status={"conditions": [UNSCHEDULABLE]}),
         ),
-        *("Waiting", "NoFreeUnit", "no unit of l4-quarter is free on eu-1; its node ran out of disk and ended it"),
+        *("Waiting", "NoFreeUnit", "no unit of l4-quarter is free on eu-1; its node ran out of disk and evicted it"),
     ),
     "not taken by a node that lacks disk": (
         started(live.pod(node="n1", status={"phase": "Failed", "reason": "Evicted", "message": PRESSURE})),
-        *("Failed", "Evicted", "its node ran out of disk and ended it; it is started anew"),
+        *("Failed", "Evicted", "its node ran out of disk and evicted it; it restarts"),
     ),
     "ended with its node": (
         started(live.pod(node="n1", status={"phase": "Failed", "reason": "Terminated"})),
-        *("Failed", "Evicted", "its node was shut down; it is started anew"),
+        *("Failed", "Evicted", "its node was shut down; it restarts"),
     ),
     "preempted by its node": (
         started(live.pod(node="n1", status={"phase": "Failed", "reason": "Preempting", "message": PREEMPTED})),
-        *("Failed", "Evicted", "it was preempted: its node needed room for a critical pod; it is started anew"),
+        *("Failed", "Evicted", "it was preempted: its node needed room for a critical pod; it restarts"),
     ),
     "evicted, and another has taken its place": (
         (
@@ -214,20 +216,20 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
         started(live.pod(node="n1", container=live.started(3, ready=True), unready=9)),
         "Waiting",
         "NodeLost",
-        "its node n1 doesn't answer, and nobody knows whether it runs there; if that stays so it starts on another in 6 minutes, "
-        "or 12 where it mounts a storage that one node has at a time",
+        "its node n1 doesn't respond, so the state of its pod is unknown; the pod starts on another node after 6 minutes, or "
+        "after 12 if it mounts a ReadWriteOnce storage",
     ),
     "on a GPU that went bad": (
         started(live.pod(node="n1", container=live.started(3, ready=True) | BAD_GPU, ready=4)),
         "Running",
         "GPUUnhealthy",
-        "its GPU went bad, and its program may fail: stop it, and start it again on another",
+        "its GPU is unhealthy, and its program may fail: stop it and start it again to get another GPU",
     ),
     "crashed on a GPU that went bad": (
         started(live.pod(node="n1", container=live.ended(4) | BAD_GPU)),
         "Failed",
         "ContainerEnded",
-        "the container ended with exit code 4 (0 restarts); its GPU went bad: stop it, and start it again on another",
+        "the container ended with exit code 4 (0 restarts); its GPU is unhealthy: stop it and start it again to get another GPU",
     ),
     "ended, and not restarted yet": (
         started(live.pod(node="n1", container=live.ended(4, restarts=2))),
@@ -237,13 +239,13 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
         started(live.pod(node="n1", container=live.ended(143, seconds=19, restarts=2), start_limit=20)),
         "Failed",
         "ProbeFailed",
-        "the container didn't answer its probe within startTimeout and was ended (2 restarts)",
+        "the probe of the container did not succeed within startTimeout, and the container was killed (2 restarts)",
     ),
     "started again because it didn't answer": (
         started(live.pod(node="n1", container=live.started(40, restarts=1, ended=live.run(143, 17)), start_limit=20)),
         "Failed",
         "ProbeFailed",
-        "the container didn't answer its probe within startTimeout and was ended (1 restart)",
+        "the probe of the container did not succeed within startTimeout, and the container was killed (1 restart)",
     ),
     "answered at its second start": (
         started(
@@ -266,7 +268,7 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
         ),
         "Failed",
         "ProbeFailed",
-        "the container didn't answer its probe within startTimeout and was ended (1 restart)",
+        "the probe of the container did not succeed within startTimeout, and the container was killed (1 restart)",
     ),
     "ended at once where little time is given": (
         started(live.pod(node="n1", container=live.ended(137, restarts=1), start_limit=10)),
@@ -276,7 +278,7 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
         started(live.pod(node="n1", container=live.ended(137, seconds=1, restarts=1), start_limit=10)),
         "Failed",
         "ProbeFailed",
-        "the container didn't answer its probe within startTimeout and was ended (1 restart)",
+        "the probe of the container did not succeed within startTimeout, and the container was killed (1 restart)",
     ),
     "ended by itself while it started": (
         started(live.pod(node="n1", container=live.ended(143, seconds=5, restarts=1), start_limit=20)),
@@ -284,15 +286,15 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
     ),
     "just answered, and not asked again yet": (
         started(live.pod(node="n1", container=live.started(3, probed=True), unready=1)),
-        *("Ready", "ProbePending", "the container has started and hasn't answered its probe yet"),
+        *("Ready", "ProbePending", "the container has started, and its probe has not succeeded yet"),
     ),
     "a command that isn't there": (
         started(live.pod(node="n1", container=live.waiting("RunContainerError", NO_COMMAND, ended=UNBEGUN))),
-        *("Failed", "ConfigFailed", "the container can't be made: its command isn't in the image"),
+        *("Failed", "ConfigFailed", "the container can't be created: its command isn't in the image"),
     ),
     "a command that isn't there, between two tries": (
         started(live.pod(node="n1", container=live.waiting("CrashLoopBackOff", "back-off 10s", ended=UNBEGUN))),
-        *("Failed", "ConfigFailed", "the container can't be made: its command isn't in the image"),
+        *("Failed", "ConfigFailed", "the container can't be created: its command isn't in the image"),
     ),
     "a command that isn't on the path": (
         started(
@@ -303,7 +305,7 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
                 ),
             )
         ),
-        *("Failed", "ConfigFailed", "the container can't be made: its command isn't in the image"),
+        *("Failed", "ConfigFailed", "the container can't be created: its command isn't in the image"),
     ),
     "a command that may not run": (
         started(
@@ -312,33 +314,33 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
                 container=live.waiting("RunContainerError", f'{NOT_BEGUN}exec: "/data/model": permission denied'),
             )
         ),
-        *("Failed", "ConfigFailed", "the container can't be made: its command is no program that may run"),
+        *("Failed", "ConfigFailed", "the container can't be created: its command is not executable"),
     ),
     "a node without its driver": (
         started(live.pod(node="n1", container=live.waiting("RunContainerError", NO_DRIVER))),
-        *("Failed", "ConfigFailed", "the container can't be made: RunContainerError"),
+        *("Failed", "ConfigFailed", "the container can't be created: RunContainerError"),
     ),
     "a node without its driver, between two tries": (
         started(
             live.pod(node="n1", container=live.waiting("CrashLoopBackOff", ended=UNBEGUN | {"message": NO_DRIVER}))
         ),
-        *("Failed", "ConfigFailed", "the container can't be made: StartError"),
+        *("Failed", "ConfigFailed", "the container can't be created: StartError"),
     ),
     "a node without its runtime": (
         started(live.pod(node="n1", container=live.waiting("RunContainerError", NO_RUNTIME))),
-        *("Failed", "ConfigFailed", "the container can't be made: RunContainerError"),
+        *("Failed", "ConfigFailed", "the container can't be created: RunContainerError"),
     ),
     "a volume that can't be mounted": (
         started(live.pod(node="n1", container=live.waiting("CreateContainerError", NO_MOUNT))),
-        *("Failed", "ConfigFailed", "the container can't be made: CreateContainerError"),
+        *("Failed", "ConfigFailed", "the container can't be created: CreateContainerError"),
     ),
     "a volume of NFS, as runc refuses it": (
         started(live.pod(node="n1", container=live.waiting("CreateContainerError", NO_ID_MAPPING_RUNC))),
-        *("Failed", "ConfigFailed", f"the container can't be made: {NO_ID_MAPPING}"),
+        *("Failed", "ConfigFailed", f"the container can't be created: {NO_ID_MAPPING}"),
     ),
     "a volume of NFS, as crun refuses it": (
         started(live.pod(node="n1", container=live.waiting("CreateContainerError", NO_ID_MAPPING_CRUN))),
-        *("Failed", "ConfigFailed", f"the container can't be made: {NO_ID_MAPPING}"),
+        *("Failed", "ConfigFailed", f"the container can't be created: {NO_ID_MAPPING}"),
     ),
     "runs again since its start failed": (
         started(live.pod(node="n1", container=live.started(40, ready=True, restarts=1, ended=UNBEGUN), ready=41)),
@@ -346,11 +348,11 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
     ),
     "just begun since its start failed": (
         started(live.pod(node="n1", container=live.started(55, ready=True, restarts=1, ended=UNBEGUN), ready=56)),
-        *("Failed", "ConfigFailed", "the container can't be made: its command isn't in the image"),
+        *("Failed", "ConfigFailed", "the container can't be created: its command isn't in the image"),
     ),
     "a Secret that is missing": (
         started(live.pod(node="n1", container=live.waiting("CreateContainerConfigError", 'secret "box" not found'))),
-        *("Failed", "ConfigFailed", "the container can't be made: it has no Secret box"),
+        *("Failed", "ConfigFailed", "the container can't be created: it has no Secret box"),
     ),
     "image not found, said at length": (
         started(live.pod(node="n1", container=live.waiting("ImagePullBackOff", PULLING.format("not found")))),
@@ -370,7 +372,7 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
                 }
             ),
         ),
-        *("Failed", "CreationRefused", "the cluster lets no pod of it be made: the namespace's quota is used up"),
+        *("Failed", "CreationRefused", "the cluster rejects its pods: the namespace's quota is used up"),
     ),
     "stopped": (
         (live.deployment(replicas=0, units="", waits_for="state: Stopped", waits_reason="StoppedAsDeclared"),),
@@ -429,7 +431,7 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
     ),
     "not applied yet": (
         (live.application(resources=(("Deployment", "webui", "OutOfSync"),)),),
-        *("Init", "OutOfSync", "the cluster doesn't have it as it is published yet"),
+        *("Init", "OutOfSync", "the cluster doesn't have the published version yet"),
     ),
     "refused by Argo CD": (
         (
@@ -437,7 +439,7 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
                 resources=(("Deployment", "webui", "OutOfSync"),), operationState={"phase": "Failed"}, sync="OutOfSync"
             ),
         ),
-        *("Failed", "SyncFailed", "Argo CD couldn't apply it: its dashboard says why"),
+        *("Failed", "SyncFailed", "Argo CD couldn't apply it: its dashboard shows the error"),
     ),
 }
 
@@ -656,8 +658,8 @@ def test_what_a_node_threw_out_long_ago_doesnt_come_back_while_pods_change() -> 
 @pytest.mark.parametrize(
     ("ended", "words"),
     [
-        (live.AT.format(0), "; its node ran out of disk and ended it"),
-        ("2026-11-21T09:58:00Z", "; its node ran out of disk and ended it"),
+        (live.AT.format(0), "; its node ran out of disk and evicted it"),
+        ("2026-11-21T09:58:00Z", "; its node ran out of disk and evicted it"),
         ("2026-11-21T09:57:59Z", ""),
         (live.AT.format(1), ""),
     ],
@@ -671,7 +673,7 @@ def test_what_a_node_threw_out_explains_only_the_pod_that_was_made_for_it(ended:
 def test_what_a_node_refused_or_ended_by_itself_explains_it_too() -> None:
     waits = live.pod(number=2, creationTimestamp=live.AT.format(9), status={"conditions": [UNSCHEDULABLE]})
     (refused,) = rejected_pods(7)
-    words = "no unit of l4-quarter is free on eu-1; its node didn't take it: UnexpectedAdmissionError"
+    words = "no unit of l4-quarter is free on eu-1; its node rejected its pod: UnexpectedAdmissionError"
     assert the(*started(refused), waits).message == words
     shut = live.pod(node="n1", container=live.ended(143, seconds=7), status={"phase": "Failed", "reason": "Terminated"})
     assert the(*started(shut), waits).message == "no unit of l4-quarter is free on eu-1; its node was shut down"
@@ -705,7 +707,7 @@ def rejected_pods(*seconds: int) -> list[dict[str, Any]]:
 def test_a_rejection_is_the_reason_until_a_node_accepts_the_next_pod(replacement: dict[str, Any], reason: str) -> None:
     next_pod = live.pod(number=3, scheduled=8, creationTimestamp=live.AT.format(7), **replacement)
     instance_status = the(*started(*rejected_pods(3, 6), next_pod))
-    message = "its node didn't take it: UnexpectedAdmissionError; it is started anew"
+    message = "its node rejected its pod: UnexpectedAdmissionError; it restarts"
     assert instance_status.reason == reason
     assert (instance_status.state == "Failed", instance_status.message == message) == (
         (True, True) if reason == "AdmissionFailed" else (reason == "ImagePullFailed", False)

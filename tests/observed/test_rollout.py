@@ -48,7 +48,7 @@ def test_a_change_of_a_retained_tenant_names_the_reason() -> None:
     tenant = RetainedTenant(live.TENANT, RetentionReason.BRAKE, SINCE, ("the brake stops this", "more"), 3)
     words = "its tenant is retained: Brake: the brake stops this (and 4 more)"
     way_out = "restore the declarations, or have the deletion approved"
-    for old, what in (("b0", "still published as it was before"), ("", "not published")):
+    for old, what in (("b0", "the previous version is still published"), ("", "not published")):
         stage = derive_stage(CHANGED, BlobVersions("b1", old), [], retained=tenant)
         assert stage == RolloutStage("failed", "kept", f"{what}: {words}", remedy=way_out)
     assert derive_stage(CHANGED, BlobVersions("b1", "b1"), [look(*RUNS)], retained=tenant).state != "kept"

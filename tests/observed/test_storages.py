@@ -75,13 +75,13 @@ def ended(name: str, code: int, reason: str = "Error") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("container", "reason", "words"),
     [
-        (ended("fetch", 71), "Locked", "another preparation still holds the volume"),
-        (ended("fetch", 72), "ChecksumMismatch", "what was fetched has another SHA-256 than is declared"),
-        (ended("fetch", 73), "AddressRefused", "its source isn't an https address of the internet"),
-        (ended("copy", 74), "SourceUnavailable", "its source can't be had"),
+        (ended("fetch", 71), "Locked", "another preparation still uses the volume"),
+        (ended("fetch", 72), "ChecksumMismatch", "the SHA-256 of the download differs from the declared SHA-256"),
+        (ended("fetch", 73), "AddressRefused", "its source isn't an https address on the internet"),
+        (ended("copy", 74), "SourceUnavailable", "its source is not available"),
         (ended("copy", 75), "NoSpace", "the storage is full: raise spec.size"),
         (ended("copy", 76), "SourceUnreadable", "its source can't be read"),
-        (ended("fetch", 77), "AccessDenied", "its source isn't open to it"),
+        (ended("fetch", 77), "AccessDenied", "its source denies access"),
         (ended("prepare", 79), "PreparationFailed", "exit 79"),
         (ended("copy", 137, "OOMKilled"), "OutOfMemory", "it ran out of memory"),
         (ended("prepare", 75), "PreparationFailed", "exit 75"),
@@ -112,7 +112,7 @@ def test_an_attempt_that_came_back_after_another_says_what_to_do(container: str)
         79,
     )
     assert storage_status.message == (
-        "preparation failed in attempt 1: another has begun on the volume since, and this one left it as it is;"
+        "preparation failed in attempt 1: another preparation has started on the volume since, and this attempt changed nothing;"
         " raise spec.prepare.attempt to overwrite it"
     )
 
@@ -125,7 +125,7 @@ def test_what_to_do_about_it_stands_beside_its_rollout() -> None:
     )
     assert (rollout_stage.progress, rollout_stage.remedy) == (
         "failed",
-        "raise spec.prepare.attempt if what another preparation brought is to be overwritten",
+        "raise spec.prepare.attempt to overwrite the files of the other preparation",
     )
 
 
@@ -315,7 +315,7 @@ def test_conditions_and_the_url_of_its_files() -> None:
         (condition.type, condition.status, condition.reason, condition.message)
         for condition in storage_status.conditions
     ] == [
-        ("Synced", "Unknown", "NotObserved", "Argo CD says nothing of it"),
+        ("Synced", "Unknown", "NotObserved", "Argo CD has no status for it"),
         ("Bound", "True", "VolumeBound", ""),
         ("Prepared", "True", "NothingToPrepare", ""),
         ("Resized", "False", "Resizing", "10Gi of 20Gi"),

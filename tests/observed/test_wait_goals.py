@@ -84,7 +84,7 @@ def test_what_a_silent_cluster_said_last_is_not_believed() -> None:
 @pytest.mark.parametrize(
     ("joined", "step"),
     [
-        (row(INSTANCE, RolloutStage("going", "merged")), "a publish takes its commit"),
+        (row(INSTANCE, RolloutStage("going", "merged")), "its commit is published"),
         (row(INSTANCE, RolloutStage("going", "published")), "Argo CD applies it"),
         (instance("Running", RolloutStage("going", "published"), blob="b0"), "Argo CD applies it"),
         (instance("Init", GOING), "its container starts"),

@@ -148,7 +148,7 @@ def test_an_exposure_that_the_plan_does_not_allow(sample: Path) -> None:
         app_offer for app_offer in validation.catalog("solo-ada").app_offers if app_offer.app.model.name == "jupyter"
     ]
     assert words(jupyter.barriers) == [
-        ("Members isn't what plan starter allows: Namespace", "platform/plans/starter.yaml")
+        ("plan starter doesn't allow Members, only Namespace", "platform/plans/starter.yaml")
     ]
 
 
@@ -179,7 +179,7 @@ def test_each_reason_names_the_file_that_says_so(sample: Path) -> None:
         ("held for film-house", "clusters/eu-1/stocks/l4-half-film.yaml"), instances
     ]  # fmt: skip
     assert gpus(validation, "solo-ada", "h100-one") == [
-        ("Exclusive isn't what plan starter allows: TimeSlicing", plan),
+        ("plan starter doesn't allow Exclusive, only TimeSlicing", plan),
         ("no nvidia-h100-80gb is in its quota", plan),
         instances,
     ]

@@ -40,11 +40,11 @@ def move(root: Path, old: str, new: str) -> None:
 CHANGES: dict[str, tuple[Change, str]] = {
     "currency": (
         lambda root: edit(root, "platform/platform.yaml", "currency: EUR", "currency: USD"),
-        "platform/platform.yaml:13:15: spec.billing.currency: 'USD' was 'EUR' and can't change: start another platform [immutable]",
+        "platform/platform.yaml:13:15: spec.billing.currency: 'USD' was 'EUR' and can't change: create a new platform [immutable]",
     ),
     "a spec's shape": (
         lambda root: edit(root, QUARTER, "cpu: 3", "cpu: 2"),
-        f"{QUARTER}:14:8: spec.cpu: 2 was 3 and can't change: declare another GPUSpec and retire this one [immutable]",
+        f"{QUARTER}:14:8: spec.cpu: 2 was 3 and can't change: declare another GPUSpec, and retire the existing GPUSpec [immutable]",
     ),
     "a version's container": (
         lambda root: edit(root, "platform/apps/vllm.yaml", "--port=8000", "--port=8001"),
@@ -52,19 +52,19 @@ CHANGES: dict[str, tuple[Change, str]] = {
     ),
     "a price of the past": (
         lambda root: edit(root, QUARTER, '"0.24"', '"0.25"'),
-        f"{QUARTER}:22:7: spec.prices[0]: the price from 2026-01-01 has begun to count and can't change: add an entry with a later day [price]",
+        f"{QUARTER}:22:7: spec.prices[0]: the price from 2026-01-01 already applies and can't change: add an entry with a later day [price]",
     ),
     "a price removed": (
         lambda root: edit(root, QUARTER, '    - from: "2026-01-01"\n      perHour: "0.24"\n', ""),
-        f"{QUARTER}:21:3: spec.prices: the price from 2026-01-01 has begun to count and is gone: put it back [price]",
+        f"{QUARTER}:21:3: spec.prices: the price from 2026-01-01 already applies and was removed: restore it [price]",
     ),
     "a price from the past": (
         lambda root: edit(root, QUARTER, "  prices:\n", '  prices:\n    - from: "2026-11-01"\n      perHour: "0.01"\n'),
-        f"{QUARTER}:22:13: spec.prices[0].from: a new price can't begin on 2026-11-01, before tomorrow: write a day after 2026-11-21, which is today [price]",
+        f"{QUARTER}:22:13: spec.prices[0].from: a new price can't start on 2026-11-01, before tomorrow: write a day after today, 2026-11-21 [price]",
     ),
     "a storage shrinks": (
         lambda root: edit(root, OUTPUTS, "size: 500Gi", "size: 400Gi"),
-        f"{OUTPUTS}:11:9: spec.size: 400Gi is less than the 500Gi it had, and a volume never shrinks: write at least 500Gi [shrink]",
+        f"{OUTPUTS}:11:9: spec.size: 400Gi is less than the current 500Gi, and a volume can't shrink: write at least 500Gi [shrink]",
     ),
     "a storage moves to another cluster": (
         lambda root: edit(root, "tenants/acme-robotics/storages/old-frames.yaml", "cluster: us-1", "cluster: eu-1"),
@@ -94,7 +94,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
     ),
     "a volume's class changes": (
         lambda root: edit(root, "clusters/us-1/cluster.yaml", "gp3-retain", "gp4-retain"),
-        "clusters/us-1/cluster.yaml:23:25: spec.storages[0].storageClassName: 'gp4-retain' was 'gp3-retain', and volumes keep their class: declare another StorageSpec for it [immutable]",
+        "clusters/us-1/cluster.yaml:23:25: spec.storages[0].storageClassName: 'gp4-retain' was 'gp3-retain', and volumes can't change their class: declare another StorageSpec for it [immutable]",
     ),
     "a preparation under running instances": (
         lambda root: edit(root, CACHE, "checkpoints-2026-11", "checkpoints-2026-12"),
@@ -119,17 +119,17 @@ CHANGES: dict[str, tuple[Change, str]] = {
             copy(root, "tenants/studio-kite/storages/comfy-home.yaml", "tenants/studio-kite/storages/other.yaml")
             or edit(root, "tenants/studio-kite/storages/comfy-trial.yaml", "name: comfy-home\n", "name: other\n")
         ),
-        "tenants/studio-kite/storages/comfy-trial.yaml:12:5: spec.prepare.source: a volume is cloned when it is made, and this one is there already: declare another storage [immutable]",
+        "tenants/studio-kite/storages/comfy-trial.yaml:12:5: spec.prepare.source: a volume can be cloned only when it is created, and this volume exists already: declare another storage [immutable]",
     ),
     "a bucket becomes a volume": (
         lambda root: edit(
             root, "platform/storage-specs/objects.yaml", "bucket: {}", "volume:\n    accessMode: ReadWriteMany"
         ),
-        "platform/storage-specs/objects.yaml:9:3: spec.volume: this was nothing and can't change: declare another StorageSpec and retire this one [immutable]",
+        "platform/storage-specs/objects.yaml:9:3: spec.volume: this was nothing and can't change: declare another StorageSpec, and retire the existing StorageSpec [immutable]",
     ),
     "a snapshot's price of the past": (
         lambda root: edit(root, "platform/storage-specs/block-ssd.yaml", '"0.05"', '"0.04"'),
-        "platform/storage-specs/block-ssd.yaml:18:7: spec.snapshotPrices[0]: the price from 2026-01-01 has begun to count and can't change: add an entry with a later day [price]",
+        "platform/storage-specs/block-ssd.yaml:18:7: spec.snapshotPrices[0]: the price from 2026-01-01 already applies and can't change: add an entry with a later day [price]",
     ),
     "a new use of what is retired": (
         lambda root: (
@@ -161,7 +161,7 @@ def warnings(merged: Path, allot: Allot) -> list[str]:
 def test_another_attempt_may_be_declared_while_instances_wait(merged: Path, allot: Allot) -> None:
     edit(merged, CACHE, "attempt: 1", "attempt: 2")
     assert warnings(merged, allot) == [
-        f"{CACHE}:22:14: spec.prepare.attempt: warning: attempt 2 begins once nobody runs on the storage; declared to run: webui, webui-next [preparation]"
+        f"{CACHE}:22:14: spec.prepare.attempt: warning: attempt 2 starts once no instance runs on the storage; declared to run: webui, webui-next [preparation]"
     ]
 
 
@@ -247,7 +247,7 @@ def test_a_ref_is_never_an_option(ref: str, merged: Path, allot: Allot) -> None:
 def test_the_day_whose_prices_count_moves_no_rule_about_today(merged: Path, allot: Allot, day: str) -> None:
     edit(merged, QUARTER, "  prices:\n", '  prices:\n    - from: "2026-11-21"\n      perHour: "0.01"\n')
     result = allot("validate", "--repo", merged, "--as-of", day, "--base", "HEAD")
-    line = f"{QUARTER}:22:13: spec.prices[0].from: a new price can't begin on 2026-11-21, before tomorrow: write a day after 2026-11-21, which is today [price]"
+    line = f"{QUARTER}:22:13: spec.prices[0].from: a new price can't start on 2026-11-21, before tomorrow: write a day after today, 2026-11-21 [price]"
     assert line in errors(result)
     edit(merged, QUARTER, 'from: "2026-11-21"', 'from: "2026-11-22"')
     assert "[price]" not in allot("validate", "--repo", merged, "--as-of", day, "--base", "HEAD").out

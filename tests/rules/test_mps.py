@@ -14,8 +14,7 @@ def test_mps_is_a_warning(sample: Path, allot: Allot) -> None:
     assert result.code == 0
     warnings = [line for line in result.lines if "[mps]" in line]
     assert warnings == [
-        f"clusters/eu-1/node-pools/{pool}.yaml:13:5: spec.sharing.mps: warning: NVIDIA's MPS daemon makes a second user ID"
-        " wait unless it is started with -M, which device plugin 0.20 doesn't do, and each instance has user IDs of its"
-        " own: see two instances work on one GPU before you sell it [mps]"
+        f"clusters/eu-1/node-pools/{pool}.yaml:13:5: spec.sharing.mps: warning: NVIDIA's MPS daemon serves one user ID at "
+        "a time unless it is started with -M, which device plugin 0.20 doesn't do, and each instance has its own user IDs: test two instances on a GPU before you sell it [mps]"
         for pool in ("l4-mps-film", "l4-mps")
     ]

@@ -16,13 +16,13 @@ FILE = "platform/ownership.yaml"
         (
             "    - path: tenants/*/members.yaml",
             "    - path: tenants/acme-robotics/*/*.yaml\n      approvers:\n        - tenantRole: Admin\n    - path: tenants/*/instances/*.yaml",
-            f"{FILE}:20:13: spec.paths[2].path: 'tenants/*/instances/*.yaml' and 'tenants/acme-robotics/*/*.yaml' match the same"
-            " paths and neither is more specific: make one so [ownership]",
+            f"{FILE}:20:13: spec.paths[2].path: 'tenants/*/instances/*.yaml' and 'tenants/acme-robotics/*/*.yaml' match the same "
+            "paths, and neither is more specific: make one pattern more specific [ownership]",
         ),
         (
             "name: platform\n",
             "name: ops\n",
-            f"{FILE}:7:3: spec.teams: no team is named platform: what no pattern matches is its, so it must exist [ownership]",
+            f"{FILE}:7:3: spec.teams: no team is named platform: it approves the files that no pattern matches, so declare it [ownership]",
         ),
         (
             "        - team: finance\n    - kind: StorageSpec",
@@ -42,13 +42,13 @@ FILE = "platform/ownership.yaml"
         (
             "        - team: finance\n    - kind: StorageSpec",
             "        - tenantRole: Admin\n    - kind: StorageSpec",
-            f"{FILE}:24:23: spec.fields[0].approvers[0].tenantRole: a tenantRole is of the tenant whose folder the file lies in,"
-            " and this is in none: name a team [ownership]",
+            f"{FILE}:24:23: spec.fields[0].approvers[0].tenantRole: tenantRole needs a path in the folder of a tenant, and this "
+            "path is outside: name a team [ownership]",
         ),
         (
             '      forgeTeam: "@northlight-example/platform"\n',
             "",
-            f"{FILE}:11:7: spec.teams[1]: team platform has nobody: name logins, or a forgeTeam [ownership]",
+            f"{FILE}:11:7: spec.teams[1]: team platform has no members: list logins, or a forgeTeam [ownership]",
         ),
     ],
 )

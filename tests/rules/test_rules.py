@@ -30,7 +30,7 @@ ADA = "tenants/solo-ada/instances/webui.yaml"
 ADA_STORAGE = "tenants/solo-ada/storages/models.yaml"
 KITE = "tenants/studio-kite/tenant.yaml"
 KITE_PLAN = f"{KITE}:9:9: spec.plan"
-ANOTHER_PLAN = "or ask the platform team for another plan, or for a quota of your own (spec.quota) [quota]"
+ANOTHER_PLAN = "or ask the platform team for another plan, or for a tenant quota (spec.quota) [quota]"
 
 REFERENCE = {
     "spec": (
@@ -91,15 +91,15 @@ REFERENCE = {
     ),
     "no tenant.yaml": (
         lambda root: (root / "tenants/solo-ada/tenant.yaml").unlink(),
-        "tenants/solo-ada/tenant.yaml:1:1: (file): is missing: every tenant has one [required]",
+        "tenants/solo-ada/tenant.yaml:1:1: (file): is missing: a tenant needs this file [required]",
     ),
     "no cluster.yaml": (
         lambda root: (root / "clusters/us-1/cluster.yaml").unlink(),
-        "clusters/us-1/cluster.yaml:1:1: (file): is missing: every cluster has one [required]",
+        "clusters/us-1/cluster.yaml:1:1: (file): is missing: a cluster needs this file [required]",
     ),
     "no platform.yaml": (
         lambda root: (root / "platform/platform.yaml").unlink(),
-        "platform/platform.yaml:1:1: (file): is missing: every platform has one [required]",
+        "platform/platform.yaml:1:1: (file): is missing: a platform needs this file [required]",
     ),
     "what can't be read isn't missing": (
         swap("platform/plans/starter.yaml", "instances: 3", "instances: -3"),
@@ -137,11 +137,11 @@ SOURCES = {
     ),
     "a clone that is too small": (
         swap(TRIAL, "size: 100Gi", "size: 60Gi"),
-        f"{TRIAL}:10:9: spec.size: 60Gi is less than the 100Gi of comfy-home, which it is filled from: write at least 100Gi [source]",
+        f"{TRIAL}:10:9: spec.size: 60Gi is less than the 100Gi of comfy-home, its source: write at least 100Gi [source]",
     ),
     "a clone in another cluster": (
         swap(TRIAL, "cluster: eu-1", "cluster: us-1"),
-        f"{TRIAL}:14:15: spec.prepare.source.storage.name: storage comfy-home lies in cluster eu-1, this one in us-1: they must be in one [source]",
+        f"{TRIAL}:14:15: spec.prepare.source.storage.name: storage comfy-home is in cluster eu-1, and this storage is in us-1: use the same cluster for both [source]",
     ),
     "no such snapshot": (
         swap(RESTORED, "name: before-upgrade", "name: after-upgrade"),
@@ -149,7 +149,7 @@ SOURCES = {
     ),
     "a snapshot restored into another kind": (
         swap(RESTORED, "storageSpec: shared-files", "storageSpec: block-ssd"),
-        f"{RESTORED}:8:16: spec.storageSpec: the snapshot is of a shared-files, and is restored into nothing else: write that, not block-ssd [source]",
+        f"{RESTORED}:8:16: spec.storageSpec: the snapshot is of StorageSpec shared-files, and can be restored only into the same: replace block-ssd [source]",
     ),
     "a snapshot of nothing": (
         swap(SNAPSHOT, "storage: outputs", "storage: output"),
@@ -161,11 +161,11 @@ SOURCES = {
             '  snapshotPrices:\n    - from: "2026-01-01"\n      perGiBMonth: "0.08"\n',
             "",
         ),
-        f"{SNAPSHOT}:7:12: spec.storage: storage outputs is of shared-files, which has no snapshotPrices: there are no snapshots of it [snapshot]",
+        f"{SNAPSHOT}:7:12: spec.storage: storage outputs is of shared-files, which has no snapshotPrices: it can't have snapshots [snapshot]",
     ),
     "a cluster without snapshots": (
         swap("clusters/eu-1/cluster.yaml", "      volumeSnapshotClassName: rook-cephfs-snapshots\n", ""),
-        f"{SNAPSHOT}:7:12: spec.storage: storage outputs lies in cluster eu-1, which makes no snapshots of shared-files [snapshot]",
+        f"{SNAPSHOT}:7:12: spec.storage: storage outputs is in cluster eu-1, which supports no snapshots of shared-files [snapshot]",
     ),
     "a storage of a tenant that isn't": (
         swap(BASE, "tenant: northlight", "tenant: northligth"),
@@ -181,7 +181,7 @@ SOURCES = {
     ),
     "a shared storage elsewhere": (
         both(swap(BASE, "cluster: eu-1", "cluster: us-1")),
-        f"{BASE}:14:15: spec.prepare.source.storage.name: northlight's storage base-models lies in cluster eu-1, this one in us-1: they must be in one [sharing]",
+        f"{BASE}:14:15: spec.prepare.source.storage.name: northlight's storage base-models is in cluster eu-1, and this storage is in us-1: use the same cluster for both [sharing]",
     ),
     "a prepared bucket": (
         swap(BUCKET, "  size: 1Ti\n", "  size: 1Ti\n  accessor:\n    exposure: Members\n"),
@@ -189,11 +189,11 @@ SOURCES = {
     ),
     "a mounted bucket": (
         swap(LAB, "    - name: notebooks", "    - name: datasets"),
-        f"{LAB}:15:13: spec.storages[0].name: storage datasets is a bucket, which nothing mounts: name it under spec.buckets [bucket]",
+        f"{LAB}:15:13: spec.storages[0].name: storage datasets is a bucket, which can't be mounted: list it under spec.buckets [bucket]",
     ),
     "a volume among the buckets": (
         swap(LAB, "    - name: datasets", "    - name: notebooks"),
-        f"{LAB}:18:13: spec.buckets[0].name: storage notebooks is a volume: name it under spec.storages, with a mountPath [bucket]",
+        f"{LAB}:18:13: spec.buckets[0].name: storage notebooks is a volume: list it under spec.storages, with a mountPath [bucket]",
     ),
     "no such bucket": (
         swap(LAB, "    - name: datasets", "    - name: dataset"),
@@ -208,7 +208,7 @@ SOURCES = {
                 "  storages:\n    - storageSpec: objects\n      storageClassName: s3\n      capacity: 10Ti\n",
             ),
         ),
-        f"{LAB}:18:13: spec.buckets[0].name: bucket datasets lies in cluster us-1, the instance in eu-1: they must be in one [bucket]",
+        f"{LAB}:18:13: spec.buckets[0].name: bucket datasets is in cluster us-1, and the instance is in eu-1: use the same cluster for both [bucket]",
     ),
     "no image that shows files": (
         swap("platform/platform.yaml", "    files: registry", "    prepare: registry"),
@@ -277,7 +277,7 @@ STOCK = {
     ),
     "MPS of single tenants names its tenant": (
         both(declare_all, swap("clusters/eu-1/stocks/l4-mps-film.yaml", "  tenant: film-house\n", "")),
-        "clusters/eu-1/stocks/l4-mps-film.yaml:5:1: spec.tenant: spec l4-mps-single has tenancy Single, which is held for one tenant: write which [tenancy]",
+        "clusters/eu-1/stocks/l4-mps-film.yaml:5:1: spec.tenant: spec l4-mps-single has tenancy Single, so its units must be reserved for a tenant: write the tenant [tenancy]",
     ),
     "MPS packs as many units as GPUs have": (
         both(declare_all, swap("clusters/eu-1/stocks/l4-mps.yaml", "count: 32", "count: 33")),
@@ -289,11 +289,11 @@ STOCK = {
     ),
     "nodes of two pools": (
         swap("clusters/eu-1/node-pools/l4-whole.yaml", "pool: l4-whole", "pool: l4-ts4\n      disk: large"),
-        "clusters/eu-1/node-pools/l4-whole.yaml:15:5: spec.static.nodeSelector: nodes with disk=large, pool=l4-ts4 would be those of pool l4-ts4 and of pool l4-whole: select each pool's nodes by a label of its own [pool-nodes]",
+        "clusters/eu-1/node-pools/l4-whole.yaml:15:5: spec.static.nodeSelector: nodes with disk=large, pool=l4-ts4 match both pool l4-ts4 and pool l4-whole: select the nodes of each pool by a different label [pool-nodes]",
     ),
     "a key of the device plugin that there isn't": (
         swap("clusters/eu-1/node-pools/l4-ts4.yaml", "pool: l4-ts4", "nvidia.com/device-plugin.config: ts-4"),
-        "clusters/eu-1/node-pools/l4-ts4.yaml:19:5: spec.static.nodeSelector: 'nvidia.com/device-plugin.config' is no label: write letters, digits, '-', '_', '.', at most 63, no '/' [label]",
+        "clusters/eu-1/node-pools/l4-ts4.yaml:19:5: spec.static.nodeSelector: 'nvidia.com/device-plugin.config' is not a label: write letters, digits, '-', '_', '.', at most 63, no '/' [label]",
     ),
     "a key of the device plugin among Karpenter's requirements": (
         swap(
@@ -301,7 +301,7 @@ STOCK = {
             "    requirements:\n",
             "    requirements:\n      - key: nvidia.com/device-plugin.config\n        operator: Exists\n",
         ),
-        "clusters/us-1/node-pools/h100.yaml:17:14: spec.karpenter.requirements[0].key: nvidia.com/device-plugin.config is exclusive here, as sharing says: leave it out [pool-nodes]",
+        "clusters/us-1/node-pools/h100.yaml:17:14: spec.karpenter.requirements[0].key: nvidia.com/device-plugin.config is set to exclusive by spec.sharing: remove the label [pool-nodes]",
     ),
     "capacity type differs": (
         swap("clusters/us-1/node-pools/l40s-spot.yaml", "capacityType: Spot", "capacityType: OnDemand"),
@@ -309,7 +309,7 @@ STOCK = {
     ),
     "single tenancy names its tenant": (
         swap("clusters/eu-1/stocks/l4-half-film.yaml", "  tenant: film-house\n", ""),
-        "clusters/eu-1/stocks/l4-half-film.yaml:6:1: spec.tenant: spec l4-half has tenancy Single, which is held for one tenant: write which [tenancy]",
+        "clusters/eu-1/stocks/l4-half-film.yaml:6:1: spec.tenant: spec l4-half has tenancy Single, so its units must be reserved for a tenant: write the tenant [tenancy]",
     ),
     "single tenancy has its pool": (
         lambda root: (
@@ -317,14 +317,14 @@ STOCK = {
             or edit(root, "clusters/eu-1/stocks/l4-half-uni.yaml", "film-house", "uni-lab")
             or edit(root, "clusters/eu-1/stocks/l4-half-uni.yaml", "count: 6", "count: 1")
         ),
-        "clusters/eu-1/stocks/l4-half-film.yaml:10:11: spec.tenant: pool l4-ts2-film would hold tenant film-house and, by stock l4-half-uni, uni-lab: tenancy Single needs the pool for one [tenancy]",
+        "clusters/eu-1/stocks/l4-half-film.yaml:10:11: spec.tenant: pool l4-ts2-film would serve tenant film-house and, by stock l4-half-uni, uni-lab: with tenancy Single a pool serves a single tenant [tenancy]",
     ),
 }
 
 TENANT = {
     "ReadWriteOnce twice": (
         lambda root: copy(root, COMFY, "tenants/studio-kite/instances/dup.yaml"),
-        "tenants/studio-kite/instances/dup.yaml:13:13: spec.storages[0].name: storage comfy-home is ReadWriteOnce and instance comfy mounts it too: let only a single instance run, or use a ReadWriteMany storage [mount]",
+        "tenants/studio-kite/instances/dup.yaml:13:13: spec.storages[0].name: storage comfy-home is ReadWriteOnce and instance comfy mounts it too: run only one instance, or use a ReadWriteMany storage [mount]",
     ),
     "ReadWriteOnce by replicas": (
         swap(COMFY, "  storages:", "  replicas: 2\n  storages:"),
@@ -332,15 +332,15 @@ TENANT = {
     ),
     "storage of another cluster": (
         swap("tenants/studio-kite/storages/outputs.yaml", "cluster: eu-1", "cluster: us-1"),
-        f"{WEBUI}:23:13: spec.storages[1].name: storage outputs lies in cluster us-1, the instance in eu-1: they must be in one [mount]",
+        f"{WEBUI}:23:13: spec.storages[1].name: storage outputs is in cluster us-1, and the instance is in eu-1: use the same cluster for both [mount]",
     ),
     "mount below a mount": (
         swap(WEBUI, "/workspace/outputs", "/workspace/models/out"),
-        f"{WEBUI}:24:18: spec.storages[1].mountPath: /workspace/models/out lies below /workspace/models, another mount: choose a path beside it [mount]",
+        f"{WEBUI}:24:18: spec.storages[1].mountPath: /workspace/models/out is inside /workspace/models, another mount: choose a path outside it [mount]",
     ),
     "storage too large for its kind": (
         swap(ADA_STORAGE, "size: 60Gi", "size: 3Ti"),
-        f"{ADA_STORAGE}:9:9: spec.size: 3Ti is not what block-ssd has: write 10Gi to 2Ti [size]",
+        f"{ADA_STORAGE}:9:9: spec.size: 3Ti is outside the range of block-ssd: write 10Gi to 2Ti [size]",
     ),
     "sharing not allowed": (
         swap(ADA, "gpuSpec: l4-quarter", "gpuSpec: a100-1g"),
@@ -362,15 +362,15 @@ TENANT = {
     ),
     "exposure not allowed": (
         swap(ADA_STORAGE, "exposure: Members", "exposure: Public"),
-        f"{ADA_STORAGE}:11:15: spec.accessor.exposure: Public is not what plan starter allows: Namespace, Members [limit]",
+        f"{ADA_STORAGE}:11:15: spec.accessor.exposure: plan starter doesn't allow exposure Public, only Namespace, Members [limit]",
     ),
     "nobody to log in": (
         swap("tenants/solo-ada/members.yaml", "      subject: 00u1ada\n", ""),
-        f"{ADA}:9:3: spec.app: tenants/solo-ada/members.yaml names no group and no user with a subject, so that nobody could log in: add one [limit]",
+        f"{ADA}:9:3: spec.app: tenants/solo-ada/members.yaml names no group and no user with a subject, so nobody can log in: add a group or a subject [limit]",
     ),
     "registry with a longer name": (
         swap("tenants/ml-orbit/instances/pretrain.yaml", "registry.example/orbit", "registry.example.evil.io/orbit"),
-        "tenants/ml-orbit/instances/pretrain.yaml:14:12: spec.container.image: 'registry.example.evil.io/orbit/trainer:2026.11.2@sha256:{digest}' is of no registry that plan enterprise allows: registry.example/ [image]",
+        "tenants/ml-orbit/instances/pretrain.yaml:14:12: spec.container.image: plan enterprise doesn't allow the registry of 'registry.example.evil.io/orbit/trainer:2026.11.2@sha256:{digest}', only registry.example/ [image]",
     ),
     "quota of GPUs": (
         swap("platform/plans/team.yaml", "nvidia-l4: 8", "nvidia-l4: 3"),
@@ -388,20 +388,20 @@ TENANT = {
     ),
     "own quota replaces the plan's": (
         swap("tenants/film-house/tenant.yaml", "nvidia-a100-80gb: 4", "nvidia-a100-80gb: 0"),
-        "tenants/film-house/tenant.yaml:12:25: spec.quota.gpus.nvidia-a100-80gb: running instances take ~0.857 nvidia-a100-80gb GPUs, the own quota of"
-        " film-house allows 0; the largest: train-fox ~0.429, train-owl ~0.429: stop some, or run them on smaller units, or ask the platform team"
+        "tenants/film-house/tenant.yaml:12:25: spec.quota.gpus.nvidia-a100-80gb: running instances take ~0.857 nvidia-a100-80gb GPUs, tenant "
+        "film-house's own quota allows 0; the largest: train-fox ~0.429, train-owl ~0.429: stop some, or run them on smaller units, or ask the platform team"
         " to raise it [quota]",
     ),
     "own quota of instances": (
         swap("tenants/uni-lab/tenant.yaml", "instances: 30", "instances: 2"),
-        "tenants/uni-lab/tenant.yaml:13:16: spec.quota.instances: 4 instances are declared, the own quota of uni-lab allows 2: remove 2,"
+        "tenants/uni-lab/tenant.yaml:13:16: spec.quota.instances: 4 instances are declared, tenant uni-lab's own quota allows 2: remove 2,"
         " or ask the platform team to raise it [quota]",
     ),
     "budget": (
         swap("platform/plans/team.yaml", 'perMonth: "4000"', 'perMonth: "2000"'),
-        "tenants/studio-kite/tenant.yaml:9:9: spec.plan: what is declared costs 2276.90 EUR a month, plan team allows 2000.00; the largest:"
-        " instance webui-next 1226.40, instance comfy 613.20, instance webui 153.30: stop or shrink what costs 276.90, or ask the platform"
-        " team for another plan [budget]",
+        "tenants/studio-kite/tenant.yaml:9:9: spec.plan: the declared resources cost 2276.90 EUR a month, and plan team allows 2000.00; the largest:"
+        " instance webui-next 1226.40, instance comfy 613.20, instance webui 153.30: reduce the cost by 276.90, or ask the platform team "
+        "for another plan [budget]",
     ),
     "shared memory": (
         swap("platform/specs/l4-quarter.yaml", "memory: 12Gi", "memory: 3Gi"),
@@ -418,7 +418,7 @@ TENANT = {
             "domain: us-1.gpu.northlight.example",
             "domain: us.eu-1.gpu.northlight.example",
         ),
-        "clusters/us-1/cluster.yaml:10:11: spec.domain: us.eu-1.gpu.northlight.example lies within eu-1.gpu.northlight.example, the domain of cluster eu-1: choose one beside it [domain]",
+        "clusters/us-1/cluster.yaml:10:11: spec.domain: us.eu-1.gpu.northlight.example is equal to or inside eu-1.gpu.northlight.example, the domain of cluster eu-1: choose a domain outside it [domain]",
     ),
 }
 
@@ -443,7 +443,7 @@ def test_each_instance_that_mounts_a_storage_of_a_single_writer_is_named(sample:
     for name in ("dup", "third"):
         copy(sample, COMFY, f"tenants/studio-kite/instances/{name}.yaml")
     lines = [line for line in errors(allot("validate", "--repo", sample, "--as-of", DAY)) if line.endswith("[mount]")]
-    fix = "let only a single instance run, or use a ReadWriteMany storage [mount]"
+    fix = "run only one instance, or use a ReadWriteMany storage [mount]"
     others = {"comfy": "dup, third", "dup": "comfy, third", "third": "comfy, dup"}
     assert lines == [
         f"tenants/studio-kite/instances/{name}.yaml:13:13: spec.storages[0].name: storage comfy-home is ReadWriteOnce and instances"
@@ -454,8 +454,8 @@ def test_each_instance_that_mounts_a_storage_of_a_single_writer_is_named(sample:
 
 ADA_MOUNT = f"{ADA}:14:18: spec.storages[0].mountPath: warning: "
 ADA_FOLDERS = (
-    "is no folder of app stable-diffusion-webui 1.11.0, which has /workspace/models, /workspace/base, /workspace/outputs;"
-    " mount the storage there, or name this path in container.args or container.env [app-folder]"
+    "is not a folder of app stable-diffusion-webui 1.11.0, which has /workspace/models, /workspace/base, "
+    "/workspace/outputs; mount the storage there, or name this path in container.args or container.env [app-folder]"
 )
 
 

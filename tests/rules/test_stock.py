@@ -21,7 +21,7 @@ FIVES = "uni-lab/group-a 5, uni-lab/group-b 5, uni-lab/group-c 5"
 ONES = "solo-ada/webui 1, studio-kite/webui 1"
 FEWER = "write fewer replicas, "
 STOP = "stop an instance, or choose another GPUSpec or cluster [stock]"
-BACK = "put the stock back, or stop instances [stock]"
+BACK = "restore the stock, or stop instances [stock]"
 RAISE = "raise its count, or stop instances [stock]"
 
 

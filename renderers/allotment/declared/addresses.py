@@ -40,7 +40,7 @@ def _refuse_internal(value: str) -> str:
             inside = True
     if inside:
         raise_rule_error(
-            "address", f"{quote_value(host)} is no host of the internet: a preparation reaches nothing else"
+            "address", f"{quote_value(host)} is not a host on the internet: a preparation can't connect to other hosts"
         )
     return value
 
@@ -56,15 +56,17 @@ def _parse_cidr(value: object) -> str:
     from allotment.programs.ranges import BLOCKS
 
     if not isinstance(value, str):
-        raise_rule_error("cidr", f"{quote_value(str(value))} is no range: write one such as 198.18.4.0/24, quoted")
+        raise_rule_error(
+            "cidr", f"{quote_value(str(value))} is not a range: write a network such as 198.18.4.0/24, quoted"
+        )
     try:
         network = ipaddress.ip_network(value)
     except ValueError as error:
-        raise_rule_error("cidr", f"{quote_value(value)} is no range of addresses: {error}")
+        raise_rule_error("cidr", f"{quote_value(value)} is not a range of addresses: {error}")
     if str(network) != value or "%" in value:
-        raise_rule_error("cidr", f"{quote_value(value)} is written otherwise: write {network}")
+        raise_rule_error("cidr", f"{quote_value(value)} is not in canonical form: write {network}")
     if any(is_subnet(ipaddress.ip_network(block.cidr), network) for block in BLOCKS):
-        raise_rule_error("cidr", f"{quote_value(value)} is the whole internet: name the ranges that are yours")
+        raise_rule_error("cidr", f"{quote_value(value)} covers the whole internet: list only your own ranges")
     return value
 
 

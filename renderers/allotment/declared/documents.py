@@ -112,7 +112,7 @@ def _read_with_pure_parser(
         reason = escape_unprintable(str(getattr(error, "problem", None) or "it can't be read"))
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         raise UnreadableDeclaration(
-            f"this is no YAML: {reason}; look at this line and the one before", "syntax", line, column
+            f"invalid YAML: {reason}; look at this line and the one before", "syntax", line, column
         ) from None
 
 
@@ -171,7 +171,9 @@ class _DocumentBuilder:
                     continue
                 document_count += 1
                 if document_count > 1:
-                    raise self._build_stop(event, "a second document starts here: write one a file", "document")
+                    raise self._build_stop(
+                        event, "a second document starts here: write one document per file", "document"
+                    )
                 if event.version or event.tags:
                     raise self._build_stop(event, "a directive (%) is not allowed: remove it", "directive")
                 value = self._read_root(next_event)
@@ -204,13 +206,13 @@ class _DocumentBuilder:
         self._check_plain_node(event)
         if kind is yaml.SequenceStartEvent:
             raise self._build_stop(
-                event, "a list stands at the top: write a mapping with apiVersion, kind, metadata, spec", "document"
+                event, "the top level is a list: write a mapping with apiVersion, kind, metadata, spec", "document"
             )
         if kind is yaml.ScalarEvent and event.value == "" and not event.style:
             return None
         if kind is not yaml.MappingStartEvent:
             raise self._build_stop(
-                event, "the file is no mapping: write apiVersion, kind, metadata and spec", "document"
+                event, "the file is not a mapping: write apiVersion, kind, metadata and spec", "document"
             )
         if self.marks is not None:
             mark = event.start_mark
@@ -308,7 +310,7 @@ class _DocumentBuilder:
             else:
                 self._note_finding(
                     event,
-                    f'key {escape_unprintable(key, 40)} is no text to every YAML reader: quote it, "{escape_unprintable(key, 40)}"',
+                    f'key {escape_unprintable(key, 40)} is not text to every YAML reader: quote it, "{escape_unprintable(key, 40)}"',
                     "scalar",
                 )
         else:
@@ -352,7 +354,7 @@ class _DocumentBuilder:
         for character in value:
             code = ord(character)
             if code == 0 or 0xD800 <= code <= 0xDFFF:
-                self._note_finding(event, f"character U+{code:04X} can't stand in a text: remove it", "encoding")
+                self._note_finding(event, f"character U+{code:04X} is not allowed in text: remove it", "encoding")
                 return
         if SKIP_MARKER in value:
             self._note_finding(event, f"'{SKIP_MARKER}' makes Argo CD drop a file: remove it", "reserved")

@@ -36,18 +36,24 @@ def check_version(spec: AddOnSpec, version: str, digest: str | None) -> None:
     """
     if spec.chart is None:
         if not COMMIT.fullmatch(version):
-            raise OperationRefused(f"{quote_value(version)} pins no manifests: write a commit's 40 hexadecimal digits")
+            raise OperationRefused(
+                f"{quote_value(version)} can't pin manifests: write the 40 hexadecimal digits of a commit"
+            )
         if digest is not None:
             raise OperationRefused("manifests have no digest beside their commit: leave --digest out")
         return
     if not VERSION.fullmatch(version):
-        raise OperationRefused(f"{quote_value(version)} is no exact version: write one such as {spec.chart.version}")
+        raise OperationRefused(
+            f"{quote_value(version)} is not an exact version: write a version such as {spec.chart.version}"
+        )
     if digest is not None and not DIGEST.fullmatch(digest):
-        raise OperationRefused(f"{quote_value(digest)} is no digest: write sha256: and 64 hexadecimal digits")
+        raise OperationRefused(f"{quote_value(digest)} is not a digest: write sha256: and 64 hexadecimal digits")
     if digest is not None and not spec.chart.repo_url.startswith(OCI_PREFIX):
         raise OperationRefused("Argo CD checks no digest of an https:// chart: leave --digest out")
     if digest is None and spec.chart.digest is not None:
-        raise OperationRefused(f"its chart is pulled by digest, and {version} has another: say --digest sha256:… too")
+        raise OperationRefused(
+            f"the file pins the chart by digest, and version {version} has a different digest: add --digest sha256:…"
+        )
 
 
 def with_version(data: bytes, version: str, digest: str | None = None) -> bytes:
@@ -67,7 +73,7 @@ def with_version(data: bytes, version: str, digest: str | None = None) -> bytes:
         pad = " " * (place.key_column - 1)
         lines = text.split("\n")
         if lines[place.key_line - 1][: place.key_column - 1].strip():
-            raise OperationRefused("the chart stands in one line: write its digest there by hand, once")
+            raise OperationRefused("the chart is written in a single line: add its digest to the file by hand")
         ending = "\r" if lines[place.line - 1].endswith("\r") else ""
         lines.insert(place.line, f"{pad}digest: {digest}{ending}")
         text = "\n".join(lines)
@@ -88,7 +94,7 @@ def _replace_scalar(text: str, place: documents.FieldPosition, value: str) -> st
     scalars = [event for event in documents.parse_events(text) if isinstance(event, yaml.ScalarEvent)]
     marks = [(event, *_scalar_bounds(event)) for event in scalars]
     scalar, end = next((event, end) for event, start, end in marks if start == spot)
-    assert end[0] == spot[0], "no version goes over several lines"
+    assert end[0] == spot[0], "a version must be on a single line"
     begin = len(prefix) + (1 if prefix else 0)
     start, stop = begin + spot[1], begin + end[1]
     mark = scalar.style if scalar.style in ("'", '"') else "" if reads_as_text(value) else '"'

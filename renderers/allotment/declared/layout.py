@@ -80,7 +80,7 @@ def parse_path(path: str) -> DeclarationPath | Finding | None:
             return Finding(
                 path,
                 (),
-                f"only .yaml files and README.md may lie here: move {quote_value(file)}, or rename it",
+                f"only .yaml files and README.md are allowed here: move {quote_value(file)}, or rename it",
                 "layout",
             )
     else:
@@ -103,7 +103,7 @@ def name_error(name: str, longest: int) -> str | None:
     if not 3 <= len(name) <= longest:
         return f"has {len(name)} characters: write 3 to {longest}"
     if name in WINDOWS_DEVICE_NAMES:
-        return "is a device on Windows, where nobody could check the repository out: choose another"
+        return "is a device name on Windows, where Git can't check out the repository: choose another"
     return None
 
 
@@ -115,4 +115,4 @@ def path_of(kind: str, scope: Scope, name: str) -> str:
 def _misplaced_finding(path: str) -> Finding:
     root = path.split("/", 1)[0]
     locations = ", ".join(kind.path for kind in KINDS.values() if kind.path.startswith(f"{root}/"))
-    return Finding(path, (), f"no declaration lies here: move it to one of {locations}", "layout")
+    return Finding(path, (), f"no declaration belongs here: move the file to one of {locations}", "layout")

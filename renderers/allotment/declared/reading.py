@@ -60,7 +60,7 @@ def _read_uncached(
     except ValidationError as error:
         return None, _merge_problems(noted, locate_problems(_build_findings(path, spot.kind.model, error), data))
     if model.metadata.name != spot.name:
-        message = f"{quote_value(model.metadata.name)} is not what the path says: write {spot.name}, or move the file"
+        message = f"{quote_value(model.metadata.name)} does not match the path: write {spot.name}, or move the file"
         noted += locate_problems([Finding(path, ("metadata", "name"), message, "name")], data)
     return (None if noted else DeclarationFile(path, data, model)), noted
 
@@ -165,9 +165,7 @@ def _check_envelope(path: str, value: dict[str, Any], spot: DeclarationPath) -> 
         if "kind" not in value:
             message = f"is missing: write {spot.kind.name}"
         elif isinstance(kind, str) and kind in KINDS:
-            message = (
-                f"{quote_value(kind)} does not lie here: write {spot.kind.name}, or move the file to {KINDS[kind].path}"
-            )
+            message = f"{quote_value(kind)} does not belong here: write {spot.kind.name}, or move the file to {KINDS[kind].path}"
         else:
             message = f"{quote_value(kind)} is not known: write {spot.kind.name}"
         yield Finding(path, ("kind",), message, "kind")

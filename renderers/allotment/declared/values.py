@@ -80,7 +80,7 @@ def raise_rule_error(rule: str, message: str) -> NoReturn:
 def _check_text(value: Any, want: str, rule: str = "type") -> str:
     if isinstance(value, str):
         return value
-    return raise_rule_error(rule, f"{quote_value(value)} is no text: write {want}")
+    return raise_rule_error(rule, f"{quote_value(value)} is not text: write {want}")
 
 
 def _parse_size(value: Any) -> int:
@@ -88,7 +88,7 @@ def _parse_size(value: Any) -> int:
     if match := _SIZE.fullmatch(text):
         return int(match[1]) * _SIZE_UNITS[match[2]]
     return raise_rule_error(
-        "quantity", f"{quote_value(text)} is no size: write a whole number with Mi, Gi or Ti, such as 16Gi"
+        "quantity", f"{quote_value(text)} is not a size: write a whole number with Mi, Gi or Ti, such as 16Gi"
     )
 
 
@@ -98,7 +98,8 @@ def _parse_cpu(value: Any) -> int:
     if isinstance(value, str) and (match := _MILLI_CPU.fullmatch(value)):
         return int(match[1])
     return raise_rule_error(
-        "quantity", f"{quote_value(value)} is no amount of CPU: write whole cores such as 8, or millicores such as 500m"
+        "quantity",
+        f"{quote_value(value)} is not an amount of CPU: write whole cores such as 8, or millicores such as 500m",
     )
 
 
@@ -106,7 +107,7 @@ def _parse_money(value: Any) -> Decimal:
     if isinstance(value, str) and _MONEY.fullmatch(value):
         return Decimal(value)
     return raise_rule_error(
-        "money", f'{quote_value(value)} is no amount: write a quoted decimal with at most 6 places, such as "0.24"'
+        "money", f'{quote_value(value)} is not an amount: write a quoted decimal with at most 6 places, such as "0.24"'
     )
 
 
@@ -118,7 +119,7 @@ def _parse_duration(value: Any) -> int:
     )
     if not seconds:
         raise_rule_error(
-            "duration", f"{quote_value(text)} is no duration: write hours, minutes and seconds, such as 1h30m"
+            "duration", f"{quote_value(text)} is not a duration: write hours, minutes and seconds, such as 1h30m"
         )
     if seconds > 366 * 86400:
         raise_rule_error("duration", f"{quote_value(text)} is longer than a year")
@@ -131,7 +132,7 @@ def _parse_date(value: Any) -> datetime.date:
             return datetime.date.fromisoformat(value)
         except ValueError:
             pass
-    return raise_rule_error("date", f'{quote_value(value)} is no date: write a quoted day such as "2026-01-31"')
+    return raise_rule_error("date", f'{quote_value(value)} is not a date: write a quoted day such as "2026-01-31"')
 
 
 @cache
@@ -145,7 +146,7 @@ def _parse_time_zone(value: Any) -> str:
     text = _check_text(value, want)
     if text in _list_time_zones():
         return text
-    return raise_rule_error("time-zone", f"{quote_value(text)} is no time zone that is known: write {want}")
+    return raise_rule_error("time-zone", f"{quote_value(text)} is not a known time zone: write {want}")
 
 
 def _parse_image(value: Any) -> str:
@@ -161,7 +162,9 @@ def _parse_image(value: Any) -> str:
             "image", f"{quote_value(text)} has no digest: write name:version@sha256:… with 64 hexadecimal digits"
         )
     if len(text) > 400 or not _IMAGE_NAME.fullmatch(base) or (tag and not _IMAGE_TAG.fullmatch(tag)):
-        raise_rule_error("image", f"{quote_value(text)} is no image reference: write registry/name:version@sha256:…")
+        raise_rule_error(
+            "image", f"{quote_value(text)} is not an image reference: write registry/name:version@sha256:…"
+        )
     return text
 
 
@@ -170,7 +173,7 @@ def _parse_registry(value: Any) -> str:
     if not text.endswith("/") or not _IMAGE_NAME.fullmatch(text[:-1]):
         raise_rule_error(
             "image",
-            f"{quote_value(text)} is no registry prefix: write a host and path with '/' at the end, such as registry.example/",
+            f"{quote_value(text)} is not a registry prefix: write a host and path with '/' at the end, such as registry.example/",
         )
     return text
 
@@ -194,7 +197,7 @@ def _check_base_path(value: Any) -> str:
     if len(text) > 200 or not _BASE_PATH.fullmatch(text) or ".." in text:
         raise_rule_error(
             "path",
-            f"{quote_value(text)} is no base path: write / or letters, digits, '-', '_', '.', '~' between single '/'",
+            f"{quote_value(text)} is not a base path: write / or letters, digits, '-', '_', '.', '~' between single '/'",
         )
     return text
 
@@ -204,11 +207,11 @@ def _check_mount_path(value: Any) -> str:
     if len(text) > 200 or not _ABSOLUTE_PATH.fullmatch(text) or any(part in (".", "..") for part in text.split("/")):
         raise_rule_error(
             "path",
-            f"{quote_value(text)} is no absolute path: write one such as /workspace/models, without '..' or a '/' at the end",
+            f"{quote_value(text)} is not an absolute path: write a path such as /workspace/models, without '..' or a '/' at the end",
         )
     if any(text == system_path or text.startswith(f"{system_path}/") for system_path in _SYSTEM_PATHS):
         raise_rule_error(
-            "path", f"{quote_value(text)} belongs to the system or the platform: mount below /workspace, say"
+            "path", f"{quote_value(text)} belongs to the system or the platform: mount below /workspace, for example"
         )
     return text
 
@@ -217,7 +220,8 @@ def _check_sub_path(value: Any) -> str:
     text = _check_text(value, "a path such as models/v1", "path")
     if len(text) > 200 or not SUB_PATH.fullmatch(text) or any(part in (".", "..") for part in text.split("/")):
         raise_rule_error(
-            "path", f"{quote_value(text)} is no path inside the storage: write one such as models/v1, without '..'"
+            "path",
+            f"{quote_value(text)} is not a path inside the storage: write a path such as models/v1, without '..'",
         )
     return text
 
@@ -235,22 +239,22 @@ def _parse_ssh_key(value: Any) -> str:
             return text
     return raise_rule_error(
         "ssh-key",
-        f"{quote_value(text)} is no public key: write one line as in id_ed25519.pub, without options before it",
+        f"{quote_value(text)} is not a public key: write one line as in id_ed25519.pub, without options before it",
     )
 
 
 def _check_labels(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
-        raise_rule_error("type", f"{quote_value(value)} is no mapping: write label: value pairs")
+        raise_rule_error("type", f"{quote_value(value)} is not a mapping: write label: value pairs")
     for key, text in value.items():
         if not _LABEL_KEY.fullmatch(key):
             raise_rule_error(
-                "label", f"{quote_value(key)} is no label: write letters, digits, '-', '_', '.', at most 63, no '/'"
+                "label", f"{quote_value(key)} is not a label: write letters, digits, '-', '_', '.', at most 63, no '/'"
             )
         if not isinstance(text, str) or not _LABEL_VALUE.fullmatch(text):
             raise_rule_error(
                 "label",
-                f"{quote_value(text)} is no value of a label: write text of letters, digits, '-', '_', '.', at most 63",
+                f"{quote_value(text)} is not a label value: write text of letters, digits, '-', '_', '.', at most 63",
             )
     if len(value) > 20:
         raise_rule_error("label", f"{len(value)} labels are too many: write at most 20")
@@ -315,7 +319,7 @@ BranchName = Annotated[
         match_pattern(
             _BRANCH,
             "branch",
-            "a branch such as main: one that Git takes, and none that the program writes (rendered/, status/, recover/)",
+            "a branch such as main: valid in Git, and without the reserved prefixes rendered/, status/ and recover/",
             100,
         )
     ),

@@ -60,11 +60,11 @@ def seconds_between(time: str, now: str) -> float:
 def derive_synced_condition(application: Application | None, kind: str, name: str, *, live: bool) -> ConditionValue:
     """Return whether Argo CD has applied the published version of an object. `live` means that the object exists."""
     if application is None:
-        return ConditionValue("Unknown", word.NOT_OBSERVED, "Argo CD says nothing of it")
+        return ConditionValue("Unknown", word.NOT_OBSERVED, "Argo CD has no status for it")
     if (kind, name) in application.failed or (application.phase in ("Failed", "Error") and not live):
-        return ConditionValue("False", word.SYNC_FAILED, "Argo CD couldn't apply it: its dashboard says why")
+        return ConditionValue("False", word.SYNC_FAILED, "Argo CD couldn't apply it: its dashboard shows the error")
     if (kind, name) in application.out_of_sync:
-        return ConditionValue("False", word.OUT_OF_SYNC, "the cluster doesn't have it as it is published yet")
+        return ConditionValue("False", word.OUT_OF_SYNC, "the cluster doesn't have the published version yet")
     if (kind, name) in application.resources:
         return ConditionValue("True", word.APPLIED)
-    return ConditionValue("Unknown", word.NOT_OBSERVED, "Argo CD hasn't looked at it yet")
+    return ConditionValue("Unknown", word.NOT_OBSERVED, "Argo CD hasn't compared it yet")

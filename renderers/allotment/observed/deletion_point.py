@@ -44,7 +44,7 @@ def describe_data_deadline(marked: str, after: float) -> str:
     """Return a text with the deadline for a declaration that keeps the data of a protected volume marked at `marked`."""
     point = compute_point_of_no_return(marked, after)
     if point is None:
-        until = f"its cluster was seen to have it marked for deletion for {format_duration(after)}"
+        until = f"its cluster has reported it as marked for deletion for {format_duration(after)}"
         return f"its data is kept until {until}: a declaration of its name before then keeps it"
     time = point.strftime("%Y-%m-%dT%H:%M:%SZ")
     return f"its data is kept until {time}: a declaration of its name that is published before then keeps it"

@@ -189,10 +189,10 @@ def _derive_state(view: InstanceView, copies: list[PodState]) -> PodState:
         return PodState(
             word.FAILED,
             word.CREATION_REFUSED,
-            f"the cluster lets no pod of it be made: {_refusal_text(deployment.creation_failure)}",
+            f"the cluster rejects its pods: {_refusal_text(deployment.creation_failure)}",
         )
     if len(copies) < deployment.replicas or not deployment.generation_observed:
-        copies = [*copies, PodState(word.INIT, word.ROLLOUT_PENDING, "its pods are being made")]
+        copies = [*copies, PodState(word.INIT, word.ROLLOUT_PENDING, "its pods are being created")]
     return _least_advanced(copies)
 
 
@@ -235,7 +235,7 @@ def _state_without_replicas(view: InstanceView) -> PodState:
 def _describe_unprepared_storages(view: InstanceView) -> list[str]:
     """Return a text for each storage that the instance waits for, with the reason."""
     return [
-        f"storage {name}: {storage.message or 'its preparation has not been seen to succeed'}"
+        f"storage {name}: {storage.message or 'its preparation has not succeeded'}"
         for name, storage in sorted(view.storages.items())
         if name in view.deployment.mounts and storage.prepare is not None and storage.state != word.STORAGE_READY
     ]
@@ -295,5 +295,5 @@ def _exposed_condition(routes: Sequence[Route]) -> ConditionValue:
     if all(route.accepted for route in routes):
         return ConditionValue("True", word.ROUTES_ACCEPTED, "")
     if any(route.refused for route in routes):
-        return ConditionValue("False", word.ROUTE_REFUSED, "the gateway refused its route")
+        return ConditionValue("False", word.ROUTE_REFUSED, "the gateway rejected its route")
     return ConditionValue("False", word.ROUTE_PENDING, "no gateway has accepted its route yet")

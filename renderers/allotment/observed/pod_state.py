@@ -26,10 +26,10 @@ REPLACEMENT_SECONDS = 120  # from the start of an eviction to the creation of th
 _KILLED_EXIT_CODES = (0, 137, 143)  # exit codes of a container that the kubelet kills
 # A pod tolerates a lost node for 5 minutes. ReadWriteOnce volumes are detached by force after 6 more.
 _NODE_LOST_TEXT = (
-    "doesn't answer, and nobody knows whether it runs there; if that stays so it starts on another in 6 minutes, "
-    "or 12 where it mounts a storage that one node has at a time"
+    "doesn't respond, so the state of its pod is unknown; the pod starts on another node after 6 minutes, or "
+    "after 12 if it mounts a ReadWriteOnce storage"
 )
-_REPLACE_GPU_ADVICE = "stop it, and start it again on another"
+_REPLACE_GPU_ADVICE = "stop it and start it again to get another GPU"
 _EVICTION_TEXTS = {  # phrases of the kubelet's messages about an evicted pod and a rejected pod
     "memory": ("low on resource: memory", "MemoryPressure"),
     "disk": ("low on resource: ephemeral-storage", "low on resource: inodes", "DiskPressure"),
@@ -77,9 +77,11 @@ def derive_pod_state(view: InstanceView, pod: Pod) -> PodState:
         return pod_state
     if pod_state.state == word.RUNNING:
         return PodState(
-            pod_state.state, word.GPU_UNHEALTHY, f"its GPU went bad, and its program may fail: {_REPLACE_GPU_ADVICE}"
+            pod_state.state,
+            word.GPU_UNHEALTHY,
+            f"its GPU is unhealthy, and its program may fail: {_REPLACE_GPU_ADVICE}",
         )
-    return pod_state._replace(message=f"{pod_state.message}; its GPU went bad: {_REPLACE_GPU_ADVICE}")
+    return pod_state._replace(message=f"{pod_state.message}; its GPU is unhealthy: {_REPLACE_GPU_ADVICE}")
 
 
 def _classify_pod(view: InstanceView, pod: Pod) -> PodState:
@@ -98,8 +100,8 @@ def _classify_pod(view: InstanceView, pod: Pod) -> PodState:
     if pod.ready:
         return PodState(word.RUNNING, word.PROBES_ANSWERED, "")
     if pod.started and not "" < pod.unready_at <= pod.started_at:
-        return PodState(word.READY, word.PROBE_FAILED, "the container runs, but does not answer its probe now")
-    return PodState(word.READY, word.PROBE_PENDING, "the container has started and hasn't answered its probe yet")
+        return PodState(word.READY, word.PROBE_FAILED, "the container runs, but its probe fails")
+    return PodState(word.READY, word.PROBE_PENDING, "the container has started, and its probe has not succeeded yet")
 
 
 def _has_recovered(view: InstanceView, pod: Pod) -> bool:
@@ -139,14 +141,16 @@ def _evicted_state(pod: Pod) -> PodState:
             "",
         )
         return PodState(
-            word.FAILED, word.EVICTED, f"its node ran out of {lacked} and ended it" if lacked else "its node ended it"
+            word.FAILED,
+            word.EVICTED,
+            f"its node ran out of {lacked} and evicted it" if lacked else "its node evicted it",
         )
     if pod.reason == "Terminated":
         return PodState(word.FAILED, word.EVICTED, "its node was shut down")
     if pod.reason == "Preempting":
         return PodState(word.FAILED, word.EVICTED, "it was preempted: its node needed room for a critical pod")
     why = escape_unprintable(pod.reason or "no reason given", 40)
-    return PodState(word.FAILED, word.ADMISSION_FAILED, f"its node didn't take it: {why}")
+    return PodState(word.FAILED, word.ADMISSION_FAILED, f"its node rejected its pod: {why}")
 
 
 def _image_pull_message(image: str, pod: Pod) -> str:
@@ -156,14 +160,14 @@ def _image_pull_message(image: str, pod: Pod) -> str:
     if "not found" in error_text or "manifest unknown" in error_text:
         return f"image not found: {image}"
     if any(phrase in error_text for phrase in ("unauthorized", "denied", "forbidden")):
-        return f"the registry gives no access to image {image}"
+        return f"the registry denies access to image {image}"
     if "no space left" in error_text:
-        return f"the node has no room for image {image}"
+        return f"the node has no disk space for image {image}"
     return f"image can't be pulled: {image}"
 
 
 def _create_failed_state(pod: Pod) -> PodState:
-    return PodState(word.FAILED, word.CONFIG_FAILED, f"the container can't be made: {_create_failed_message(pod)}")
+    return PodState(word.FAILED, word.CONFIG_FAILED, f"the container can't be created: {_create_failed_message(pod)}")
 
 
 def _create_failed_message(pod: Pod) -> str:
@@ -173,9 +177,9 @@ def _create_failed_message(pod: Pod) -> str:
         return f"it has no {'Secret' if missing[1] == 'secret' else 'ConfigMap'} {missing[2]}"
     if refused := _COMMAND_FAILURE.search(error_text):
         denied = refused[1] == "permission denied"
-        return "its command is no program that may run" if denied else "its command isn't in the image"
+        return "its command is not executable" if denied else "its command isn't in the image"
     if _NO_ID_MAPPING.search(error_text):
-        return "the file system of a storage that it mounts doesn't work in user namespaces; tell the platform team"
+        return "the file system of a storage that it mounts doesn't work in user namespaces; report this to the platform team"
     return escape_unprintable(pod.waiting_reason if pod.waiting_reason in CONFIG_REASONS else pod.terminated_reason, 40)
 
 
@@ -185,10 +189,10 @@ def _terminated_state(pod: Pod) -> PodState:
     times = f"{pod.restarts} restart{'' if pod.restarts == 1 else 's'}"
     if pod.terminated_reason == "OOMKilled":
         return PodState(
-            word.FAILED, word.OUT_OF_MEMORY, f"the container used up its unit's memory and was ended ({times})"
+            word.FAILED, word.OUT_OF_MEMORY, f"the container exceeded the memory of its unit and was killed ({times})"
         )
     if _was_killed_by_probe(pod):
-        why = "the container didn't answer its probe within startTimeout and was ended"
+        why = "the probe of the container did not succeed within startTimeout, and the container was killed"
         return PodState(word.FAILED, word.PROBE_FAILED, f"{why} ({times})")
     words = f"the container ended with exit code {pod.exit_code} ({times})"
     return PodState(word.FAILED, word.CRASH_LOOP if pod.restarts else word.CONTAINER_ENDED, words)
@@ -221,7 +225,7 @@ def _unstarted_state(view: InstanceView, pod: Pod) -> PodState:
 def _replaced_state(pod: Pod) -> PodState:
     """Return the state of a pod that its node evicted or rejected, and that its controller replaces."""
     pod_state = _evicted_state(pod)
-    return pod_state._replace(message=f"{pod_state.message}; it is started anew")
+    return pod_state._replace(message=f"{pod_state.message}; it restarts")
 
 
 def _unscheduled_state(view: InstanceView, pod: Pod) -> PodState:
@@ -229,7 +233,7 @@ def _unscheduled_state(view: InstanceView, pod: Pod) -> PodState:
     is_new = pod.created != "" and seconds_between(pod.created, view.now) <= SCHEDULING_SECONDS
     if pod.unschedulable and not pod.nominated and not is_new:
         return PodState(word.WAITING, word.NO_FREE_UNIT, f"no unit of {spec} is free on {view.cluster}")
-    return PodState(word.INIT, word.SCHEDULING, f"a unit of {spec} is being handed over")
+    return PodState(word.INIT, word.SCHEDULING, f"a placeholder is releasing a unit of {spec}")
 
 
 def _find_predecessor(view: InstanceView, pod: Pod) -> Pod | None:

@@ -70,24 +70,24 @@ _REMEDIES = {
     word.CONTAINER_ENDED: "read its log in Argo CD, correct its command or arguments",
     word.OUT_OF_MEMORY: "choose a GPUSpec with more memory",
     word.PROBE_FAILED: "read its log in Argo CD; a longer startTimeout may help",
-    word.CONFIG_FAILED: "correct its command, or what it takes from a bucket; else show this to the platform team",
-    word.NODE_LOST: "it goes on by itself",
-    word.GPU_UNHEALTHY: "show this to the platform team",
-    word.CREATION_REFUSED: "show this to the platform team",
-    word.ADMISSION_FAILED: "show this to the platform team",
-    word.SYNC_FAILED: "show this to the platform team",
-    word.ROUTE_REFUSED: "show this to the platform team",
-    word.VOLUME_LOST: "show this to the platform team",
+    word.CONFIG_FAILED: "correct its command or its bucket; otherwise report this to the platform team",
+    word.NODE_LOST: "it continues without your action",
+    word.GPU_UNHEALTHY: "report this to the platform team",
+    word.CREATION_REFUSED: "report this to the platform team",
+    word.ADMISSION_FAILED: "report this to the platform team",
+    word.SYNC_FAILED: "report this to the platform team",
+    word.ROUTE_REFUSED: "report this to the platform team",
+    word.VOLUME_LOST: "report this to the platform team",
     word.PREPARATION_FAILED: "read its log in Argo CD; correct the source, or try again with `allot recover`",
     word.CHECKSUM_MISMATCH: "correct the URL or its sha256",
     word.ADDRESS_REFUSED: "name an https address of the internet",
     word.SOURCE_UNAVAILABLE: "correct the source, or try again with `allot recover`",
     word.SOURCE_UNREADABLE: "correct the source, or try again with `allot recover`",
     word.ACCESS_DENIED: "correct the source's secretRef, or ask its owner",
-    word.SUPERSEDED: "raise spec.prepare.attempt if what another preparation brought is to be overwritten",
+    word.SUPERSEDED: "raise spec.prepare.attempt to overwrite the files of the other preparation",
     word.NO_SPACE: "raise spec.size, then try again with `allot recover`",
     word.DEADLINE_EXCEEDED: "raise spec.prepare.timeout, then try again with `allot recover`",
-    word.SOURCE_UNPREPARED: "it goes on by itself once that is prepared",
+    word.SOURCE_UNPREPARED: "it continues once its source is prepared",
     word.STORAGE_UNPREPARED: "it starts by itself once the storage is prepared",
 }
 _DEFAULT_REMEDY = "see `allot status`"
@@ -108,11 +108,11 @@ def derive_stage(
     if published is None:
         return RolloutStage("going", "merged", "not published yet")
     if published.source != resource.blob:
-        return RolloutStage("done", "overtaken", "a later change replaced this one")
+        return RolloutStage("done", "overtaken", "a later change replaced this change")
     if published.rendered != resource.blob and published.wait_message and resource.blob:
         return RolloutStage("going", "waiting", published.wait_message, remedy=_REMEDIES[word.RESIZE_PENDING])
     if published.rendered != resource.blob:
-        description = "still published as it was before" if published.rendered else "not published"
+        description = "the previous version is still published" if published.rendered else "not published"
         if retained is None:
             return RolloutStage(
                 "failed", "kept", description, remedy="run `allot validate`, or `allot publish --dry-run`"
@@ -137,7 +137,7 @@ def derive_stage(
     if observation is None or observation.observed_blob != resource.blob:
         return _not_applied_stage(resource, statuses, silent)
     if any(condition.type == word.DECLARED for condition in observation.conditions):
-        return RolloutStage("going", "published", "its cluster's status is of the time when it was removed")
+        return RolloutStage("going", "published", "the status of its cluster is from the time of its removal")
     runtime_stage = _instance_stage(observation) if isinstance(observation, Instance) else _data_stage(observation)
     going = orphans.removal_conditions(observation)
     if going and runtime_stage.progress == "done":
@@ -191,7 +191,7 @@ def _not_applied_stage(
     status = _find_tenant_status(resource, statuses)
     if status is None and resource.cluster in silent:
         return RolloutStage(
-            "going", "published", f"what runs in {resource.cluster} isn't known: {silent[resource.cluster]}"
+            "going", "published", f"the state of {resource.cluster} is unknown: {silent[resource.cluster]}"
         )
     for application in status.applications if status is not None else ():
         if application.name == part and application.health == "Degraded" and application.sync != "Synced":

@@ -43,5 +43,5 @@ def _derive_state(live: VolumeSnapshot) -> tuple[str, str, str]:
     if live.ready:
         return word.STORAGE_READY, word.SNAPSHOT_TAKEN, ""
     if live.failed:
-        return word.FAILED, word.SNAPSHOT_FAILED, "the storage driver can't take it: ask the platform team"
-    return word.PENDING, word.SNAPSHOT_PENDING, "it is being taken"
+        return word.FAILED, word.SNAPSHOT_FAILED, "the storage driver can't create the snapshot: ask the platform team"
+    return word.PENDING, word.SNAPSHOT_PENDING, "the snapshot is being created"

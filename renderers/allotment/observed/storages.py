@@ -30,13 +30,13 @@ _REASONS_BY_EXIT_CODE = {
     ending.SUPERSEDED: word.SUPERSEDED,
 }
 _FAILURE_TEXTS = {
-    word.LOCKED: "another preparation still holds the volume",
-    word.CHECKSUM_MISMATCH: "what was fetched has another SHA-256 than is declared",
-    word.ADDRESS_REFUSED: "its source isn't an https address of the internet",
-    word.SOURCE_UNAVAILABLE: "its source can't be had",
+    word.LOCKED: "another preparation still uses the volume",
+    word.CHECKSUM_MISMATCH: "the SHA-256 of the download differs from the declared SHA-256",
+    word.ADDRESS_REFUSED: "its source isn't an https address on the internet",
+    word.SOURCE_UNAVAILABLE: "its source is not available",
     word.NO_SPACE: "the storage is full: raise spec.size",
     word.SOURCE_UNREADABLE: "its source can't be read",
-    word.ACCESS_DENIED: "its source isn't open to it",
+    word.ACCESS_DENIED: "its source denies access",
     word.OUT_OF_MEMORY: "it ran out of memory",
 }
 
@@ -103,7 +103,7 @@ def derive_bucket(live: BucketClaim, synced: ConditionValue, now: str, previous:
         storage_state = StorageState(word.STORAGE_READY, word.BUCKET_BOUND)
     elif live.phase == "Failed":
         storage_state = StorageState(
-            word.FAILED, word.BUCKET_FAILED, "the object store can't make it: ask the platform team"
+            word.FAILED, word.BUCKET_FAILED, "the object store can't create the bucket: ask the platform team"
         )
     else:
         storage_state = StorageState(word.PENDING, word.BINDING, "it has no bucket yet")
@@ -267,7 +267,7 @@ def _failure_message(prepare: Preparation) -> str:
     if prepare.reason == word.DEADLINE_EXCEEDED:
         return f"preparation failed in attempt {prepare.attempt}: it took too long; {retry_hint}"
     if prepare.reason == word.SUPERSEDED:
-        why = "another has begun on the volume since, and this one left it as it is"
+        why = "another preparation has started on the volume since, and this attempt changed nothing"
         return f"preparation failed in attempt {prepare.attempt}: {why}; raise spec.prepare.attempt to overwrite it"
     if prepare.reason in _FAILURE_TEXTS:
         return f"preparation failed in attempt {prepare.attempt}: {_FAILURE_TEXTS[prepare.reason]}; {retry_hint}"
@@ -285,7 +285,7 @@ def _progress_message(prepare: Preparation) -> str:
     if prepare.reason == word.IMAGE_PULL_FAILED:
         return f"preparation can't start, attempt {prepare.attempt}: its image can't be pulled"
     if prepare.reason == word.CONFIG_FAILED:
-        return f"preparation can't start, attempt {prepare.attempt}: its container can't be made"
+        return f"preparation can't start, attempt {prepare.attempt}: its container can't be created"
     return f"preparation waits for its pod, attempt {prepare.attempt}"
 
 

@@ -26,9 +26,9 @@ KINDS_BY_GOAL: dict[str, tuple[str, ...]] = {
 _NEXT_STEP_BY_REASON = {
     word.NO_FREE_UNIT: "a unit becomes free",
     word.STORAGE_UNPREPARED: "its storage is prepared",
-    word.NODE_LOST: "its node answers",
+    word.NODE_LOST: "its node responds",
     word.ROLLOUT_PENDING: "its pods are created",
-    word.SCHEDULING: "a node takes its pod",
+    word.SCHEDULING: "a node accepts its pod",
     word.TERMINATING: "its pods end",
     word.RESIZING: "its volume grows",
 }
@@ -39,9 +39,9 @@ _NEXT_STEP_BY_STATE = {
     word.PREPARING: "its preparation succeeds",
 }
 _NEXT_STEP_BY_STAGE = {
-    "merged": "a publish takes its commit",
+    "merged": "its commit is published",
     "published": "Argo CD applies it",
-    "removing": "its volume goes",
+    "removing": "its volume is deleted",
 }
 
 

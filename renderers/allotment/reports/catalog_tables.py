@@ -268,7 +268,7 @@ def _app_sheet(offers: Sequence[AppOffer]) -> Sheet:
 
 def _app_notes(version: AppVersion) -> Iterator[str]:
     if version.lifecycle != "Active":
-        yield f"it is {version.lifecycle}" + (f": go to {version.replaced_by}" if version.replaced_by else "")
+        yield f"it is {version.lifecycle}" + (f": use {version.replaced_by}" if version.replaced_by else "")
     if version.container.shm_size:
         yield f"for units of {format_size(version.container.shm_size)} memory or more"
     if version.folders:

@@ -29,26 +29,26 @@ CONDITIONS: dict[str, ConditionPage] = {
     word.STORAGES_PREPARED: ConditionPage(
         "the storages that it mounts are prepared, or need no preparation", "an instance"
     ),
-    word.SYNCED: ConditionPage("Argo CD has applied it as it is published", "all"),
+    word.SYNCED: ConditionPage("Argo CD has applied its published version", "all"),
     word.SCHEDULED: ConditionPage("its pods have nodes", "an instance"),
     word.STARTED: ConditionPage("its containers have started", "an instance"),
-    word.AVAILABLE: ConditionPage("its probes were answered", "an instance"),
+    word.AVAILABLE: ConditionPage("its probes succeed", "an instance"),
     word.EXPOSED: ConditionPage("the Gateway has accepted its routes", "an instance"),
     word.BOUND: ConditionPage("it has a volume, or a bucket", "a storage"),
-    word.PREPARED: ConditionPage("its preparation was seen to succeed", "a storage"),
+    word.PREPARED: ConditionPage("its preparation has succeeded", "a storage"),
     word.RESIZED: ConditionPage("its volume is as large as declared", "a storage"),
-    word.ACCESSOR_AVAILABLE: ConditionPage("its web page answers", "a storage"),
+    word.ACCESSOR_AVAILABLE: ConditionPage("its web page responds", "a storage"),
     word.MARKED_FOR_DELETION: ConditionPage(
-        "the cluster has `deletionPolicy: Delete`; the hour counts from here", "what holds data"
+        "the cluster has `deletionPolicy: Delete`; the hour counts from here", "a resource with data"
     ),
-    word.UNPROTECTED: ConditionPage("it is released, and may be deleted", "what holds data"),
+    word.UNPROTECTED: ConditionPage("it is released, and may be deleted", "a resource with data"),
     word.PROTECTED: ConditionPage("its namespace can't be deleted", "a tenant"),
     word.DECLARED: ConditionPage(
         "never: it is `False` for a resource that is removed from Git and still in the cluster", "all"
     ),
-    word.AS_PUBLISHED: ConditionPage("never: it is `False` of an object that somebody edited by hand", "all"),
+    word.AS_PUBLISHED: ConditionPage("never: it is `False` for an object that was edited by hand", "all"),
     word.ONLY_PUBLISHED: ConditionPage(
-        "never: it is `False` of a namespace that has an object which isn't published", "a tenant"
+        "never: it is `False` for a namespace with an object that isn't published", "a tenant"
     ),
     word.STOPPED_DECLARED: ConditionPage(
         "never: it is `False` for an instance that is declared stopped and still runs", "an instance"
@@ -56,32 +56,32 @@ CONDITIONS: dict[str, ConditionPage] = {
 }
 REASONS: dict[str, Reason] = {
     word.EDITED_BY_HAND: Reason(
-        "somebody edited an object by hand, and Argo CD says Synced: the message names each field",
-        "if the edit is an attack, look at the audit log first. Run the command that the message names, and remove the field; or declare it in Git. A Deployment may be deleted instead: Argo CD makes it again",
+        "an object was edited by hand, and Argo CD reports Synced: the message names each field",
+        "if the edit is an attack, look at the audit log first. Run the command that the message names, and remove the field; or declare it in Git. Instead, you can delete a Deployment: Argo CD creates it again",
     ),
     word.FOREIGN_OBJECT: Reason(
-        "somebody added an object to a tenant's namespace by hand",
+        "an object was added to a tenant's namespace by hand",
         "if it is an attack, look at the audit log first. Run the command that the message names",
     ),
     word.NO_FREE_UNIT: Reason(
         "no unit of its GPUSpec is free in the cluster",
-        "wait, stop something, or choose another GPUSpec or cluster (`allot catalog`). Where nodes come when needed, `allot stock list` says how long that takes. A platform admin adds nodes and stock. If units should be free, see which nodes are not Ready",
+        "wait, stop an instance, or choose another GPUSpec or cluster (`allot catalog`). If nodes are added on demand, `allot stock list` shows how long that takes. A platform admin adds nodes and stock. If units should be free, see which nodes are not Ready",
     ),
     word.RESIZE_PENDING: Reason(
-        "it was changed to another GPUSpec, of which no unit is free; it runs as it was published, with the units that it has",
-        "wait, stop something, or choose another GPUSpec (`allot catalog`); or undo the change. All other changes of its pods wait, too; who may open it changes at once",
+        "its GPUSpec was changed, and no unit of the new GPUSpec is free; its published version runs on its current units",
+        "wait, stop an instance, or choose another GPUSpec (`allot catalog`); or undo the change. Other changes of its pods wait too; a change of access applies at once",
     ),
     word.STORAGE_UNPREPARED: Reason(
-        "a storage that it mounts isn't prepared; it holds no unit meanwhile",
+        "a storage that it mounts isn't prepared; it holds no unit until then",
         "look at that storage's reason",
     ),
     word.SOURCE_UNPREPARED: Reason(
-        "what a storage or snapshot is made from isn't prepared itself",
+        "the source of the storage or snapshot isn't prepared",
         "look at the source's reason",
     ),
     word.NODE_LOST: Reason(
-        "its node doesn't answer, and nobody knows whether it runs there",
-        "wait: if the node stays away it starts on another in 6 minutes, or 12 where it mounts a storage that one node has at a time; a unit must be free. Look at the node",
+        "its node doesn't respond, so the state of its pod is unknown",
+        "wait: it starts on another node after 6 minutes, or after 12 if it mounts a ReadWriteOnce storage, once a unit is free. Look at the node",
     ),
     word.VERSION_REVOKED: Reason(
         "the app's version was revoked",
@@ -96,40 +96,40 @@ REASONS: dict[str, Reason] = {
         "write `state: Running`",
     ),
     word.NOT_PUBLISHED: Reason(
-        "it is merged, and no publish had it yet",
-        "after minutes: the publisher",
+        "it is merged and not published yet",
+        "wait a few minutes, then look at the publisher",
     ),
     word.TENANT_KEPT: Reason(
-        "its tenant is retained at its last published manifests: invalid, or stopped by the brake or a deletion that loses data",
-        "the message has the reason of the retention and the first problem. If it is `Invalid`, run `allot validate tenants/TENANT` and correct the problems by a pull request; else follow the message",
+        "its tenant is retained at its last published manifests: it is invalid, or the brake or a refused deletion stopped it",
+        "the message has the reason of the retention and the first problem. If it is `Invalid`, run `allot validate tenants/TENANT` and correct the problems in a pull request; otherwise follow the message",
     ),
     word.REMOVAL_PENDING: Reason(
-        "it is removed from Git, and no publish has taken that yet",
-        "read the reason that stands beside it: Publishing has stopped",
+        "it is removed from Git, and the removal is not published yet",
+        "read the reason next to it: publishing has stopped",
     ),
     word.CLONE_BEHIND: Reason(
-        "a later commit is published than this clone knows",
-        "`git pull`, then ask again",
+        "the published commit is newer than this clone",
+        "run `git pull`, then repeat the command",
     ),
     word.NOT_APPLIED: Reason(
-        "it is published, and its cluster doesn't show it",
-        "is its Application Synced? does its cluster report?",
+        "it is published, and its cluster doesn't report it yet",
+        "check that its Application is Synced, and that its cluster reports",
     ),
     word.ROLLOUT_PENDING: Reason(
-        "its pods are being made",
+        "its pods are being created",
         "wait",
     ),
     word.SCHEDULING: Reason(
-        "a unit is handed over: its placeholder goes, its pod comes",
-        "wait; after minutes look at the pod's events",
+        "its pod is replacing the placeholder of a unit",
+        "wait; after a few minutes, look at the pod's events",
     ),
     word.STARTING: Reason(
-        "its image is pulled, its volumes are mounted; the state Starting follows: its container has started and hasn't"
-        " answered its probe yet",
-        "wait; large images take long. `kubectl describe pod` says which of the two it is",
+        "its image is being pulled, or its volumes are being mounted. In the following state Starting, its container "
+        "has started and its probe has not succeeded yet",
+        "wait; large images take long. `kubectl describe pod` shows the current step",
     ),
     word.PROBE_PENDING: Reason(
-        "the container runs and hasn't answered its probe yet",
+        "the container runs, and its probe has not succeeded yet",
         "wait as long as the app's `startTimeout`; look at its log",
     ),
     word.TERMINATING: Reason(
@@ -141,7 +141,7 @@ REASONS: dict[str, Reason] = {
         "wait",
     ),
     word.REMOVED: Reason(
-        "it was removed from Git, and goes",
+        "it was removed from Git, and is being deleted",
         "wait two minutes",
     ),
     word.BINDING: Reason(
@@ -153,8 +153,8 @@ REASONS: dict[str, Reason] = {
         "wait; some drivers finish when it is mounted next",
     ),
     word.SNAPSHOT_PENDING: Reason(
-        "it is being taken",
-        "wait; then look at the snapshot controller",
+        "the snapshot is being created",
+        "wait; then look at the log of the snapshot controller",
     ),
     word.PREPARATION_PENDING: Reason(
         "its Job has no pod yet, or fills the volume",
@@ -166,74 +166,74 @@ REASONS: dict[str, Reason] = {
     ),
     word.ROUTE_PENDING: Reason(
         "no gateway has accepted its route yet",
-        "does the Gateway take routes of this namespace? `kubectl -n edge describe gateway`",
+        "check with `kubectl -n edge describe gateway` that the Gateway accepts routes of this namespace",
     ),
     word.OUT_OF_SYNC: Reason(
-        "the cluster doesn't have it as it is published yet",
+        "the cluster doesn't have the published version yet",
         "look at its Application",
     ),
     word.NOT_OBSERVED: Reason(
-        "Argo CD says nothing of it",
-        "is there its Application? is the controller running?",
+        "Argo CD has no status for it",
+        "check that its Application exists and that the controller runs",
     ),
     word.CREATION_REFUSED: Reason(
-        "the cluster lets no pod of it be made: quota, Pod Security, an admission policy",
-        "the message says which. Somebody changed the namespace, or has a policy of their own",
+        "the cluster rejects its pods: quota, Pod Security, an admission policy",
+        "the message names the cause. The namespace was changed, or the cluster has an additional policy",
     ),
     word.ADMISSION_FAILED: Reason(
-        "its node didn't take the pod",
-        "mostly the device plugin: it restarted, or its configuration is another. Look at the node",
+        "its node rejected the pod",
+        "the usual cause is the device plugin: it restarted, or its configuration changed. Look at the node",
     ),
     word.EVICTED: Reason(
-        "its node threw it out",
-        "the node lacked memory, disk or processes, was shut down, or needed room for a critical pod: the message says which. It starts again",
+        "its node evicted the pod",
+        "the node lacked memory, disk or processes, was shut down, or needed room for a critical pod: the message names the cause. It starts again",
     ),
     word.IMAGE_PULL_FAILED: Reason(
         "its image can't be pulled",
-        "the message says why: not found, no access, no room. Check the digest and the registry",
+        "the message names the cause: not found, access denied, no disk space. Check the digest and the registry",
     ),
     word.CONFIG_FAILED: Reason(
-        "the container can't be made",
-        "the message says why: a Secret that is missing, a command that isn't in the image. Else `kubectl describe pod`",
+        "the container can't be created",
+        "the message names the cause, such as a missing Secret, or a command that isn't in the image. For other causes, run `kubectl describe pod`",
     ),
     word.CRASH_LOOP: Reason(
-        "the container ended, again and again or once",
-        "look at its log; the exit code stands in the message",
+        "the container ended, once or repeatedly",
+        "look at its log; the message has the exit code",
     ),
     word.CONTAINER_ENDED: Reason(
-        "the container ended, again and again or once",
-        "look at its log; the exit code stands in the message",
+        "the container ended, once or repeatedly",
+        "look at its log; the message has the exit code",
     ),
     word.OUT_OF_MEMORY: Reason(
-        "it used up its unit's memory",
-        "a larger GPUSpec, or less in memory. GPU memory isn't meant",
+        "it exceeded the memory of its unit",
+        "choose a larger GPUSpec, or reduce its memory use. The limit is about main memory, not GPU memory",
     ),
     word.PROBE_FAILED: Reason(
-        "it runs, and doesn't answer its probe now; or it was ended because it didn't within `startTimeout`",
-        "look at its log; it gets no traffic meanwhile. If its start takes that long, declare a longer `startTimeout`",
+        "it runs and its probe fails, or it was killed because its probe did not succeed within `startTimeout`",
+        "look at its log; it gets no traffic until its probe succeeds. If its start takes that long, declare a longer `startTimeout`",
     ),
     word.GPU_UNHEALTHY: Reason(
-        "it runs, and the device plugin says that its GPU went bad",
+        "it runs, and the device plugin reports its GPU as unhealthy",
         "stop it and start it again: it gets another GPU, because the device plugin withdraws the faulty GPU. Check the GPU",
     ),
     word.SYNC_FAILED: Reason(
         "Argo CD couldn't apply it",
-        "its dashboard says why, under the Application's conditions",
+        "its dashboard shows the error under the Application's conditions",
     ),
     word.ROUTE_REFUSED: Reason(
-        "the gateway refused its route",
+        "the gateway rejected its route",
         "`kubectl describe httproute`",
     ),
     word.VOLUME_LOST: Reason(
-        "the volume is gone from under its claim",
+        "the volume of its claim no longer exists",
         "ask the owners of the storage; restore it from a snapshot",
     ),
     word.BUCKET_FAILED: Reason(
-        "the object store, or the driver, can't make it",
+        "the object store, or the driver, can't create it",
         "look at its controller's log",
     ),
     word.SNAPSHOT_FAILED: Reason(
-        "the object store, or the driver, can't make it",
+        "the object store, or the driver, can't create it",
         "look at its controller's log",
     ),
     word.PREPARATION_FAILED: Reason(
@@ -245,27 +245,27 @@ REASONS: dict[str, Reason] = {
         "a longer `timeout`, then `allot recover`",
     ),
     word.LOCKED: Reason(
-        "another preparation still holds the volume",
+        "another preparation still uses the volume",
         "wait for it to end, then `allot recover`",
     ),
     word.CHECKSUM_MISMATCH: Reason(
-        "what was fetched has another SHA-256",
-        "has the file changed? Declare the hash that you trust",
+        "the SHA-256 of the download differs from the declaration",
+        "check whether the file has changed, and declare the hash that you trust",
     ),
     word.ADDRESS_REFUSED: Reason(
-        "the source isn't an https address of the internet",
-        "declare such an address; private addresses are refused",
+        "the source isn't an https address on the internet",
+        "declare an https address on the internet; private addresses are rejected",
     ),
     word.SOURCE_UNAVAILABLE: Reason(
         "the source is not available, or has unexpected content",
-        "look at it from elsewhere, then `allot recover`",
+        "check the source from another machine, then `allot recover`",
     ),
     word.SOURCE_UNREADABLE: Reason(
         "the source is not available, or has unexpected content",
-        "look at it from elsewhere, then `allot recover`",
+        "check the source from another machine, then `allot recover`",
     ),
     word.ACCESS_DENIED: Reason(
-        "the source isn't open to it",
+        "the source denies access",
         "check the Secret with the credentials, and their permissions",
     ),
     word.NO_SPACE: Reason(
@@ -273,7 +273,7 @@ REASONS: dict[str, Reason] = {
         "raise `size`, then `allot recover`",
     ),
     word.SUPERSEDED: Reason(
-        "another preparation has begun on the volume since",
+        "another preparation has started on the volume since",
         "raise `spec.prepare.attempt` to overwrite it",
     ),
     word.OF_ANOTHER_VOLUME: Reason(
@@ -281,19 +281,19 @@ REASONS: dict[str, Reason] = {
         "`allot recover`",
     ),
     word.REMOVED_STILL_RUNNING: Reason(
-        "it was removed two minutes ago or longer, and runs",
+        "it was removed at least two minutes ago, and still runs",
         "refresh the Application that the message names: `argocd app get NAME --hard-refresh`",
     ),
     word.REMOVED_STILL_THERE: Reason(
-        "it is there, and doesn't run",
+        "it exists, and doesn't run",
         "refresh the Application that the message names: `argocd app get NAME --hard-refresh`",
     ),
     word.REMOVED_STILL_OPEN: Reason(
-        "its address still answers",
+        "its address still responds",
         "at once, refresh the Application that the message names: `argocd app get NAME --hard-refresh`",
     ),
     word.STOPPED_STILL_RUNNING: Reason(
-        "it was stopped ten minutes ago or longer, and runs; its unit stays held",
+        "it was stopped at least ten minutes ago, and still runs; it still holds its unit",
         "refresh the Application that the message names: `argocd app get NAME --hard-refresh`; then look for a finalizer on its pods",
     ),
 }
@@ -333,5 +333,5 @@ def reason_pages() -> dict[str, str]:
         name: f"{_to_sentence(reason.meaning)}\n\nWhat to do: {_to_sentence(reason.remedy)}"
         for name, reason in REASONS.items()
     }
-    pages |= dict.fromkeys(GOOD_REASONS, "It says why a condition holds: all is well.")
+    pages |= dict.fromkeys(GOOD_REASONS, "The reason of a condition that holds. No action is needed.")
     return dict(sorted(pages.items()))

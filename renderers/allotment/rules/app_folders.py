@@ -26,7 +26,7 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
             if _overlaps_any_folder(path, folders) or any(path in text for text in texts):
                 continue
             message = (
-                f"{path} is no folder of app {spec.app.name} {spec.app.version}, which has {', '.join(folders)}; mount the"
+                f"{path} is not a folder of app {spec.app.name} {spec.app.version}, which has {', '.join(folders)}; mount the"
                 " storage there, or name this path in container.args or container.env"
             )
             yield instance.make_finding(f"spec.storages.{index}.mountPath", message, RULE, warning=True)

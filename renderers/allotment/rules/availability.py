@@ -194,7 +194,7 @@ class TenantAllowance:
         spec, allowed = offer.spec.model.spec, self.plan.model.spec.allow.sharing
         way = sharing_mode(spec)
         if way not in allowed:
-            words = f"{way} isn't what plan {self.plan.model.name} allows: {', '.join(allowed) or 'nothing'}"
+            words = f"plan {self.plan.model.name} doesn't allow {way}, only {', '.join(allowed) or 'nothing'}"
             yield Barrier(words, self.plan.path)
         model, more = spec.gpu.model, physical_gpus(spec)
         limit, used = self.limits.gpus.get(model, 0), self.usage.gpus.get(model, Fraction(0))
@@ -241,7 +241,7 @@ class TenantAllowance:
     ) -> Iterator[Barrier]:
         """Yield the barriers to a version of an app. One of them is that no available GPUSpec has enough memory."""
         if version.lifecycle in ("Retired", "Revoked"):
-            go_to = f": go to {version.replaced_by}" if version.replaced_by else ""
+            go_to = f": use {version.replaced_by}" if version.replaced_by else ""
             yield Barrier(f"it is {version.lifecycle}{go_to}", app.path)
         if self.plan is None:
             yield self._unreadable_plan()
@@ -251,12 +251,12 @@ class TenantAllowance:
         for exposure in exposures:
             if exposure not in allowed:
                 words = (
-                    f"{exposure} isn't what plan {self.plan.model.name} allows: {', '.join(['Namespace', *allowed])}"
+                    f"plan {self.plan.model.name} doesn't allow {exposure}, only {', '.join(['Namespace', *allowed])}"
                 )
                 yield Barrier(words, self.plan.path)
             elif exposure == "Members" and has_no_users(self._tenant):
                 path = path_of(Members.__name__, Scope("tenant", self.name), self.name)
-                yield Barrier("nobody could log in: no group, and no user with a subject", path)
+                yield Barrier("nobody can log in: no group, and no user with a subject", path)
         yield from self._unit_barriers(version, list(gpus))
 
     def _unit_barriers(self, version: AppVersion, gpus: list[GPUOffer]) -> Iterator[Barrier]:
@@ -268,8 +268,8 @@ class TenantAllowance:
         if for_it:
             largest = max(for_it, key=lambda spec: spec.model.spec.memory)
             words = (
-                f"its /dev/shm of {format_size(least)} is more than the memory of a unit of {largest.model.name},"
-                f" {format_size(largest.model.spec.memory)}, the largest that is for it now"
+                f"its /dev/shm of {format_size(least)} exceeds the memory of the largest available unit, "
+                f"{largest.model.name} with {format_size(largest.model.spec.memory)}"
             )
             yield Barrier(words, largest.path)
             return
@@ -279,7 +279,7 @@ class TenantAllowance:
             if all(barrier in offer.barriers for offer in gpus)
         ]
         assert self.plan is not None  # app_barriers stops earlier without a plan
-        yield from of_all or [Barrier("no GPU spec is for it now", self.plan.path)]
+        yield from of_all or [Barrier("no GPUSpec is available for it", self.plan.path)]
 
     def _unreadable_plan(self) -> Barrier:
         return Barrier("the tenant's plan can't be read", self.path)

@@ -39,7 +39,7 @@ def _check_instance(
     storages, spec = tenant.of_kind(GPUStorage), instance.model.spec
     for index, mount in enumerate(spec.storages):
         if mount.name in buckets:
-            message = f"storage {mount.name} is a bucket, which nothing mounts: name it under spec.buckets"
+            message = f"storage {mount.name} is a bucket, which can't be mounted: list it under spec.buckets"
             yield instance.make_finding(
                 f"spec.storages.{index}.name", message, RULE, related=(storages[mount.name].path,)
             )
@@ -48,8 +48,8 @@ def _check_instance(
         if storage is None:
             continue
         elif not is_bucket(catalog, storage.model):
-            message = f"storage {use.name} is a volume: name it under spec.storages, with a mountPath"
+            message = f"storage {use.name} is a volume: list it under spec.storages, with a mountPath"
             yield instance.make_finding(field, message, RULE, related=(storage.path,))
         elif storage.model.spec.cluster != spec.cluster:
-            message = f"bucket {use.name} lies in cluster {storage.model.spec.cluster}, the instance in {spec.cluster}: they must be in one"
+            message = f"bucket {use.name} is in cluster {storage.model.spec.cluster}, and the instance is in {spec.cluster}: use the same cluster for both"
             yield instance.make_finding(field, message, RULE, related=(storage.path,))

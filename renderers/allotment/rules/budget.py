@@ -30,9 +30,9 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
     if total > budget.per_month:
         largest = ", ".join(f"{cost.label} {format_money(cost.per_month)}" for cost in costs[:3])
         message = (
-            f"what is declared costs {format_money(total)} {currency} a month, plan {plan.model.name} allows"
-            f" {format_money(budget.per_month)}; the largest: {largest}: stop or shrink what costs"
-            f" {format_money(total - budget.per_month)}, or ask the platform team for another plan"
+            f"the declared resources cost {format_money(total)} {currency} a month, and plan "
+            f"{plan.model.name} allows {format_money(budget.per_month)}; the largest: {largest}: reduce the cost by "
+            f"{format_money(total - budget.per_month)}, or ask the platform team for another plan"
         )
         warning = budget.enforcement == "Warn"
         yield declared.make_finding(

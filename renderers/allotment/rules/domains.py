@@ -23,5 +23,5 @@ def check(catalog: Catalog) -> Iterator[Finding]:
             domain, other_domain = cluster.model.spec.domain, other.model.spec.domain
             same = domain == other_domain and cluster.path > other.path
             if same or domain.endswith(f".{other_domain}"):
-                message = f"{domain} lies within {other_domain}, the domain of cluster {other.model.name}: choose one beside it"
+                message = f"{domain} is equal to or inside {other_domain}, the domain of cluster {other.model.name}: choose a domain outside it"
                 yield cluster.make_finding("spec.domain", message, RULE, related=(other.path,))

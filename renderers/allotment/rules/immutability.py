@@ -23,11 +23,11 @@ RULE = "immutable"
 # Kind → (field in YAML, Python field below spec, remedy).
 FIELDS: dict[type[Declaration], list[tuple[str, str, str]]] = {
     Platform: [
-        ("spec.billing.currency", "billing.currency", "start another platform"),
-        ("spec.billing.timeZone", "billing.time_zone", "start another platform"),
+        ("spec.billing.currency", "billing.currency", "create a new platform"),
+        ("spec.billing.timeZone", "billing.time_zone", "create a new platform"),
     ],
     GPUSpec: [
-        (f"spec.{name}", python, "declare another GPUSpec and retire this one")
+        (f"spec.{name}", python, "declare another GPUSpec, and retire the existing GPUSpec")
         for name, python in (
             ("gpu", "gpu"),
             ("cpu", "cpu"),
@@ -39,8 +39,8 @@ FIELDS: dict[type[Declaration], list[tuple[str, str, str]]] = {
         )
     ],
     StorageSpec: [
-        ("spec.volume", "volume", "declare another StorageSpec and retire this one"),
-        ("spec.bucket", "bucket", "declare another StorageSpec and retire this one"),
+        ("spec.volume", "volume", "declare another StorageSpec, and retire the existing StorageSpec"),
+        ("spec.bucket", "bucket", "declare another StorageSpec, and retire the existing StorageSpec"),
     ],
     GPUStorageSnapshot: [("spec.storage", "storage", "declare another snapshot")],
     GPUStorage: [
@@ -77,7 +77,9 @@ def _check_origin(
     was_cloned = is_cloned_by_driver(change.catalog, change.before, old.model)
     is_cloned = is_cloned_by_driver(change.catalog, change.after, new.model)
     if was_cloned or is_cloned:
-        message = "a volume is cloned when it is made, and this one is there already: declare another storage"
+        message = (
+            "a volume can be cloned only when it is created, and this volume exists already: declare another storage"
+        )
         yield new.make_finding("spec.prepare.source", message, RULE)
 
 
@@ -117,11 +119,11 @@ def _check_storage_classes(old: DeclarationFile[Cluster], new: DeclarationFile[C
     for index, entry in enumerate(new.model.spec.storages):
         was = old_classes.get(entry.storage_spec, entry.storage_class_name)
         if was != entry.storage_class_name:
-            message = f"'{entry.storage_class_name}' was '{was}', and volumes keep their class: declare another StorageSpec for it"
+            message = f"'{entry.storage_class_name}' was '{was}', and volumes can't change their class: declare another StorageSpec for it"
             yield new.make_finding(f"spec.storages.{index}.storageClassName", message, RULE)
 
 
 def shrink_finding(path: str, was: int, is_now: int) -> Finding:
     """Return the finding about a storage that would shrink; sizes are in bytes."""
-    message = f"{format_size(is_now)} is less than the {format_size(was)} it had, and a volume never shrinks: write at least {format_size(was)}"
+    message = f"{format_size(is_now)} is less than the current {format_size(was)}, and a volume can't shrink: write at least {format_size(was)}"
     return Finding(path, ("spec", "size"), message, "shrink")

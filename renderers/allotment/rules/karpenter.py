@@ -17,7 +17,7 @@ RULE = "karpenter"
 
 
 def check(catalog: Catalog) -> Iterator[Finding]:
-    """Check every pool whose nodes Karpenter buys."""
+    """Check every pool of Karpenter."""
     for cluster in catalog.clusters.values():
         for pool in cluster.of_kind(NodePool).values():
             if pool.model.spec.karpenter is not None:
@@ -33,8 +33,8 @@ def _check_overlay(cluster: ScopeDeclarations, pool: DeclarationFile[NodePool]) 
     if place is None or sharing is None or "NodeOverlay" in place.model.spec.karpenter.feature_gates:
         return
     message = (
-        f"Karpenter would buy no node for slices of a GPU without its feature gate NodeOverlay, which cluster {cluster.name}"
-        " doesn't declare: turn it on there and write it under spec.karpenter.featureGates of the cluster, or make the pool static"
+        f"Karpenter creates no nodes for slices of a GPU without its feature gate NodeOverlay, which cluster {cluster.name} "
+        "doesn't declare: enable it in Karpenter and list it under spec.karpenter.featureGates of the cluster, or make the pool static"
     )
     yield pool.make_finding("spec.sharing", message, RULE, related=(place.path,))
 
@@ -44,8 +44,8 @@ def _check_expiry(pool: DeclarationFile[NodePool]) -> Iterator[Finding]:
     if karpenter is None or karpenter.expire_after is None:
         return
     message = (
-        f"no instance is stopped, but a node takes none after {format_duration(karpenter.expire_after)}, and all nodes of that age"
-        " go before any other comes: remove it, and raise spec.generation to replace them one at a time"
+        f"a node older than {format_duration(karpenter.expire_after)} accepts no new instances, and Karpenter deletes it before it "
+        "creates a replacement: remove the field, and increase spec.generation to replace the nodes in turn"
     )
     yield pool.make_finding("spec.karpenter.expireAfter", message, RULE, warning=True)
 
@@ -60,7 +60,7 @@ def _check_spare_nodes(
     filled = pack_stocks(pool.model.spec, pool_stocks(catalog, cluster, pool.model.name)).nodes
     if filled >= karpenter.max_nodes:
         message = (
-            f"its stocks fill {filled} of {karpenter.max_nodes} nodes, and a node is replaced by one that comes first: while all are"
-            " used none is replaced; write one more, or fewer units"
+            f"its stocks fill {filled} of {karpenter.max_nodes} nodes, and Karpenter creates a replacement before it deletes a node: "
+            "while all nodes are used, none is replaced; increase maxNodes, or lower the stocks"
         )
         yield pool.make_finding("spec.karpenter.maxNodes", message, RULE, warning=True)

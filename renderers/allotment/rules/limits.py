@@ -70,7 +70,7 @@ def _check_instance(
         if over not in plan.model.spec.allow.spread:
             allowed_spread = ", ".join(plan.model.spec.allow.spread)
             allowed_over = f"only over {allowed_spread}" if allowed_spread else "over nothing"
-            message = f"plan {plan.model.name} lets copies be spread {allowed_over}, not over {over}: remove it, or ask for another plan"
+            message = f"plan {plan.model.name} allows a spread {allowed_over}, not over {over}: remove it, or ask for another plan"
             yield instance.make_finding(f"spec.spread.{index}", message, RULE, related=(plan.path,))
     version = app_version(catalog, instance.model)
     container: Container | None = version.container if version is not None else spec.container
@@ -88,10 +88,12 @@ def _check_image(
 ) -> Iterator[Finding]:
     registries = plan.model.spec.allow.image_registries
     if not registries:
-        message = f"plan {plan.model.name} allows no images but the catalog's: choose an app, or another plan"
+        message = f"plan {plan.model.name} allows only images of the catalog: choose an app, or another plan"
         yield declaration.make_finding(field, message, "image", related=(plan.path,))
     elif not any(full_image(image).startswith(prefix) for prefix in registries):
-        message = f"{quote_value(image)} is of no registry that plan {plan.model.name} allows: {', '.join(registries)}"
+        message = (
+            f"plan {plan.model.name} doesn't allow the registry of {quote_value(image)}, only {', '.join(registries)}"
+        )
         yield declaration.make_finding(field, message, "image", related=(plan.path,))
 
 
@@ -117,10 +119,10 @@ def _check_exposure(
         allowed_exposures = ", ".join(["Namespace", *allowed])
         yield declaration.make_finding(
             field,
-            f"{exposure} is not what plan {plan.model.name} allows: {allowed_exposures}",
+            f"plan {plan.model.name} doesn't allow exposure {exposure}, only {allowed_exposures}",
             RULE,
             related=(plan.path,),
         )
     elif exposure == "Members" and has_no_users(tenant):
-        message = f"tenants/{tenant.name}/members.yaml names no group and no user with a subject, so that nobody could log in: add one"
+        message = f"tenants/{tenant.name}/members.yaml names no group and no user with a subject, so nobody can log in: add a group or a subject"
         yield declaration.make_finding(field, message, RULE, related=(f"tenants/{tenant.name}/members.yaml",))

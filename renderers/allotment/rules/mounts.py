@@ -28,7 +28,7 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
                 continue
             field = f"spec.storages.{index}.name"
             if storage.model.spec.cluster != spec.cluster:
-                message = f"storage {mount.name} lies in cluster {storage.model.spec.cluster}, the instance in {spec.cluster}: they must be in one"
+                message = f"storage {mount.name} is in cluster {storage.model.spec.cluster}, and the instance is in {spec.cluster}: use the same cluster for both"
                 yield instance.make_finding(field, message, RULE, related=(storage.path,))
             if spec.state != "Running" or not is_single_writer(catalog, storage.model):
                 continue
@@ -51,8 +51,8 @@ def _check_shared(
             noun = "instance" if len(other_instances) == 1 else "instances"
             verb = "mounts" if len(other_instances) == 1 else "mount"
             message = (
-                f"storage {storage.model.name} is ReadWriteOnce and {noun} {', '.join(other_instances.values())} {verb} it too:"
-                " let only a single instance run, or use a ReadWriteMany storage"
+                f"storage {storage.model.name} is ReadWriteOnce and {noun} {', '.join(other_instances.values())} {verb} it too: "
+                "run only one instance, or use a ReadWriteMany storage"
             )
             yield instance.make_finding(field, message, RULE, related=(storage.path,))
 
@@ -72,6 +72,6 @@ def _check_paths(instance: DeclarationFile[GPUInstance]) -> Iterator[Finding]:
         if outer is not None:
             yield instance.make_finding(
                 f"spec.storages.{index}.mountPath",
-                f"{mount.mount_path} lies below {outer}, another mount: choose a path beside it",
+                f"{mount.mount_path} is inside {outer}, another mount: choose a path outside it",
                 RULE,
             )

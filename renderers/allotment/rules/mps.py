@@ -14,8 +14,8 @@ from allotment.problems import Finding
 
 RULE = "mps"
 _MESSAGE = (
-    "NVIDIA's MPS daemon makes a second user ID wait unless it is started with -M, which device plugin 0.20 doesn't do, and each"
-    " instance has user IDs of its own: see two instances work on one GPU before you sell it"
+    "NVIDIA's MPS daemon serves one user ID at a time unless it is started with -M, which device plugin 0.20 doesn't do, and "
+    "each instance has its own user IDs: test two instances on a GPU before you sell it"
 )
 
 

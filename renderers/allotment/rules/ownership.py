@@ -58,10 +58,10 @@ def check(catalog: Catalog) -> Iterator[Finding]:
     teams = {team.name for team in spec.teams}
     for index, team in enumerate(spec.teams):
         if not team.forge_team and not team.logins:
-            message = f"team {team.name} has nobody: name logins, or a forgeTeam"
+            message = f"team {team.name} has no members: list logins, or a forgeTeam"
             yield declared.make_finding(f"spec.teams.{index}", message, RULE)
     if PLATFORM_TEAM not in teams:
-        message = f"no team is named {PLATFORM_TEAM}: what no pattern matches is its, so it must exist"
+        message = f"no team is named {PLATFORM_TEAM}: it approves the files that no pattern matches, so declare it"
         yield declared.make_finding("spec.teams", message, RULE)
     for index, rule in enumerate(spec.paths):
         in_tenant = rule.path.startswith("tenants/")
@@ -77,7 +77,7 @@ def check(catalog: Catalog) -> Iterator[Finding]:
         yield from _check_approvers(declared, f"spec.fields.{index}", field.approvers, teams, of_tenant)
     for rule, other in ambiguous_pairs(spec.paths):
         index = spec.paths.index(rule)
-        message = f"{quote_value(rule.path)} and {quote_value(other.path)} match the same paths and neither is more specific: make one so"
+        message = f"{quote_value(rule.path)} and {quote_value(other.path)} match the same paths, and neither is more specific: make one pattern more specific"
         yield declared.make_finding(f"spec.paths.{index}.path", message, RULE)
 
 
@@ -93,7 +93,7 @@ def _check_approvers(
                 RULE,
             )
         if approver.tenant_role and not in_tenant:
-            message = "a tenantRole is of the tenant whose folder the file lies in, and this is in none: name a team"
+            message = "tenantRole needs a path in the folder of a tenant, and this path is outside: name a team"
             yield declared.make_finding(f"{field}.tenantRole", message, RULE)
 
 
@@ -164,15 +164,13 @@ def _approval_message(review: Review, subject: str, holders: ApproverSet) -> str
     def format_account(account: Account) -> str:  # the id distinguishes accounts of the same name
         if not any(each.id for each in holders.accounts):
             return quote_value(account.login)
-        return quote_value(str(account)) if account.id else f"{quote_value(account.login)}, whose id isn't said,"
+        return quote_value(str(account)) if account.id else f"{quote_value(account.login)} (unknown id)"
 
     takes = "an approval"
     if not holders.includes(review.author):
         wrong, takes = f"{format_account(review.author)} may not change {subject}", "the author or an approval"
     elif review.pushers is None:
-        wrong = (
-            f"who pushed to it, or into what it was to be merged when they did, isn't known, and it changes {subject}"
-        )
+        wrong = f"its pushers, or its target branch at the time of a push, are unknown, and it changes {subject}"
     else:
         other_pushers = sorted(format_account(pusher) for pusher in review.pushers if not holders.includes(pusher))
         wrong = f"{', '.join(other_pushers)}, who pushed to it, may not change {subject}"
@@ -181,7 +179,5 @@ def _approval_message(review: Review, subject: str, holders: ApproverSet) -> str
         if review.approvers
         else ""
     )
-    unknown = f"; who is in {', '.join(holders.unknown_teams)} could not be read" if holders.unknown_teams else ""
-    return (
-        f"{wrong}{approved}: it takes {takes} of the newest commit from {', or '.join(holders.descriptions)}{unknown}"
-    )
+    unknown = f"; the members of {', '.join(holders.unknown_teams)} could not be read" if holders.unknown_teams else ""
+    return f"{wrong}{approved}: it needs {takes} of the newest commit by {', or '.join(holders.descriptions)}{unknown}"

@@ -49,7 +49,7 @@ def _check_nodes(pools: list[DeclarationFile[NodePool]]) -> Iterator[Finding]:
     for (first_pool, own), (other, other_labels) in combinations(static, 2):
         if own.items() <= other_labels.items() or other_labels.items() <= own.items():
             labels = ", ".join(f"{key}={value}" for key, value in sorted({**own, **other_labels}.items()))
-            message = f"nodes with {labels} would be those of pool {first_pool.model.name} and of pool {other.model.name}: select each pool's nodes by a label of its own"
+            message = f"nodes with {labels} match both pool {first_pool.model.name} and pool {other.model.name}: select the nodes of each pool by a different label"
             yield other.make_finding("spec.static.nodeSelector", message, NODES_RULE, related=(first_pool.path,))
 
 
@@ -60,7 +60,9 @@ def _check_config(pool: DeclarationFile[NodePool]) -> Iterator[Finding]:
     spec = pool.model.spec
     for index, requirement in enumerate(spec.karpenter.requirements if spec.karpenter is not None else ()):
         if requirement.key == _CONFIG_LABEL:
-            message = f"{_CONFIG_LABEL} is {device_plugin_config(spec.sharing)} here, as sharing says: leave it out"
+            message = (
+                f"{_CONFIG_LABEL} is set to {device_plugin_config(spec.sharing)} by spec.sharing: remove the label"
+            )
             yield pool.make_finding(f"spec.karpenter.requirements.{index}.key", message, NODES_RULE)
 
 
@@ -122,12 +124,14 @@ def _check_tenancy(
         return
     owner, pool = stock.model.spec.tenant, stock.model.spec.node_pool
     if owner is None:
-        message = f"spec {spec.model.name} has tenancy Single, which is held for one tenant: write which"
+        message = (
+            f"spec {spec.model.name} has tenancy Single, so its units must be reserved for a tenant: write the tenant"
+        )
         yield stock.make_finding("spec.tenant", message, "tenancy", related=(spec.path,))
     for other in cluster.of_kind(Stock).values():
         if other.model.spec.node_pool == pool and other.model.spec.tenant != owner and owner is not None:
             message = (
-                f"pool {pool} would hold tenant {owner} and, by stock {other.model.name}, {other.model.spec.tenant or 'any tenant'}:"
-                f" tenancy Single needs the pool for one"
+                f"pool {pool} would serve tenant {owner} and, by stock {other.model.name}, {other.model.spec.tenant or 'any tenant'}:"
+                " with tenancy Single a pool serves a single tenant"
             )
             yield stock.make_finding("spec.tenant", message, "tenancy", related=(spec.path, other.path))

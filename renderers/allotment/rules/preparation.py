@@ -34,7 +34,7 @@ def check(change: FolderChange) -> Iterator[Finding]:
             continue
         names = [user.model.name for user in users]
         if was is not None and was.source == is_now.source:
-            words = f"attempt {is_now.attempt} begins once nobody runs on the storage; declared to run: {', '.join(sorted(names))}"
+            words = f"attempt {is_now.attempt} starts once no instance runs on the storage; declared to run: {', '.join(sorted(names))}"
             yield new.make_finding("spec.prepare.attempt", words, RULE, warning=True)
         else:
             yield preparation_change_finding(new.path, names)._replace(related=tuple(user.path for user in users))

@@ -32,13 +32,15 @@ def _check_list(
     after = {price.start: price for price in is_now}
     for start in sorted(old_prices):
         if start <= change.today and start not in after:
-            yield new.make_finding(field, f"the price from {start} has begun to count and is gone: put it back", RULE)
+            yield new.make_finding(field, f"the price from {start} already applies and was removed: restore it", RULE)
     for index, price in enumerate(is_now):
         if price.start > change.today:
             continue
         if price.start not in old_prices:
-            message = f"a new price can't begin on {price.start}, before tomorrow: write a day after {change.today}, which is today"
+            message = (
+                f"a new price can't start on {price.start}, before tomorrow: write a day after today, {change.today}"
+            )
             yield new.make_finding(f"{field}.{index}.from", message, RULE)
         elif old_prices[price.start] != price:
-            message = f"the price from {price.start} has begun to count and can't change: add an entry with a later day"
+            message = f"the price from {price.start} already applies and can't change: add an entry with a later day"
             yield new.make_finding(f"{field}.{index}", message, RULE)

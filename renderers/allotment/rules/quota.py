@@ -71,10 +71,10 @@ def _limit_source(declared: DeclarationFile[Tenant], plan: DeclarationFile[Plan]
     if key == ("snapshots",) and "snapshots" not in own_quota and plan.model.spec.quota.snapshots is None:
         key = ("storages",)  # the default of snapshots is the limit of storages
     if key[-1] in (own_quota.get("gpus", {}) if len(key) > 1 else own_quota):
-        words = f"the own quota of {declared.model.name} allows"
+        words = f"tenant {declared.model.name}'s own quota allows"
         return _LimitSource(("spec", "quota", *key), words, "or ask the platform team to raise it")
     words = f"plan {plan.model.name} allows"
-    remedy = "or ask the platform team for another plan, or for a quota of your own (spec.quota)"
+    remedy = "or ask the platform team for another plan, or for a tenant quota (spec.quota)"
     return _LimitSource(("spec", "plan"), words, remedy)
 
 

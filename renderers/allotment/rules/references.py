@@ -87,14 +87,16 @@ def _lifecycle_findings(
             field, f"{subject} is {lifecycle}: nothing new should use it{more}", LIFECYCLE, warning=True
         )
     elif lifecycle == "Revoked":
-        yield declaration.make_finding(field, f"{subject} is Revoked: it runs no more{more}", LIFECYCLE, warning=True)
+        yield declaration.make_finding(
+            field, f"{subject} is Revoked: its instances are stopped{more}", LIFECYCLE, warning=True
+        )
 
 
 def check_offers(catalog: Catalog) -> Iterator[Finding]:
     """Check the references of the platform and of the clusters, except those to tenants."""
     platform = catalog.platform
     if platform.is_absent(Platform, "platform"):
-        yield Finding("platform/platform.yaml", (), "is missing: every platform has one", "required")
+        yield Finding("platform/platform.yaml", (), "is missing: a platform needs this file", "required")
     for app in platform.of_kind(App).values():
         versions = [version.version for version in app.model.spec.versions]
         for index, version in enumerate(app.model.spec.versions):
@@ -116,7 +118,7 @@ def _check_cluster(catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Fin
         yield Finding(
             f"clusters/{cluster.name}/cluster.yaml",
             (),
-            "is missing: every cluster has one",
+            "is missing: a cluster needs this file",
             "required",
             related=cluster.paths(),
         )
@@ -158,7 +160,7 @@ def check_tenant(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Findin
         yield Finding(
             f"tenants/{tenant.name}/tenant.yaml",
             (),
-            "is missing: every tenant has one",
+            "is missing: a tenant needs this file",
             "required",
             related=tenant.paths(),
         )
@@ -255,7 +257,7 @@ def _check_instance(
             )
         else:
             chosen = versions[spec.app.version]
-            more = f", go to {chosen.replaced_by}" if chosen.replaced_by else ""
+            more = f", use {chosen.replaced_by}" if chosen.replaced_by else ""
             yield from _lifecycle_findings(
                 instance, "spec.app.version", f"{spec.app.name} {spec.app.version}", chosen.lifecycle, more
             )

@@ -50,6 +50,6 @@ def _sharing_fault(tally: Tally, read: StorageCopy) -> tuple[str, str, str] | No
         return "name", message, RULE
     source_cluster = shared[read.source].cluster
     if source_cluster != read.cluster:
-        message = f"{read.owner}'s storage {read.source} lies in cluster {source_cluster}, this one in {read.cluster}: they must be in one"
+        message = f"{read.owner}'s storage {read.source} is in cluster {source_cluster}, and this storage is in {read.cluster}: use the same cluster for both"
         return "name", message, RULE
     return None

@@ -26,7 +26,7 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
             continue
         size, bounds = storage.model.spec.size, offer.model.spec.size
         if not bounds.min <= size <= bounds.max:
-            message = f"{format_size(size)} is not what {offer.model.name} has: write {format_size(bounds.min)} to {format_size(bounds.max)}"
+            message = f"{format_size(size)} is outside the range of {offer.model.name}: write {format_size(bounds.min)} to {format_size(bounds.max)}"
             yield storage.make_finding("spec.size", message, RULE, related=(offer.path,))
     for instance in tenant.of_kind(GPUInstance).values():
         spec = specs.get(instance.model.spec.gpu_spec)

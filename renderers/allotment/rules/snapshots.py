@@ -29,8 +29,10 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
         )
         if spec is not None and not spec.snapshot_prices:
             why = "is a bucket" if spec.bucket is not None else "has no snapshotPrices"
-            message = f"storage {name} is of {kind}, which {why}: there are no snapshots of it"
+            message = f"storage {name} is of {kind}, which {why}: it can't have snapshots"
             yield snapshot.make_finding("spec.storage", message, RULE, related=(storage.path,))
         elif entry is not None and entry.volume_snapshot_class_name is None:
-            message = f"storage {name} lies in cluster {storage.model.spec.cluster}, which makes no snapshots of {kind}"
+            message = (
+                f"storage {name} is in cluster {storage.model.spec.cluster}, which supports no snapshots of {kind}"
+            )
             yield snapshot.make_finding("spec.storage", message, RULE, related=(storage.path,))

@@ -58,9 +58,7 @@ def _check_fit(
     here, source_spec = storage.model.spec, source.model.spec
     name, related = source.model.name, (source.path,)
     if source_spec.cluster != here.cluster:
-        message = (
-            f"storage {name} lies in cluster {source_spec.cluster}, this one in {here.cluster}: they must be in one"
-        )
+        message = f"storage {name} is in cluster {source_spec.cluster}, and this storage is in {here.cluster}: use the same cluster for both"
         yield storage.make_finding(_source_field(storage), message, RULE, related=related)
         return
     if is_bucket(catalog, source.model):
@@ -69,10 +67,10 @@ def _check_fit(
         return
     assert here.prepare is not None
     if here.prepare.source.snapshot is not None and here.storage_spec != source_spec.storage_spec:
-        message = f"the snapshot is of a {source_spec.storage_spec}, and is restored into nothing else: write that, not {here.storage_spec}"
+        message = f"the snapshot is of StorageSpec {source_spec.storage_spec}, and can be restored only into the same: replace {here.storage_spec}"
         yield storage.make_finding("spec.storageSpec", message, RULE, related=related)
     if here.size < source_spec.size:
-        message = f"{format_size(here.size)} is less than the {format_size(source_spec.size)} of {name}, which it is filled from: write at least {format_size(source_spec.size)}"
+        message = f"{format_size(here.size)} is less than the {format_size(source_spec.size)} of {name}, its source: write at least {format_size(source_spec.size)}"
         yield storage.make_finding("spec.size", message, RULE, related=related)
     if is_single_writer(catalog, source.model) and not is_cloned_by_driver(catalog, tenant, storage.model):
         users = [
@@ -82,7 +80,7 @@ def _check_fit(
         ]
         if users:
             message = (
-                f"storage {name} is ReadWriteOnce, and {users[0]} runs on it: the copy begins once that is stopped"
+                f"storage {name} is ReadWriteOnce, and {users[0]} runs on it: the copy starts once {users[0]} stops"
             )
             yield storage.make_finding(_source_field(storage), message, RULE, warning=True, related=related)
 

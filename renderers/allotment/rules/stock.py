@@ -21,7 +21,7 @@ STOP_ADVICE = "stop an instance, or choose another GPUSpec or cluster"
 FEWER_REPLICAS_ADVICE = "write fewer replicas, "
 RAISE_COUNT_ADVICE = "raise its count, or stop instances"
 COUNT_FIELD: FieldPath = ("spec", "count")
-RESTORE_STOCK_ADVICE = "put the stock back, or stop instances"
+RESTORE_STOCK_ADVICE = "restore the stock, or stop instances"
 
 FileField = tuple[str, FieldPath]  # a file and a field of it
 UnitCounter = Callable[[UnitClaim], int]

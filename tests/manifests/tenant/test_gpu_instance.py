@@ -45,8 +45,8 @@ def test_a_plan_says_what_copies_may_be_spread_over(sample: Path, allot: Allot) 
     result = allot("validate", "--repo", sample, "--as-of", DAY)
     assert result.code == 1
     line = (
-        f"{PREVIEW}:16:7: spec.spread[0]: plan team lets copies be spread only over Zones, not over Nodes:"
-        " remove it, or ask for another plan [limit]"
+        f"{PREVIEW}:16:7: spec.spread[0]: plan team allows a spread only over Zones, not over Nodes: "
+        "remove it, or ask for another plan [limit]"
     )
     assert line in result.lines
 

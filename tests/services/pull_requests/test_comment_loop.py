@@ -397,7 +397,7 @@ def test_who_pushes_to_somebodys_pull_request_counts(bed: Bed) -> None:
     bed.world.pulls[1].pushes.append((head, "eve", bed.world.tick()))
     bed.round()
     assert bed.desk.status(head) == "failure"
-    assert "'eve', who pushed to it, may not change this file: it takes an approval" in bed.world.bodies(1)[0]
+    assert "'eve', who pushed to it, may not change this file: it needs an approval" in bed.world.bodies(1)[0]
     bed.world.approve(1, "pat")
     bed.world.approve(1, "ada-k")
     bed.world.pulls[1].updated = bed.world.tick()
@@ -410,7 +410,7 @@ def test_a_head_of_which_nobody_knows_who_pushed_it_takes_an_approval(bed: Bed) 
     head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
     bed.round()
     assert bed.desk.status(head) == "failure"
-    assert "isn't known, and it changes this file" in bed.world.bodies(1)[0]
+    assert "are unknown, and it changes this file" in bed.world.bodies(1)[0]
     bed.world.approve(1, "ada-k")
     bed.world.pulls[1].updated = bed.world.tick()
     bed.round()
@@ -428,7 +428,7 @@ def test_who_took_over_a_login_is_somebody_else_where_the_id_is_declared(bed: Be
     theirs = bed.desk.propose(2, "spec:\n", "spec:\n  description: Theirs.\n")
     bed.round()
     assert bed.desk.status(theirs) == "failure"
-    assert "'ada-k#666' may not change this file: it takes" in bed.world.bodies(2)[0]
+    assert "'ada-k#666' may not change this file: it needs" in bed.world.bodies(2)[0]
 
 
 def withdraw(bed: Bed) -> None:

@@ -37,14 +37,16 @@ _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 def _check_namespace(value: str) -> str:
     if value in RESERVED_NAMESPACES or value.startswith(RESERVED_PREFIXES):
         whose = "a tenant's" if value.startswith("t-") else "not for add-ons"
-        raise_rule_error("reserved", f"namespace {quote_value(value)} is {whose}: write one of the add-on's own")
+        raise_rule_error(
+            "reserved", f"namespace {quote_value(value)} is {whose}: write a namespace that only the add-on uses"
+        )
     return value
 
 
 def _check_values(value: Any) -> dict[str, Any]:
     """Return the values unchanged; raise if a manifest cannot contain them."""
     if not isinstance(value, dict):
-        raise_rule_error("type", f"{quote_value(value)} is no mapping: write the chart's values as `key: value`")
+        raise_rule_error("type", f"{quote_value(value)} is not a mapping: write the chart's values as `key: value`")
     _check_depth(value, 1)
     if len(text := json.dumps(value, ensure_ascii=False)) > MAX_VALUES_CHARACTERS:
         raise_rule_error("size", f"the values have {len(text):,} characters: write at most {MAX_VALUES_CHARACTERS:,}")
@@ -149,7 +151,8 @@ class ClusterResource(StrictModel):
     def _refuse_namespaces(self) -> Self:
         if (self.group, self.kind) == ("", "Namespace"):
             raise_rule_error(
-                "reserved", "an add-on that makes namespaces could change a tenant's: Allotment makes its own for it"
+                "reserved",
+                "an add-on that creates namespaces could change the namespace of a tenant: Allotment creates the add-on's namespace",
             )
         return self
 
@@ -192,7 +195,7 @@ class AddOnSpec(Spec):
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:
         if self.manifests is not None and self.values:
-            raise_rule_error("value", "values are a chart's: manifests take none, remove them")
+            raise_rule_error("value", "values apply only to a chart, not to manifests: remove them")
         spaces = [self.namespace, *self.other_namespaces]
         kinds = [f"{resource.kind} of {quote_value(resource.group)}" for resource in self.cluster_resources]
         for noun, entries in (("namespace", spaces), ("cluster", self.clusters), ("kind", kinds)):

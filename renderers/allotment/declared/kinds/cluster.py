@@ -86,13 +86,13 @@ class ClusterStorage(StrictModel):
 
     storage_spec: StorageSpecReference = Field(description="A StorageSpec of the platform.")
     storage_class_name: KubernetesName = Field(description="Its reclaim policy is Retain.")
-    capacity: Size = Field(description="The most that all storages of this kind may take together.")
+    capacity: Size = Field(description="The maximum total size of all storages of this kind.")
     cloning: Literal["Volume", "Copy"] = Field(
         default="Copy",
-        description="How one becomes another's clone: Volume, by the CSI driver, within seconds; Copy, file by file.",
+        description="How a storage is cloned. Volume: by the CSI driver, within seconds. Copy: file by file.",
     )
     volume_snapshot_class_name: KubernetesName | None = Field(
-        default=None, description="Its deletion policy is Retain; absent: no snapshots here."
+        default=None, description="Its deletion policy is Retain. Default: no snapshots in this cluster."
     )
     object_store: ObjectStore | None = Field(default=None, description="Of buckets.")
 

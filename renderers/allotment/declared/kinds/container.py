@@ -40,7 +40,7 @@ def _check_env_name(value: str) -> str:
     if not _ENV_NAME.fullmatch(value):
         raise PydanticCustomError(
             "env",
-            "'{name}' is no name of a variable: write printable ASCII without '='",
+            "'{name}' is not the name of a variable: write printable ASCII without '='",
             {"name": escape_unprintable(value)},
         )
     if _RESERVED_ENV.fullmatch(value):
@@ -68,8 +68,8 @@ class EnvVar(StrictModel):
         ):
             raise PydanticCustomError(
                 "secret",
-                "the value of {name} looks like a secret ({n} characters), and Git can't forget one: revoke it, put the new one in a file"
-                " on a storage, and give the container that file's path ({name}_FILE)",
+                "the value of {name} looks like a secret ({n} characters), and Git history keeps it: revoke the secret, write a new "
+                "secret to a file on a storage, and pass the path of the file ({name}_FILE)",
                 {"name": self.name, "n": len(value)},
             )
         return self
@@ -82,7 +82,7 @@ class Port(StrictModel):
         description="The name of the port. `http` is served at <instance>--<tenant>.<domain>, any other port at"
         " <instance>--<port>--<tenant>.<domain>."
     )
-    container_port: Annotated[int, Field(ge=1, le=65535)] = Field(description="What the program listens on.")
+    container_port: Annotated[int, Field(ge=1, le=65535)] = Field(description="The port that the program listens on.")
     protocol: Literal["HTTP", "TCP"] = Field(
         default="HTTP",
         description="The protocol of the port. A TCP port is available only in the tenant's namespace. An HTTP port can"
@@ -98,7 +98,7 @@ class Port(StrictModel):
     @model_validator(mode="after")
     def _check_exposure(self) -> Self:
         if self.name == "files":
-            raise PydanticCustomError("reserved", "'files' is the storages' own port: choose another name")
+            raise PydanticCustomError("reserved", "'files' is reserved for storages: choose another name")
         if self.protocol == "TCP" and self.exposure != "Namespace":
             raise PydanticCustomError(
                 "exposure", "a TCP port can't be exposed to {exposure}: only Namespace", {"exposure": self.exposure}
@@ -162,7 +162,7 @@ class Container(StrictModel):
             port_names = ", ".join(names) or "none"
             raise PydanticCustomError(
                 "reference",
-                "the probe's port '{port}' is none of the ports: {known}",
+                "the probe's port '{port}' is not declared; ports: {known}",
                 {"port": escape_unprintable(probed.port), "known": port_names},
             )
         return self

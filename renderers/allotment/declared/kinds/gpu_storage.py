@@ -70,8 +70,8 @@ class UrlSource(StrictModel):
         if SECRET_VALUES.search(self.url) or _SECRET_PARAMETER.search(self.url):
             raise PydanticCustomError(
                 "secret",
-                "the URL's query looks like a secret, and Git can't forget one: revoke it, and use s3 with a secretRef,"
-                " or an image that reads it from a storage",
+                "the URL's query looks like a secret, and Git history keeps it: revoke the secret, and use s3 with a "
+                "secretRef, or an image that reads a secret from a storage",
             )
         return self
 

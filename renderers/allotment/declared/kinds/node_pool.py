@@ -186,7 +186,7 @@ class NodePoolSpec(Spec):
     def _check_shape(self) -> Self:
         if self.generation is not None and self.karpenter is None:
             raise PydanticCustomError(
-                "pool-shape", "generation is given, but nobody replaces the nodes of a static pool by it: remove it"
+                "pool-shape", "generation is given, but only pools of Karpenter replace their nodes: remove it"
             )
         if self.storage_pods is not None and self.karpenter is not None:
             raise PydanticCustomError(
@@ -197,8 +197,8 @@ class NodePoolSpec(Spec):
         if self.karpenter is not None and self.sharing is not None and self.sharing.dra is not None:
             raise PydanticCustomError(
                 "pool-shape",
-                "sharing is dra and the nodes are Karpenter's, which counts no devices of DRA: a node that it bought for"
-                " them would never be ready; write static, or another way of sharing",
+                "sharing is dra, and Karpenter doesn't count DRA devices: its nodes would never become ready; make the "
+                "pool static, or choose another way of sharing",
             )
         return self
 

@@ -43,7 +43,7 @@ class Budget(StrictModel):
 
     per_month: Money = Field(description="In the platform's currency, quoted.")
     enforcement: Literal["Deny", "Warn"] = Field(
-        default="Deny", description="What is over the budget is an error (Deny) or a warning (Warn)."
+        default="Deny", description="Deny: exceeding the budget is an error. Warn: it is a warning."
     )
 
 

@@ -39,9 +39,9 @@ class Brake(StrictModel):
 
     max_deleted_percent: Annotated[int, Field(ge=1, le=100)] = Field(
         default=30,
-        description="The most instances, storages or snapshots of a tenant, or of all, that may go within 24 hours, in percent.",
+        description="The maximum percentage of the instances, storages or snapshots of a tenant, or of all tenants, that may be deleted within 24 hours.",
     )
-    min_objects: Count = Field(default=10, description="Below so many items of a kind the brake doesn't act.")
+    min_objects: Count = Field(default=10, description="With fewer items of a kind, the brake doesn't act.")
     approved_plans: list[Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]] = Field(
         default=[],
         description="Checksums of deletions that may pass, once each: a plan, a stopped publish or `allot publish --dry-run` prints "

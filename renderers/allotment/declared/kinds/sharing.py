@@ -140,7 +140,7 @@ def _check_partitions(device_class: str, field: str, *, is_given: bool) -> None:
             "dra-shape",
             "{field} is given, but devices of {device_class} are whole GPUs: remove it"
             if is_given
-            else "{field} is missing: devices of {device_class} are partitions, so write which",
+            else "{field} is missing: devices of {device_class} are partitions: write the partition",
             {"field": field, "device_class": device_class},
         )
 

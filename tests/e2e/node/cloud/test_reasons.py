@@ -165,9 +165,9 @@ def one_that_runs(real_node: Node, name: str) -> Object:
     ("name", "reason", "words"),
     [
         ("absent", "ImagePullFailed", f"image not found: {ABSENT}"),
-        ("private", "ImagePullFailed", f"the registry gives no access to image {PRIVATE}"),
-        ("no-command", "ConfigFailed", "the container can't be made: its command isn't in the image"),
-        ("no-secret", "ConfigFailed", "the container can't be made: it has no Secret box"),
+        ("private", "ImagePullFailed", f"the registry denies access to image {PRIVATE}"),
+        ("no-command", "ConfigFailed", "the container can't be created: its command isn't in the image"),
+        ("no-secret", "ConfigFailed", "the container can't be created: it has no Secret box"),
     ],
 )
 def test_what_never_starts_says_why_and_goes_on_saying_so(cloud: Cloud, name: str, reason: str, words: str) -> None:
@@ -201,7 +201,7 @@ def test_what_uses_up_its_memory_says_so(cloud: Cloud) -> None:
     assert instance_status.state == "Failed"
     assert (
         instance_status.message
-        == f"the container used up its unit's memory and was ended ({instance_status.restarts} restarts)"
+        == f"the container exceeded the memory of its unit and was killed ({instance_status.restarts} restarts)"
     )
     seen = reasons(cloud, "greedy")
     assert set(seen[seen.index(("Failed", "OutOfMemory")) :]) == {("Failed", "OutOfMemory")}
@@ -221,14 +221,14 @@ def test_what_never_answers_is_pending_and_then_says_what_became_of_it(cloud: Cl
     instance_status = restarted(cloud, "silent", "ProbeFailed")
     assert instance_status.state == "Failed"
     assert instance_status.message == (
-        f"the container didn't answer its probe within startTimeout and was ended ({instance_status.restarts} restarts)"
+        f"the probe of the container did not succeed within startTimeout, and the container was killed ({instance_status.restarts} restarts)"
     )
     assert reasons(cloud, "silent")[-2:] == [("Ready", "ProbePending"), ("Failed", "ProbeFailed")]
 
 
 def test_what_answers_no_more_is_ready_and_says_so(cloud: Cloud) -> None:
     instance_status = wait_for_reason(cloud, "quiet", "ProbeFailed")
-    words = "the container runs, but does not answer its probe now"
+    words = "the container runs, but its probe fails"
     assert (instance_status.state, instance_status.message, instance_status.restarts) == ("Ready", words, 0)
     way = steps(cloud, "quiet", TENANT)
     assert [transition.target for transition in way] == ["Init", "Ready", "Running", "Ready"]
@@ -273,7 +273,7 @@ def test_a_gpu_that_goes_bad_is_told_while_the_instance_runs_on(cloud: Cloud, re
     unwell.write_text(f"{UNIT}-{unit}\n", encoding="ascii")
     try:
         instance_status = wait_for_reason(cloud, "well", "GPUUnhealthy")
-        words = "its GPU went bad, and its program may fail: stop it, and start it again on another"
+        words = "its GPU is unhealthy, and its program may fail: stop it and start it again to get another GPU"
         assert (instance_status.state, instance_status.message, instance_status.since) == (
             "Running",
             words,
@@ -290,7 +290,7 @@ def test_what_its_node_refuses_says_so_and_runs_once_it_is_taken(cloud: Cloud, r
     try:
         declare_all(cloud, {path("refused"): declared("refused")})
         instance_status = wait_for_reason(cloud, "refused", "AdmissionFailed")
-        words = "its node didn't take it: UnexpectedAdmissionError; it is started anew"
+        words = "its node rejected its pod: UnexpectedAdmissionError; it restarts"
         assert (instance_status.state, instance_status.message) == ("Failed", words)
     finally:
         refused.unlink()
@@ -346,7 +346,7 @@ def lacking_disk(real_node: Node) -> Iterator[None]:
 
 def thrown_out(cloud: Cloud, name: str) -> Instance | None:
     instance_status = instance(cloud, name, TENANT)
-    return instance_status if "its node ran out of disk and ended it" in instance_status.message else None
+    return instance_status if "its node ran out of disk and evicted it" in instance_status.message else None
 
 
 def test_what_its_node_throws_out_says_why_and_comes_back(cloud: Cloud, real_node: Node) -> None:
