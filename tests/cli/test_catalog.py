@@ -295,7 +295,7 @@ def test_a_name_that_nobody_knows(words: tuple[str, ...], expected_error: str, r
 def test_what_is_wrong_is_left_out(sample: Path, run_catalog: Allot) -> None:
     edit(sample, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
     result = run_catalog()
-    assert result.err.splitlines()[0] == "what is wrong counts for nothing here: 1 problem, see `allot validate`"
+    assert result.err.splitlines()[0] == "invalid declarations are ignored here: 1 problem, see `allot validate`"
     assert " 24/40 " in row(result, "l4-quarter")
     (sample / "platform/platform.yaml").write_text("kind: x\n")
     broken_platform = run_catalog()

@@ -190,10 +190,10 @@ def test_a_status_of_somebody_else_is_not_taken_for_ours(desk: Desk) -> None:
 def test_an_event_about_a_head_that_moved_on_says_nothing(desk: Desk) -> None:
     old = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
     new = desk.propose(1, "l4-quarter", "l4-whole")
-    assert "its head moved on" in desk.comment("--number", 1, "--head", old).out
+    assert "its head has changed" in desk.comment("--number", 1, "--head", old).out
     assert (desk.world.bodies(1), desk.status(old), desk.status(new)) == ([], "", "")
     desk.world.pulls[1].head = "0" * 40  # the forge knows of a push that its Git doesn't show yet
-    assert "its head moved on meanwhile" in desk.comment("--number", 1).out
+    assert "its head has changed" in desk.comment("--number", 1).out
 
 
 def test_without_a_base_nothing_is_said(desk: Desk) -> None:

@@ -228,9 +228,7 @@ def test_a_platform_that_is_wrong_stops_all(out: Seen) -> None:
     edit(out.place.root, WEBUI, "spec:\n", "spec:\n  description: Mine.\n")
     out.place.merge()
     state, why = out.row()
-    words = (
-        "not published yet: nothing can be: what the platform declares is wrong: platform/specs/l4-quarter.yaml:14:8: "
-    )
+    words = "not published yet: nothing can be published: the declarations of the platform are invalid: platform/specs/l4-quarter.yaml:14:8: "
     assert (state, why[: len(words)]) == ("Merged", words)
 
 
@@ -423,7 +421,7 @@ def test_an_invalid_platform_hides_nothing(out: Seen) -> None:
     tip = out.place.merge()
     result = out()
     assert f"declared: main of origin at {tip[:12]}" in result.err
-    assert "main is 1 commit ahead: what the platform declares is wrong" in result.err
+    assert "main is 1 commit ahead: the declarations of the platform are invalid" in result.err
     state, why = out.row()
     assert state == "Merged"
     assert "platform/platform.yaml:" in why

@@ -209,14 +209,10 @@ def lines(allot: Allot, root: Path) -> list[str]:
     return [f"{finding['severity']} {finding['object']}: {finding['message']}" for finding in document["findings"]]
 
 
-NO_PUBLISHER = "warning spec.publisher.publicKey: isn't declared: whoever may push to rendered/* says what is published"
-NO_REPORTER = (
-    "warning spec.reporter.publicKey: isn't declared of eu-1, us-1: whoever may push to status/* says what runs there"
-)
+NO_PUBLISHER = "warning spec.publisher.publicKey: isn't declared: anyone who can push to rendered/* can change the published manifests"
+NO_REPORTER = "warning spec.reporter.publicKey: isn't declared of eu-1, us-1: anyone who can push to status/* can forge the status"
 NO_CI = "warning CI: has no .github/workflows/allot.yaml: nothing here checks and publishes by a pinned program"
-PROTECTION = (
-    "skipped branch protection: Git doesn't say who may push where: docs/operate/repository.md has the forge's rules"
-)
+PROTECTION = "skipped branch protection: Git doesn't show push permissions: docs/operate/repository.md has the rules for the forge"
 
 
 def test_a_folder_that_nothing_is_published_from(sample: Path, allot: Allot) -> None:
@@ -338,7 +334,7 @@ def test_a_rewound_branch_and_an_invalid_platform_are_errors(published: Place, a
     edit(published.root, "platform/platform.yaml", "maxDeletedPercent: 30", "maxDeletedPercent: 300")
     published.merge()
     (error_line,) = [line for line in lines(allot, published.root) if line.startswith("error publishing")]
-    assert "main is 1 commit ahead: what the platform declares is wrong" in error_line
+    assert "main is 1 commit ahead: the declarations of the platform are invalid" in error_line
 
 
 def test_a_repository_that_was_never_published(begin: object, allot: Allot) -> None:

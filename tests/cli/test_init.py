@@ -643,7 +643,7 @@ def test_an_invalid_tenant_is_a_warning_of_the_publish(forge: str, allot: Allot,
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     published = site.job("publish", "main", PATH=path)
     assert "rendered/eu-1 is " in published.stdout, published.stderr
-    assert "kept as it was: tenant solo-ada" in published.stderr
+    assert "retained: tenant solo-ada" in published.stderr
     if forge == "GitLab":
         assert published.returncode in workflow(site.source, forge)["publish"]["allow_failure"]["exit_codes"]
     else:

@@ -871,8 +871,8 @@ def test_it_says_what_is_declared_also_where_nothing_is_rendered(pull: Pull) -> 
     text = pull.plan().out
     assert text.index("⚠ Access\n") < text.index("⚠ Approvals\n") < text.index("Cost\n") < text.index("Declared\n")
     assert (
-        "⚠ From 2026-12-01 on uni-lab costs 2594.00 EUR more than its budget, which refuses that: it stays as it is"
-        " published then, and may change nothing, until it declares less or its budget grows."
+        "⚠ From 2026-12-01 on uni-lab costs 2594.00 EUR more than its budget. From that day on, it keeps its last "
+        "published manifests until it declares less or its budget grows."
     ) in text
     rows = [line.split() for line in text.splitlines()]
     assert ["total", "of", "3", "tenants", "today", "4760.70", "0.00"] in rows
@@ -1143,7 +1143,7 @@ def test_who_exceeds_a_budget_that_denies_has_a_row_of_cost(pull: Pull) -> None:
     for words in ((), ("-o", "markdown")):
         text = pull.plan(*words).out
         assert "total of 2 tenants" in text
-        assert "⚠ studio-kite is invalid: the cost is of what is declared, while what is published stays" in text
+        assert "⚠ studio-kite is invalid: the cost is that of the declarations, and the published manifests" in text
 
 
 def test_a_budget_below_what_is_spent_shows_what_is_spent(pull: Pull) -> None:

@@ -175,7 +175,7 @@ def test_an_invalid_tenant_keeps_what_it_had_and_the_others_go_on(published: Pla
     assert result.code == 4
     assert result.out.startswith("eu-1: 0 added, 1 changed, 0 removed: ")
     assert result.err.splitlines() == [
-        "kept as it was: tenant solo-ada, 1 problem:",
+        "retained: tenant solo-ada, 1 problem:",
         "  tenants/solo-ada/instances/webui.yaml:8:12: spec.gpuSpec: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'? [reference]",
         "1 tenant kept as published before, 6 published. Correct it and publish again.",
     ]
@@ -257,7 +257,7 @@ def test_a_fault_of_two_clusters_retains_both(published: Place) -> None:
     edit(published.root, WEBUI, *STOPPED)
     result = published.merged()
     assert result.code == 4
-    assert re.findall(r"kept as it was: cluster (\S+),", result.err) == ["eu-1", "us-1"]
+    assert re.findall(r"retained: cluster (\S+),", result.err) == ["eu-1", "us-1"]
     assert "[domain]" in result.err
     assert (published.tree("eu-1"), published.tree("us-1")) == before
 
@@ -269,7 +269,7 @@ def test_a_link_in_a_tenants_folder_is_that_tenants_problem(published: Place) ->
     edit(published.root, GROUP, *STOP)
     result = published.merged()
     assert result.code == 4
-    assert "kept as it was: tenant solo-ada, 1 problem:" in result.err
+    assert "retained: tenant solo-ada, 1 problem:" in result.err
     assert "tenants/solo-ada/instances/passwd.yaml:1:1: (file): is a symbolic link" in result.err
     assert (
         published.tree("eu-1")["tenants/uni-lab/compute/group-a.rendered.yaml"]
@@ -286,7 +286,7 @@ def test_a_folders_name_does_nothing_to_a_terminal(place: Place) -> None:
     result = place.merged()
     assert result.code == 4
     assert "\x1b" not in result.err + result.out
-    assert "kept as it was: tenant evil\\x1b[31m" in result.err
+    assert "retained: tenant evil\\x1b[31m" in result.err
 
 
 def test_what_no_longer_fits_its_cluster_is_left_out_of_a_kept_tenant(published: Place) -> None:
@@ -307,7 +307,7 @@ def test_a_cluster_that_is_removed_while_an_add_on_names_it_stops_nobody(publish
     result = published.merged()
     assert result.code == 4
     assert "platform/add-ons/karpenter.yaml:16:7: spec.clusters[0]: no Cluster is named 'us-1'" in result.err
-    assert sorted(re.findall(r"kept as it was: tenant (\S+),", result.err)) == ["acme-robotics", "ml-orbit"]
+    assert sorted(re.findall(r"retained: tenant (\S+),", result.err)) == ["acme-robotics", "ml-orbit"]
     assert "  replicas: 0\n" in published.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"]
     assert published.tree("us-1") == before
 
@@ -329,7 +329,7 @@ def test_a_fault_of_a_cluster_retains_that_cluster_and_its_tenants_alone(
     edit(published.root, "tenants/ml-orbit/instances/chat.yaml", "spec:\n", "spec:\n  displayName: New\n")
     result = published.merged()
     assert result.code == 4, result.err
-    assert "kept as it was: cluster us-1, " in result.err
+    assert "retained: cluster us-1, " in result.err
     assert f"{path}:" in result.err
     assert "tenants/ml-orbit:1:1: (file): cluster us-1 is invalid: " in result.err
     assert "  replicas: 0\n" in published.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"]
@@ -689,7 +689,7 @@ def test_a_stock_that_is_gone_is_told_with_those_who_hold_its_units(published: P
         "warning: clusters/us-1/cluster.yaml:2:1: (file): 6 units of l40s-spot are held in us-1, 6 more than"
         " its stock (0 shared); held by acme-robotics/simulate 6: restore the stock, or stop instances [stock]"
     )
-    assert "kept as it was: tenant acme-robotics" in result.err
+    assert "retained: tenant acme-robotics" in result.err
 
 
 def test_a_kept_tenant_keeps_its_units_too(published: Place) -> None:
@@ -732,7 +732,7 @@ def test_nothing_that_holds_data_goes_in_one_merge(place: Place, way: str) -> No
     for _ in range(2):  # the second look must not take the first for what was there before
         result = place.merged(hours_ago=0)
         assert result.code == 4
-        assert "kept as it was: tenant film-house" in result.err
+        assert "retained: tenant film-house" in result.err
         for cluster, tree in before.items():
             after = place.tree(cluster)
             lost = {path for path in tree if "film-house" in path and after.get(path) != tree[path]}
@@ -749,7 +749,7 @@ def test_a_cluster_that_went_missing_keeps_its_branch(published: Place) -> None:
     ).unlink()  # names the cluster: validation alone would refuse that
     result = published.merged()
     assert result.code == 4
-    assert "kept as it was: tenant acme-robotics" in result.err
+    assert "retained: tenant acme-robotics" in result.err
     assert published.refs()["refs/heads/rendered/us-1"] == refs["refs/heads/rendered/us-1"]
     assert published.tree("eu-1") == before
 
@@ -932,9 +932,10 @@ def test_a_tenant_that_the_gate_stops_is_kept_and_the_others_are_published(
     edit(published.root, GROUP, *STOP)
     result = published.merged()
     assert result.code == 4
-    assert "kept as it was: tenant solo-ada, 1 problem:" in result.err
+    assert "retained: tenant solo-ada, 1 problem:" in result.err
     assert (
-        "the gate stops what it is rendered to, by a mistake of ours: report it with these words: eu-1/" in result.err
+        "the isolation gate rejects its manifests because of a bug in Allotment: report this message: eu-1/"
+        in result.err
     )
     after = published.tree("eu-1")
     changed = {path for path in before if before[path] != after[path] and "allotment--marker" not in path}
@@ -945,7 +946,7 @@ def test_who_may_copy_a_storage_is_named_as_tenants_are(place: Place) -> None:
     edit(place.root, "tenants/northlight/storages/base-models.yaml", "tenants: All", "tenant: Studio_Kite")
     result = place.publish("--commit", place.merge())
     assert result.code == 4
-    assert "kept as it was: tenant northlight, 1 problem:" in result.err
+    assert "retained: tenant northlight, 1 problem:" in result.err
 
 
 def test_no_job_is_written_anew_by_an_upgrade(place: Place) -> None:
@@ -1165,7 +1166,7 @@ def test_one_tenant_stops_nobody_else_by_deleting_bit_by_bit(place: Place) -> No
     edit(place.root, WEBUI, *STOPPED)
     result = place.merged()
     assert result.code == 4
-    assert "kept as it was: tenant film-house, 1 problem:" in result.err
+    assert "retained: tenant film-house, 1 problem:" in result.err
     assert "  replicas: 0\n" in place.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"]
 
 
@@ -1270,7 +1271,7 @@ def test_a_tree_of_an_older_version_moves_to_the_endings_of_today_and_nothing_is
     edit(published.root, WEBUI, "l4-quarter", "l4-fifth")
     result = published.merged()
     assert result.code == 4
-    assert "kept as it was: tenant solo-ada, 1 problem:" in result.err
+    assert "retained: tenant solo-ada, 1 problem:" in result.err
     assert published.tree("eu-1") == before
 
 
@@ -1348,7 +1349,7 @@ def test_a_ref_of_ours_that_is_lost_stops_until_a_person_believes_the_branch(pub
     assert "`allot publish --adopt`, once" in result.err
     (published.root / WEBUI).write_text("nonsense")
     result = published.merged("--adopt")
-    assert "kept as it was: tenant solo-ada" in result.err, result
+    assert "retained: tenant solo-ada" in result.err, result
     assert git(published.remote, "rev-parse", "rendered/eu-1^{tree}", f"{ref}^{{tree}}").split() == [tree, tree]
     assert published.publish().out == "2 clusters: nothing changed\n"
 

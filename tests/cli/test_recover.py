@@ -102,7 +102,7 @@ def test_what_was_not_seen_to_fail_is_recovered_by_force_alone(
     assert forced.code == 0
     assert f"Forced: {words}" in git(published.root, "log", "-1", "--format=%B", BRANCH)
     if state != "Failed" or "reason" in more:
-        assert forced.err == "With it what lies on its volume of 200Gi may be overwritten.\n"
+        assert forced.err == "With it the data on its volume of 200Gi may be overwritten.\n"
 
 
 def test_nothing_is_known(published: Place, allot: Allot) -> None:

@@ -157,7 +157,7 @@ def test_who_deletes_our_refs_makes_nobody_forget_what_is_kept(place: Place, key
     before = place.tree("eu-1")
     git(place.remote, "update-ref", "-d", BOTH[1])
     (place.root / WEBUI).write_text("nonsense")
-    assert "kept as it was: tenant solo-ada" in place.merged("--signing-key", key).err
+    assert "retained: tenant solo-ada" in place.merged("--signing-key", key).err
     assert place.tree("eu-1") == before
 
 

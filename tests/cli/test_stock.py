@@ -102,7 +102,7 @@ def test_what_is_merged_counts_and_what_is_wrong_there_is_said(run_stock: Allot,
     place.merge()
     result = run_stock("--cluster", "us-1")
     assert "h100-one us-1 h100-one h100 - 8 4 4 2 - - -" in lines(result)
-    assert "what is wrong counts for nothing here: " in result.err
+    assert "invalid declarations are ignored here: " in result.err
 
 
 def test_a_cluster_that_nobody_knows(run_stock: Allot) -> None:

@@ -185,8 +185,8 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "eu-1",
         lambda bed: gateway(bed)["metadata"].update(name="front"),
         [
-            "error [gateway] Gateway edge/edge: isn't there; there are edge/front -> make it, or write another as spec.gateway:"
-            " docs/start/first-cluster.md has one"
+            "error [gateway] Gateway edge/edge: isn't there; there are edge/front -> make it, or write another as spec.gateway: "
+            "docs/start/first-cluster.md has an example"
         ],
     ),
     (
@@ -306,7 +306,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         ),
         [
             "error [gateway] SecurityPolicies: 1 of 1 aren't accepted: t-solo-ada/webui: Invalid: OIDC: secret edge/oidc does not exist"
-            " -> until then nobody gets in there: change what it names, or restart Envoy Gateway"
+            " -> until then nobody can log in there: correct the object that it names, or restart Envoy Gateway"
         ],
     ),
     (
@@ -393,8 +393,8 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
             ),
         ],
         [
-            "error [argocd] Application allotment--stock--eu-1: isn't there, and the root Application is -> allot publish, and see what"
-            " allotment--root--eu-1 says in Argo CD",
+            "error [argocd] Application allotment--stock--eu-1: isn't there, and the root Application is -> allot publish, then look at "
+            "allotment--root--eu-1 in Argo CD",
             "warning [argocd] Application allotment--platform--eu-1: is OutOfSync -> argocd app get allotment--platform--eu-1",
         ],
     ),
@@ -406,7 +406,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         ),
         [
             "warning [argocd] tenants' Applications: 1 of 1 aren't applied: solo-ada--eu-1--compute: its sync failed: quota"
-            " -> allot status --cluster eu-1 says what each tenant's wait for"
+            " -> allot status --cluster eu-1 shows the cause for each tenant"
         ],
     ),
     (
@@ -416,8 +416,8 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
             {"policy.default": "role:readonly"}
         ),
         [
-            "error [argocd] ConfigMap argocd/argocd-rbac-cm: has policy.default: role:readonly, so whoever logs in to Argo CD sees every"
-            f" tenant -> {BOOTSTRAP}"
+            "error [argocd] ConfigMap argocd/argocd-rbac-cm: has policy.default: role:readonly, so every user of Argo CD sees every "
+            f"tenant -> {BOOTSTRAP}"
         ],
     ),
     (

@@ -36,11 +36,11 @@ BRAKE_APPROVED_LINE = (
 )
 MOST_FORGED = 1_000  # commits on top of the published commit; to verify one takes 15 ms, once per process
 _ADOPT_REMEDY = (
-    "To go on from what is there: `allot publish --adopt`, once, as docs/operate/repository.md of Allotment tells"
+    "To adopt the current branches, run `allot publish --adopt` once; see docs/operate/repository.md of Allotment"
 )
 _KEY_REMEDY = (
-    "Where the key is new: `allot publish --adopt --signing-key FILE`, once. Else somebody else pushed it:"
-    " docs/operate/repository.md of Allotment tells the way out"
+    "If the key is new, run `allot publish --adopt --signing-key FILE` once. Otherwise, a foreign commit "
+    "was pushed: see docs/operate/repository.md of Allotment"
 )
 # Shown in a status. Takes part in a decision only if the key signed it.
 _SOURCE_TRAILER = re.compile(r"^Source-Commit: ([0-9a-f]{40}|[0-9a-f]{64})$", re.MULTILINE)
@@ -179,7 +179,9 @@ def _read_branch(
     if adopt:
         return goes_on(like if own is None or fault else own, adopted=key is not None)
     if like is not None and not fault:
-        fault = f"{rendered_branch(cluster)} goes back to commits like ours: which was our last isn't known"
+        fault = (
+            f"{rendered_branch(cluster)} descends from commits of Allotment, and the last published commit is unknown"
+        )
     if fault:
         raise _unproven_error(cluster, own, fault, _ADOPT_REMEDY)
     return branch
@@ -189,7 +191,7 @@ def check_published(remote_state: RenderedBranches, clusters: Iterable[str]) -> 
     """Check that each cluster that was published before has a published commit. Raises PublicationUnproven."""
     for name in sorted(remote_state.branches.keys() & set(clusters)):
         if remote_state.branches[name].published_commit is None:
-            fault = f"{rendered_branch(name)} has nothing of ours: what was published for this cluster isn't known"
+            fault = f"{rendered_branch(name)} has no commit of Allotment: the published manifests of this cluster are unknown"
             raise _unproven_error(name, None, fault, _ADOPT_REMEDY)
 
 

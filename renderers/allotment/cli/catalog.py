@@ -102,7 +102,7 @@ def command(
         )
     if repository_check.errors and not is_quiet():
         click.echo(
-            f"what is wrong counts for nothing here: {pluralize(len(repository_check.errors), 'problem')}, see `allot validate`",
+            f"invalid declarations are ignored here: {pluralize(len(repository_check.errors), 'problem')}, see `allot validate`",
             err=True,
         )
     spent = (

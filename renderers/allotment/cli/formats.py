@@ -86,7 +86,7 @@ def _describe_fixes(errors: Sequence[Problem]) -> str:
 
     count = sum(map(is_fixable, errors))
     them = f"{count} of these" if count < len(errors) else "it" if count == 1 else "all of them"
-    return f" `allot fmt --fix` mends {them}." if count else ""
+    return f" `allot fmt --fix` corrects {them}." if count else ""
 
 
 def _point_at_column(text: str, column: int, colour: str) -> list[str]:

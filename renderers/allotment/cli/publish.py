@@ -268,15 +268,11 @@ def _print_exceptions(assembly: Release) -> None:
     for words in assembly.pending_deletions:
         click.echo(f"leaving: {words}", err=True)
     for cluster, problems in assembly.retained_clusters.items():
-        click.echo(
-            f"kept as it was: cluster {escape_unprintable(cluster)}, {pluralize(len(problems), 'problem')}:", err=True
-        )
+        click.echo(f"retained: cluster {escape_unprintable(cluster)}, {pluralize(len(problems), 'problem')}:", err=True)
         for problem in problems:
             click.echo(f"  {problem}", err=True)
     for tenant, (_, problems) in assembly.retained_tenants.items():
-        click.echo(
-            f"kept as it was: tenant {escape_unprintable(tenant)}, {pluralize(len(problems), 'problem')}:", err=True
-        )
+        click.echo(f"retained: tenant {escape_unprintable(tenant)}, {pluralize(len(problems), 'problem')}:", err=True)
         for problem in problems:
             click.echo(f"  {problem}", err=True)
     if assembly.retained_tenants:

@@ -74,7 +74,7 @@ def list_stocks(cluster: str | None, style: str, repo: Path | None, url: str | N
     print_declared_commit(view, now, cluster)
     if check.errors and not is_quiet():
         words = (
-            f"what is wrong counts for nothing here: {pluralize(len(check.errors), 'problem')}, see `allot validate`"
+            f"invalid declarations are ignored here: {pluralize(len(check.errors), 'problem')}, see `allot validate`"
         )
         click.echo(words, err=True)
     claims = [claim for part in check.tally_entries.values() for claim in part.claims]

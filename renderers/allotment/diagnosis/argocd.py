@@ -53,7 +53,7 @@ def check_settings(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecl
     """Yield a diagnosis of our keys in each of Argo CD's ConfigMaps. Raises NotReadable."""
     require_hub(looked)
     if catalog.platform.get_singleton(Platform) is None:
-        yield skipped("argocd-cm", "platform/platform.yaml can't be read, so what it should say isn't known")
+        yield skipped("argocd-cm", "platform/platform.yaml can't be read, so its expected content is unknown")
         return
     expected_settings = {
         manifest["metadata"]["name"]: manifest["data"]
@@ -72,7 +72,7 @@ def check_settings(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecl
         if data.get(_DEFAULT_POLICY_KEY) and _DEFAULT_POLICY_KEY in differing:
             yield error(
                 subject,
-                f"has {_DEFAULT_POLICY_KEY}: {escape_unprintable(data[_DEFAULT_POLICY_KEY], 60)}, so whoever logs in to Argo CD sees every tenant",
+                f"has {_DEFAULT_POLICY_KEY}: {escape_unprintable(data[_DEFAULT_POLICY_KEY], 60)}, so every user of Argo CD sees every tenant",
                 advice,
             )
             differing.remove(_DEFAULT_POLICY_KEY)
@@ -81,7 +81,7 @@ def check_settings(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecl
                 subject, _describe_differing_keys(differing, config_map), advice
             )
         elif data.get(_DEFAULT_POLICY_KEY, "") == expected_settings[kind.name].get(_DEFAULT_POLICY_KEY, ""):
-            yield ok(subject, "has what allot bootstrap writes")
+            yield ok(subject, "matches the output of allot bootstrap")
 
 
 def _describe_differing_keys(keys: list[str], config_map: Object | None) -> str:
@@ -159,7 +159,7 @@ def check_applications(looked: ClusterSnapshot, catalog: Catalog, cluster: Scope
         if name in applications_by_name:
             yield _diagnose_application(applications_by_name[name], name)
         elif root in applications_by_name:
-            advice = f"allot publish, and see what {root} says in Argo CD"
+            advice = f"allot publish, then look at {root} in Argo CD"
             yield error(f"Application {name}", "isn't there, and the root Application is", advice)
     tenants = {
         name: application
@@ -172,7 +172,7 @@ def check_applications(looked: ClusterSnapshot, catalog: Catalog, cluster: Scope
         yield warning(
             "tenants' Applications",
             f"{len(failing)} of {len(tenants)} aren't applied: {name}: {words}{more}",
-            f"allot status --cluster {cluster.name} says what each tenant's wait for",
+            f"allot status --cluster {cluster.name} shows the cause for each tenant",
         )
     if tenants and not failing:
         yield ok("tenants' Applications", f"all {len(tenants)} are applied")

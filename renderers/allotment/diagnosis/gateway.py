@@ -50,7 +50,7 @@ def check_gateway(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecla
         yield error(
             subject,
             f"isn't there{hint}",
-            "make it, or write another as spec.gateway: docs/start/first-cluster.md has one",
+            "make it, or write another as spec.gateway: docs/start/first-cluster.md has an example",
         )
         return
     conditions = gateway.get("status", {}).get("conditions")
@@ -291,7 +291,7 @@ def check_logins(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclar
         yield error(
             subject,
             f"{len(refused)} of {len(policies)} aren't accepted: {policy['metadata']['namespace']}/{name_of(policy)}: {words}{more}",
-            "until then nobody gets in there: change what it names, or restart Envoy Gateway",
+            "until then nobody can log in there: correct the object that it names, or restart Envoy Gateway",
         )
     logins = [policy for policy in policies if "oidc" in policy["spec"]]
     secret = spec.oidc.client_secret_ref

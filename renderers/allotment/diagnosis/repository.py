@@ -91,7 +91,7 @@ def _check_ci(repository: RepositoryState) -> Iterator[Diagnosis]:
     else:
         yield ok("CI", "its workflow, and the files that pin its program, are there")
     yield skipped(
-        "branch protection", "Git doesn't say who may push where: docs/operate/repository.md has the forge's rules"
+        "branch protection", "Git doesn't show push permissions: docs/operate/repository.md has the rules for the forge"
     )
 
 
@@ -111,7 +111,7 @@ def _check_branches(repository: RepositoryState) -> Iterator[Diagnosis]:
         yield warning(
             "publishing",
             escape_unprintable(repository.lag, 1000),
-            "allot status says why; allot publish --dry-run what is next",
+            "allot status shows the cause; allot publish --dry-run shows the next publish",
         )
     for tenant in repository.retained[:MAX_RETAINED]:
         yield warning(
@@ -149,9 +149,9 @@ def _check_status(repository: RepositoryState) -> Iterator[Diagnosis]:
 
 def _check_keys(repository: RepositoryState) -> Iterator[Diagnosis]:
     if repository.has_publisher_key:
-        yield ok("spec.publisher.publicKey", "is declared: only what it signed counts as published")
+        yield ok("spec.publisher.publicKey", "is declared: only commits with its signature count as published")
     else:
-        words = "isn't declared: whoever may push to rendered/* says what is published"
+        words = "isn't declared: anyone who can push to rendered/* can change the published manifests"
         yield warning(
             "spec.publisher.publicKey",
             words,
@@ -159,7 +159,7 @@ def _check_keys(repository: RepositoryState) -> Iterator[Diagnosis]:
         )
     without = [each.name for each in repository.clusters or () if not each.has_key]
     if without:
-        words = f"isn't declared of {', '.join(without)}: whoever may push to status/* says what runs there"
+        words = f"isn't declared of {', '.join(without)}: anyone who can push to status/* can forge the status"
         yield warning(
             "spec.reporter.publicKey",
             words,

@@ -21,7 +21,7 @@ DecisionTopic = Literal["program", "ci", "approvals", "hooks", "machine", "setup
 TOPIC_TEXT: dict[DecisionTopic, str] = {
     "program": "which program runs",
     "ci": "what runs in CI",
-    "approvals": "whom the forge asks to approve, or what it shows them",
+    "approvals": "the forge's requests for approval, or their display",
     "hooks": "what runs when somebody commits",
     "machine": "what runs on a person's machine",
     "setup": "what Argo CD and `allot run` are set up with",
@@ -46,9 +46,9 @@ _AGENT_INSTRUCTIONS = "copilot-instructions"  # written for people, but review a
 
 
 class OtherFile(Part, frozen=True):
-    """A file that changes outside the declarations, and what it decides: which program runs, what runs in CI, whom the forge
-    asks to approve or shows them, what runs when somebody commits (hooks) or on a person's machine, what Argo CD and
-    `allot run` are set up with; or nothing."""
+    """A file that changes outside the declarations, and the topic that it decides, if any: the pinned program, CI, the
+    approvals of the forge, the hooks of a commit, programs on a person's machine, or the configuration of Argo CD and
+    `allot run`."""
 
     path: str
     action: FileAction = msgspec.field(name="written")

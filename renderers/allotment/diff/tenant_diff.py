@@ -173,7 +173,7 @@ def _storage_losses(
     if was.deletion_policy != "Delete" and is_now.deletion_policy == "Delete":
         yield Destruction(subject, f"is marked for deletion: once its file is removed its volume of {size} is deleted")
     if (jobs := read_job_names(old)) and read_job_names(new) - jobs:
-        yield Destruction(subject, f"is prepared again: what lies on its volume of {size} may be overwritten")
+        yield Destruction(subject, f"is prepared again: the data on its volume of {size} may be overwritten")
 
 
 def _snapshot_losses(

@@ -63,7 +63,7 @@ def create_recovery_commit(
     commit = write_commit(repository, [source.commit], {path: with_attempt(declared.data, attempt)}, message)
     last = observed_storage.prepare if observed_storage is not None else None
     failed = last is not None and last.state == word.FAILED and last.reason != word.SUPERSEDED
-    overwrites = "" if failed else f"what lies on its volume of {format_size(spec.size)} may be overwritten"
+    overwrites = "" if failed else f"the data on its volume of {format_size(spec.size)} may be overwritten"
     return Recovery(commit, f"refs/heads/recover/{tenant}/{name}-{attempt}", attempt, because, overwrites)
 
 

@@ -69,7 +69,7 @@ def test_it_keeps_what_was_published_and_the_others_follow(published: Place, mon
     edit(published.root, "tenants/studio-kite/instances/comfy.yaml", "spec:\n", "spec:\n  description: New.\n")
     result = published.merged()
     assert result.code == 4
-    assert "kept as it was: tenant solo-ada, 1 problem" in result.err
+    assert "retained: tenant solo-ada, 1 problem" in result.err
     assert "longer than a tenant's share of a publish" in result.err
     after = published.tree("eu-1")
     assert {path: text for path, text in after.items() if path.startswith("tenants/solo-ada/")} == before

@@ -20,8 +20,8 @@ from allotment.manifests.links import graphs_page_url
 from allotment.manifests.tenant import applications
 
 ROOT_PROJECT = "allotment--root"
-LABEL_TEMPLATE = '{{{{ index .{what}.metadata.labels "allotment.dev/{label}" }}}}'
-HAS_LABEL_TEMPLATE = "{what}.metadata.labels != nil && '{label}' in {what}.metadata.labels"
+LABEL_TEMPLATE = '{{{{ index .{subject}.metadata.labels "allotment.dev/{label}" }}}}'
+HAS_LABEL_TEMPLATE = "{subject}.metadata.labels != nil && '{label}' in {subject}.metadata.labels"
 CONTROLLER_PARAMETERS = {
     # Argo CD stores the health of each resource in its Application, where a reporter reads it.
     "controller.resource.health.persist": "true",
@@ -103,17 +103,17 @@ def _build_links(catalog: Catalog, link_target: str) -> str:
     source = platform.model.spec.git
     forge = FORGES[source.forge]
     shows = forge.folder if link_target == "application" else forge.file
-    tenant = LABEL_TEMPLATE.format(what=link_target, label="tenant")
+    tenant = LABEL_TEMPLATE.format(subject=link_target, label="tenant")
     folder = f"{source.url.removesuffix('.git')}/{shows}/{source.branch}/tenants/{tenant}"
     if link_target == "application":
         return _format_link(
-            "Declarations", folder, HAS_LABEL_TEMPLATE.format(what=link_target, label=names.TENANT)
+            "Declarations", folder, HAS_LABEL_TEMPLATE.format(subject=link_target, label=names.TENANT)
         ) + _build_graph_links(catalog, link_target)
     return "".join(
         _format_link(
             "Declaration",
-            f"{folder}/{kinds}/{LABEL_TEMPLATE.format(what=link_target, label=label)}.yaml",
-            HAS_LABEL_TEMPLATE.format(what=link_target, label=f"allotment.dev/{label}"),
+            f"{folder}/{kinds}/{LABEL_TEMPLATE.format(subject=link_target, label=label)}.yaml",
+            HAS_LABEL_TEMPLATE.format(subject=link_target, label=f"allotment.dev/{label}"),
         )
         for label, kinds in DECLARED_FOLDERS.items()
     ) + _build_graph_links(catalog, link_target)
@@ -121,18 +121,18 @@ def _build_links(catalog: Catalog, link_target: str) -> str:
 
 def _build_graph_links(catalog: Catalog, link_target: str) -> str:
     """Return the links to the graphs of a tenant or an instance, for each cluster with a Grafana URL."""
-    tenant_condition = HAS_LABEL_TEMPLATE.format(what="application", label=names.TENANT)
+    tenant_condition = HAS_LABEL_TEMPLATE.format(subject="application", label=names.TENANT)
     links = []
     for name, cluster in sorted(catalog.clusters.items()):
         declared = cluster.get_singleton(Cluster)
         if declared is None or declared.model.spec.monitoring is None:
             continue
-        space = names.namespace(LABEL_TEMPLATE.format(what="application", label="tenant"))
-        instance = LABEL_TEMPLATE.format(what=link_target, label="instance") if link_target == "resource" else ""
+        space = names.namespace(LABEL_TEMPLATE.format(subject="application", label="tenant"))
+        instance = LABEL_TEMPLATE.format(subject=link_target, label="instance") if link_target == "resource" else ""
         url = graphs_page_url(declared.model.spec.monitoring.grafana_url, name, space, instance)
         condition = f"{tenant_condition} && application.metadata.labels['allotment.dev/cluster'] == '{name}'"
         if link_target == "resource":
-            condition += f" && {HAS_LABEL_TEMPLATE.format(what=link_target, label=names.INSTANCE)}"
+            condition += f" && {HAS_LABEL_TEMPLATE.format(subject=link_target, label=names.INSTANCE)}"
         links.append(_format_link("Graphs", url, condition))
     return "".join(links)
 

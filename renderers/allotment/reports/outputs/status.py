@@ -93,7 +93,7 @@ class PreparationOutput(Part, frozen=True):
 
 
 class StorageOutput(ThingOutput, frozen=True):
-    """A storage. `url` shows its files to people who may log in, `inClusterURL` to the tenant's own pods."""
+    """A storage. `url` shows its files to people with access, `inClusterURL` to the tenant's own pods."""
 
     claim: str | None
     size: str | None
@@ -166,7 +166,7 @@ class ClusterOutput(Part, frozen=True):
 
 
 class DeclaredOutput(Part, frozen=True):
-    """The commit whose declarations count, its time, and the `ref` that points to it. `differing` counts the files
+    """The commit of the declarations, its time, and the `ref` that points to it. `differing` counts the files
     of this folder that differ from it. These differences don't count."""
 
     ref: str

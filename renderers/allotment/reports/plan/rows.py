@@ -242,9 +242,9 @@ def _invalid_cost_notes(plan: ChangePlan) -> Iterator[str]:
     """Yield notes on tenants with a cost that does not match their published state, or with an unknown cost."""
     if invalid := [cost.tenant for cost in plan.cost_changes if not cost.is_valid]:
         which = f"{_name_tenants(invalid)} {'is' if len(invalid) == 1 else 'are'} invalid"
-        yield f"⚠ {which}: the cost is of what is declared, while what is published stays as it is."
+        yield f"⚠ {which}: the cost is that of the declarations, and the published manifests don't change."
     if plan.unpriced_tenants:
-        yield f"⚠ What {_name_tenants(plan.unpriced_tenants)} will cost isn't known: what is declared there can't be read, or isn't on offer."
+        yield f"⚠ The cost of {_name_tenants(plan.unpriced_tenants)} is unknown: a declaration can't be read, or uses a resource that isn't on offer."
 
 
 def _over_budget_notes(plan: ChangePlan) -> Iterator[str]:
@@ -254,12 +254,11 @@ def _over_budget_notes(plan: ChangePlan) -> Iterator[str]:
     ]
     for excess in over[:MAX_NAMED_TENANTS]:
         yield (
-            f"⚠ From {excess.day} on {excess.tenant} costs {format_money(excess.amount)} {plan.currency} more than its budget, which"
-            " refuses that: it stays as it is published then, and may change nothing, until it declares less or its budget"
-            " grows."
+            f"⚠ From {excess.day} on {excess.tenant} costs {format_money(excess.amount)} {plan.currency} more than its budget. From "
+            "that day on, it keeps its last published manifests until it declares less or its budget grows."
         )
     if len(over) > MAX_NAMED_TENANTS:
-        yield f"⚠ So it is with {len(over) - MAX_NAMED_TENANTS:,} more tenants."
+        yield f"⚠ The same applies to {len(over) - MAX_NAMED_TENANTS:,} more tenants."
 
 
 def _budget_text(cost: CostChange) -> str:

@@ -22,7 +22,7 @@ def build_rejection(error: Exception) -> Rejection:
     isolation gate, concerns more than a tenant.
     """
     if isinstance(error, IsolationBroken):
-        words = f"the gate stops what it is rendered to, by a mistake of ours: report it with these words: {error}"
+        words = f"the isolation gate rejects its manifests because of a bug in Allotment: report this message: {error}"
         return Rejection(words, ISOLATION_RULE)
     if isinstance(error, AllotmentError | OSError):
         raise error

@@ -192,7 +192,7 @@ class Publisher:
                     source.commit, changed, assembly, tips, record_trouble=pushed.trouble or record.trouble
                 )
             time.sleep(BACKOFF.delay(attempt + 1))
-        raise OperationRefused(f"others were quicker {MAX_TRIES} times: try again")
+        raise OperationRefused(f"lost the push race {MAX_TRIES} times: run the command again")
 
     def _find_publisher_key(self, source: CommitSource) -> str | None:
         """Return the key that must sign the commits; None if the source declares no key. Raises KeyMissing if the

@@ -60,7 +60,7 @@ class PlatformInvalid(AllotmentError):
     """The platform's own declarations are invalid, so that nothing can be published."""
 
     def __init__(self, problems: list[Problem], files: int, tenants: int) -> None:
-        super().__init__("what the platform declares is wrong")
+        super().__init__("the declarations of the platform are invalid")
         self.problems = problems
         self.file_count = files
         self.tenant_count = tenants

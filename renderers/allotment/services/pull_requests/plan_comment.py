@@ -147,7 +147,7 @@ class PlanCommenter:
         try:
             refs = self._find_commits(request)
             if refs is None:
-                return ReviewResult("", "its head moved on meanwhile")
+                return ReviewResult("", "its head has changed")
             self._fetch_commits(request, *refs)
             self._fetch_rendered_branches(refs[0])
             outcomes = self._plan_requests(alike, *refs)
@@ -163,7 +163,7 @@ class PlanCommenter:
             elif each == number:
                 return ReviewResult("", wrong)
         if self._find_commits(request) != refs:
-            return ReviewResult("", "its base or head moved on meanwhile")
+            return ReviewResult("", "its base or head has changed")
         still = [
             pull_request
             for pull_request in alike
@@ -220,7 +220,7 @@ class PlanCommenter:
             return "it is not open"
         if request.base != self._pull_source.branch:
             return f"it is not for {self._pull_source.branch}"
-        return "" if request.head == head else "its head moved on"
+        return "" if request.head == head else "its head has changed"
 
     def _find_commits(self, request: PullRequest) -> tuple[str, str] | None:
         """Return the commits of base and head; None if the head isn't the commit that the forge named."""

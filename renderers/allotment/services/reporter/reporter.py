@@ -116,7 +116,9 @@ class Reporter(Loop):
         end = time.monotonic() + SYNC_SECONDS
         while not self.is_synced():
             if time.monotonic() > end:
-                raise OperationRefused(f"{self._session.cluster} can't be seen: {self._describe_unsynced_watches()}")
+                raise OperationRefused(
+                    f"{self._session.cluster} can't be observed: {self._describe_unsynced_watches()}"
+                )
             time.sleep(0.05)
         self._interval = 0
         for _ in range(MAX_TRIES):
@@ -132,7 +134,7 @@ class Reporter(Loop):
                 self._observer.build_cluster_status(self._written_cluster_status)
             ):
                 return
-        raise OperationRefused(f"others were quicker {MAX_TRIES} times: try again")
+        raise OperationRefused(f"lost the push race {MAX_TRIES} times: run the command again")
 
     def is_due(self) -> bool:
         """Return True: the reporter also observes while it can't write, to report the changes later."""

@@ -64,9 +64,9 @@ class PublishCheck:
             return state._replace(reason="rewound", summary="the source was rewound", message=str(error))
         except PlatformInvalid as error:
             problems = f"{error.problems[0]}" + (f" (and {len(error.problems) - 1} more)" if error.problems[1:] else "")
-            words = f"nothing can be: what the platform declares is wrong: {problems}"
+            words = f"nothing can be published: the declarations of the platform are invalid: {problems}"
             return state._replace(
-                reason="platform-invalid", summary="what the platform declares is wrong", message=words
+                reason="platform-invalid", summary="the declarations of the platform are invalid", message=words
             )
         except PublicationUnproven as error:
             return state._replace(reason="unproven", summary=str(error), message=str(error))
