@@ -176,15 +176,15 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
     ),
     "refused by its node": (
         started(live.pod(node="n1", status={"phase": "Failed", "reason": "UnexpectedAdmissionError"})),
-        *("Failed", "AdmissionFailed", "its node rejected its pod: UnexpectedAdmissionError; it restarts"),
+        *("Failed", "AdmissionFailed", "its node rejected its pod: UnexpectedAdmissionError; a new pod replaces it"),
     ),
     "evicted": (
         started(live.pod(node="n1", status={"phase": "Failed", "reason": "Evicted"})),
-        *("Failed", "Evicted", "its node evicted it; it restarts"),
+        *("Failed", "Evicted", "its node evicted it; a new pod replaces it"),
     ),
     "evicted for want of disk": (
         started(live.pod(node="n1", status={"phase": "Failed", "reason": "Evicted", "message": LOW})),
-        *("Failed", "Evicted", "its node ran out of disk and evicted it; it restarts"),
+        *("Failed", "Evicted", "its node ran out of disk and evicted it; a new pod replaces it"),
     ),
     "evicted, and no other place is free": (
         (
@@ -195,15 +195,15 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
     ),
     "not taken by a node that lacks disk": (
         started(live.pod(node="n1", status={"phase": "Failed", "reason": "Evicted", "message": PRESSURE})),
-        *("Failed", "Evicted", "its node ran out of disk and evicted it; it restarts"),
+        *("Failed", "Evicted", "its node ran out of disk and evicted it; a new pod replaces it"),
     ),
     "ended with its node": (
         started(live.pod(node="n1", status={"phase": "Failed", "reason": "Terminated"})),
-        *("Failed", "Evicted", "its node was shut down; it restarts"),
+        *("Failed", "Evicted", "its node was shut down; a new pod replaces it"),
     ),
     "preempted by its node": (
         started(live.pod(node="n1", status={"phase": "Failed", "reason": "Preempting", "message": PREEMPTED})),
-        *("Failed", "Evicted", "it was preempted: its node needed room for a critical pod; it restarts"),
+        *("Failed", "Evicted", "it was preempted: its node needed room for a critical pod; a new pod replaces it"),
     ),
     "evicted, and another has taken its place": (
         (
@@ -707,7 +707,7 @@ def rejected_pods(*seconds: int) -> list[dict[str, Any]]:
 def test_a_rejection_is_the_reason_until_a_node_accepts_the_next_pod(replacement: dict[str, Any], reason: str) -> None:
     next_pod = live.pod(number=3, scheduled=8, creationTimestamp=live.AT.format(7), **replacement)
     instance_status = the(*started(*rejected_pods(3, 6), next_pod))
-    message = "its node rejected its pod: UnexpectedAdmissionError; it restarts"
+    message = "its node rejected its pod: UnexpectedAdmissionError; a new pod replaces it"
     assert instance_status.reason == reason
     assert (instance_status.state == "Failed", instance_status.message == message) == (
         (True, True) if reason == "AdmissionFailed" else (reason == "ImagePullFailed", False)
@@ -735,7 +735,7 @@ def test_a_node_that_rejects_pods_for_want_of_disk_is_named_until_it_accepts_the
     rejected["status"] |= {"reason": "Evicted", "message": PRESSURE}
     next_pod = live.pod(number=2, node="n1", creationTimestamp=live.AT.format(7))
     instance_status = the(*started(rejected, next_pod))
-    message = "its node ran out of disk and ended it; it is started anew"
+    message = "its node ran out of disk and evicted it; a new pod replaces it"
     assert (instance_status.reason, instance_status.message) == ("Evicted", message)
 
 

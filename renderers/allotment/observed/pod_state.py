@@ -225,7 +225,7 @@ def _unstarted_state(view: InstanceView, pod: Pod) -> PodState:
 def _replaced_state(pod: Pod) -> PodState:
     """Return the state of a pod that its node evicted or rejected, and that its controller replaces."""
     pod_state = _evicted_state(pod)
-    return pod_state._replace(message=f"{pod_state.message}; it restarts")
+    return pod_state._replace(message=f"{pod_state.message}; a new pod replaces it")
 
 
 def _unscheduled_state(view: InstanceView, pod: Pod) -> PodState:

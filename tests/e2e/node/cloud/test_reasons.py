@@ -290,7 +290,7 @@ def test_what_its_node_refuses_says_so_and_runs_once_it_is_taken(cloud: Cloud, r
     try:
         declare_all(cloud, {path("refused"): declared("refused")})
         instance_status = wait_for_reason(cloud, "refused", "AdmissionFailed")
-        words = "its node rejected its pod: UnexpectedAdmissionError; it restarts"
+        words = "its node rejected its pod: UnexpectedAdmissionError; a new pod replaces it"
         assert (instance_status.state, instance_status.message) == ("Failed", words)
     finally:
         refused.unlink()
