@@ -73,7 +73,7 @@ def test_what_pins_nothing_is_refused(sample: Path, allot: Allot) -> None:
             ("cert-manager", "v1.22.0", "--digest", f"sha256:{'0f' * 32}"),
             "Argo CD checks no digest of an https:// chart",
         ),
-        (("karpenter", "1.14.2", "--digest", "sha256:0f"), "'sha256:0f' is no digest"),
+        (("karpenter", "1.14.2", "--digest", "sha256:0f"), "'sha256:0f' is not a digest"),
         (
             ("karpenter", "v1.14.2"),
             "v1.14.2 isn't written as 1.14.1 is: write 1.14.2, or add --force where its chart has",

@@ -490,7 +490,7 @@ def test_who_makes_himself_a_member_is_none_yet(pull: Pull) -> None:
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
     problems = pull.by("eve")
     assert [problem.split(":")[0] for problem in problems] == [WEBUI, f"{KITE}/members.yaml"]
-    assert "from Admin of studio-kite: mio-kite" in problems[1]
+    assert "by Admin of studio-kite: mio-kite" in problems[1]
 
 
 @pytest.mark.parametrize(
@@ -511,7 +511,7 @@ def test_what_rules_the_repository_is_the_platform_teams(pull: Pull, path: str, 
         pull.write(path, text)
     (problem,) = pull.by("mio-kite")
     assert problem.startswith(f"{path}:1:1: (file): 'mio-kite' may not change this file") or path in problem
-    assert "from team platform (@northlight-example/platform) [ownership]" in problem
+    assert "by team platform (@northlight-example/platform) [ownership]" in problem
     assert pull.by("mio-kite", "pat") == []
 
 
@@ -579,7 +579,7 @@ def test_prices_take_finance_besides_the_platform_team(pull: Pull) -> None:
     (problem,) = pull.by("pat")
     assert problem.startswith("platform/specs/l4-quarter.yaml:")
     assert "spec.prices: 'pat' may not change spec.prices" in problem
-    assert "from team finance [ownership]" in problem
+    assert "by team finance [ownership]" in problem
     assert len(pull.by("fin-ann")) == 1, "the path is not finance's"
     assert pull.by("pat", "fin-ann") == []
 
@@ -613,7 +613,7 @@ def test_a_tree_that_is_no_repository_of_declarations_is_read_no_further(pull: P
         problem.startswith(f"{KITE}/instances/link.yaml:1:1: (file): is a symbolic link") for problem in problems
     )
     assert any(
-        problem.startswith(f"{ADA}/.gitattributes:1:1: (file): no declaration lies here") for problem in problems
+        problem.startswith(f"{ADA}/.gitattributes:1:1: (file): no declaration belongs here") for problem in problems
     )
     assert "root:" not in pull.plan("--format", "markdown").out
 
@@ -1208,7 +1208,7 @@ def test_a_tenant_of_which_nobody_can_approve_any_more_is_named(pull: Pull) -> N
 
 def test_a_team_of_nobody_is_refused(pull: Pull) -> None:
     pull.edit("platform/ownership.yaml", "      logins:\n        - fin-ann\n", "")
-    assert "team finance has nobody" in pull.plan().out
+    assert "team finance has no members" in pull.plan().out
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])

@@ -42,7 +42,7 @@ def test_what_fmt_mends_is_said_once_at_the_end(broken: Path, allot: Allot) -> N
     edit(broken, "tenants/film-house/tenant.yaml", "Film House", "1.10")
     result = allot("validate", "--repo", broken, "--as-of", DAY)
     before = len(errors(result))
-    assert result.out.endswith(" `allot fmt --fix` mends 2 of these.\n")
+    assert result.out.endswith(" `allot fmt --fix` corrects 2 of these.\n")
     assert result.out.count("fmt --fix") == 1
     allot("fmt", "--repo", broken, "--fix")
     result = allot("validate", "--repo", broken, "--as-of", DAY)
@@ -225,8 +225,8 @@ def test_links_and_strangers_are_never_read(sample: Path, allot: Allot) -> None:
     (sample / "tenants/loose.yaml").write_text("x")
     result = allot("validate", "--repo", sample, "--as-of", DAY)
     assert errors(result) == [
-        "tenants/evil:1:1: (file): no declaration lies here: move or remove it [layout]",
-        "tenants/loose.yaml:1:1: (file): no declaration lies here: move or remove it [layout]",
+        "tenants/evil:1:1: (file): no declaration belongs here: move or remove it [layout]",
+        "tenants/loose.yaml:1:1: (file): no declaration belongs here: move or remove it [layout]",
         "tenants/solo-ada/instances/link.yaml:1:1: (file): is a symbolic link: replace it by the file itself [layout]",
         "tenants/solo-ada/instances/pipe.yaml:1:1: (file): is no regular file: replace it by the file itself [layout]",
     ]

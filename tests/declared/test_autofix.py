@@ -1,4 +1,4 @@
-"""`allot fmt --fix` mends what can mean one thing only, and reads afterwards as it was meant."""
+"""`allot fmt --fix` corrects what can mean one thing only, and reads afterwards as it was meant."""
 
 from __future__ import annotations
 

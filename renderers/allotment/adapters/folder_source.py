@@ -46,7 +46,9 @@ class FolderSource:
                         elif entry.is_dir(follow_symlinks=False):
                             scopes.append(scope_of(f"{path}/"))
                         elif entry.name != "README.md" or entry.is_symlink():
-                            problems.append(path_problem(path, "no declaration lies here: move or remove it", "layout"))
+                            problems.append(
+                                path_problem(path, "no declaration belongs here: move or remove it", "layout")
+                            )
         return sorted(scopes), problems
 
     def files(self, scope: Scope, *, stamped: bool = False) -> ScopeFiles:

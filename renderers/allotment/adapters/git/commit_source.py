@@ -77,7 +77,9 @@ class TreeSource:
             path = file.path
             if path.count("/") == 1 and not path.startswith("platform/"):
                 if not path.endswith("/README.md"):
-                    self._problems.append(path_problem(path, "no declaration lies here: move or remove it", "layout"))
+                    self._problems.append(
+                        path_problem(path, "no declaration belongs here: move or remove it", "layout")
+                    )
                 continue
             self._blobs[path] = file.id
             grouped.setdefault(scope_of(path), []).append((path, file.id))
