@@ -96,7 +96,7 @@ def test_a_digest_is_written_beside_the_version_and_asked_for_ever_after(sample:
     assert (add_on["version"], add_on["digest"], add_on["was"]) == ("1.14.2", digest, "1.14.1")
     later = allot("add-on", "upgrade", "karpenter", "1.14.3", "--repo", sample)
     assert later.code == 2
-    assert "pulled by digest, and 1.14.3 has another: say --digest" in later.err
+    assert "pins the chart by digest, and version 1.14.3 has a different digest: add --digest" in later.err
 
 
 def test_ready_made_ones_are_added_as_the_sample_has_them(sample: Path, allot: Allot) -> None:

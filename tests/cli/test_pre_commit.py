@@ -39,7 +39,7 @@ def test_the_hooks_work(sample: Path, tmp_path: Path) -> None:
     )
     assert outputs not in wrong.stdout
     shrunk = hook("allot-validate", sample, home, outputs)
-    assert "100Gi is less than the 500Gi it had" in shrunk.stdout
+    assert "100Gi is less than the current 500Gi" in shrunk.stdout
     edit(sample, "tenants/uni-lab/tenant.yaml", "  plan: team", "  plan:  'team'")
     assert hook("allot-fmt", sample, home, "tenants/uni-lab/tenant.yaml").returncode == 1
     assert "  plan: team\n" in (sample / "tenants/uni-lab/tenant.yaml").read_text()

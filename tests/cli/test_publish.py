@@ -865,7 +865,7 @@ def test_what_was_promised_holds_for_one_that_is_declared_again_while_it_leaves(
     (place.root / path).write_text(text.replace("1Ti", "60Gi"))
     result = place.merged()
     assert result.code == 4
-    assert "60Gi is less than the 1Ti it had" in result.err
+    assert "60Gi is less than the current 1Ti" in result.err
     assert "tenants/acme-robotics/storage/old-frames--leaving.rendered.yaml" in place.tree("us-1")
 
 
@@ -913,7 +913,7 @@ def test_a_volume_never_shrinks_whatever_was_merged(published: Place) -> None:
         result = published.merged()
         assert result.code == 4
         assert (
-            "tenants/film-house/storages/loras.yaml:11:9: spec.size: 100Gi is less than the 300Gi it had" in result.err
+            "tenants/film-house/storages/loras.yaml:11:9: spec.size: 100Gi is less than the current 300Gi" in result.err
         )
         assert "storage: 300Gi" in published.tree("eu-1")["tenants/film-house/storage/loras.rendered.yaml"]
 
@@ -1346,7 +1346,7 @@ def test_a_ref_of_ours_that_is_lost_stops_until_a_person_believes_the_branch(pub
     result = published.publish()
     assert (result.code, published.refs()) == (2, moved), result
     assert f"{ref} is at {strange[:12]}, and that can't be read: " in result.err or f"{ref} is gone, and " in result.err
-    assert "`allot publish --adopt`, once" in result.err
+    assert "`allot publish --adopt` once" in result.err
     (published.root / WEBUI).write_text("nonsense")
     result = published.merged("--adopt")
     assert "retained: tenant solo-ada" in result.err, result

@@ -179,7 +179,7 @@ def test_a_cluster_of_which_all_is_gone_waits_for_a_person_and_a_new_one_for_nob
         git(place.remote, "update-ref", "-d", ref)
     refs = place.refs()
     result = place.publish("--signing-key", key)
-    assert (result.code, "`allot publish --adopt`, once" in result.err, place.refs()) == (2, True, refs), result
+    assert (result.code, "`allot publish --adopt` once" in result.err, place.refs()) == (2, True, refs), result
     assert place.publish("--signing-key", key, "--adopt").code == 0
     assert place.publish("--signing-key", key).out == "2 clusters: nothing changed\n"
     shutil.copytree(place.root / "clusters/us-1", place.root / "clusters/us-2")
@@ -295,7 +295,7 @@ def test_nothing_signed_before_stops_until_a_person_believes_it(published: Place
     published.merge()
     refs = published.refs()
     result = published.publish("--signing-key", key)
-    assert (result.code, "`allot publish --adopt --signing-key FILE`, once" in result.err) == (2, True)
+    assert (result.code, "`allot publish --adopt --signing-key FILE` once" in result.err) == (2, True)
     assert published.refs() == refs
     assert published.publish("--signing-key", key, "--adopt").code == 0
     assert {name: git(published.remote, "rev-parse", f"{name}^{{tree}}") for name in before} == before

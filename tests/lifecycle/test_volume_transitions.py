@@ -29,7 +29,7 @@ def swapped(old: str, new: str) -> bytes:
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("storage: 4Ti", "storage: 3Ti", "3Ti is less than the 4Ti it had"),
+        ("storage: 4Ti", "storage: 3Ti", "3Ti is less than the current 4Ti"),
         (
             "storageClassName: cephfs-retain",
             "storageClassName: other",

@@ -353,7 +353,7 @@ def test_a_report_at_once_says_when_it_can_not(bed: Bed, monkeypatch: pytest.Mon
     monkeypatch.setattr(reporter, "SYNC_SECONDS", 0.1)
     bed.watch.synced = False
     bed.watch.trouble = "it answers 401"
-    with pytest.raises(OperationRefused, match="eu-1 can't be seen: pods: it answers 401"):
+    with pytest.raises(OperationRefused, match="eu-1 can't be observed: pods: it answers 401"):
         bed.reporter.report_once()
 
 

@@ -317,7 +317,7 @@ def test_what_ran_on_a_node_that_is_lost_says_so_and_comes_back_with_it(cloud: C
         # The controllers of nodes and Deployments note the loss in either order.
         assert stopped_at <= told_so["Available"][2] <= instance_status.since
         assert instance_status.message.startswith(
-            f"its node {node.NAME} doesn't answer, and nobody knows whether it runs there;"
+            f"its node {node.NAME} doesn't respond, so the state of its pod is unknown;"
         )
     finally:
         node.boot(real_node.cluster)
