@@ -1,7 +1,8 @@
-"""The record of the retained tenants at the remote of the rendered branches.
+"""Reads and writes the retention record: the retained tenants of the last publish.
 
-`refs/allotment/retained` points at a commit with one file. It moves with the branches in one push, forwards only. The
-right to push refs is enough to write it, so it decides nothing.
+The ref `refs/allotment/retained` is in the repository of the rendered branches. It points at a commit that contains
+only the file `retained.json`. A publish pushes this ref together with the rendered branches. The record only informs
+people: anyone with the right to push to that repository can forge it, so no deletion and no allocation depends on it.
 """
 
 from __future__ import annotations
@@ -22,32 +23,39 @@ FILE = "retained.json"
 
 
 class LastRecord(NamedTuple):
-    """The record at the remote: the commit of its ref, and its content, or the reason why it is not valid."""
+    """The retention record at the remote.
+
+    `commit` is the target of the ref; None if the ref does not exist. `record` is the content; None if the ref does not
+    exist or the record is invalid. `trouble` then says why the record is invalid.
+    """
 
     commit: str | None
     record: RetentionRecord | None
     trouble: str = ""
 
     def of_source(self, source: str | None) -> RetentionRecord | None:
-        """Return the record if it belongs to a published source commit. An empty record belongs to every source."""
+        """Return the record if it describes the publish of the commit `source`, else None.
+
+        An empty record describes the publish of every commit.
+        """
         record = self.record
         return record if record is not None and (record.is_empty or record.source == source) else None
 
     def tenants(self, source: str | None) -> dict[str, RetainedTenant]:
-        """Return the retained tenants by name, if the record belongs to a published source commit."""
+        """Return the retained tenants by name; empty if the record does not describe the publish of `source`."""
         record = self.of_source(source)
         return {tenant.tenant: tenant for tenant in record.tenants} if record is not None else {}
 
 
 class _InvalidRecord(Exception):
-    """The record does not count; the message completes a sentence about its commit."""
+    """The record is invalid. The message completes a sentence that begins with the commit of the record."""
 
 
 def fetch_record(remote: Remote, refs: Mapping[str, str]) -> None:
-    """Fetch the record at its ref in `refs`, separately from the branches: a damaged record must not stop their
-    readers.
+    """Fetch the commit of the record. `refs` maps the refs of the remote to their targets.
 
-    A failed fetch leaves the commit absent, and `last_record` reports that.
+    A damaged record must not prevent the fetch of the rendered branches, so the two fetches are separate. If the fetch
+    of the record fails, its commit is absent, and `last_record` returns a record with this `trouble`.
     """
     commit = refs.get(RETAINED)
     if commit is not None and not remote.repository.has_object(commit):
@@ -56,7 +64,10 @@ def fetch_record(remote: Remote, refs: Mapping[str, str]) -> None:
 
 
 def last_record(repository: Repository, commit: str | None, key: str | None) -> LastRecord:
-    """Return the record that the ref points at. With the publisher's `key`, only a record that it signed is valid."""
+    """Return the record in `commit`, the target of the ref.
+
+    With the public `key` of the publisher, a record is valid only if that key signed its commit.
+    """
     if commit is None:
         return LastRecord(None, None)
     try:
@@ -71,7 +82,7 @@ def last_record(repository: Repository, commit: str | None, key: str | None) -> 
 
 
 def _read_file(repository: Repository, commit: str, key: str | None) -> bytes:
-    """Return the file of the record. Raises _InvalidRecord and OperationRefused."""
+    """Return the file of the record. Raises _InvalidRecord, or OperationRefused if Git fails."""
     if is_stuck(repository, commit):
         raise _InvalidRecord("is no commit" if repository.has_object(commit) else "cannot be fetched")
     if key is not None and not repository.is_signed_by(commit, key):
@@ -88,11 +99,14 @@ def _read_file(repository: Repository, commit: str, key: str | None) -> bytes:
 
 
 def is_stuck(repository: Repository, commit: str) -> bool:
-    """Return whether the ref points at an object that no commit can follow."""
+    """Return whether the target of the ref is not a commit, or is absent. A new commit cannot have it as its parent."""
     return repository.peel_to_commit(commit) != commit
 
 
 def write_record_file(repository: Repository, last: str | None, data: bytes, message: CommitMessage) -> str:
-    """Return a commit that holds only the record and follows `last`, the target of the ref. Raises OperationRefused."""
+    """Return a new commit that contains only the record.
+
+    Its parent is `last`, the target of the ref, unless `last` cannot be a parent. Raises OperationRefused.
+    """
     parents = [] if last is None or is_stuck(repository, last) else [last]
     return write_commit(repository, parents, {FILE: data}, message, NULL_COMMIT)

@@ -1,4 +1,4 @@
-"""Computes prices by day, and the monthly cost of running declarations. A month has 730 hours."""
+"""Computes the price on a day, and the monthly cost of a tenant's declarations. A month has 730 hours."""
 
 from __future__ import annotations
 
@@ -28,26 +28,32 @@ P = TypeVar("P", bound=_DatedPrice)
 
 
 def price_on(prices: Sequence[P], day: datetime.date) -> P:
-    """Return the price in force on `day`: the last that has begun, or the first if none has."""
+    """Return the price that applies on `day`: the last price that has started, or the first price if none has."""
     ordered = sorted(prices, key=lambda price: price.start)
     begun = [price for price in ordered if price.start <= day]
     return begun[-1] if begun else ordered[0]
 
 
 def next_price(prices: Sequence[P], day: datetime.date) -> P | None:
-    """Return the first price that begins after `day`; None if there is none."""
+    """Return the first price that starts after `day`; None if there is none."""
     later = [price for price in prices if price.start > day]
     return min(later, key=lambda price: price.start, default=None)
 
 
 def is_sold(prices: Sequence[_DatedPrice], day: datetime.date) -> bool:
-    """Return whether a price has begun. Before the first price, the offer is not sold, but costs count its first price."""
+    """Return whether an offer is for sale on `day`: one of its prices has started.
+
+    Before its first price starts, an offer is not for sale. Costs of it are computed with the first price.
+    """
     return any(price.start <= day for price in prices)
 
 
 class Cost(NamedTuple):
-    """A part of a tenant's cost: its label and path, and the currency per month. If `has_price` is false, no price has
-    begun, and the first price counts."""
+    """The cost of a resource of a tenant.
+
+    `label` names the resource, and `path` is the path of its declaration. `per_month` is in the currency of the
+    platform. `has_price` is false if no price of the offer has started; `per_month` then uses the first price.
+    """
 
     label: str
     path: str
@@ -56,11 +62,10 @@ class Cost(NamedTuple):
 
 
 def monthly_costs(catalog: Catalog, tenant: ScopeDeclarations) -> list[Cost]:
-    """Return the monthly costs of a tenant's storages, snapshots and running instances at the prices of `offers.as_of`,
-    largest first.
+    """Return the monthly costs of a tenant's storages, snapshots and running instances, the largest first.
 
-    An instance costs units × price per hour × 730. A storage costs GiB × price per GiB and month. A snapshot costs the
-    GiB of its storage at the price for snapshots.
+    The prices are those of the day `catalog.as_of`. An instance costs units × price per hour × 730. A storage costs
+    GiB × price per GiB and month. A snapshot costs the GiB of its storage × price for snapshots per GiB and month.
     """
     specs, storage_specs = catalog.platform.of_kind(GPUSpec), catalog.platform.of_kind(StorageSpec)
     costs = []
@@ -95,19 +100,22 @@ def monthly_costs(catalog: Catalog, tenant: ScopeDeclarations) -> list[Cost]:
 
 
 def monthly_cost(catalog: Catalog, tenant: ScopeDeclarations) -> Decimal:
-    """Return the monthly cost of all that a tenant declares."""
+    """Return the monthly cost of a tenant's storages, snapshots and running instances."""
     return sum((cost.per_month for cost in monthly_costs(catalog, tenant)), Decimal(0))
 
 
 def has_known_cost(catalog: Catalog, tenant: ScopeDeclarations) -> bool:
-    """Return whether the cost of each of a tenant's resources is known: each file is readable, and its GPUSpec or
-    StorageSpec exists."""
+    """Return whether the cost of a tenant is known: each file is readable, and the GPUSpec of each instance and the
+    StorageSpec of each storage exist."""
     return not count_uncosted_files(catalog, tenant)
 
 
 def count_uncosted_files(catalog: Catalog, tenant: ScopeDeclarations) -> int:
-    """Return the number of a tenant's files without a known cost: unreadable, or with an undeclared GPUSpec or
-    StorageSpec."""
+    """Return the number of a tenant's files with an unknown cost.
+
+    These are the unreadable files, the instances with an undeclared GPUSpec, and the storages with an undeclared
+    StorageSpec.
+    """
     specs, storage_specs = catalog.platform.of_kind(GPUSpec), catalog.platform.of_kind(StorageSpec)
     instances = [instance.model.spec.gpu_spec not in specs for instance in tenant.of_kind(GPUInstance).values()]
     storages = [storage.model.spec.storage_spec not in storage_specs for storage in tenant.of_kind(GPUStorage).values()]
@@ -115,13 +123,13 @@ def count_uncosted_files(catalog: Catalog, tenant: ScopeDeclarations) -> int:
 
 
 def format_signed(amount: Decimal) -> str:
-    """Return an amount with its sign."""
+    """Return an amount as text, with a plus sign if it is positive."""
     text = format_money(amount)
     return text if amount <= 0 else f"+{text}"
 
 
 def price_days(catalog: Catalog, tenant: ScopeDeclarations) -> set[datetime.date]:
-    """Return the days on which a price of a tenant's resources begins."""
+    """Return the days on which a price that applies to a tenant's resources starts."""
     specs, storage_specs = catalog.platform.of_kind(GPUSpec), catalog.platform.of_kind(StorageSpec)
     used = {instance.model.spec.gpu_spec for instance in tenant.of_kind(GPUInstance).values()}
     stored = {storage.model.spec.storage_spec for storage in tenant.of_kind(GPUStorage).values()}
@@ -133,5 +141,5 @@ def price_days(catalog: Catalog, tenant: ScopeDeclarations) -> set[datetime.date
 
 
 def format_money(amount: Decimal) -> str:
-    """Return an amount with two places, rounded half up."""
+    """Return an amount as text with two decimal places, rounded half up."""
     return str(amount.quantize(Decimal("0.01"), rounding="ROUND_HALF_UP"))

@@ -1,4 +1,4 @@
-"""`allot validate`: everything that is wrong, at once."""
+"""`allot validate`: checks declarations and reports all problems."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @source_options
-@click.option("--base", metavar="REF", help="Also check the rules about changes since this commit.")
+@click.option("--base", metavar="REF", help="Also check the changes since this commit.")
 @output_option("github", "gitlab", "sarif")
 @click.option("--watch", is_flag=True, help="Check again after each change of a file.")
-@click.option("--no-memory", is_flag=True, help="Check everything, without the cache of earlier results.")
+@click.option("--no-memory", is_flag=True, help="Do not use the cached results of earlier checks.")
 def command(
     *,
     paths: tuple[Path, ...],
@@ -51,8 +51,8 @@ def command(
 ) -> None:
     """Check declarations and report all problems at once.
 
-    The command reads the whole repository. With PATHS, it shows and counts only the problems that these files or folders
-    cause or have, and prints the number of other problems.
+    The command always checks the whole repository. With PATHS, it shows only the problems that lie in these files or
+    folders, or that these files cause elsewhere. It also prints the number of all other problems.
 
     \b
     Examples:
@@ -68,7 +68,7 @@ def command(
             raise click.UsageError(f"{path} doesn't exist; what a deletion means is checked with --base REF")
 
     if base == "HEAD" and not _has_commits(root):
-        base = None  # pre-commit's first commit: nothing was there before
+        base = None  # the first commit of a repository has no base
 
     def changed() -> list[str]:
         return _list_uncommitted_files(root, selected_paths) if commit is None else []
@@ -103,8 +103,11 @@ def command(
 
 
 def _list_uncommitted_files(root: Path, selected_paths: list[str]) -> list[str]:
-    """Return the declared files that the branch `spec.git.branch` of origin lacks, of tenants only those in `selected_paths`
-    if it has any. Without that branch they differ from the last commit."""
+    """Return the declared files that differ from the merge base of HEAD and the branch `spec.git.branch` of origin.
+
+    Without that branch, returns the files that differ from HEAD. If `selected_paths` is not empty, leaves out the files
+    of tenants outside these paths.
+    """
     from allotment.adapters.folder_source import FolderSource
     from allotment.adapters.git.uncommitted import unmerged_files
     from allotment.services.platform_settings import read_branch
@@ -122,7 +125,7 @@ def _is_in_folders(path: str, folders: Iterable[str]) -> bool:
 
 
 def _has_commits(root: Path) -> bool:
-    """Return whether anything was ever committed here."""
+    """Return whether the repository has a commit."""
     from allotment.adapters.git.repository import Repository
 
     return Repository(root).has_commits()
@@ -151,7 +154,11 @@ def _print_problems(check: RepositoryCheck, style: str, selected_paths: list[str
 
 
 def _create_problem_context(source: Source, root: Path) -> ProblemContext:
-    """Return how a person reads problems: paths from where they stand within the repository, lines on a terminal."""
+    """Return the context for the text output.
+
+    Paths are relative to the working directory if that is in the repository. On a terminal, the output also shows the
+    line of each problem.
+    """
     inner = os.path.relpath(os.path.realpath(os.curdir), os.path.realpath(root))
     file_lines: dict[str, list[str]] = {}
 
@@ -163,7 +170,7 @@ def _create_problem_context(source: Source, root: Path) -> ProblemContext:
         if text not in file_lines:
             try:
                 file_lines[text] = source.read(text).decode("utf-8").split("\n")
-            except (OSError, ValueError):  # it is gone, or no text
+            except (OSError, ValueError):  # the file is gone, or is not text
                 file_lines[text] = []
         return file_lines[text][number - 1] if 0 < number <= len(file_lines[text]) else None
 
@@ -171,7 +178,7 @@ def _create_problem_context(source: Source, root: Path) -> ProblemContext:
 
 
 def _warn_about_other_paths(selected_paths: list[str]) -> Iterator[Problem]:
-    """Yield a warning for each path that no declaration can have."""
+    """Yield a warning for each selected path that cannot contain declarations."""
     from allotment.adapters.declaration_source import path_problem
     from allotment.declared.layout import ROOTS
 
@@ -186,8 +193,10 @@ def _count_errors(problems: list[Problem]) -> int:
 
 
 def _count_files(check: RepositoryCheck, source: Source, selected_paths: list[str]) -> int:
-    """Return the number of declared files that are selected or lie in a selected folder. Folders that the check does not read,
-    such as a folder behind a link, do not count."""
+    """Return the number of declared files at or below the selected paths.
+
+    Files in a folder that the check does not read, such as a symbolic link, do not count.
+    """
     from allotment.declared.layout import PLATFORM, ROOTS, Scope, scope_of
 
     clusters = {Scope("cluster", name) for name in check.catalog.clusters}
@@ -195,7 +204,7 @@ def _count_files(check: RepositoryCheck, source: Source, selected_paths: list[st
     direct = {scope_of(f"{folder}/") for folder in selected_paths if folder.split("/")[0] in ROOTS}
     count = 0
     for scope in scopes if {"clusters", "tenants"} & set(selected_paths) else scopes & direct:
-        with contextlib.suppress(FileNotFoundError):  # nothing of the platform is there yet
+        with contextlib.suppress(FileNotFoundError):  # the folder of the scope does not exist yet
             count += sum(_is_in_folders(path, selected_paths) for path in source.files(scope).paths)
     return count
 
@@ -207,7 +216,11 @@ def _watch_files(
     show: Callable[[RepositoryCheck], int],
     changed: Callable[[], list[str]],
 ) -> None:
-    """Check after every save: the tenants with changed files, or everything if the catalog changed or there is a base."""
+    """Check the declarations again after every change of a file, and show the problems.
+
+    Checks only the tenants with changed files. Checks all declarations if `compares` is true (there is a base), or if a
+    file of the platform or of a cluster changed.
+    """
     from watchfiles import watch
 
     from allotment.adapters.folder_source import FolderSource

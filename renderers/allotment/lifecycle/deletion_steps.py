@@ -1,19 +1,27 @@
 """Removes undeclared resources in steps, so that no single merge, rename or mistake loses data.
 
-A storage or snapshot is removed in these steps; an instance has no data and is removed at once:
+Three terms describe the progress of a deletion:
 
-    storage/<name>.yaml           declared, or marked by deletionPolicy: Delete, and protected
-    storage/<name>--leaving.yaml  undeclared: protected until the cluster has reported the mark for `spec.deletion.after`
-    the same, unprotected         Argo CD may prune the volume, and the cluster may delete it
-    no file                       after the cluster has reported the volume as unprotected
+- The mark is the annotation of a live volume that says `deletionPolicy: Delete`. The reporter records when it first
+  saw the mark.
+- A protected object has annotations that stop Argo CD from pruning it and the cluster from deleting it.
+- A deletion file is the published file of an undeclared storage or snapshot. Its name ends in `--leaving`.
 
-A tenant is removed from a cluster after its last volume there: first its Applications are removed and its namespace is
-unprotected, then the namespace is removed. Argo CD reads the option that prevents pruning from the live object, so a
-step of its own removes the option.
+A publish removes an instance at once, because an instance has no data. It removes a storage or snapshot in these steps,
+each with its file:
 
-Every step waits for the observed state of the cluster, and durations are between two times of its own API server:
-neither a local clock nor the date of a commit, which anybody may write, advances a step. Without a status, nothing is
-removed.
+    storage/<name>           declared and protected; with `deletionPolicy: Delete`, also marked
+    storage/<name>--leaving  undeclared and protected, until the cluster has reported the mark for `spec.deletion.after`
+    storage/<name>--leaving  undeclared and unprotected: Argo CD may prune the volume, and the cluster may delete it
+    no file                  the cluster has reported the volume as unprotected or absent
+
+A publish removes a tenant from a cluster after the tenant's last resource there. One step removes the tenant's
+Applications and the protection of its namespace. The next step removes the namespace. Argo CD reads the option
+`Prune=false` from the live object, so the removal of the protection is always a separate step.
+
+Every step waits for the observed state of the cluster. Durations are the difference of two times of the cluster's own
+API server. A local clock or the date of a commit could be wrong or forged, so neither advances a step. Without a status
+of the cluster, a publish removes no volume and no tenant.
 """
 
 from __future__ import annotations
@@ -33,12 +41,12 @@ NAMESPACE = ("namespace", "")
 
 
 class ClusterObservation(NamedTuple):
-    """The resources of a tenant that a cluster was last seen to have.
+    """The last observation of a tenant in a cluster.
 
-    - `present` are the resources, by kind and name, and the namespace (NAMESPACE).
-    - `marked_seconds` has the seconds for which a resource is marked for deletion.
-    - `unprotected` are the resources without protection.
-    - `is_observed` is true if there is an observation.
+    - `is_observed` is false if the cluster has no readable status. The other fields are then empty.
+    - `present` are the live resources, by kind and name, and the live namespace (NAMESPACE).
+    - `marked_seconds` maps a marked resource to the seconds between its mark and the observation.
+    - `unprotected` are the live resources, and the live namespace, without protection.
     """
 
     is_observed: bool = False
@@ -47,12 +55,12 @@ class ClusterObservation(NamedTuple):
     unprotected: Collection[tuple[str, str]] = ()
 
     def has_released(self, resource: tuple[str, str]) -> bool:
-        """Return whether the cluster was seen with a resource unprotected, or without it."""
+        """Return whether the observation shows a resource as unprotected or as absent."""
         return self.is_observed and (resource in self.unprotected or resource not in self.present)
 
     @property
     def is_empty(self) -> bool:
-        """Whether the cluster has nothing of the tenant except the namespace."""
+        """Whether the observation shows no resource of the tenant. The namespace may still exist."""
         return self.is_observed and set(self.present) <= {NAMESPACE}
 
 
@@ -61,10 +69,11 @@ _UNOBSERVED_TEXT = "; nothing reports that cluster, so nothing goes"
 
 
 class RemovalStep(NamedTuple):
-    """The files of a tenant in a cluster that stay although they are no longer rendered.
+    """The next step of a removal.
 
-    With `findings`, the deletion is not allowed, and the tenant is retained. `pending_deletions` are messages about
-    deletions in progress.
+    - `files` are the tenant's files that the next commit contains although they are no longer rendered.
+    - `findings` are the reasons why the deletion is not allowed. Any finding retains the tenant.
+    - `pending_deletions` are messages about deletions in progress.
     """
 
     files: dict[str, bytes]
@@ -75,9 +84,12 @@ class RemovalStep(NamedTuple):
 class Removal(NamedTuple):
     """A tenant with published files that are no longer rendered for a cluster.
 
-    - `removed_paths` are the paths of those files; `read_published` returns the bytes of a published file.
-    - `observation` is the last observation of the cluster.
-    - `grace_seconds` is the time for which the cluster must have reported the mark for deletion.
+    - `is_declared` is true if the tenant still has a folder.
+    - `rendered_paths` are the paths of the files that are still rendered for the cluster.
+    - `removed_paths` are the paths of the published files that are no longer rendered.
+    - `read_published` returns the bytes of a published file.
+    - `observation` is the last observation of the tenant in the cluster.
+    - `grace_seconds` is `spec.deletion.after`: the cluster must have reported the mark for this time.
     """
 
     tenant: str
@@ -90,7 +102,7 @@ class Removal(NamedTuple):
 
 
 def next_removal_step(leaver: Removal) -> RemovalStep:
-    """Return the next step of a removal."""
+    """Return the next step of the removal `leaver`."""
     step = RemovalStep({}, [], [])
     for path in sorted(leaver.removed_paths):
         spot = paths.parse_tree_path(path)
@@ -128,7 +140,7 @@ def _remove_volume(leaver: Removal, path: str, stem: str, step: RemovalStep) -> 
 
 
 def declaration_path(spot: paths.TreePath) -> str:
-    """Return the path of a storage's or snapshot's declaration; of a file with a foreign name, a storage's."""
+    """Return the path of a storage's or snapshot's declaration, or the path of a storage if the kind is unknown."""
     return RESOURCE_KINDS.get(spot.kind, STORAGE).declaration_path(spot.tenant, spot.resource_name)
 
 
@@ -158,7 +170,10 @@ def _remove_tenant(leaver: Removal, step: RemovalStep) -> None:
 
 
 def _holds_only_markers(leaver: Removal) -> bool:
-    """Return whether all removed files are folder markers, so that Argo CD has pruned everything else."""
+    """Return whether the published folders of the tenant hold only the markers of a deletion (`allotment--leaving`).
+
+    Argo CD has then pruned everything else. Files outside the folders in TREE_PARTS do not count.
+    """
     spots = [paths.parse_tree_path(path) for path in leaver.removed_paths]
     return all(
         spot is None or spot.part not in TREE_PARTS or spot.name == paths.DELETING_FOLDER_MARKER for spot in spots
@@ -166,7 +181,7 @@ def _holds_only_markers(leaver: Removal) -> bool:
 
 
 def _deletion_markers(leaver: Removal) -> Iterator[tuple[str, bytes]]:
-    """Yield the markers of the tenant's folders, under the name of a marker during a deletion."""
+    """Yield the published markers of the tenant's folders, each at the path of a marker of a deletion."""
     for part in TREE_PARTS:
         for stem in (paths.FOLDER_MARKER, paths.DELETING_FOLDER_MARKER):
             path = paths.resource_file(leaver.tenant, part, stem)

@@ -1,4 +1,8 @@
-"""Defines why tenants stay at their last published manifests: the reason in a publish, and its record for readers."""
+"""Defines the retention of a tenant, and the record of all retentions.
+
+A retained tenant stays at its last published manifests. A publish keeps each retention with its reason, and writes the
+retention record, which other commands read.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,14 @@ import msgspec
 from allotment.observed.status import parse_time
 from allotment.problems import Problem, escape_unprintable
 
-MAX_PROBLEMS = 20  # lines of a tenant in the record
-MAX_LINE = 1000  # characters
+MAX_PROBLEMS = 20  # the most lines of a tenant in the record
+MAX_LINE = 1000  # the most characters of a line
 MAX_RECORD_BYTES = 4 << 20
-_SUFFIX = 40  # characters that `escape_unprintable` adds about the length of a text
+_SUFFIX = 40  # the characters of the text about omitted characters, which `escape_unprintable` adds
 
 
 class RetentionReason(StrEnum):
-    """The cause that retains a tenant."""
+    """The reason why a publish retains a tenant."""
 
     INVALID = "Invalid"
     REFUSED_TRANSITION = "RefusedTransition"
@@ -41,7 +45,7 @@ WAYS_OUT = {
 
 
 class Retention(NamedTuple):
-    """The retention of a tenant in a publish: the reason, and the problems in detail."""
+    """The retention of a tenant in a publish: the reason, and the problems that caused it."""
 
     reason: RetentionReason
     problems: list[Problem]
@@ -52,9 +56,10 @@ _Lines = Annotated[tuple[_Line, ...], msgspec.Meta(max_length=MAX_PROBLEMS)]
 
 
 class RetainedTenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A tenant in the record: the reason, the start of the retention, and its problems as lines.
+    """A tenant in the record.
 
-    `omitted` counts the problems that the record leaves out.
+    `since` is the time since which the tenant has been retained. `problems` has one line for each problem. `omitted`
+    counts the problems that the record leaves out.
     """
 
     tenant: _Line
@@ -65,7 +70,7 @@ class RetainedTenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def words(self) -> str:
-        """The reason with the first problem, on one line."""
+        """The reason, the first problem, and the number of other problems, on one line."""
         others = len(self.problems[1:]) + self.omitted
         more = f" (and {others:,} more)" if others else ""
         return f"{self.reason}: {self.problems[0]}{more}" if self.problems else self.reason
@@ -74,7 +79,7 @@ class RetainedTenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class RetentionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The tenants and the clusters that the publish of the commit `source` retains.
 
-    `omitted_tenants` counts the tenants that do not fit.
+    `omitted_tenants` counts the retained tenants that the record leaves out because of its size limit.
     """
 
     source: _Line
@@ -88,7 +93,7 @@ class RetentionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return not self.tenants and not self.clusters
 
     def encode(self) -> bytes:
-        """Return the record as a file. Leaves out problems, and then tenants, until it fits into MAX_RECORD_BYTES."""
+        """Return the record as a file of at most MAX_RECORD_BYTES. Leaves out problems first, and then tenants."""
         for most in (MAX_PROBLEMS, 5, 1, 0):
             record = msgspec.structs.replace(self, tenants=tuple(_shortened(tenant, most) for tenant in self.tenants))
             data = _encode(record)
@@ -114,7 +119,7 @@ def _shortened(tenant: RetainedTenant, most: int) -> RetainedTenant:
 def retained_tenant(tenant: str, retention: Retention, since: str = "") -> RetainedTenant:
     """Return a tenant's entry in the record.
 
-    Leaves out problems in the folders of other tenants, because the people of a tenant see its entry.
+    Members of the tenant can read the entry, so it leaves out problems in the folders of other tenants.
     """
     lines = [str(problem) for problem in retention.problems if _concerns(problem, tenant)]
     displayed_lines = tuple(_line(line) for line in lines[:MAX_PROBLEMS])
@@ -122,7 +127,7 @@ def retained_tenant(tenant: str, retention: Retention, since: str = "") -> Retai
 
 
 def record_name(tenant: str) -> str:
-    """Return the name of a tenant in the record."""
+    """Return the name of a tenant in the record, which is escaped if it is unprintable or too long."""
     return _line(tenant)
 
 
@@ -133,11 +138,11 @@ def _concerns(problem: Problem, tenant: str) -> bool:
 
 def _line(text: str) -> str:
     displayed_text = text if text.isprintable() and len(text) <= MAX_LINE else escape_unprintable(text, MAX_LINE)
-    return displayed_text[: MAX_LINE + _SUFFIX]  # an escape is up to ten times as long as its character
+    return displayed_text[: MAX_LINE + _SUFFIX]  # an escape sequence is up to ten times as long as its character
 
 
 def decode_record(data: bytes) -> RetentionRecord:
-    """Return the record in a file. Raises ValueError if it is invalid, or if it contains unprintable text."""
+    """Return the record in a file. Raises ValueError if the record is invalid, too large, or has unprintable text."""
     if len(data) > MAX_RECORD_BYTES:
         raise ValueError(f"it has more than {MAX_RECORD_BYTES:,} bytes")
     try:

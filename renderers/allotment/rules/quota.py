@@ -1,5 +1,8 @@
-"""Quota: a tenant's declarations stay within its plan's quota, or within the tenant's own quota where that replaces
-the plan's."""
+"""Quota: a tenant's declarations stay within the limits of the tenant's quota.
+
+The quota limits the number of GPUs, instances, storages and snapshots, and the total size of all storages. The tariff
+plan of the tenant declares each limit. The field `spec.quota` of the Tenant can replace a limit of the plan.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,15 @@ from allotment.problems import Finding
 from allotment.rules.limits import plan_of
 
 RULE = "quota"
-MAX_SHOWN_USERS = 3  # the largest users, which a message names
+MAX_SHOWN_USERS = 3  # the most instances or storages that a message names, the largest first
 
 
 class QuotaLimits(NamedTuple):
-    """The quota in force for a tenant: physical GPUs by model, numbers of resources, and bytes of storage."""
+    """The limits that apply to a tenant.
+
+    `gpus` has the number of physical GPUs by model, `storage` the total size of all storages in bytes. The other fields
+    are numbers of resources.
+    """
 
     gpus: dict[str, int]
     instances: int
@@ -35,8 +42,10 @@ class QuotaLimits(NamedTuple):
 
 
 def limits_of(catalog: Catalog, tenant: ScopeDeclarations) -> QuotaLimits | None:
-    """Return a tenant's quota, in which its own values override its plan's; None if the tenant or its plan can't be
-    read."""
+    """Return the limits that apply to a tenant: the limits of its plan, except those that its own quota replaces.
+
+    Returns None if the declaration of the tenant or of its plan can't be read.
+    """
     plan, declared = plan_of(catalog, tenant), tenant.get_singleton(Tenant)
     if plan is None or declared is None:
         return None
@@ -56,7 +65,11 @@ def limits_of(catalog: Catalog, tenant: ScopeDeclarations) -> QuotaLimits | None
 
 
 class _LimitSource(NamedTuple):
-    """The source of a limit: its field in the tenant's file, its owner in words, and the remedy."""
+    """The source of a limit: the tenant's own quota or its plan.
+
+    `field` is the field in the tenant's file at which a message points. `description` and `remedy` are parts of the
+    message.
+    """
 
     field: tuple[str, ...]
     description: str
@@ -64,12 +77,11 @@ class _LimitSource(NamedTuple):
 
 
 def _limit_source(declared: DeclarationFile[Tenant], plan: DeclarationFile[Plan], *key: str) -> _LimitSource:
-    """Return the source of a tenant's limit. `key` is its path in the tenant's own quota, such as `gpus`,
-    `nvidia-l4`."""
+    """Return the source of a limit. `key` is the path of the limit in a quota, such as `gpus`, `nvidia-l4`."""
     own = declared.model.spec.quota
     own_quota = {} if own is None else own.model_dump(by_alias=True, exclude_none=True)
     if key == ("snapshots",) and "snapshots" not in own_quota and plan.model.spec.quota.snapshots is None:
-        key = ("storages",)  # the default of snapshots is the limit of storages
+        key = ("storages",)  # by default, the limit of snapshots is the limit of storages
     if key[-1] in (own_quota.get("gpus", {}) if len(key) > 1 else own_quota):
         words = f"tenant {declared.model.name}'s own quota allows"
         return _LimitSource(("spec", "quota", *key), words, "or ask the platform team to raise it")
@@ -79,7 +91,7 @@ def _limit_source(declared: DeclarationFile[Tenant], plan: DeclarationFile[Plan]
 
 
 def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
-    """Check a tenant's usage against its quota."""
+    """Yield a finding for each limit of the quota that the tenant exceeds."""
     limits, declared, plan = limits_of(catalog, tenant), tenant.get_singleton(Tenant), plan_of(catalog, tenant)
     if limits is None or declared is None or plan is None:
         return
@@ -131,8 +143,11 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
 
 
 class QuotaUsage(NamedTuple):
-    """A tenant's declared usage of its quota: physical GPUs of running instances by model, numbers of resources, and
-    bytes of storage."""
+    """The part of its quota that a tenant's declarations use.
+
+    `gpus` has the number of physical GPUs of running instances by model, `storage` the total size of all storages in
+    bytes. The other fields are numbers of resources.
+    """
 
     gpus: dict[str, Fraction]
     instances: int
@@ -142,7 +157,7 @@ class QuotaUsage(NamedTuple):
 
 
 def compute_quota_usage(catalog: Catalog, tenant: ScopeDeclarations) -> QuotaUsage:
-    """Return a tenant's declared usage of its quota."""
+    """Return the part of its quota that a tenant's declarations use."""
     gpus = {
         model: sum((part for part, _, _ in parts), Fraction(0)) for model, parts in _gpu_users(catalog, tenant).items()
     }
@@ -157,7 +172,7 @@ def compute_quota_usage(catalog: Catalog, tenant: ScopeDeclarations) -> QuotaUsa
 
 
 def _gpu_users(catalog: Catalog, tenant: ScopeDeclarations) -> dict[str, list[tuple[Fraction, str, str]]]:
-    """Return the users of physical GPUs by model, each with its number of GPUs, its name, and its path."""
+    """Return the GPUs, name and path of each instance that uses physical GPUs, by GPU model."""
     specs = catalog.platform.of_kind(GPUSpec)
     used: dict[str, list[tuple[Fraction, str, str]]] = defaultdict(list)
     for instance in instances_holding_units(tenant):

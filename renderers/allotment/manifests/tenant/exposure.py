@@ -1,4 +1,9 @@
-"""Render the objects that expose a port: a Service, an HTTPRoute, and the SecurityPolicy for the login."""
+"""Builds the objects that expose a port of an instance or an accessor at a URL.
+
+These are a Service, an HTTPRoute, and a SecurityPolicy, which controls access to the URL. The exposure of a port is
+`Public` (access for everybody), `Members` (access for members of the tenant after a login), or `Namespace` (access for
+pods in the tenant's namespace). A port with the exposure `Namespace` has a Service and no URL.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +20,12 @@ INSTANCE_ROLES = ("Admin", "Member")
 FILES_ROLES = ("Admin", "Member", "Viewer")
 MATCH_ALL_PATHS = Frozen(path={"type": "PathPrefix", "value": "/"})
 LOGIN_COOKIES = Frozen(idToken=ID_TOKEN_COOKIE)
-MAX_CLAIM_VALUES = 128  # per claim in one rule, the limit of the CRD; rules are alternatives
+MAX_CLAIM_VALUES = 128  # the limit of the CRD for a claim of a rule; a request needs to match only one of the rules
 NO_TIMEOUT = Frozen(request="0s")
 
 
 def build_service(metadata: dict[str, Any], selector: dict[str, str], ports: list[tuple[str, int]]) -> dict[str, Any]:
-    """Return a ClusterIP Service for ports, given as (name, number)."""
+    """Return a ClusterIP Service with `ports`, each a name and a number."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -47,8 +52,10 @@ def _build_parent_ref(cluster: ClusterSpec) -> Frozen:
 def build_http_route(
     metadata: dict[str, Any], cluster: ClusterSpec, host: str, service_name: str, port: int
 ) -> dict[str, Any]:
-    """Return a route from the Gateway's listener to a Service. Every default is explicit, or Argo CD would see a
-    difference.
+    """Return the HTTPRoute that sends the requests for `host` from the cluster's Gateway to a port of a Service.
+
+    The route contains the default of every field. If a default were absent, the API server would add it, and Argo CD
+    would report a difference between the rendered and the live route.
     """
     backend = {"group": "", "kind": "Service", "name": service_name, "port": port, "weight": 1}
     return {
@@ -71,8 +78,10 @@ def build_security_policy(
     tenant: ScopeDeclarations,
     roles: tuple[str, ...],
 ) -> dict[str, Any]:
-    """Return the policy of a route. `Public` allows everybody; `Members` requires a login and a claim of one of
-    `roles`.
+    """Return the SecurityPolicy of the HTTPRoute with the same name.
+
+    With the exposure `Public`, the policy admits every request. With `Members`, the policy requires a login and admits
+    only the tenant's members that have one of `roles`.
     """
     target = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": metadata["name"]}
     spec: dict[str, Any] = {"targetRefs": [target]}
@@ -125,7 +134,10 @@ def _build_jwt(cluster: ClusterSpec) -> Frozen:
 
 
 def build_claim_rules(tenant: ScopeDeclarations, roles: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Return the rules that admit a tenant's Members with one of `roles`, by their groups and subjects."""
+    """Return the rules that admit the tenant's members that have one of `roles`.
+
+    A rule compares the claim `groups` or `sub` of the ID token with the groups or subjects in the tenant's Members.
+    """
     members = tenant.get_singleton(Members)
     if members is None:
         return []

@@ -1,4 +1,4 @@
-"""Checks a whole repository, or checks the changed tenants again."""
+"""Checks all declarations of a source, or checks only the changed tenants again."""
 
 from __future__ import annotations
 
@@ -34,14 +34,19 @@ V = TypeVar("V")
 
 
 class RepositoryCheck(NamedTuple):
-    """The checked source: catalog, tally entries, problems, and the results of rendering.
+    """The result of a check of all declarations.
 
-    - `cached_count` counts the tenants that an earlier check accepted.
-    - `problems` are all problems, sorted.
-    - `tenant_problems` are the problems in each tenant's own files, `platform_problems` those of the platform, and
-      `shared_problems` those that several owners cause.
-    - `runtime_states` returns the runtime state of a tenant during the check.
-    - `traces` maps a tenant to the trace of a bug.
+    - `tally_entries` has the tally entry of each tenant. The rules across folders read only these entries.
+    - `problems` are all problems, sorted and without duplicates.
+    - `file_count` is the number of declared files.
+    - `cached_count` is the number of tenants that the check skipped, because an earlier check accepted them.
+    - `artifacts` has the result of the renderer for each tenant that this check rendered.
+    - `platform_problems` are the problems of the platform, of the clusters, and of paths that no folder can have.
+    - `tenant_problems` maps a tenant to the problems of its declarations.
+    - `shared_problems` are the problems that the declarations of several owners cause together.
+    - `runtime_states` returns the runtime state of a tenant: its succeeded preparations and its allocated units.
+    - `traces` maps a tenant on which Allotment failed by a bug to the stack trace.
+    - `valid_subset` is the catalog without the invalid clusters; None if the check did not compute this catalog.
     """
 
     catalog: Catalog
@@ -59,16 +64,16 @@ class RepositoryCheck(NamedTuple):
 
     @property
     def valid_catalog(self) -> Catalog:
-        """The catalog with the clusters that have no error."""
+        """The catalog without the invalid clusters; the whole catalog if the check did not compute this subset."""
         return self.valid_subset or self.catalog
 
     @property
     def faults(self) -> PlatformFaults:
-        """The errors of the platform and the clusters, by effect."""
+        """The errors of the platform and the clusters, sorted by their effect on a publish."""
         return classify_faults(self.platform_problems, self.catalog.clusters)
 
     def list_letters(self, cluster: str) -> set[str]:
-        """Return the first letters of the tenants that declare something in a cluster."""
+        """Return the first letters of the names of the tenants that declare a resource in a cluster."""
         return {name[0] for name, part in self.tally_entries.items() if cluster in part.clusters}
 
     @property
@@ -77,9 +82,10 @@ class RepositoryCheck(NamedTuple):
         return [problem for problem in self.problems if not problem.warning]
 
     def split_errors_by_owner(self) -> tuple[list[Problem], dict[str, list[Problem]]]:
-        """Return the errors of the platform's declarations, and the errors of each tenant that has any.
+        """Return the errors of the platform and the clusters, and the errors of each tenant that has errors.
 
-        A file in `tenants/` outside any tenant's folder belongs to nobody, because nothing reads it.
+        Leaves out the errors about paths directly in `tenants/` that are not folders. Such a path has no owner, and
+        Allotment does not read it.
         """
         platform = list[Problem]()
         tenants = defaultdict[str, list[Problem]](list)
@@ -100,7 +106,7 @@ def check_repository(
     options: CheckOptions = DEFAULT_OPTIONS,
     comparison: Comparison = NO_COMPARISON,
 ) -> RepositoryCheck:
-    """Return the checked source. `as_of` is the day of its prices."""
+    """Return the check of a source at the prices of `as_of`, and of its changes since the base of `comparison`."""
     catalog_check = check_catalog(source, as_of)
     valid_subset = find_valid_subset(catalog_check, partial=options.partial)
     open_cache = options.open_cache or (lambda _: FileCache.disabled())
@@ -153,10 +159,11 @@ def recheck_tenants(
     render: RenderBatch | None = None,
     comparison: Comparison = NO_COMPARISON,
 ) -> RepositoryCheck:
-    """Return the checked source if only the folders of `tenants` changed since `last`.
+    """Return the check of a source in which only the folders of `tenants` changed since the check `last`.
 
-    Reads those tenants and applies the rules across folders. The base of the comparison is the source of `last`. A
-    change of the platform or of a cluster needs `check_repository`.
+    Reads only the folders of these tenants, and applies the rules across folders to all tenants. If `comparison` has a
+    base, that base must be the source of `last`. After a change of the platform or of a cluster, call
+    `check_repository` instead.
     """
     listed_scopes, scope_problems = source.scopes()
     scopes, names = set(listed_scopes), frozenset(tenants)
@@ -191,7 +198,7 @@ def recheck_tenants(
 def _with_shared_problems(
     checked: RepositoryCheck, source: Source, change: ChangeCheck, comparison: Comparison
 ) -> RepositoryCheck:
-    """Return the check with the problems that several owners cause, and with all problems."""
+    """Return the check with its `shared_problems`, and with `problems` from all parts of the check."""
     tally = Tally(checked.tally_entries, change.base, comparison.changed_files or no_changed_files)
     shared = check_shared_rules(source, checked.catalog, tally)
     problems = merge_problems(checked.platform_problems, change.problems, shared, *checked.tenant_problems.values())

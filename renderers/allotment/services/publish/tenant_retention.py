@@ -1,16 +1,21 @@
-"""Retained tenants: they stay at their last published manifests until the reason is gone.
+"""Finds the tenants that a publish retains, and reads the published files that they keep.
 
-Each step of a release that retains tenants (`RetentionReason` lists the reasons):
+A retained tenant stays at its last published manifests. Each publish decides again which tenants it retains.
+`RetentionReason` lists the reasons. Each line names a function that returns retained tenants, and when it does:
 
-    find_invalid_tenants              the declarations are invalid or exceed the time budget, or the gate refuses their manifests
-    find_tenants_of_invalid_clusters  the tenant has resources in an invalid cluster
-    find_refused_transitions          a deletion (`lifecycle/deletion_steps`) or a volume (`lifecycle/volume_transitions`) may
-                                      not change as declared
-    transition_tenants                a bug, or the gate refuses a published file in its next version
-    check_tenant_brakes               the tenant deletes more of its resources than the brake allows
-    Rerenderer.render_tenants         a second rendering is refused: the cache lacked the bytes, or the allocation is reduced
+    find_invalid_tenants              The declarations are invalid, the tenant exceeds its time budget, the isolation
+                                      gate refuses a rendered manifest, or Allotment fails on the tenant by a bug.
+    find_tenants_of_invalid_clusters  The tenant has published files in a cluster with invalid declarations.
+    transition_tenants                The gate refuses the next version of a published file, or Allotment fails on the
+                                      tenant by a bug.
+    find_refused_transitions          A deletion is not allowed (`lifecycle/deletion_steps`), or a volume cannot change
+                                      as declared (`lifecycle/volume_transitions`).
+    check_tenant_brakes               The tenant deletes more of its own resources than the brake allows.
+    Rerenderer.render_tenants         The publish renders the tenant again because the cache lacks the bytes of a file,
+                                      or because the tenant gets fewer units. The second rendering fails.
 
-All other tenants are published. Rules about change (`rules.CHANGE_RULES`) apply to pull requests only.
+The publish applies the declarations of all other tenants. It does not apply the rules about changes
+(`rules.CHANGE_RULES`), which are for pull requests.
 """
 
 from __future__ import annotations
@@ -41,7 +46,7 @@ if TYPE_CHECKING:
     from allotment.services.publish.unit_allocation import RetainedInstance
 
 RetentionByTenant = dict[str, Retention]  # by tenant
-# The rules that reject a tenant regardless of the rules of declarations, the most urgent first.
+# The rules that do not judge declarations. If a tenant breaks several rules, the first of these gives the reason.
 _REASONS = {
     tenant_error.RULE: RetentionReason.PROGRAM_ERROR,
     ISOLATION_RULE: RetentionReason.ISOLATION_GATE,
@@ -50,14 +55,14 @@ _REASONS = {
 
 
 def rejection(problems: list[Problem]) -> Retention:
-    """Return the retention of a tenant after its check or rendering failed with these errors."""
+    """Return the retention of a tenant after its check or its rendering failed with these errors."""
     rules = {problem.rule for problem in problems}
     stopped = next((reason for rule, reason in _REASONS.items() if rule in rules), RetentionReason.INVALID)
     return Retention(RetentionReason.INVALID_CLUSTER if rules == {CLUSTER_RULE} else stopped, problems)
 
 
 class PlatformInvalid(AllotmentError):
-    """The platform's own declarations are invalid, so that nothing can be published."""
+    """The platform's own declarations are invalid, so a publish is impossible."""
 
     def __init__(self, problems: list[Problem], files: int, tenants: int) -> None:
         super().__init__("the declarations of the platform are invalid")
@@ -67,8 +72,10 @@ class PlatformInvalid(AllotmentError):
 
 
 def find_invalid_tenants(repository_check: RepositoryCheck) -> RetentionByTenant:
-    """Return the tenants with invalid declarations or an invalid cluster. Raises PlatformInvalid if the catalog is
-    invalid."""
+    """Return the tenants that did not pass the check.
+
+    Raises PlatformInvalid if the platform's own declarations have an error that concerns every tenant.
+    """
     if stops := repository_check.faults.blocking:
         raise PlatformInvalid(stops, repository_check.file_count, len(repository_check.tally_entries))
     return {tenant: rejection(problems) for tenant, problems in repository_check.split_errors_by_owner()[1].items()}
@@ -77,7 +84,7 @@ def find_invalid_tenants(repository_check: RepositoryCheck) -> RetentionByTenant
 def find_tenants_of_invalid_clusters(
     repository_check: RepositoryCheck, published_trees: PublishedTrees
 ) -> RetentionByTenant:
-    """Return the tenants with published files in an invalid cluster."""
+    """Return the tenants with published files in a cluster with invalid declarations."""
     retained_tenants: RetentionByTenant = {}
     for cluster, problems in repository_check.faults.by_cluster.items():
         for tenant, files in published_trees.tenant_files.items():
@@ -91,7 +98,7 @@ def find_tenants_of_invalid_clusters(
 def find_refused_transitions(tenant_transitions: Mapping[str, TenantTransition], source: Source) -> RetentionByTenant:
     """Return the tenants with a refused transition: a deletion that is not allowed, or an impossible change of a
     volume."""
-    return {  # a tenant that is removed from two clusters has the same finding twice
+    return {  # the removal of a tenant from two clusters has the same finding twice
         name: Retention(
             RetentionReason.REFUSED_TRANSITION,
             sorted(dict.fromkeys(locate_findings(tenant_transition.findings, source))),
@@ -104,17 +111,17 @@ def find_refused_transitions(tenant_transitions: Mapping[str, TenantTransition],
 def read_retained_files(
     tenant: str, published_trees: PublishedTrees, gate: IsolationGate
 ) -> tuple[dict[str, bytes], list[Problem]]:
-    """Return a retained tenant's published files without the objects that the gate refuses, and a problem for each file
-    that lost objects.
+    """Return a retained tenant's published files, and a problem for each file that lost objects.
 
-    An instance that waited for units of another GPUSpec waits no longer, because the tenant's declarations don't count.
-    The namespace gets a disruption budget as in any other tenant; otherwise a retained tenant would block the
-    replacement of a cluster's nodes (`node_replacement`).
+    The files lack the objects that the gate refuses. They also lack the annotations of instances that wait for units of
+    another GPUSpec: such an instance no longer waits, because a publish ignores the declarations of a retained tenant.
+    The namespace gets a disruption budget like the namespace of any other tenant. Without this budget, the tenant would
+    block the replacement of nodes (`node_replacement`).
     """
     published = {
         path: without_wait_annotations(published_trees.read_file(path))
         for path in published_trees.tenant_files.get(tenant, ())
-        if path.partition("/")[0] in gate.clusters  # any other cluster is retained as a whole
+        if path.partition("/")[0] in gate.clusters  # the publish retains any other cluster as a whole
     }
     files, problems = _drop_refused_objects(published, gate)
     return {path: _with_disruption_budget(gate, path, data, tenant) for path, data in files.items()}, problems
@@ -123,10 +130,10 @@ def read_retained_files(
 def read_retained_instance_files(
     retained: Mapping[InstanceKey, RetainedInstance], published_trees: PublishedTrees, trees: ClusterTrees
 ) -> tuple[dict[str, bytes], list[Problem]]:
-    """Return the files of instances that wait for units of another GPUSpec, and the problems of
-    `_drop_refused_objects`.
+    """Return the files of instances that keep their published Deployments until units of another GPUSpec are free.
 
-    `trees` has the rendered files of these instances.
+    Also returns a problem for each file that lost objects because the gate refuses them. `trees` has the rendered files
+    of these instances.
     """
     files = {}
     for (tenant, name), instance in retained.items():
@@ -140,7 +147,7 @@ def read_retained_instance_files(
 def _drop_refused_objects(
     published: Mapping[str, bytes], gate: IsolationGate
 ) -> tuple[dict[str, bytes], list[Problem]]:
-    """Return published files without the objects that the gate refuses, and a problem for each file that lost objects."""
+    """Return the files without the objects that the gate refuses, and a problem for each file that lost objects."""
     files: dict[str, bytes] = {}
     problems = []
     for path, published_data in published.items():
@@ -154,7 +161,10 @@ def _drop_refused_objects(
 
 
 def _with_disruption_budget(gate: IsolationGate, path: str, data: bytes, tenant: str) -> bytes:
-    """Return a retained tenant's file; the file of its namespace gets a disruption budget."""
+    """Return a retained tenant's file. Adds a disruption budget to the file of the namespace.
+
+    Raises IsolationBroken if the gate refuses the file with the budget.
+    """
     spot = parse_tree_path(path.partition("/")[2])
     if spot is None or spot.part != "namespaces" or (protecting := with_disruption_budget(data, tenant)) == data:
         return data

@@ -1,4 +1,7 @@
-"""Allocates the units of one release: claims as declared, or as published for retained tenants."""
+"""Allocates the units of a release.
+
+The claim of an instance is its declared claim. The claim of an instance of a retained tenant is its published claim.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,10 @@ _TENANT_OVERUSE_MESSAGE = "the tenant has to give back published units first"
 
 
 class RetainedInstance(NamedTuple):
-    """An instance that keeps its published Deployment: its published `claim`, and a message about the units that it
-    waits for."""
+    """An instance that keeps its published Deployment until units of another GPUSpec are free.
+
+    `claim` is its published claim. `message` names the units for which the instance waits.
+    """
 
     claim: UnitClaim
     message: str
@@ -30,13 +35,13 @@ class RetainedInstance(NamedTuple):
 class Allocation(NamedTuple):
     """The allocated units.
 
-    - `claims` are the claims by tenant, as declared or as published.
-    - `leaked_claims` are the units that pods hold beyond the claims.
-    - `reduced_units` has the units of each instance that gets fewer than it declares.
+    - `claims` are the claims by tenant.
+    - `leaked_claims` are the units that running pods hold beyond the claims of their instances.
+    - `reduced_units` maps each instance that gets fewer units than it claims to the units that it gets.
+    - `waiting_instances` are messages, one for each retained instance and for each instance with reduced units.
+    - `leaked_units` are messages, one for each leaked claim.
     - `retained_instances` are the instances that keep their published Deployments until units of another GPUSpec are
       free.
-    - `waiting_instances` are messages about both; `leaked_units` are messages about pods that hold units without a
-      claim.
     """
 
     claims: dict[str, tuple[UnitClaim, ...]]
@@ -47,7 +52,11 @@ class Allocation(NamedTuple):
     retained_instances: Mapping[InstanceKey, RetainedInstance] = MappingProxyType({})
 
     def list_claims(self, instead: Mapping[str, tuple[UnitClaim, ...]]) -> list[UnitClaim]:
-        """Return every claim. `instead` has the claims of tenants that were rendered again with fewer units."""
+        """Return the claims of all instances and the leaked claims.
+
+        `instead` maps a tenant to the claims of its second rendering, with fewer units. A retained instance has its
+        published claim.
+        """
         claims = {**self.claims, **instead}
         everything = [claim for name in sorted(claims) for claim in claims[name]]
         published = {key: instance.claim for key, instance in self.retained_instances.items()}
@@ -61,10 +70,10 @@ def build_allocation(
     observed_state: ObservedState,
     published: Callable[[UnitClaim], UnitClaim | None],
 ) -> Allocation:
-    """Allocate units.
+    """Return the allocation of units to the `claims` of all tenants.
 
-    `pods` are the units that pods hold (`published_units`). `published` returns the published claim of an instance, or
-    None.
+    `pods` are the units that running pods hold (`published_units`). `published` returns the published claim of the
+    instance of a claim; None if there is none.
     """
     everything = [claim for name in sorted(claims) for claim in claims[name]]
 
@@ -97,7 +106,7 @@ def build_allocation(
 
 
 def _format_waiting_message(claim: UnitClaim, old: UnitClaim) -> str:
-    """Return the message of a retained instance."""
+    """Return the message about the units for which a retained instance waits."""
     units = required_units(claim, old)
     are = "unit" if units == 1 else "units"
     return (
@@ -107,7 +116,11 @@ def _format_waiting_message(claim: UnitClaim, old: UnitClaim) -> str:
 
 
 def _find_previous_claim(claim: UnitClaim, pods: int, published: UnitClaim | None) -> UnitClaim | None:
-    """Return the published claim of an instance, or the units that its `pods` hold, if that is more; None if neither."""
+    """Return the claim that an instance already holds.
+
+    This is its published claim, or a claim of the units that its pods hold (`pods`) if the pods hold more. Returns None
+    if nothing is published and no pod holds a unit.
+    """
     here = claim.cluster, claim.gpu_spec
     published_units = (
         published.units if published is not None and (published.cluster, published.gpu_spec) == here else 0
