@@ -14,11 +14,12 @@ from tests.prose import read_markdown
 GLOSSARY = DOCS / "understand" / "glossary.md"
 FOLDERS = ("guides", "operate", "start", "understand")
 
-# Every page is about tenants and instances, as in any cloud. The other words also have a meaning in plain English, in
-# Kubernetes or at a forge (a GitHub App, the approval of a reviewer, a base image, the scope of a token), often on one page.
-UNLINKED = {"instance", "tenant"}
-UNLINKED |= {"app", "approval", "base", "finding", "head", "placeholder"}
-UNLINKED |= {"plan", "problem", "release", "resource", "rule", "scope"}
+# Every page is about tenants, instances, storages and their limits, as in any cloud. The other words also have a
+# meaning in plain English, in Kubernetes or at a forge (a GitHub App, the approval of a reviewer, a base image, a
+# protected branch, the scope of a token), often on one page.
+UNLINKED = {"bucket", "budget", "instance", "quota", "snapshot", "storage", "tenant"}
+UNLINKED |= {"app", "approval", "base", "condition", "finding", "head", "mark", "placeholder"}
+UNLINKED |= {"plan", "problem", "protected", "release", "resource", "rule", "scope", "sharing"}
 
 _TITLES = ("Term", "Retention reason")
 _FIRST_CELL = re.compile(r"^\| ([^|`]+) \|")
