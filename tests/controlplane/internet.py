@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from tests.controlplane import crates, images, processes, programs, registry, secure
+from tests.controlplane import crates, images, issuer, processes, programs, registry, secure
 from tests.controlplane.world import World
 
 PUBLIC = "93.184.215.14"  # of the internet to what we render: in no range that belongs to nobody
@@ -26,9 +26,11 @@ NAMESERVER = "93.184.215.53"
 METADATA = "169.254.169.254"  # where a cloud tells a machine its credentials
 PRIVATE = "10.200.0.1"  # a neighbour in the owner's network
 MODELS, BUCKETS = "93.184.215.20", "93.184.215.21"  # files and an S3 server, by HTTPS
-NAMES: Mapping[str, str] = {"www.example.com": PUBLIC, "models.example.com": MODELS, "s3.example.com": BUCKETS}
+ISSUER = "93.184.215.30"  # of logins, by HTTPS
+HTTPS_NAMES: Mapping[str, str] = {"models.example.com": MODELS, "s3.example.com": BUCKETS, issuer.HOST: ISSUER}
+NAMES: Mapping[str, str] = {"www.example.com": PUBLIC, **HTTPS_NAMES}
 ACCESS_KEY, SECRET_KEY = "AKIDEXAMPLE", "not-a-secret"  # of the S3 server
-PLAIN = {MODELS: 8001, BUCKETS: 8002}  # the ports behind
+PLAIN = {MODELS: 8001, BUCKETS: 8002, ISSUER: 8003}  # the ports behind
 NODE, INTERNET = "10.90.0.1", "10.90.0.2"  # of the link, the same in each world
 # What there is of it. The world has no default route, so who asks for another address hears at once that there is none.
 RANGES = f"93.184.215.0/24 {METADATA} {PRIVATE}"
@@ -36,7 +38,7 @@ HTTP, DNS = 80, 53
 REGISTRY = f"{PUBLIC}:5000"
 _SCRIPT = f"""
 ip link set lo up
-for address in {PUBLIC} {MODELS} {BUCKETS} {NAMESERVER} {METADATA} {PRIVATE}; do ip addr add $address/32 dev lo; done
+for address in {PUBLIC} {MODELS} {BUCKETS} {ISSUER} {NAMESERVER} {METADATA} {PRIVATE}; do ip addr add $address/32 dev lo; done
 ip link add eth0 type veth peer name internet netns 1
 ip addr add {INTERNET}/30 dev eth0
 ip link set eth0 up
@@ -57,7 +59,8 @@ def start(world: World) -> None:
     folder(world).mkdir(exist_ok=True)
     for served_folder in (files(world), buckets(world)):
         served_folder.mkdir(exist_ok=True)
-    secure.certify(folder(world), ["models.example.com", "s3.example.com"])
+    secure.certify(folder(world), [*HTTPS_NAMES])
+    issuer.prepare(folder(world))
     ready = folder(world) / "ready"
     ready.unlink(missing_ok=True)
     serve = shlex.join([sys.executable, "-m", "tests.controlplane.internet", str(folder(world))])
@@ -167,6 +170,7 @@ def main(words: Sequence[str]) -> None:
     threading.Thread(target=offering.serve_forever, daemon=True).start()
     web = ThreadingHTTPServer(("", HTTP), Web)
     _serve_files(Path(place))
+    threading.Thread(target=issuer.serve, args=(Path(place), PLAIN[ISSUER]), daemon=True).start()
     Path(place, "ready").touch()
     web.serve_forever()
 

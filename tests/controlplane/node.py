@@ -263,8 +263,8 @@ def _configure(cluster: Cluster, world_: World) -> None:
     every.parent.mkdir(parents=True, exist_ok=True)
     every.write_text(f'server = "http://{internet.REGISTRY}"\n', encoding="utf-8")
     (folder / "net.d" / "10-ptp.conflist").write_text(json.dumps(_network(world_)), encoding="utf-8")
-    _kubeconfig(cluster, folder / "kubelet.kubeconfig", f"system:node:{NAME}", "system:nodes")
-    _kubeconfig(cluster, folder / "kube-proxy.kubeconfig", "system:kube-proxy", "system:node-proxier")
+    write_kubeconfig(cluster, folder / "kubelet.kubeconfig", f"system:node:{NAME}", "system:nodes")
+    write_kubeconfig(cluster, folder / "kube-proxy.kubeconfig", "system:kube-proxy", "system:node-proxier")
     for name, config in (("kubelet", _kubelet(cluster, folder)), ("kube-proxy", _kube_proxy(folder))):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
 
@@ -349,7 +349,7 @@ def _kube_proxy(folder: Path) -> dict[str, Any]:
     }
 
 
-def _kubeconfig(cluster: Cluster, path: Path, user: str, group: str) -> None:
+def write_kubeconfig(cluster: Cluster, path: Path, user: str, group: str) -> None:
     key, certificate = _signed(cluster, user, group)
     path.with_suffix(".key").write_bytes(key)
     path.with_suffix(".crt").write_bytes(certificate)

@@ -185,6 +185,19 @@ NODE: Mapping[str, Tool] = {
             ("core/plugin/zplugin.go", f'\t_ "github.com/coredns/coredns/plugin/{name}"\n', "") for name in _UNUSED
         ),
     ),
+    "envoygateway": Tool(
+        "github.com/envoyproxy/gateway",
+        {"envoy-gateway": "github.com/envoyproxy/gateway/cmd/envoy-gateway"},
+        # It reads the certificates of its working folder: /certs is a folder of its container.
+        replaced=(
+            *(
+                (f"internal/{place}/runner/runner.go", f'"/certs/{name}"', f'"certs/{name}"')
+                for place in ("xds", "gatewayapi")
+                for name in ("tls.crt", "tls.key", "ca.crt")
+            ),
+            ("internal/provider/kubernetes/kubernetes.go", '"/certs"', '"certs"'),
+        ),
+    ),
 }
 PEERS: Mapping[str, Tool] = {"helm": Tool("helm.sh/helm/v3", {"helm": "helm.sh/helm/v3/cmd/helm"})}
 _ALL = {**TOOLS, **NODE, **PEERS}

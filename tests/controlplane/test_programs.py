@@ -46,6 +46,7 @@ def test_the_nodes_programs_are_of_the_clusters_version() -> None:
         "runc": "v1.5.2",
         "cni": "v1.9.1",
         "coredns": "v1.15.0",
+        "envoygateway": crds.SOURCES[programs.NODE["envoygateway"].module].version,
     }
     assert protocols.SOURCES["k8s.io/kubelet"].version == programs.version("kubelet").replace("v1.", "v0.")
 

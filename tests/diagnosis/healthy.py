@@ -103,6 +103,8 @@ class Bed:
         ancestors = [{"conditions": [is_true("Accepted")]}]
         login = {"metadata": {"name": "webui", "namespace": "t-solo-ada"}, "spec": {"oidc": {}}}
         self.objects[cluster_snapshot.SECURITY_POLICIES] = [{**login, "status": {"ancestors": ancestors}}]
+        policy = {"metadata": {"name": "allotment-sessions", "namespace": "edge"}, "spec": {}}
+        self.objects[cluster_snapshot.EXTENSION_POLICIES] = [{**policy, "status": {"ancestors": ancestors}}]
 
     def _argocd(self) -> None:
         config_maps = {

@@ -297,6 +297,29 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         ],
     ),
     (
+        "a gateway that refuses Lua",
+        "eu-1",
+        lambda bed: bed.objects[cluster_snapshot.EXTENSION_POLICIES][0].update(
+            status={
+                "ancestors": [
+                    {"conditions": [false("Accepted", "Invalid", "Lua is disabled in EnvoyGateway configuration")]}
+                ]
+            }
+        ),
+        [
+            "error [gateway] EnvoyExtensionPolicy edge/allotment-sessions: is not accepted: Invalid: Lua is disabled in EnvoyGateway"
+            " configuration -> write extensionApis.enableLua: true in Envoy Gateway's configuration, as the add-on envoy-gateway does"
+        ],
+    ),
+    (
+        "a policy of the gateway that isn't applied",
+        "eu-1",
+        lambda bed: bed.objects[cluster_snapshot.EXTENSION_POLICIES].clear(),
+        [
+            "skipped [gateway] EnvoyExtensionPolicy edge/allotment-sessions: it is not published yet, or Argo CD has not applied it"
+        ],
+    ),
+    (
         "logins that aren't taken",
         "eu-1",
         lambda bed: bed.objects[cluster_snapshot.SECURITY_POLICIES][0].update(

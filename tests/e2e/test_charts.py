@@ -154,7 +154,9 @@ def test_envoy_gateway_deploys_proxies_beside_their_gateway(charts: dict[str, Pa
         for manifest in objects
         if manifest["kind"] == "ConfigMap" and "envoy-gateway.yaml" in manifest.get("data", {})
     )
-    assert yaml.safe_load(config)["provider"]["kubernetes"]["deploy"] == {"type": "GatewayNamespace"}
+    settings = yaml.safe_load(config)
+    assert settings["provider"]["kubernetes"]["deploy"] == {"type": "GatewayNamespace"}
+    assert settings["extensionApis"]["enableLua"] is True
 
 
 @pytest.mark.parametrize("name", CHARTS)

@@ -40,6 +40,7 @@ CHECKS_BY_TOPIC: dict[str, tuple[ClusterCheck, ...]] = {
         gateway.check_certificate,
         gateway.check_proxies,
         gateway.check_logins,
+        gateway.check_session_filter,
     ),
     "nodes": (
         nodes.check_pools,

@@ -311,6 +311,7 @@ TYPES_BY_QUERY: dict[ResourceQuery, type] = {
     cluster_snapshot.GATEWAY_CLASSES: GatewayClass,
     cluster_snapshot.CERTIFICATES: Certificate,
     cluster_snapshot.SECURITY_POLICIES: Login,
+    cluster_snapshot.EXTENSION_POLICIES: Login,
     cluster_snapshot.PLUGIN_CONFIG: ConfigMap,
     cluster_snapshot.RESOURCE_SLICES: Slice,
     cluster_snapshot.KARPENTER_NODE_POOLS: NodePool,

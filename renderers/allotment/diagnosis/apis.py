@@ -31,7 +31,10 @@ GATEWAY = RequiredApi(
     "instances are reached through it",
 )
 ENVOY = RequiredApi(
-    "gateway.envoyproxy.io/v1alpha1", ("securitypolicies",), "Envoy Gateway 1.9", "logins are its SecurityPolicies"
+    "gateway.envoyproxy.io/v1alpha1",
+    ("securitypolicies", "envoyextensionpolicies"),
+    "Envoy Gateway 1.9",
+    "logins are its SecurityPolicies",
 )
 ARGO = RequiredApi(
     "argoproj.io/v1alpha1",

@@ -37,6 +37,7 @@ RENDERED_KINDS = (
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
     ("argoproj.io", "AppProject"),
     ("argoproj.io", "Application"),
+    ("gateway.envoyproxy.io", "EnvoyExtensionPolicy"),
     ("gateway.networking.k8s.io", "ReferenceGrant"),
     ("karpenter.k8s.aws", "EC2NodeClass"),
     ("karpenter.sh", "NodeOverlay"),

@@ -64,6 +64,9 @@ CERTIFICATES = ResourceQuery("cert-manager.io", "v1", "certificates")
 SECURITY_POLICIES = ResourceQuery(
     "gateway.envoyproxy.io", "v1alpha1", "securitypolicies", selector=names.MANAGED_BY_SELECTOR
 )
+EXTENSION_POLICIES = ResourceQuery(
+    "gateway.envoyproxy.io", "v1alpha1", "envoyextensionpolicies", selector=names.MANAGED_BY_SELECTOR
+)
 PLUGIN_CONFIG = ResourceQuery("", "v1", "configmaps", names.DEVICE_PLUGIN_NAMESPACE, names.PROGRAM_NAME)
 RESOURCE_SLICES = ResourceQuery("resource.k8s.io", "v1", "resourceslices")
 KARPENTER_NODE_POOLS = ResourceQuery("karpenter.sh", "v1", "nodepools")
@@ -99,6 +102,7 @@ ALL_QUERIES = (
     GATEWAY_CLASSES,
     CERTIFICATES,
     SECURITY_POLICIES,
+    EXTENSION_POLICIES,
     PLUGIN_CONFIG,
     RESOURCE_SLICES,
     KARPENTER_NODE_POOLS,

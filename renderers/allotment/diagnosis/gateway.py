@@ -14,6 +14,7 @@ from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster, ClusterSpec
 from allotment.diagnosis.cluster_snapshot import (
     CERTIFICATES,
+    EXTENSION_POLICIES,
     GATEWAY_CLASSES,
     GATEWAYS,
     OTHER_PODS,
@@ -27,6 +28,7 @@ from allotment.diagnosis.cluster_snapshot import (
 )
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
 from allotment.manifests import names
+from allotment.manifests.cluster.gateway import SESSION_POLICY
 from allotment.observed.status import parse_time
 
 GATEWAY_CONTROLLER = "gateway.envoyproxy.io/gatewayclass-controller"
@@ -302,6 +304,30 @@ def check_logins(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclar
         )
     elif not refused:
         yield ok(subject, f"all {len(policies)} are accepted, {len(logins)} of them with a login")
+
+
+def check_session_filter(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+    """Yield a diagnosis of the policy that keeps logins from containers. Raises NotReadable."""
+    spec = _cluster_spec(cluster)
+    subject = f"EnvoyExtensionPolicy {spec.gateway.namespace}/{SESSION_POLICY}"
+    policy = next(
+        (
+            candidate
+            for candidate in looked.list_objects(EXTENSION_POLICIES)
+            if (candidate["metadata"]["namespace"], name_of(candidate)) == (spec.gateway.namespace, SESSION_POLICY)
+        ),
+        None,
+    )
+    if policy is None:
+        yield skipped(subject, "it is not published yet, or Argo CD has not applied it")
+    elif message := _refusal_message(policy):
+        yield error(
+            subject,
+            f"is not accepted: {message}",
+            "write extensionApis.enableLua: true in Envoy Gateway's configuration, as the add-on envoy-gateway does",
+        )
+    else:
+        yield ok(subject, "keeps logins from containers")
 
 
 def _refusal_message(policy: Object) -> str:

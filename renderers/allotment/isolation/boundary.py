@@ -13,6 +13,7 @@ from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.stock import Stock
 from allotment.isolation.patterns import AnyOf
 from allotment.manifests import names, pods
+from allotment.manifests.cluster.gateway import SESSION_FILTER
 from allotment.programs import ranges
 
 
@@ -77,6 +78,7 @@ def _cluster_values(name: str, spec: ClusterSpec) -> dict[str, Any]:
         "gateway": spec.gateway.name,
         "gateway-namespace": spec.gateway.namespace,
         "proxy-namespace": spec.gateway.effective_proxy_namespace,
+        "session-filter": SESSION_FILTER,
         "gateway-section": spec.gateway.section_name,
         "issuer": oidc.issuer,
         "client-id": oidc.client_id,

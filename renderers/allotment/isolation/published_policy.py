@@ -60,8 +60,8 @@ _PROJECT_FIELDS = frozenset(
 )
 _ARGO_API = {"AppProject": "argoproj.io/v1alpha1", "Application": "argoproj.io/v1alpha1"}
 _PLATFORM_KINDS = frozenset(
-    "AppProject Application ConfigMap Deployment DeviceClass EC2NodeClass Namespace NetworkPolicy NodeOverlay NodePool"
-    " PriorityClass SecurityPolicy ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding".split()
+    "AppProject Application ConfigMap Deployment DeviceClass EC2NodeClass EnvoyExtensionPolicy Namespace NetworkPolicy"
+    " NodeOverlay NodePool PriorityClass SecurityPolicy ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding".split()
 )
 # Plus the kinds that controllers create from them: Argo CD shows those only if the project permits them.
 _PROJECT_KINDS = frozenset(

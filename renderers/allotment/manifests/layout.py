@@ -31,7 +31,16 @@ from allotment.declared.kinds.stock import Stock
 from allotment.declared.placement import cluster_in, clusters_of
 from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
 from allotment.manifests import argo_folders, paths
-from allotment.manifests.cluster import add_on, control, device_classes, device_plugin, foundation, node_pool, stock
+from allotment.manifests.cluster import (
+    add_on,
+    control,
+    device_classes,
+    device_plugin,
+    foundation,
+    gateway,
+    node_pool,
+    stock,
+)
 from allotment.manifests.tenant import (
     applications,
     disruption,
@@ -131,7 +140,7 @@ def render_cluster(
         "namespaces": foundation.render_system_namespaces(),
         "priority-classes": foundation.render_priority_classes(),
         "admission": foundation.render_admission_policies(),
-        "gateway": foundation.render_default_deny(cluster),
+        "gateway": gateway.render(cluster),
         "device-plugin": device_plugin.render(cluster),
     }
     if classes := device_classes.render(cluster):

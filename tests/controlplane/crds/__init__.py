@@ -19,6 +19,7 @@ HERE = Path(__file__).resolve().parent
 
 
 _GATEWAY = "config/crd/standard/gateway.networking.k8s.io_"
+_ENVOY = "charts/gateway-crds-helm/templates/generated/gateway.envoyproxy.io_"
 _MONITORING = "example/prometheus-operator-crd-full/monitoring.coreos.com_"
 _SNAPSHOTS = "config/crd/snapshot.storage.k8s.io_"
 SOURCES: Mapping[str, Source] = {
@@ -36,9 +37,9 @@ SOURCES: Mapping[str, Source] = {
         ),
     ),
     "github.com/envoyproxy/gateway": Source(
-        "v1.9.0",
-        "h1:PaOpud15v3kDCl3L5yc1TdYzggCMpRm1yRjNKmLkzHA=",
-        ("charts/gateway-crds-helm/templates/generated/gateway.envoyproxy.io_securitypolicies.yaml",),
+        "v1.9.1",
+        "h1:vAVp6/AlBXJ1aOhp1mxL7fNEzVEfjADUguUhm2wzxQY=",
+        tuple(f"{_ENVOY}{kind}.yaml" for kind in ("envoyextensionpolicies", "envoyproxies", "securitypolicies")),
     ),
     "sigs.k8s.io/karpenter": Source(
         "v1.14.1",

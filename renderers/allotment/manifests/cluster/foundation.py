@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from allotment.declared.inventory import ScopeDeclarations
-from allotment.declared.kinds.cluster import Cluster
 from allotment.manifests import names
 from allotment.manifests.tenant.namespace import DENY_ALL, POD_SECURITY_VERSION
 from allotment.manifests.yaml_text import without_empty
@@ -174,30 +172,4 @@ def _build_policy(
             "metadata": metadata,
             "spec": {"policyName": name, "validationActions": ["Deny"]},
         },
-    ]
-
-
-def render_default_deny(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
-    """Return the policy that denies all requests at the Gateway, unless a route's own policy allows them."""
-    place = cluster.get_singleton(Cluster)
-    assert place is not None
-    gateway = place.model.spec.gateway
-    target = {
-        "group": "gateway.networking.k8s.io",
-        "kind": "Gateway",
-        "name": gateway.name,
-        "sectionName": gateway.section_name,
-    }
-    return [
-        {
-            "apiVersion": "gateway.envoyproxy.io/v1alpha1",
-            "kind": "SecurityPolicy",
-            "metadata": {
-                "name": "allotment-closed",
-                "namespace": gateway.namespace,
-                "labels": names.labels(),
-                "annotations": {names.SYNC_OPTIONS: names.KEEP_ON_APPLICATION_DELETION},
-            },
-            "spec": {"targetRefs": [target], "authorization": {"defaultAction": "Deny"}},
-        }
     ]

@@ -14,12 +14,14 @@ from allotment.declared.kinds.cluster import ClusterSpec
 from allotment.declared.kinds.members import Members
 from allotment.manifests.yaml_text import Frozen
 
-ID_TOKEN_COOKIE = "allotment-id-token"  # noqa: S105  # a cookie's name
+# Names of cookies. With the prefix, a browser accepts such a cookie from its own host only, and without a domain.
+ID_TOKEN_COOKIE = "__Host-allotment-id-token"  # noqa: S105
+ACCESS_TOKEN_COOKIE = "__Host-allotment-access-token"  # noqa: S105
 LOGIN_NAME = "login"
 INSTANCE_ROLES = ("Admin", "Member")
 FILES_ROLES = ("Admin", "Member", "Viewer")
 MATCH_ALL_PATHS = Frozen(path={"type": "PathPrefix", "value": "/"})
-LOGIN_COOKIES = Frozen(idToken=ID_TOKEN_COOKIE)
+LOGIN_COOKIES = Frozen(idToken=ID_TOKEN_COOKIE, accessToken=ACCESS_TOKEN_COOKIE)
 MAX_CLAIM_VALUES = 128  # the limit of the CRD for a claim of a rule; a request needs to match only one of the rules
 NO_TIMEOUT = Frozen(request="0s")
 

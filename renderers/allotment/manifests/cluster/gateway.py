@@ -1,0 +1,95 @@
+"""Render the policies of the Gateway's listener: it denies every request by default, and keeps logins from containers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allotment.declared.inventory import ScopeDeclarations
+from allotment.declared.kinds.cluster import Cluster
+from allotment.manifests import names
+from allotment.manifests.tenant.exposure import ACCESS_TOKEN_COOKIE, ID_TOKEN_COOKIE
+
+SESSION_POLICY = "allotment-sessions"
+# Envoy Gateway appends a hash of the route to the names of the other cookies of a session.
+SESSION_COOKIE_PREFIXES = (
+    ID_TOKEN_COOKIE,
+    ACCESS_TOKEN_COOKIE,
+    *(f"{name}-" for name in ("AccessToken", "CodeVerifier", "IdToken", "OauthExpires", "OauthHMAC", "OauthNonce")),
+    "RefreshToken-",
+)
+_LUA_PREFIXES = "{" + ", ".join(f'"{prefix}"' for prefix in SESSION_COOKIE_PREFIXES) + "}"
+# Envoy decrypts the tokens in the cookies of a login, and would pass both in plain text to the container. A browser
+# sends the cookies also with a request of another tenant's page, because all hosts of a cluster are one site to it.
+SESSION_FILTER = f"""\
+local prefixes = {_LUA_PREFIXES}
+
+local function is_of_session(cookie)
+  for _, prefix in ipairs(prefixes) do
+    if string.sub(cookie, 1, string.len(prefix)) == prefix then
+      return true
+    end
+  end
+  return false
+end
+
+function envoy_on_request(request_handle)
+  local headers = request_handle:headers()
+  local has_session = false
+  local remaining = {{}}
+  for index = 0, headers:getNumValues("cookie") - 1 do
+    for cookie in string.gmatch(headers:getAtIndex("cookie", index), "[^;]+") do
+      local text = string.match(cookie, "^%s*(.-)%s*$")
+      if is_of_session(text) then
+        has_session = true
+      elseif text ~= "" then
+        table.insert(remaining, text)
+      end
+    end
+  end
+  local origin = headers:get("origin")
+  if has_session and origin ~= nil and origin ~= "https://" .. headers:get(":authority") then
+    request_handle:respond({{[":status"] = "403"}}, "The request comes from a page of another host.\\n")
+    return
+  end
+  headers:remove("cookie")
+  if #remaining > 0 then
+    headers:add("cookie", table.concat(remaining, "; "))
+  end
+end
+"""
+
+
+def render(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
+    """Return two policies of the listener for tenants' routes.
+
+    The first denies all requests, unless a route's own policy allows them. The second removes the cookies of a login from
+    each request before it reaches a container, on every route; other cookies stay. It denies a request that has a login
+    and comes from a page of another host.
+    """
+    place = cluster.get_singleton(Cluster)
+    assert place is not None
+    gateway = place.model.spec.gateway
+    target = {
+        "group": "gateway.networking.k8s.io",
+        "kind": "Gateway",
+        "name": gateway.name,
+        "sectionName": gateway.section_name,
+    }
+    policies: dict[str, tuple[str, dict[str, Any]]] = {
+        "allotment-closed": ("SecurityPolicy", {"authorization": {"defaultAction": "Deny"}}),
+        SESSION_POLICY: ("EnvoyExtensionPolicy", {"lua": [{"type": "Inline", "inline": SESSION_FILTER}]}),
+    }
+    return [
+        {
+            "apiVersion": "gateway.envoyproxy.io/v1alpha1",
+            "kind": kind,
+            "metadata": {
+                "name": name,
+                "namespace": gateway.namespace,
+                "labels": names.labels(),
+                "annotations": {names.SYNC_OPTIONS: names.KEEP_ON_APPLICATION_DELETION},
+            },
+            "spec": {"targetRefs": [target], **spec},
+        }
+        for name, (kind, spec) in policies.items()
+    ]

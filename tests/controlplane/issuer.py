@@ -1,0 +1,162 @@
+"""An OpenID Connect issuer for tests: it logs in whoever the test names, without a page, and signs tokens of any content.
+
+It serves the code flow with PKCE for one client. A test names the person in the cookie `person` of the issuer's host.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import secrets
+import time
+from http.cookies import SimpleCookie
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+HOST = "id.northlight.example"  # of the sample's clusters
+URL = f"https://{HOST}"
+CLIENT = "allotment"
+KEY, PEOPLE = "issuer-key.pem", "people.json"
+KEY_ID = "test-key"
+LIFETIME = 600  # seconds of a token
+
+
+def encode(data: bytes) -> str:
+    """Return data in base64url without padding."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def prepare(folder: Path) -> None:
+    """Write a key that signs tokens into a folder, and that nobody is known; what is there already stays."""
+    if (folder / KEY).exists():
+        return
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / KEY).write_bytes(pem)
+    introduce(folder, {})
+
+
+def introduce(folder: Path, people: dict[str, dict[str, Any]]) -> None:
+    """Let the issuer of a folder know people: the claims of each by the subject."""
+    (folder / PEOPLE).write_text(json.dumps(people), encoding="utf-8")
+
+
+def create_key() -> rsa.RSAPrivateKey:
+    """Return a new key."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def read_key(folder: Path) -> rsa.RSAPrivateKey:
+    """Return the key of a folder."""
+    key = serialization.load_pem_private_key((folder / KEY).read_bytes(), None)
+    assert isinstance(key, rsa.RSAPrivateKey)
+    return key
+
+
+def sign(key: rsa.RSAPrivateKey, claims: dict[str, Any]) -> str:
+    """Return a JSON Web Token with these claims."""
+    header = {"alg": "RS256", "kid": KEY_ID, "typ": "JWT"}
+    signed = ".".join(encode(json.dumps(part).encode()) for part in (header, claims))
+    return f"{signed}.{encode(key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
+
+
+class Issuer(BaseHTTPRequestHandler):
+    """Answers discovery, authorization, token and key requests."""
+
+    protocol_version = "HTTP/1.1"
+    folder: Path
+    key: rsa.RSAPrivateKey
+    codes: dict[str, dict[str, str]]
+
+    def log_message(self, format: str, *args: object) -> None:  # the name in the standard library
+        """Log nothing: what matters is in the answers."""
+
+    def do_GET(self) -> None:
+        """Answer a request of a browser or of the gateway."""
+        place = urlsplit(self.path)
+        if place.path == "/.well-known/openid-configuration":
+            self._answer(self._discovery())
+        elif place.path in ("/keys", "/.well-known/jwks.json"):
+            numbers = self.key.public_key().public_numbers()
+            encoded = {
+                name: encode(number.to_bytes((number.bit_length() + 7) // 8, "big"))
+                for name, number in (("n", numbers.n), ("e", numbers.e))
+            }
+            self._answer({"keys": [{"kty": "RSA", "alg": "RS256", "use": "sig", "kid": KEY_ID, **encoded}]})
+        elif place.path == "/authorize":
+            self._authorize({name: values[0] for name, values in parse_qs(place.query).items()})
+        else:
+            self._answer({"error": "not_found"}, 404)
+
+    def do_POST(self) -> None:
+        """Answer the gateway's request for tokens."""
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+        form = {name: values[0] for name, values in parse_qs(body).items()}
+        grant = self.codes.pop(form.get("code", ""), None)
+        if grant is None:
+            self._answer({"error": "invalid_grant"}, 400)
+            return
+        if challenge := grant.get("code_challenge"):
+            verifier = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
+            if encode(verifier) != challenge:
+                self._answer({"error": "invalid_grant"}, 400)
+                return
+        people = json.loads((self.folder / PEOPLE).read_text(encoding="utf-8"))
+        now = int(time.time())
+        base = {"iss": URL, "sub": grant["person"], "aud": CLIENT, "iat": now, "exp": now + LIFETIME}
+        claims = {**base, **people[grant["person"]]}
+        if nonce := grant.get("nonce"):
+            claims["nonce"] = nonce
+        self._answer(
+            {
+                "access_token": sign(self.key, {**base, "kind": "access"}),
+                "id_token": sign(self.key, claims),
+                "refresh_token": secrets.token_urlsafe(16),
+                "token_type": "Bearer",
+                "expires_in": LIFETIME,
+            }
+        )
+
+    def _discovery(self) -> dict[str, Any]:
+        return {
+            "issuer": URL,
+            "authorization_endpoint": f"{URL}/authorize",
+            "token_endpoint": f"{URL}/token",
+            "jwks_uri": f"{URL}/keys",
+            "response_types_supported": ["code"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["RS256"],
+        }
+
+    def _authorize(self, query: dict[str, str]) -> None:
+        person = SimpleCookie(self.headers.get("Cookie", "")).get("person")
+        if person is None or query.get("client_id") != CLIENT:
+            self._answer({"error": "login_required"}, 401)
+            return
+        code = secrets.token_urlsafe(16)
+        self.codes[code] = {**query, "person": person.value}
+        back = urlencode({"code": code, "state": query.get("state", "")})
+        self.send_response(302)
+        self.send_header("Location", f"{query['redirect_uri']}?{back}")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _answer(self, answer: dict[str, Any], status: int = 200) -> None:
+        body = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def serve(folder: Path, port: int) -> None:
+    """Serve the issuer of a folder on a port of the loopback, behind HTTPS, until this process ends."""
+    Issuer.folder, Issuer.key, Issuer.codes = folder, read_key(folder), {}
+    ThreadingHTTPServer(("127.0.0.1", port), Issuer).serve_forever()
