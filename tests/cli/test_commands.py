@@ -21,6 +21,7 @@ from tests.terminal import ALLOT, run_in_terminal
 from allotment.cli import main
 from allotment.cli.main import COMMAND_GROUPS
 from allotment.declared.kinds import KINDS
+from allotment.observed.retention import WAYS_OUT, RetentionReason
 from allotment.reports.rule_pages import rule_pages
 
 
@@ -105,6 +106,13 @@ def test_a_rule_has_a_page(allot: Allot) -> None:
         "",
         "allot: no rule is named 'packng'; did you mean 'packing'?\n",
     )
+
+
+@pytest.mark.parametrize("reason", list(RetentionReason))
+def test_every_reason_of_a_retention_is_explained_with_its_remedy(allot: Allot, reason: RetentionReason) -> None:
+    lines = allot("explain", reason.value).out.splitlines()
+    assert lines[0] == f"REASON   {reason.value}"
+    assert " ".join(lines[1:]).split("What to do: ")[1].lower().startswith(WAYS_OUT[reason][:20].lower())
 
 
 def test_the_word_in_brackets_of_a_problem_has_a_page(allot: Allot) -> None:

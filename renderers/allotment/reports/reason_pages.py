@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from allotment import conditions as word
+from allotment.observed.retention import WAYS_OUT, RetentionReason
 
 
 class Reason(NamedTuple):
@@ -297,6 +298,19 @@ REASONS: dict[str, Reason] = {
         "refresh the Application that the message names: `argocd app get NAME --hard-refresh`; then look for a finalizer on its pods",
     ),
 }
+# Why a publish retains a tenant. The table in docs/operate/publishing.md has the same causes.
+RETENTION_REASONS: dict[str, Reason] = {
+    reason.value: Reason(f"a publish retains the tenant, because {cause}", WAYS_OUT[reason])
+    for reason, cause in {
+        RetentionReason.INVALID: "its declarations have errors",
+        RetentionReason.REFUSED_TRANSITION: "a transition would lose or corrupt data",
+        RetentionReason.ISOLATION_GATE: "the isolation gate refuses its manifests: a bug of Allotment",
+        RetentionReason.TIME_BUDGET: "its folder takes more processor time, files or bytes than a tenant may use",
+        RetentionReason.BRAKE: "it deletes more of its own resources than the brake allows",
+        RetentionReason.INVALID_CLUSTER: "the declarations of a cluster that it uses have errors",
+        RetentionReason.PROGRAM_ERROR: "Allotment failed on this tenant: a bug",
+    }.items()
+}
 # Reasons for a condition that holds. No remedy is needed.
 GOOD_REASONS = (
     word.UNITS_HELD,
@@ -331,7 +345,7 @@ def reason_pages() -> dict[str, str]:
     }
     pages |= {
         name: f"{_to_sentence(reason.meaning)}\n\nWhat to do: {_to_sentence(reason.remedy)}"
-        for name, reason in REASONS.items()
+        for name, reason in (REASONS | RETENTION_REASONS).items()
     }
     pages |= dict.fromkeys(GOOD_REASONS, "The reason of a condition that holds. No action is needed.")
     return dict(sorted(pages.items()))
