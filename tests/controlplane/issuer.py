@@ -72,7 +72,7 @@ class Issuer(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     folder: Path
     key: rsa.RSAPrivateKey
-    codes: dict[str, dict[str, str]]
+    grants: dict[str, dict[str, str]]  # by code and by refresh token, each for one use
 
     def log_message(self, format: str, *args: object) -> None:  # the name in the standard library
         """Log nothing: what matters is in the answers."""
@@ -98,7 +98,7 @@ class Issuer(BaseHTTPRequestHandler):
         """Answer the gateway's request for tokens."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
         form = {name: values[0] for name, values in parse_qs(body).items()}
-        grant = self.codes.pop(form.get("code", ""), None)
+        grant = self.grants.pop(form.get("refresh_token") or form.get("code", ""), None)
         if grant is None:
             self._answer({"error": "invalid_grant"}, 400)
             return
@@ -113,11 +113,13 @@ class Issuer(BaseHTTPRequestHandler):
         claims = {**base, **people[grant["person"]]}
         if nonce := grant.get("nonce"):
             claims["nonce"] = nonce
+        refresh_token = secrets.token_urlsafe(16)
+        self.grants[refresh_token] = {"person": grant["person"]}
         self._answer(
             {
                 "access_token": sign(self.key, {**base, "kind": "access"}),
                 "id_token": sign(self.key, claims),
-                "refresh_token": secrets.token_urlsafe(16),
+                "refresh_token": refresh_token,
                 "token_type": "Bearer",
                 "expires_in": LIFETIME,
             }
@@ -140,7 +142,7 @@ class Issuer(BaseHTTPRequestHandler):
             self._answer({"error": "login_required"}, 401)
             return
         code = secrets.token_urlsafe(16)
-        self.codes[code] = {**query, "person": person.value}
+        self.grants[code] = {**query, "person": person.value}
         back = urlencode({"code": code, "state": query.get("state", "")})
         self.send_response(302)
         self.send_header("Location", f"{query['redirect_uri']}?{back}")
@@ -158,5 +160,5 @@ class Issuer(BaseHTTPRequestHandler):
 
 def serve(folder: Path, port: int) -> None:
     """Serve the issuer of a folder on a port of the loopback, behind HTTPS, until this process ends."""
-    Issuer.folder, Issuer.key, Issuer.codes = folder, read_key(folder), {}
+    Issuer.folder, Issuer.key, Issuer.grants = folder, read_key(folder), {}
     ThreadingHTTPServer(("127.0.0.1", port), Issuer).serve_forever()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from tests.e2e.node import pods
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
 DOMAIN = "eu-1.gpu.northlight.example"
 INSTANCE = f"webui--solo-ada.{DOMAIN}"
+PUBLIC = f"public--solo-ada.{DOMAIN}"
 FILES = f"models--files--solo-ada.{DOMAIN}"
 OTHER = f"webui--studio-kite.{DOMAIN}"
 IMAGE = f"registry.example/echo@sha256:{'e' * 64}"
@@ -49,6 +51,7 @@ class Echo(http.server.BaseHTTPRequestHandler):
         pass
 http.server.ThreadingHTTPServer(("", int(sys.argv[1])), Echo).serve_forever()
 """
+BLANKS = 55_000  # with the cookies of a login less than 60 KiB, the most that Envoy accepts as headers
 ADA, STRANGER = "00u1ada", "stranger"
 UPGRADE = {
     "Connection": "Upgrade",
@@ -94,6 +97,19 @@ def _echo(service: Object, priority: str) -> pods.Pod:
     return pod
 
 
+def _public(webui: Iterable[Object]) -> Iterator[Object]:
+    """Yield a second route to the pod of an instance, without a login, from the rendered objects of the instance."""
+    for manifest in webui:
+        if manifest["kind"] in ("HTTPRoute", "SecurityPolicy"):
+            spec = manifest["spec"]
+            if manifest["kind"] == "HTTPRoute":
+                spec = {**spec, "hostnames": [PUBLIC]}
+            else:
+                target = {**spec["targetRefs"][0], "name": "public"}
+                spec = {"targetRefs": [target], "authorization": {"defaultAction": "Allow"}}
+            yield {**manifest, "metadata": {**manifest["metadata"], "name": "public"}, "spec": spec}
+
+
 @pytest.fixture(scope="module")
 def doors(real_node: Node, sample_tree: Path) -> Iterator[Doors]:
     """Return the rendered routes of two tenants with a pod behind each, once the gateway serves them."""
@@ -109,6 +125,7 @@ def doors(real_node: Node, sample_tree: Path) -> Iterator[Doors]:
         if manifest["kind"] in ("HTTPRoute", "SecurityPolicy", "Service")
     ]
     client.apply(*rendered.objects(sample_tree, *shared), *rendered.objects(sample_tree, *tenants), *routes)
+    client.apply(*_public(rendered.objects(sample_tree, "tenants/solo-ada/compute/webui.rendered.yaml")))
     services = [manifest for manifest in routes if manifest["kind"] == "Service"]
     assert len(services) == 3
     wanted = [
@@ -123,6 +140,7 @@ def doors(real_node: Node, sample_tree: Path) -> Iterator[Doors]:
         served = Doors(real_node)
         for host in (INSTANCE, FILES):
             processes.eventually(partial(served.login, host), f"{host} to be served")
+        processes.eventually(lambda: served.visit(f"https://{PUBLIC}/")["status"] == 200, f"{PUBLIC} to be served")
         yield served
         gateway.stop(real_node.cluster, world)
     rendered.clear(client)
@@ -150,6 +168,12 @@ def test_a_container_receives_the_cookies_of_its_application(host: str, doors: D
     jar[host] = {"theme": "dark", **jar[host], "view": "a=b", "__Host-app": "1"}
     answer = doors.visit(f"https://{host}/", jar=jar)
     assert {*received(answer)["cookie"].split("; ")} == {"theme=dark", "view=a=b", "__Host-app=1"}
+
+
+def test_a_public_route_keeps_the_cookies_of_a_login_from_the_container(doors: Doors) -> None:
+    jar = {PUBLIC: {**doors.login(INSTANCE)[INSTANCE], "theme": "dark"}}
+    assert received(doors.visit(f"https://{PUBLIC}/", jar=jar))["cookie"] == "theme=dark"
+    assert doors.visit(f"https://{PUBLIC}/", jar=jar, headers={"Origin": f"https://{OTHER}"})["status"] == 403
 
 
 def test_the_cookies_of_a_login_are_of_one_host(doors: Doors) -> None:
@@ -191,3 +215,22 @@ def test_a_page_of_another_host_does_nothing_with_the_visitors_login(
     assert own["status"] == (101 if headers else 200), own
     answer = doors.visit(f"https://{INSTANCE}/", jar=jar, method=method, headers={**headers, "Origin": origin})
     assert (answer["status"], answer["body"]) == (403, "The request comes from a page of another host.\n")
+
+
+@pytest.mark.parametrize(("origin", "status"), [(f"https://{INSTANCE}", 200), (f"https://{OTHER}", 403)])
+def test_a_container_receives_no_cookie_of_a_refreshed_login(origin: str, status: int, doors: Doors) -> None:
+    jar = doors.login(INSTANCE)
+    jar[INSTANCE] = {name: value for name, value in jar[INSTANCE].items() if name.startswith("RefreshToken-")}
+    answer = doors.visit(f"https://{INSTANCE}/", jar=jar, headers={"Origin": origin}, follow=False)
+    assert answer["status"] == status
+    assert {ID_TOKEN_COOKIE, ACCESS_TOKEN_COOKIE} <= answer["jar"][INSTANCE].keys()
+    assert status != 200 or "cookie" not in received(answer)
+
+
+def test_blanks_in_a_long_cookie_do_not_block_the_gateway(doors: Doors) -> None:
+    jar = doors.login(INSTANCE)
+    jar[INSTANCE]["theme"] = f"a{' ' * BLANKS}b"
+    start = time.monotonic()
+    answer = doors.visit(f"https://{INSTANCE}/", jar=jar)
+    assert time.monotonic() - start < 3
+    assert received(answer)["cookie"] == f"theme={jar[INSTANCE]['theme']}"

@@ -20,6 +20,7 @@ SESSION_COOKIE_PREFIXES = (
 _LUA_PREFIXES = "{" + ", ".join(f'"{prefix}"' for prefix in SESSION_COOKIE_PREFIXES) + "}"
 # Envoy decrypts the tokens in the cookies of a login, and would pass both in plain text to the container. A browser
 # sends the cookies also with a request of another tenant's page, because all hosts of a cluster are one site to it.
+# Trailing blanks stay: a pattern that removes them takes quadratic time, and a long cookie would block Envoy for seconds.
 SESSION_FILTER = f"""\
 local prefixes = {_LUA_PREFIXES}
 
@@ -38,7 +39,7 @@ function envoy_on_request(request_handle)
   local remaining = {{}}
   for index = 0, headers:getNumValues("cookie") - 1 do
     for cookie in string.gmatch(headers:getAtIndex("cookie", index), "[^;]+") do
-      local text = string.match(cookie, "^%s*(.-)%s*$")
+      local text = string.match(cookie, "^%s*(.*)")
       if is_of_session(text) then
         has_session = true
       elseif text ~= "" then
