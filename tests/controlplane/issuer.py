@@ -23,6 +23,7 @@ HOST = "id.northlight.example"  # of the sample's clusters
 URL = f"https://{HOST}"
 CLIENT = "allotment"
 KEY, PEOPLE = "issuer-key.pem", "people.json"
+DOWN = "issuer-down"  # while a file of this name is there, nobody gets an answer
 KEY_ID = "test-key"
 LIFETIME = 600  # seconds of a token
 
@@ -79,6 +80,9 @@ class Issuer(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer a request of a browser or of the gateway."""
+        if (self.folder / DOWN).exists():
+            self.close_connection = True
+            return
         place = urlsplit(self.path)
         if place.path == "/.well-known/openid-configuration":
             self._answer(self._discovery())
@@ -96,6 +100,9 @@ class Issuer(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Answer the gateway's request for tokens."""
+        if (self.folder / DOWN).exists():
+            self.close_connection = True
+            return
         body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
         form = {name: values[0] for name, values in parse_qs(body).items()}
         grant = self.grants.pop(form.get("refresh_token") or form.get("code", ""), None)

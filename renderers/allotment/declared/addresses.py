@@ -19,6 +19,7 @@ _HTTP_URL = re.compile(r"https?://[a-z0-9][a-z0-9.-]*(?::[0-9]{1,5})?")
 _SOURCE_URL = re.compile(
     r"https://[a-z0-9][a-z0-9.-]*(?::[0-9]{1,5})?/[A-Za-z0-9._~:/@!$&'()*+,;=%-]*(?:\?[A-Za-z0-9._~:/@!$&'()*+,;=%?-]*)?"
 )
+_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REGION = re.compile(r"[a-z0-9-]{1,40}")
 _PREFIX = re.compile(r"[^\x00-\x1f\x7f]*")
@@ -106,6 +107,14 @@ IssuerUrl = Annotated[
     str,
     BeforeValidator(match_pattern(_HTTPS_URL, "url", "an https:// address without query, at most 230 characters", 230)),
     json_schema("string", _HTTPS_URL, maxLength=230),
+]
+# RFC 6749, section 3.3
+OidcScope = Annotated[
+    str,
+    BeforeValidator(
+        match_pattern(_SCOPE, "scope", "a scope such as groups, without spaces, quotes and backslashes", 64)
+    ),
+    json_schema("string", _SCOPE, maxLength=64),
 ]
 HttpUrl = Annotated[
     str,

@@ -81,6 +81,8 @@ def _cluster_values(name: str, spec: ClusterSpec) -> dict[str, Any]:
         "session-filter": SESSION_FILTER,
         "gateway-section": spec.gateway.section_name,
         "issuer": oidc.issuer,
+        "oidc-provider": _oidc_provider(spec),
+        "scopes": list(dict.fromkeys(["openid", *oidc.scopes])),
         "client-id": oidc.client_id,
         "secret-name": oidc.client_secret_ref.name,
         "secret-namespace": oidc.client_secret_ref.namespace,
@@ -91,6 +93,18 @@ def _cluster_values(name: str, spec: ClusterSpec) -> dict[str, Any]:
         "disk-class": spec.disk_storage_class_name,
         "a-storage-class": AnyOf(storage.storage_class_name for storage in spec.storages),
         "a-snapshot-class": AnyOf(storage.volume_snapshot_class_name for storage in spec.storages),
+    }
+
+
+def _oidc_provider(spec: ClusterSpec) -> dict[str, str]:
+    """Return the provider of a login, with its endpoints if they are declared."""
+    endpoints = spec.oidc.endpoints
+    if endpoints is None:
+        return {"issuer": spec.oidc.issuer}
+    return {
+        "issuer": spec.oidc.issuer,
+        "authorizationEndpoint": endpoints.authorization,
+        "tokenEndpoint": endpoints.token,
     }
 
 

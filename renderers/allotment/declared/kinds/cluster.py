@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from allotment.declared.addresses import Cidr, Domain, HttpsUrl, HttpUrl, IpAddress, IssuerUrl
+from allotment.declared.addresses import Cidr, Domain, HttpsUrl, HttpUrl, IpAddress, IssuerUrl, OidcScope
 from allotment.declared.kinds.declaration import CatalogSpec, Declaration, StrictModel, check_one_of, unique_by
 from allotment.declared.references import StorageSpecReference
 from allotment.declared.values import KubernetesName, Size, SshKey
@@ -50,6 +50,13 @@ class SecretRef(StrictModel):
     )
 
 
+class OidcEndpoints(StrictModel):
+    """Two endpoints of the provider, as in its discovery document."""
+
+    authorization: HttpsUrl = Field(description="The value of authorization_endpoint.")
+    token: HttpsUrl = Field(description="The value of token_endpoint.")
+
+
 class Oidc(StrictModel):
     """The OpenID Connect provider that authenticates people at the Gateway."""
 
@@ -64,6 +71,17 @@ class Oidc(StrictModel):
         default=None,
         alias="jwksURI",
         description="The URL of the issuer's public keys. Default: <issuer>/.well-known/jwks.json.",
+    )
+    endpoints: OidcEndpoints | None = Field(
+        default=None,
+        description="The endpoints of the provider. Declare them so that sessions survive an outage of the provider. Default:"
+        " Envoy Gateway reads them from the provider when an object changes, and denies all logins if it can't.",
+    )
+    scopes: list[OidcScope] = Field(
+        default=[],
+        max_length=20,
+        description="The scopes that a login requests, in addition to openid, such as groups and offline_access. Default:"
+        " openid only.",
     )
 
 

@@ -102,7 +102,12 @@ def build_security_policy(
 
 
 def _build_provider(cluster: ClusterSpec) -> Frozen:
-    return Frozen(issuer=cluster.oidc.issuer)
+    oidc = cluster.oidc
+    if oidc.endpoints is None:
+        return Frozen(issuer=oidc.issuer)
+    return Frozen(
+        issuer=oidc.issuer, authorizationEndpoint=oidc.endpoints.authorization, tokenEndpoint=oidc.endpoints.token
+    )
 
 
 def _build_client_secret_ref(cluster: ClusterSpec) -> Frozen:
@@ -112,6 +117,7 @@ def _build_client_secret_ref(cluster: ClusterSpec) -> Frozen:
 
 def _build_oidc(cluster: ClusterSpec, host: str) -> dict[str, Any]:
     return {
+        "scopes": list(dict.fromkeys(["openid", *cluster.oidc.scopes])),
         "provider": _build_provider(cluster),
         "clientID": cluster.oidc.client_id,
         "clientSecret": _build_client_secret_ref(cluster),
