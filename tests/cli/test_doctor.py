@@ -142,7 +142,7 @@ def test_problems_come_first_with_what_to_do(
         "severity": "error",
         "topic": "nodes",
         "object": "Node l4-ts4-2",
-        "message": "lacks the taint nvidia.com/gpu:NoSchedule, so pods that use no GPU take the room of units",
+        "message": "lacks the taint nvidia.com/gpu:NoSchedule, so pods without GPUs use the CPU and memory of units",
         "advice": "kubectl taint node l4-ts4-2 nvidia.com/gpu=true:NoSchedule",
     }
 
@@ -168,7 +168,7 @@ def test_a_server_without_words_is_no_cluster_without_faults(
     result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *connection_options)
     assert result.code == 1
     assert result.out.splitlines()[-1].startswith("eu-1: 1 error, 2 skipped, ")
-    assert "can't be checked: that needs get of /apis" in result.out
+    assert "can't be checked: the permission to get /apis and all paths below is missing" in result.out
 
 
 def test_a_cluster_that_is_away(sample: Path, allot: Allot, tmp_path: Path, connection_options: list[object]) -> None:
@@ -210,20 +210,20 @@ def lines(allot: Allot, root: Path) -> list[str]:
 
 
 NO_PUBLISHER = "warning spec.publisher.publicKey: isn't declared: anyone who can push to rendered/* can change the published manifests"
-NO_REPORTER = "warning spec.reporter.publicKey: isn't declared of eu-1, us-1: anyone who can push to status/* can forge the status"
-NO_CI = "warning CI: has no .github/workflows/allot.yaml: nothing here checks and publishes by a pinned program"
-PROTECTION = "skipped branch protection: Git doesn't show push permissions: docs/operate/repository.md has the rules for the forge"
+NO_REPORTER = "warning spec.reporter.publicKey: isn't declared for eu-1, us-1: anyone who can push to status/* can forge the status"
+NO_CI = "warning CI: has no .github/workflows/allot.yaml: no CI here validates and publishes with a pinned program"
+PROTECTION = "skipped branch protection: Git doesn't show push permissions: docs/operate/repository.md lists the rules for the forge"
 
 
 def test_a_folder_that_nothing_is_published_from(sample: Path, allot: Allot) -> None:
     findings = lines(allot, sample)
     assert findings == [
         "warning declarations: allot validate finds 1 warning",
-        "warning placeholders: 2 values of the sample are still there",
+        "warning placeholders: 2 values of the sample have not been replaced",
         NO_CI,
         NO_PUBLISHER,
         PROTECTION,
-        "skipped rendered branches: this repository has no remote named origin, which they would lie in",
+        "skipped rendered branches: this repository has no remote named origin for these branches",
     ]
     edit(sample, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
     assert "error declarations: allot validate finds 1 error" in lines(allot, sample)
@@ -236,11 +236,11 @@ def test_pinned_programs_are_looked_for_where_the_workflow_names_them(sample: Pa
     workflow.write_text("run: pip install --requirement .allot/requirements.lock\n")
     own(sample)
     assert (
-        "warning CI: has no .allot/requirements.lock: nothing here checks and publishes by a pinned program"
+        "warning CI: has no .allot/requirements.lock: no CI here validates and publishes with a pinned program"
         in lines(allot, sample)
     )
     workflow.write_text("container: registry.acme.dev/allotment@sha256:…\n")
-    assert "ok CI: its workflow, and the files that pin its program, are there" in lines(allot, sample)
+    assert "ok CI: the workflow and the files that pin the program exist" in lines(allot, sample)
 
 
 def test_no_link_of_a_checkout_is_followed_to_its_ci(sample: Path, allot: Allot, tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_no_link_of_a_checkout_is_followed_to_its_ci(sample: Path, allot: Allot,
     (sample / ".allot").mkdir()
     (sample / ".allot/requirements.lock").symlink_to(outside / "allot.yaml")
     assert (
-        "warning CI: has no .allot/requirements.lock: nothing here checks and publishes by a pinned program"
+        "warning CI: has no .allot/requirements.lock: no CI here validates and publishes with a pinned program"
         in lines(allot, sample)
     )
 
@@ -274,7 +274,7 @@ def test_of_a_large_workflow_only_the_beginning_is_read(sample: Path, allot: All
     workflow.parent.mkdir(parents=True)
     with workflow.open("w") as file:
         file.truncate(1 << 40)
-    assert "ok CI: its workflow, and the files that pin its program, are there" in lines(allot, sample)
+    assert "ok CI: the workflow and the files that pin the program exist" in lines(allot, sample)
 
 
 def test_a_repository_that_is_published_and_not_reported(published: Place, allot: Allot) -> None:
@@ -342,8 +342,8 @@ def test_a_repository_that_was_never_published(begin: object, allot: Allot) -> N
     place = begin("never", lambda place: None)
     findings = lines(allot, place.root)
     assert [finding for finding in findings if "rendered/" in finding and finding != NO_PUBLISHER] == [
-        "error rendered/eu-1: nothing was ever published there",
-        "error rendered/us-1: nothing was ever published there",
+        "error rendered/eu-1: nothing has been published yet",
+        "error rendered/us-1: nothing has been published yet",
     ]
 
 
@@ -391,7 +391,7 @@ def test_live_objects_are_as_published(
 ) -> None:
     words = "doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options
     count = sum(len(objects) for objects in exact.whole.values())
-    assert lines_of(allot(*words, "-o", "json")) == [f"tenants' objects: {count} objects are as published"]
+    assert lines_of(allot(*words, "-o", "json")) == [f"tenants' objects: {count} objects match the published manifests"]
     git(published.root, "remote", "remove", "origin")
     skipped = "this repository has no remote named origin, which the rendered branches would lie in"
     assert lines_of(allot(*words, "-o", "json")) == [f"tenants' objects: {skipped}"]
@@ -461,7 +461,9 @@ def test_nothing_is_compared_with_a_publish_that_argo_cd_has_not_applied(
     (line,) = lines_of(
         allot("doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options, "-o", "json")
     )
-    assert "aren't compared in full: Argo CD hasn't applied the last publish, or its Applications can't be read" in line
+    assert (
+        "can't be compared in full: Argo CD hasn't applied the last publish, or its Applications can't be read" in line
+    )
 
 
 @pytest.mark.parametrize("status", [403, 404, 500])
@@ -477,7 +479,7 @@ def test_a_kind_that_can_not_be_read_hides_no_other(
     exact.whole["deployments"][0]["spec"]["replicas"] = 7
     lines = lines_of(allot("doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options, "-o", "json"))
     assert lines[-1 if status == 404 else 1].endswith("was edited by hand: spec.replicas isn't as published")
-    right = "securitypolicies.gateway.envoyproxy.io: can't be checked: that needs list of securitypolicies.gateway.envoyproxy.io"
+    right = "securitypolicies.gateway.envoyproxy.io: can't be checked: the permission for list of securitypolicies.gateway.envoyproxy.io is missing"
     assert (right in lines) == (status == 403), "a cluster without the CRD has nothing of it"
     assert len(lines) == (1 if status == 404 else 2)
 

@@ -60,28 +60,28 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "eu-1",
         lambda bed: bed.version.update(minor="32"),
         [
-            "error [kubernetes] Kubernetes: it is 1.32: tenants' pods run with hostUsers: false, which is off by default before 1.33"
-            " -> upgrade to 1.36, which Allotment is tested with"
+            "error [kubernetes] Kubernetes: the version is 1.32: tenants' pods run with hostUsers: false, which is off by default before 1.33"
+            " -> upgrade to 1.36, the version that Allotment is tested with"
         ],
     ),
     (
         "an untested Kubernetes",
         "eu-1",
         lambda bed: bed.version.update(minor="35"),
-        ["warning [kubernetes] Kubernetes: it is 1.35: Allotment is tested with 1.36 -> upgrade to 1.36"],
+        ["warning [kubernetes] Kubernetes: the version is 1.35, but Allotment is tested with 1.36 -> upgrade to 1.36"],
     ),
     (
         "no version",
         "eu-1",
         lambda bed: bed.version.clear(),
-        ["skipped [kubernetes] Kubernetes: the API server doesn't say its version"],
+        ["skipped [kubernetes] Kubernetes: the API server doesn't report its version"],
     ),
     (
         "an API in another version",
         "eu-1",
         lambda bed: bed.apis.update({"objectbucket.io/v2": bed.apis.pop("objectbucket.io/v1alpha1")}),
         [
-            "error [apis] objectbucket.io/v1alpha1: isn't served (v2 is), and a bucket's class is declared"
+            "error [apis] objectbucket.io/v1alpha1: isn't served (served: v2), but a StorageClass for buckets is declared"
             " -> install Rook or another provisioner of buckets, or its CRDs"
         ],
     ),
@@ -90,7 +90,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "us-1",
         lambda bed: bed.apis.update({"karpenter.sh/v1": frozenset()}),
         [
-            "error [apis] karpenter.sh/v1: is served without nodepools, and a pool has karpenter -> install the CRDs of Karpenter 1.14"
+            "error [apis] karpenter.sh/v1: is served without nodepools, but a pool has karpenter -> install the CRDs of Karpenter 1.14"
         ],
     ),
     (
@@ -98,8 +98,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "eu-1",
         set_(cluster_snapshot.STORAGE_CLASSES, "rook-cephfs", reclaimPolicy="Delete"),
         [
-            "error [storage] StorageClass rook-cephfs: has reclaimPolicy Delete: data go with a claim that is deleted by mistake, and"
-            " shared-files wants Retain -> create it again: kubectl get storageclass rook-cephfs -o yaml, reclaimPolicy: Retain,"
+            "error [storage] StorageClass rook-cephfs: has reclaimPolicy Delete: the data is lost if a claim is deleted by mistake; shared-files needs Retain -> create it again: kubectl get storageclass rook-cephfs -o yaml, reclaimPolicy: Retain,"
             " kubectl replace --force --filename FILE"
         ],
     ),
@@ -108,9 +107,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "eu-1",
         set_(cluster_snapshot.STORAGE_CLASSES, "rook-cephfs", allowVolumeExpansion=False),
         [
-            "warning [storage] StorageClass rook-cephfs: has allowVolumeExpansion: false: a storage of shared-files whose size is"
-            " raised doesn't grow -> kubectl patch storageclass rook-cephfs --patch 'allowVolumeExpansion: true', where its driver"
-            " expands volumes"
+            "warning [storage] StorageClass rook-cephfs: has allowVolumeExpansion: false: a storage of shared-files can't be enlarged -> kubectl patch storageclass rook-cephfs --patch 'allowVolumeExpansion: true', if its driver supports it"
         ],
     ),
     (
@@ -118,9 +115,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "us-1",
         set_(cluster_snapshot.STORAGE_CLASSES, "cephfs-retain", provisioner="efs.csi.aws.com"),
         [
-            "error [storage] StorageClass cephfs-retain: is of efs.csi.aws.com, which mounts NFS: pods of tenants have user namespaces"
-            " (hostUsers: false), and the kernel maps no owners there, so no container that mounts it starts -> declare a class of"
-            " another file system: block storage with ext4 or xfs, or CephFS for ReadWriteMany"
+            "error [storage] StorageClass cephfs-retain: has the provisioner efs.csi.aws.com, which mounts NFS: pods of tenants have user namespaces (hostUsers: false), and the kernel can't map owners on such mounts, so no container that mounts it starts -> declare a class with another file system: block storage with ext4 or xfs, or CephFS for ReadWriteMany"
         ],
     ),
     (
@@ -128,9 +123,8 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "eu-1",
         set_(cluster_snapshot.STORAGE_CLASSES, "rook-ceph-block-scratch", provisioner="rook-ceph.nfs.csi.ceph.com"),
         [
-            "error [storage] StorageClass rook-ceph-block-scratch: is of rook-ceph.nfs.csi.ceph.com, which mounts NFS: pods of tenants"
-            " have user namespaces (hostUsers: false), and the kernel maps no owners there, so no container that mounts it starts ->"
-            " declare a class of another file system: block storage with ext4 or xfs, or CephFS for ReadWriteMany"
+            "error [storage] StorageClass rook-ceph-block-scratch: has the provisioner rook-ceph.nfs.csi.ceph.com, which mounts NFS: pods of tenants have user namespaces (hostUsers: false), and the kernel can't map owners on such mounts, so no container that mounts it starts ->"
+            " declare a class with another file system: block storage with ext4 or xfs, or CephFS for ReadWriteMany"
         ],
     ),
     (
@@ -138,8 +132,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "eu-1",
         cephfs_with_kernel("6.6.15-amd64"),
         [
-            "error [storage] StorageClass rook-cephfs: is of CephFS, and 1 node (a100-mig-1) runs a kernel before 6.7, which doesn't mount"
-            " CephFS in a user namespace: no container that mounts it starts there -> upgrade the kernel of these nodes"
+            "error [storage] StorageClass rook-cephfs: mounts CephFS, but the kernel of 1 node (a100-mig-1) is older than 6.7, and can't mount CephFS in a user namespace: no container that mounts it starts there -> upgrade the kernel of these nodes"
         ],
     ),
     ("CephFS on a node with a new kernel", "eu-1", cephfs_with_kernel("6.12.0"), []),
@@ -154,8 +147,8 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "us-1",
         gone(cluster_snapshot.STORAGE_CLASSES, "gp3-retain"),
         [
-            "error [storage] StorageClass gp3-retain: isn't there, and the storage block-ssd names it; known: cephfs-retain, gp3-scratch"
-            " -> make it, or declare another"
+            "error [storage] StorageClass gp3-retain: doesn't exist, but the storage block-ssd names it; known: cephfs-retain, gp3-scratch"
+            " -> create it, or declare another class"
         ],
     ),
     (
@@ -163,8 +156,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "eu-1",
         set_(cluster_snapshot.STORAGE_CLASSES, "rook-ceph-block-scratch", reclaimPolicy="Retain"),
         [
-            "error [storage] StorageClass rook-ceph-block-scratch: has reclaimPolicy Retain: each stopped instance leaves a disk"
-            " behind, and diskStorageClassName wants Delete -> create it again: kubectl get storageclass rook-ceph-block-scratch -o yaml,"
+            "error [storage] StorageClass rook-ceph-block-scratch: has reclaimPolicy Retain: each stopped instance leaves a disk behind; diskStorageClassName needs Delete -> create it again: kubectl get storageclass rook-ceph-block-scratch -o yaml,"
             " reclaimPolicy: Delete, kubectl replace --force --filename FILE"
         ],
     ),
@@ -173,11 +165,9 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "eu-1",
         set_(cluster_snapshot.SNAPSHOT_CLASSES, "rook-cephfs-snapshots", deletionPolicy="Delete", driver="x"),
         [
-            "error [storage] VolumeSnapshotClass rook-cephfs-snapshots: has deletionPolicy Delete: a snapshot goes with its object, and"
-            " shared-files wants Retain -> kubectl patch volumesnapshotclass rook-cephfs-snapshots --type merge --patch"
+            "error [storage] VolumeSnapshotClass rook-cephfs-snapshots: has deletionPolicy Delete: the snapshot is deleted with its object; shared-files needs Retain -> kubectl patch volumesnapshotclass rook-cephfs-snapshots --type merge --patch"
             " 'deletionPolicy: Retain'",
-            "error [storage] VolumeSnapshotClass rook-cephfs-snapshots: is of the driver x, and StorageClass rook-cephfs of"
-            " rook-ceph.cephfs.csi.ceph.com: no snapshot is taken -> name a class of the same driver in volumeSnapshotClassName",
+            "error [storage] VolumeSnapshotClass rook-cephfs-snapshots: has the driver x, but StorageClass rook-cephfs has rook-ceph.cephfs.csi.ceph.com: snapshots fail -> name a class with the same driver in volumeSnapshotClassName",
         ],
     ),
     (
@@ -185,8 +175,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "eu-1",
         lambda bed: gateway(bed)["metadata"].update(name="front"),
         [
-            "error [gateway] Gateway edge/edge: isn't there; there are edge/front -> make it, or write another as spec.gateway: "
-            "docs/start/first-cluster.md has an example"
+            "error [gateway] Gateway edge/edge: doesn't exist; there are edge/front -> create it, or name another Gateway in spec.gateway: docs/start/first-cluster.md has an example"
         ],
     ),
     (
@@ -195,17 +184,14 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         lambda bed: gateway(bed)["status"].update(
             conditions=[false("Programmed", "AddressNotAssigned", "no addresses")]
         ),
-        [
-            "error [gateway] Gateway edge/edge: isn't Accepted: no reason is given -> kubectl -n edge describe gateway edge"
-        ],
+        ["error [gateway] Gateway edge/edge: isn't Accepted: no message -> kubectl -n edge describe gateway edge"],
     ),
     (
         "no listener",
         "eu-1",
         lambda bed: listener(bed).update(name="web"),
         [
-            "error [gateway] Gateway edge/edge listener https: isn't there; there is web -> add it to the Gateway, or write another as"
-            " spec.gateway.sectionName"
+            "error [gateway] Gateway edge/edge listener https: doesn't exist; the Gateway has web -> add it to the Gateway, or name another listener in spec.gateway.sectionName"
         ],
     ),
     (
@@ -213,11 +199,11 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "eu-1",
         lambda bed: listener(bed).update(protocol="HTTP", hostname="*.other.example", allowedRoutes={}),
         [
-            "error [gateway] Gateway edge/edge listener https: is HTTP, and logins need HTTPS -> write protocol: HTTPS, with"
+            "error [gateway] Gateway edge/edge listener https: has the protocol HTTP, but logins need HTTPS -> write protocol: HTTPS, with"
             " tls.certificateRefs",
-            "error [gateway] Gateway edge/edge listener https: is of *.other.example, and instances are at"
+            "error [gateway] Gateway edge/edge listener https: has the hostname *.other.example, but instances are at"
             ' *.eu-1.gpu.northlight.example -> write hostname: "*.eu-1.gpu.northlight.example", or another spec.domain',
-            "error [gateway] Gateway edge/edge listener https: takes routes of namespace edge alone, and tenants' lie in t-*"
+            "error [gateway] Gateway edge/edge listener https: accepts routes from namespace edge only, but tenants' routes are in t-*"
             " -> write allowedRoutes.namespaces.from: All, or Selector of those with the label allotment.dev/tenant",
         ],
     ),
@@ -228,8 +214,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
             conditions=[false("ResolvedRefs", "InvalidCertificateRef", "no Secret")]
         ),
         [
-            "error [gateway] Gateway edge/edge listener https: isn't ResolvedRefs: InvalidCertificateRef: no Secret -> look at the"
-            " Secret that its tls.certificateRefs name, and its ports"
+            "error [gateway] Gateway edge/edge listener https: isn't ResolvedRefs: InvalidCertificateRef: no Secret -> check the Secret in tls.certificateRefs and the ports of the listener"
         ],
     ),
     (
@@ -249,8 +234,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
             controllerName="istio.io/gateway-controller"
         ),
         [
-            "warning [gateway] GatewayClass envoy: is of the controller istio.io/gateway-controller, and logins are SecurityPolicies of"
-            " Envoy Gateway, by default gateway.envoyproxy.io/gatewayclass-controller -> check that it is an Envoy Gateway under"
+            "warning [gateway] GatewayClass envoy: has the controller istio.io/gateway-controller, but logins need Envoy Gateway, by default gateway.envoyproxy.io/gatewayclass-controller -> check that it is an Envoy Gateway under"
             " another name"
         ],
     ),
@@ -262,7 +246,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
             status={"notAfter": "2026-11-30T00:00:00Z", "conditions": [false("Ready", "DoesNotExist", "no Issuer")]},
         ),
         [
-            "error [gateway] Certificate in Secret edge/edge: is of a.example, and instances are at *.eu-1.gpu.northlight.example"
+            "error [gateway] Certificate in Secret edge/edge: has the dnsNames a.example, but instances are at *.eu-1.gpu.northlight.example"
             ' -> add "*.eu-1.gpu.northlight.example" to its dnsNames',
             "warning [gateway] Certificate in Secret edge/edge: expires on 2026-11-30 and isn't renewed: DoesNotExist: no Issuer"
             " -> kubectl -n edge describe certificate wildcard",
@@ -291,9 +275,8 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
             namespace="envoy-gateway-system"
         ),
         [
-            "error [gateway] Gateway edge/edge proxies: run in envoy-gateway-system, and tenants' network policies admit traffic"
-            " from edge only -> write their namespace as spec.gateway.proxyNamespace of the cluster; for the Gateway's own"
-            " namespace, write deploy.type: GatewayNamespace in Envoy Gateway's Kubernetes provider"
+            "error [gateway] Gateway edge/edge proxies: run in envoy-gateway-system, but tenants' network policies admit traffic"
+            " from edge only -> write their namespace in spec.gateway.proxyNamespace of the cluster; for the Gateway's own namespace, write deploy.type: GatewayNamespace in Envoy Gateway's Kubernetes provider"
         ],
     ),
     (
@@ -329,7 +312,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         ),
         [
             "error [gateway] SecurityPolicies: 1 of 1 aren't accepted: t-solo-ada/webui: Invalid: OIDC: secret edge/oidc does not exist"
-            " -> until then nobody can log in there: correct the object that it names, or restart Envoy Gateway"
+            " -> nobody can log in there: correct the object in the message, or restart Envoy Gateway"
         ],
     ),
     (
@@ -337,14 +320,16 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "eu-1",
         lambda bed: bed.objects[cluster_snapshot.SECURITY_POLICIES].clear(),
         [
-            "skipped [gateway] SecurityPolicies: none has a login yet, and no Secret is read: whether edge/oidc is there isn't known"
+            "skipped [gateway] SecurityPolicies: no policy has a login yet, and doctor reads no Secrets: it is unknown whether edge/oidc exists"
         ],
     ),
     (
         "Karpenter lacks a pool",
         "us-1",
         gone(cluster_snapshot.KARPENTER_NODE_POOLS, "h100"),
-        [f"error [karpenter] karpenter.sh NodePool h100: isn't there: no node is bought for its Stocks -> {SYNC}"],
+        [
+            f"error [karpenter] karpenter.sh NodePool h100: doesn't exist, so Karpenter buys no node for its Stocks -> {SYNC}"
+        ],
     ),
     (
         "Karpenter's node class isn't ready",
@@ -362,7 +347,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "us-1",
         lambda bed: bed.find_object(cluster_snapshot.KARPENTER_NODE_POOLS, "h100").pop("status"),
         [
-            "warning [karpenter] karpenter.sh NodePool h100: has no condition Ready: no Karpenter has processed it"
+            "warning [karpenter] karpenter.sh NodePool h100: has no condition Ready: Karpenter has not processed it"
             " -> check that Karpenter runs"
         ],
     ),
@@ -371,7 +356,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "us-1",
         lambda bed: [overlay.pop("status") for overlay in bed.objects[cluster_snapshot.NODE_OVERLAYS]],
         [
-            "error [karpenter] feature gate NodeOverlay: is off, and spec.karpenter.featureGates names it: pools of slices never grow"
+            "error [karpenter] feature gate NodeOverlay: is off, but spec.karpenter.featureGates names it: pools with slices never grow"
             " -> set settings.featureGates.nodeOverlay in the values of Karpenter's chart, or remove it from featureGates"
         ],
     ),
@@ -390,9 +375,9 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "eu-1",
         lambda bed: bed.objects[cluster_snapshot.APPLICATIONS].clear(),
         [
-            "error [argocd] Application allotment--root--eu-1: isn't there: nothing that is published reaches the cluster"
+            "error [argocd] Application allotment--root--eu-1: doesn't exist, so no published manifest reaches the cluster"
             f" -> {BOOTSTRAP}",
-            "skipped [add-ons] add-ons: the Application allotment--add-ons--eu-1, which brings them, isn't there",
+            "skipped [add-ons] add-ons: the Application allotment--add-ons--eu-1, which installs them, doesn't exist",
         ],
     ),
     (
@@ -407,7 +392,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         ],
     ),
     (
-        "an Application that isn't there yet, and one that isn't in sync",
+        "an Application that doesn't exist yet, and one that isn't in sync",
         "eu-1",
         lambda bed: [
             gone(cluster_snapshot.APPLICATIONS, "allotment--stock--eu-1")(bed),
@@ -416,7 +401,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
             ),
         ],
         [
-            "error [argocd] Application allotment--stock--eu-1: isn't there, and the root Application is -> allot publish, then look at "
+            "error [argocd] Application allotment--stock--eu-1: doesn't exist, although the root Application exists -> allot publish, then look at "
             "allotment--root--eu-1 in Argo CD",
             "warning [argocd] Application allotment--platform--eu-1: is OutOfSync -> argocd app get allotment--platform--eu-1",
         ],
@@ -428,7 +413,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
             operationState={"phase": "Failed", "message": "quota"}
         ),
         [
-            "warning [argocd] tenants' Applications: 1 of 1 aren't applied: solo-ada--eu-1--compute: its sync failed: quota"
+            "warning [argocd] tenants' Applications: 1 of 1 aren't applied. solo-ada--eu-1--compute: its sync failed: quota"
             " -> allot status --cluster eu-1 shows the cause for each tenant"
         ],
     ),
@@ -450,7 +435,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
             {"resource.customizations.health.batch_Job": "return {}", "exec.enabled": "false"}
         ),
         [
-            "error [argocd] ConfigMap argocd/argocd-cm: has another exec.enabled, resource.customizations.health.batch_Job"
+            "error [argocd] ConfigMap argocd/argocd-cm: has a different value of exec.enabled, resource.customizations.health.batch_Job"
             f" -> {BOOTSTRAP}"
         ],
     ),
@@ -470,7 +455,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         ),
         [
             "error [argocd] ConfigMap argocd/argocd-cm resource.exclusions: names Job.batch, HTTPRoute.gateway.networking.k8s.io, so"
-            " Argo CD never applies them -> take them out of it"
+            " Argo CD never applies them -> remove these kinds"
         ],
     ),
     (
@@ -478,8 +463,8 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "us-1",
         lambda bed: bed.objects[cluster_snapshot.APPLICATIONS].remove(add_on(bed, "karpenter")),
         [
-            "error [add-ons] AddOn karpenter: has no Application allotment--add-on-karpenter--us-1: it isn't installed"
-            " -> see what the Application allotment--add-ons--us-1 says: those of lower waves come first"
+            "error [add-ons] AddOn karpenter: isn't installed: the Application allotment--add-on-karpenter--us-1 doesn't exist"
+            " -> look at the Application allotment--add-ons--us-1: add-ons of lower waves are installed first"
         ],
     ),
     (
@@ -487,7 +472,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "eu-1",
         lambda bed: add_on(bed, "cert-manager")["spec"]["source"].update(targetRevision="v1.20.0"),
         [
-            "warning [add-ons] AddOn cert-manager: is of v1.20.0 there, and v1.21.2 is declared"
+            "warning [add-ons] AddOn cert-manager: has version v1.20.0 in Argo CD, but v1.21.2 is declared"
             " -> allot publish, then argocd app get allotment--add-on-cert-manager--eu-1"
         ],
     ),
@@ -521,8 +506,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
             ]
         ),
         [
-            "error [reporter] ClusterRole allotment-reporter: grants no list and watch of pods, poddisruptionbudgets.policy: their state"
-            " is reported as unknown -> kubectl apply --kustomize argo/add-ons/allot-run (or allot-report) of this version"
+            "error [reporter] ClusterRole allotment-reporter: doesn't grant list and watch of pods, poddisruptionbudgets.policy: their state is reported as unknown -> kubectl apply --kustomize argo/add-ons/allot-run (or allot-report) of this version"
         ],
     ),
 ]
@@ -549,12 +533,12 @@ def test_without_argo_cd_here_it_is_asked_where_it_is() -> None:
     assert bed.report_lines() == [
         "skipped [apis] argoproj.io/v1alpha1: isn't served here -> name the cluster of Argo CD: --argocd-kubeconfig or"
         " --argocd-context",
-        "skipped [argocd] Argo CD: it doesn't run here: --argocd-kubeconfig or --argocd-context names its cluster",
-        "skipped [add-ons] Argo CD: it doesn't run here: --argocd-kubeconfig or --argocd-context names its cluster",
+        "skipped [argocd] Argo CD: it doesn't run in this cluster: name its cluster with --argocd-kubeconfig or --argocd-context",
+        "skipped [add-ons] Argo CD: it doesn't run in this cluster: name its cluster with --argocd-kubeconfig or --argocd-context",
     ]
     bed.hub_apis = {**bed.apis}
     assert bed.report_lines("error") == [
-        "error [apis] argoproj.io/v1alpha1: isn't served, and it applies what is published -> install Argo CD 3.2 or later, or its CRDs"
+        "error [apis] argoproj.io/v1alpha1: isn't served, but it applies the published manifests -> install Argo CD 3.2 or later, or its CRDs"
     ]
 
 
@@ -589,8 +573,7 @@ def test_a_gate_that_nobody_declared(sample: Path) -> None:
     overlays = Bed("us-1").objects[cluster_snapshot.NODE_OVERLAYS]
     bed.objects[cluster_snapshot.NODE_OVERLAYS] = overlays
     assert bed.report_lines() == [
-        "warning [karpenter] feature gate NodeOverlay: is on, and spec.karpenter.featureGates doesn't name it: no pool of slices may"
-        " grow -> write featureGates: [NodeOverlay]"
+        "warning [karpenter] feature gate NodeOverlay: is on, but spec.karpenter.featureGates doesn't name it: pools with slices can't be declared to grow -> write featureGates: [NodeOverlay]"
     ]
 
 

@@ -1,4 +1,4 @@
-"""A cluster that is as it is declared has nothing wrong; what may not be read, or isn't there, is said and hides nothing else."""
+"""A cluster that is as it is declared has nothing wrong; what may not be read, or doesn't exist, is said and hides nothing else."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_what_is_fine_is_said_with_its_numbers() -> None:
     assert (
         "ok [device-plugin] NodePool l4-ts4: 3 nodes as declared, each with nvidia.com/gpu.shared: 16" in finding_lines
     )
-    assert "ok [gateway] Certificate in Secret edge/edge: is good until 2027-01-21" in finding_lines
+    assert "ok [gateway] Certificate in Secret edge/edge: is valid until 2027-01-21" in finding_lines
 
 
 @pytest.mark.parametrize(
@@ -33,17 +33,17 @@ def test_what_is_fine_is_said_with_its_numbers() -> None:
     [
         (
             cluster_snapshot.NODES,
-            "error [nodes] nodes: can't be checked: that needs list of nodes -> grant it: docs/operate/doctor.md has the role",
+            "error [nodes] nodes: can't be checked: the permission for list of nodes is missing -> grant it: docs/operate/doctor.md shows the role",
         ),
         (
             cluster_snapshot.APPLICATIONS,
-            "error [argocd] applications.argoproj.io: can't be checked: that needs list of applications.argoproj.io in"
-            " namespace argocd where Argo CD runs -> grant it: docs/operate/doctor.md has the role",
+            "error [argocd] applications.argoproj.io: can't be checked: the permission for list of applications.argoproj.io in"
+            " namespace argocd where Argo CD runs is missing -> grant it: docs/operate/doctor.md shows the role",
         ),
         (
             cluster_snapshot.PLUGIN_CONFIG,
-            "error [device-plugin] configmaps allotment: can't be checked: that needs get of configmaps allotment in"
-            " namespace nvidia-device-plugin -> grant it: docs/operate/doctor.md has the role",
+            "error [device-plugin] configmaps allotment: can't be checked: the permission for get of configmaps allotment in"
+            " namespace nvidia-device-plugin is missing -> grant it: docs/operate/doctor.md shows the role",
         ),
     ],
 )
@@ -76,8 +76,7 @@ def test_nothing_that_is_read_is_passed_over(kind: cluster_snapshot.ResourceQuer
         ]
     elif kind == cluster_snapshot.NODE_OVERLAYS and status == 404:
         assert bed.report_lines() == [
-            "skipped [karpenter] feature gate NodeOverlay: no NodeOverlay has a status, and no Deployment with the label"
-            " app.kubernetes.io/name=karpenter says it"
+            "skipped [karpenter] feature gate NodeOverlay: no NodeOverlay has a status, and no Deployment with the label app.kubernetes.io/name=karpenter shows the setting"
         ]
     else:
         assert bed.report_lines()

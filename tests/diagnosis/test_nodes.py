@@ -56,7 +56,7 @@ READY = {"status": {"conditions": [is_true("Ready")]}}
         pytest.param(
             lambda bed: without(bed, "l4-ts4-3"),
             [
-                "error [nodes] NodePool l4-ts4: 2 nodes have pool=l4-ts4, and static.nodes is 3: units are sold that no node has"
+                "error [nodes] NodePool l4-ts4: 2 nodes have pool=l4-ts4, but static.nodes is 3: more units are on offer than the nodes have"
                 " -> kubectl label node NODE pool=l4-ts4, or write static.nodes: 2 and lower its Stocks"
             ],
             id="too few",
@@ -64,8 +64,7 @@ READY = {"status": {"conditions": [is_true("Ready")]}}
         pytest.param(
             lambda bed: [without(bed, f"l4-whole-{number}") for number in (1, 2)],
             [
-                "error [nodes] NodePool l4-whole: no node has pool=l4-whole, and static.nodes is 2: units are sold that no node"
-                " has -> kubectl label node NODE pool=l4-whole, or write static.nodes: 1 and lower its Stocks"
+                "error [nodes] NodePool l4-whole: no node has pool=l4-whole, but static.nodes is 2: more units are on offer than the nodes have -> kubectl label node NODE pool=l4-whole, or write static.nodes: 1 and lower its Stocks"
             ],
             id="none",
         ),
@@ -74,7 +73,7 @@ READY = {"status": {"conditions": [is_true("Ready")]}}
                 {**bed.node("l4-ts4-3"), "metadata": {**bed.node("l4-ts4-3")["metadata"], "name": "l4-ts4-4"}}
             ),
             [
-                "warning [nodes] NodePool l4-ts4: 4 nodes have pool=l4-ts4, and static.nodes is 3: the rest is never sold"
+                "warning [nodes] NodePool l4-ts4: 4 nodes have pool=l4-ts4, but static.nodes is 3: the others are never allocated"
                 " -> write static.nodes: 4, and raise its Stocks"
             ],
             id="too many",
@@ -82,16 +81,14 @@ READY = {"status": {"conditions": [is_true("Ready")]}}
         pytest.param(
             lambda bed: taint(bed, "l4-ts4-2"),
             [
-                "error [nodes] Node l4-ts4-2: lacks the taint nvidia.com/gpu:NoSchedule, so pods that use no GPU take the room of"
-                " units -> kubectl taint node l4-ts4-2 nvidia.com/gpu=true:NoSchedule"
+                "error [nodes] Node l4-ts4-2: lacks the taint nvidia.com/gpu:NoSchedule, so pods without GPUs use the CPU and memory of units -> kubectl taint node l4-ts4-2 nvidia.com/gpu=true:NoSchedule"
             ],
             id="no taint",
         ),
         pytest.param(
             lambda bed: taint(bed, "l4-ts4-2", (names.GPU_TAINT, "PreferNoSchedule")),
             [
-                "error [nodes] Node l4-ts4-2: lacks the taint nvidia.com/gpu:NoSchedule, so pods that use no GPU take the room of"
-                " units -> kubectl taint node l4-ts4-2 nvidia.com/gpu=true:NoSchedule"
+                "error [nodes] Node l4-ts4-2: lacks the taint nvidia.com/gpu:NoSchedule, so pods without GPUs use the CPU and memory of units -> kubectl taint node l4-ts4-2 nvidia.com/gpu=true:NoSchedule"
             ],
             id="another effect",
         ),
@@ -108,7 +105,7 @@ READY = {"status": {"conditions": [is_true("Ready")]}}
         pytest.param(
             lambda bed: bed.node("l4-ts4-2")["status"].update(conditions=[{"type": "Ready", "status": "Unknown"}]),
             [
-                "error [nodes] Node l4-ts4-2: isn't Ready, and the units of pool l4-ts4 count it"
+                "error [nodes] Node l4-ts4-2: isn't Ready, but the units of pool l4-ts4 include it"
                 " -> kubectl describe node l4-ts4-2"
             ],
             id="not ready",
@@ -116,32 +113,30 @@ READY = {"status": {"conditions": [is_true("Ready")]}}
         pytest.param(
             lambda bed: bed.node("l4-ts4-2")["spec"].update(unschedulable=True),
             [
-                "warning [nodes] Node l4-ts4-2: is cordoned, and the units of pool l4-ts4 count it"
-                " -> kubectl uncordon l4-ts4-2, once it is well"
+                "warning [nodes] Node l4-ts4-2: is cordoned, but the units of pool l4-ts4 include it"
+                " -> kubectl uncordon l4-ts4-2, when it works again"
             ],
             id="cordoned",
         ),
         pytest.param(
             lambda bed: bed.node("cpu-1")["status"].update(capacity={"nvidia.com/gpu": "2"}),
             [
-                "warning [nodes] Node cpu-1: has GPUs, and the labels of no declared pool: nothing of it is sold"
-                " -> label it as a pool's nodeSelector says, or declare a NodePool"
+                "warning [nodes] Node cpu-1: has GPUs, but the labels of no declared pool: its GPUs are not on offer"
+                " -> add the labels of a pool's nodeSelector, or declare a NodePool"
             ],
             id="of no pool",
         ),
         pytest.param(
             lambda bed: daemon(bed, "l4-ts4-2", "1500m", "3Gi"),
             [
-                "error [nodes] NodePool l4-ts4: cpu 44500m and memory 187Gi are left for pods on its smallest node (l4-ts4-2), and"
-                " node.cpu is 46 and node.memory 190Gi: units are sold that don't fit -> write cpu: 44, memory: 187Gi"
+                "error [nodes] NodePool l4-ts4: cpu 44500m and memory 187Gi are left for pods on its smallest node (l4-ts4-2), but node.cpu is 46 and node.memory 190Gi: the units don't fit -> write cpu: 44, memory: 187Gi"
             ],
             id="DaemonSets take more than was thought",
         ),
         pytest.param(
             lambda bed: [has(bed, "l4-ts4-1", "memory", "199229440Ki"), daemon(bed, "l4-ts4-1", "0", "64Mi")],
             [
-                "error [nodes] NodePool l4-ts4: cpu 46 and memory 189.9Gi are left for pods on its smallest node (l4-ts4-1), and"
-                " node.cpu is 46 and node.memory 190Gi: units are sold that don't fit -> write cpu: 46, memory: 189Gi"
+                "error [nodes] NodePool l4-ts4: cpu 46 and memory 189.9Gi are left for pods on its smallest node (l4-ts4-1), but node.cpu is 46 and node.memory 190Gi: the units don't fit -> write cpu: 46, memory: 189Gi"
             ],
             id="a little too little",
         ),
@@ -153,7 +148,7 @@ def test_nodes_of_a_pool(change: Change, lines: list[str]) -> None:
     assert bed.report_lines() == lines
 
 
-PLUGIN = "look at the log of the device plugin's pod there"
+PLUGIN = "look at the log of the device plugin's pod on the node"
 
 
 @pytest.mark.parametrize(
@@ -162,16 +157,14 @@ PLUGIN = "look at the log of the device plugin's pod there"
         pytest.param(
             lambda bed: labels(bed, "l4-ts4-2").update({names.DEVICE_PLUGIN_CONFIG: "time-slicing-2"}),
             [
-                "error [device-plugin] Node l4-ts4-2: has nvidia.com/device-plugin.config=time-slicing-2, and pool l4-ts4 wants"
-                " time-slicing-4 -> kubectl label node l4-ts4-2 nvidia.com/device-plugin.config=time-slicing-4 --overwrite"
+                "error [device-plugin] Node l4-ts4-2: has nvidia.com/device-plugin.config=time-slicing-2, but pool l4-ts4 needs time-slicing-4 -> kubectl label node l4-ts4-2 nvidia.com/device-plugin.config=time-slicing-4 --overwrite"
             ],
             id="another configuration",
         ),
         pytest.param(
             lambda bed: labels(bed, "l4-whole-1").pop(names.DEVICE_PLUGIN_CONFIG),
             [
-                "warning [device-plugin] Node l4-whole-1: lacks the label nvidia.com/device-plugin.config, and pool l4-whole wants"
-                " exclusive: it shares as the device plugin's config.default says"
+                "warning [device-plugin] Node l4-whole-1: lacks the label nvidia.com/device-plugin.config, but pool l4-whole needs exclusive: the device plugin uses its config.default"
                 " -> kubectl label node l4-whole-1 nvidia.com/device-plugin.config=exclusive"
             ],
             id="by default",
@@ -197,10 +190,9 @@ PLUGIN = "look at the log of the device plugin's pod there"
                 {names.MIG_CONFIG: "all-1g.10gb", "nvidia.com/mig.config.state": "failed"}
             ),
             [
-                "error [device-plugin] Node a100-mig-1: has nvidia.com/mig.config=all-1g.10gb, and pool a100-mig wants all-balanced"
+                "error [device-plugin] Node a100-mig-1: has nvidia.com/mig.config=all-1g.10gb, but pool a100-mig needs all-balanced"
                 " -> kubectl label node a100-mig-1 nvidia.com/mig.config=all-balanced --overwrite",
-                "error [device-plugin] Node a100-mig-1: has nvidia.com/mig.config.state=failed: its GPUs aren't cut as all-1g.10gb"
-                " says -> look at the log of the MIG manager's pod there",
+                "error [device-plugin] Node a100-mig-1: has nvidia.com/mig.config.state=failed: its GPUs aren't partitioned as in all-1g.10gb -> look at the log of the MIG manager's pod on the node",
             ],
             id="MIG",
         ),
@@ -212,8 +204,7 @@ PLUGIN = "look at the log of the device plugin's pod there"
         pytest.param(
             lambda bed: has(bed, "l4-ts4-2", "nvidia.com/gpu.shared", "12", "16"),
             [
-                "error [device-plugin] Node l4-ts4-2: has nvidia.com/gpu.shared: 12 of 16: the device plugin calls the rest"
-                f" unhealthy -> {PLUGIN}, and for Xid errors in the kernel's"
+                f"error [device-plugin] Node l4-ts4-2: has nvidia.com/gpu.shared: 12 of 16: the device plugin reports the others as unhealthy -> {PLUGIN}, and for Xid errors in the kernel log"
             ],
             id="a GPU is ill",
         ),
@@ -223,33 +214,31 @@ PLUGIN = "look at the log of the device plugin's pod there"
                 has(bed, "l4-ts4-2", "nvidia.com/gpu", "4"),
             ],
             [
-                "error [device-plugin] Node l4-ts4-2: has nvidia.com/gpu: 4, and pool l4-ts4 declares 0: they aren't shared"
-                f" -> {PLUGIN}, or declare what the node has",
-                "error [device-plugin] Node l4-ts4-2: has nvidia.com/gpu.shared: 0, and pool l4-ts4 declares 16: units are sold that"
-                f" it hasn't -> {PLUGIN}, or declare what the node has",
+                "error [device-plugin] Node l4-ts4-2: has nvidia.com/gpu: 4, but pool l4-ts4 declares 0: the GPUs aren't shared"
+                f" -> {PLUGIN}, or declare the actual number",
+                f"error [device-plugin] Node l4-ts4-2: has nvidia.com/gpu.shared: 0, but pool l4-ts4 declares 16: more units are on offer than the node has -> {PLUGIN}, or declare the actual number",
             ],
             id="not shared",
         ),
         pytest.param(
             lambda bed: has(bed, "l4-whole-2", "nvidia.com/gpu", "8"),
             [
-                "warning [device-plugin] Node l4-whole-2: has nvidia.com/gpu: 8, and pool l4-whole declares 4: the rest is never sold"
-                f" -> {PLUGIN}, or declare what the node has"
+                "warning [device-plugin] Node l4-whole-2: has nvidia.com/gpu: 8, but pool l4-whole declares 4: the others are never allocated"
+                f" -> {PLUGIN}, or declare the actual number"
             ],
             id="more than declared",
         ),
         pytest.param(
             lambda bed: bed.objects[cluster_snapshot.PLUGIN_CONFIG][0]["data"].pop("time-slicing-4"),
             [
-                "error [device-plugin] ConfigMap nvidia-device-plugin/allotment: lacks time-slicing-4: nodes with such a label share"
-                " nothing, and say nothing of it -> let Argo CD sync the Application allotment--platform--eu-1"
+                "error [device-plugin] ConfigMap nvidia-device-plugin/allotment: lacks time-slicing-4: nodes with such a label share no GPUs, without an error -> let Argo CD sync the Application allotment--platform--eu-1"
             ],
             id="a key is missing",
         ),
         pytest.param(
             lambda bed: bed.objects[cluster_snapshot.PLUGIN_CONFIG][0]["data"].update({"mig": "version: v1\n"}),
             [
-                "error [device-plugin] ConfigMap nvidia-device-plugin/allotment: has another mig than what is rendered"
+                "error [device-plugin] ConfigMap nvidia-device-plugin/allotment: differs from the rendered configuration in mig"
                 " -> let Argo CD sync the Application allotment--platform--eu-1"
             ],
             id="a key is somebody else's",
@@ -268,8 +257,7 @@ def test_nodes_without_a_zone_where_a_plan_spreads_over_zones() -> None:
         del bed.find_object(cluster_snapshot.NODES, name)["metadata"]["labels"]["topology.kubernetes.io/zone"]
     assert bed.report_lines() == [
         "warning [nodes] NodePool l4-ts4: l4-ts4-1, l4-ts4-3 lack the label topology.kubernetes.io/zone, so no copy of an instance"
-        " with spread: [Zones] is scheduled there -> kubectl label node l4-ts4-1 topology.kubernetes.io/zone=ZONE, or take Zones"
-        " out of the plans' allow.spread"
+        " with spread: [Zones] is scheduled there -> kubectl label node l4-ts4-1 topology.kubernetes.io/zone=ZONE, or remove Zones from the plans' allow.spread"
     ]
 
 
@@ -281,7 +269,7 @@ def test_a_node_of_two_pools(tmp_path: Path) -> None:
     labels(bed, "l4-ts4-1")["rack"] = "a"
     finding_lines = [line.partition(" -> ")[0] for line in bed.report_lines() if "two" in line or "twice" in line]
     assert finding_lines == [
-        "error [nodes] Node l4-ts4-1: has the labels of the pools l4-ts4, l4-whole, so its units are sold twice"
+        "error [nodes] Node l4-ts4-1: has the labels of the pools l4-ts4, l4-whole, so its units are on offer twice"
     ]
 
 
@@ -301,11 +289,10 @@ def test_pools_of_mps_and_dra(ways: Bed) -> None:
     (first,) = [resource_slice for resource_slice in slices if resource_slice["spec"]["nodeName"] == "l4-dra-1"]
     first["spec"]["devices"].pop()
     assert [line.partition(" -> ")[0] for line in ways.report_lines()] == [
-        f"error [device-plugin] Node l4-dra-1: has {len(first['spec']['devices'])} devices of gpu.nvidia.com in ResourceSlices, and"
-        f" pool l4-dra declares {len(first['spec']['devices']) + 1}"
+        f"error [device-plugin] Node l4-dra-1: has {len(first['spec']['devices'])} devices of gpu.nvidia.com in ResourceSlices, but pool l4-dra declares {len(first['spec']['devices']) + 1}"
     ]
     ways.refused[cluster_snapshot.RESOURCE_SLICES] = 403
-    assert "needs list of resourceslices.resource.k8s.io" in ways.report_lines()[0]
+    assert "permission for list of resourceslices.resource.k8s.io" in ways.report_lines()[0]
 
 
 def bought(bed: Bed, name: str, *, initialized: bool = True, pool: str = "h100") -> dict[str, Any]:
@@ -332,18 +319,16 @@ def bought(bed: Bed, name: str, *, initialized: bool = True, pool: str = "h100")
 
 def test_nodes_that_karpenter_buys() -> None:
     bed = Bed("us-1")
-    assert "ok [nodes] NodePool h100: no node now" in bed.report_lines("ok")
+    assert "ok [nodes] NodePool h100: no node at present" in bed.report_lines("ok")
     bought(bed, "a")
     bought(bed, "b", initialized=False)
     assert bed.report_lines() == [], "what isn't initialised yet has its labels and resources later"
-    assert "ok [nodes] NodePool h100: 1 node, tainted and ready, 1 more on the way" in bed.report_lines("ok")
+    assert "ok [nodes] NodePool h100: 1 node, tainted and ready, 1 more starting" in bed.report_lines("ok")
     bought(bed, "c")["metadata"]["labels"][names.DEVICE_PLUGIN_CONFIG] = "time-slicing-2"
     assert bed.report_lines() == [
-        "warning [nodes] NodePool h100: Karpenter has bought 3 nodes, and maxNodes is 2"
-        " -> kubectl get nodeclaims --selector karpenter.sh/nodepool=h100; what is empty goes by itself",
-        "warning [device-plugin] Node c: has nvidia.com/device-plugin.config=time-slicing-2, and pool h100 wants exclusive: it was"
-        " made before that was declared -> kubectl get nodeclaims --selector karpenter.sh/nodepool=h100; Karpenter replaces it once"
-        " no instance runs there",
+        "warning [nodes] NodePool h100: Karpenter has bought 3 nodes, but maxNodes is 2"
+        " -> kubectl get nodeclaims --selector karpenter.sh/nodepool=h100; Karpenter removes empty nodes by itself",
+        "warning [device-plugin] Node c: has nvidia.com/device-plugin.config=time-slicing-2, but pool h100 needs exclusive: the node was created before this declaration -> kubectl get nodeclaims --selector karpenter.sh/nodepool=h100; Karpenter replaces the node when no instance runs there",
     ]
 
 
@@ -384,8 +369,7 @@ def test_pods_of_storages_find_no_node_where_each_has_gpus_or_a_taint() -> None:
     for number in (1, 2):
         taint(bed, f"cpu-{number}", ("team", "NoSchedule"))
     assert bed.report_lines() == [
-        "error [nodes] nodes for storages: each node has GPUs or a taint, so no node takes preparation Jobs and file accessors: a"
-        " storage with prepare stays Preparing -> add a node without GPUs, or write storagePods in a static NodePool"
+        "error [nodes] nodes for storages: each node has GPUs or a taint, so preparation Jobs and file accessors can't run: a storage with prepare stays Preparing -> add a node without GPUs, or write storagePods in a static NodePool"
     ]
 
 
@@ -412,7 +396,7 @@ def test_a_pool_that_takes_pods_of_storages_has_room_for_them(tmp_path: Path) ->
         has(bed, f"l4-whole-{number}", "cpu", "46")
         has(bed, f"l4-whole-{number}", "memory", "198Gi")
     assert bed.report_lines() == [
-        "error [nodes] NodePool l4-whole: cpu 46 and memory 198Gi are left for pods on its smallest node (l4-whole-1), and node.cpu"
-        " is 46 and node.memory 190Gi, beside storagePods' 2 and 8Gi: units are sold that don't fit -> write cpu: 44, memory: 190Gi"
+        "error [nodes] NodePool l4-whole: cpu 46 and memory 198Gi are left for pods on its smallest node (l4-whole-1), but node.cpu"
+        " is 46 and node.memory 190Gi, plus storagePods with 2 and 8Gi: the units don't fit -> write cpu: 44, memory: 190Gi"
     ]
     assert "the pools l4-whole" in "\n".join(bed.report_lines("ok"))

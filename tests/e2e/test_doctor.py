@@ -33,15 +33,14 @@ LISTENER = "Gateway edge/edge listener https"
 # What the bed deserves: KWOK plays no status of classes and listeners, nothing is published, and no Secret is read.
 BED = Counter(
     (
-        "error argocd Application allotment--root--eu-1: isn't there: nothing that is published reaches the cluster",
+        "error argocd Application allotment--root--eu-1: doesn't exist, so no published manifest reaches the cluster",
         "warning gateway GatewayClass envoy: isn't accepted yet: Pending: Waiting for controller",
-        f"skipped gateway {LISTENER}: the Gateway's status says nothing of it, so not whether its certificate is found",
-        "skipped gateway Certificate in Secret edge/edge: no Certificate of cert-manager writes it, and no Secret is read: when it"
-        " expires isn't known",
+        f"skipped gateway {LISTENER}: the Gateway's status doesn't contain this listener, so the state of its certificate is unknown",
+        "skipped gateway Certificate in Secret edge/edge: no Certificate of cert-manager manages this Secret, and doctor reads no Secrets: the expiry date is unknown",
         "skipped gateway Gateway edge/edge proxies: no pod has the label gateway.envoyproxy.io/owning-gateway-name=edge",
-        "skipped gateway SecurityPolicies: none has a login yet, and no Secret is read: whether edge/oidc is there isn't known",
-        "skipped add-ons add-ons: the Application allotment--add-ons--eu-1, which brings them, isn't there",
-        "skipped reporter ClusterRole allotment-reporter: isn't there: no reporter is installed from argo/add-ons, or it has a role"
+        "skipped gateway SecurityPolicies: no policy has a login yet, and doctor reads no Secrets: it is unknown whether edge/oidc exists",
+        "skipped add-ons add-ons: the Application allotment--add-ons--eu-1, which installs them, doesn't exist",
+        "skipped reporter ClusterRole allotment-reporter: doesn't exist: no reporter is installed from argo/add-ons, or it has a role"
         " of another name",
         "skipped edits tenants' objects: this folder is in no Git repository, so the published manifests aren't here",
     )
@@ -276,12 +275,12 @@ def a_right_less(doctor: Doctor) -> Iterator[None]:
         yield
 
 
-POOL = "is 3: units are sold that no node has"
+POOL = "is 3: more units are on offer than the nodes have"
 CASES: list[tuple[Callable[[Doctor], Iterator[None]], list[str], list[str]]] = [
     (
         no_taint,
         [
-            f"error nodes Node {NODE}: lacks the taint nvidia.com/gpu:NoSchedule, so pods that use no GPU take the room of units"
+            f"error nodes Node {NODE}: lacks the taint nvidia.com/gpu:NoSchedule, so pods without GPUs use the CPU and memory of units"
         ],
         [],
     ),
@@ -295,8 +294,7 @@ CASES: list[tuple[Callable[[Doctor], Iterator[None]], list[str], list[str]]] = [
     (
         labelled(names.DEVICE_PLUGIN_CONFIG, "time-slicing-2"),
         [
-            f"error device-plugin Node {NODE}: has nvidia.com/device-plugin.config=time-slicing-2, and pool l4-ts4 wants"
-            " time-slicing-4"
+            f"error device-plugin Node {NODE}: has nvidia.com/device-plugin.config=time-slicing-2, but pool l4-ts4 needs time-slicing-4"
         ],
         [],
     ),
@@ -304,14 +302,14 @@ CASES: list[tuple[Callable[[Doctor], Iterator[None]], list[str], list[str]]] = [
         labelled("pool", "nobodys"),
         [
             f"error nodes NodePool l4-ts4: 2 nodes have pool=l4-ts4, and static.nodes {POOL}",
-            f"warning nodes Node {NODE}: has GPUs, and the labels of no declared pool: nothing of it is sold",
+            f"warning nodes Node {NODE}: has GPUs, but the labels of no declared pool: its GPUs are not on offer",
         ],
         [],
     ),
     (
         fewer_slices,
         [
-            f"error device-plugin Node {NODE}: has nvidia.com/gpu.shared: 12 of 16: the device plugin calls the rest unhealthy"
+            f"error device-plugin Node {NODE}: has nvidia.com/gpu.shared: 12 of 16: the device plugin reports the others as unhealthy"
         ],
         [],
     ),
@@ -319,7 +317,7 @@ CASES: list[tuple[Callable[[Doctor], Iterator[None]], list[str], list[str]]] = [
         less_memory,
         [
             f"error nodes NodePool l4-ts4: cpu 46 and memory 183Gi are left for pods on its smallest node ({NODE}), and node.cpu is 46"
-            " and node.memory 190Gi: units are sold that don't fit"
+            " and node.memory 190Gi: the units don't fit"
         ],
         [],
     ),
@@ -327,23 +325,21 @@ CASES: list[tuple[Callable[[Doctor], Iterator[None]], list[str], list[str]]] = [
         a_daemon_set,
         [
             "error nodes NodePool l4-ts4: cpu 44500m and memory 188Gi are left for pods on its smallest node (l4-ts4-1), and node.cpu"
-            " is 46 and node.memory 190Gi: units are sold that don't fit"
+            " is 46 and node.memory 190Gi: the units don't fit"
         ],
         [],
     ),
     (
         a_class_that_deletes,
         [
-            f"error storage StorageClass {CLASS}: has reclaimPolicy Delete: data go with a claim that is deleted by mistake, and"
-            " shared-files wants Retain"
+            f"error storage StorageClass {CLASS}: has reclaimPolicy Delete: the data is lost if a claim is deleted by mistake; shared-files needs Retain"
         ],
         [],
     ),
     (
         a_configuration_less,
         [
-            "error device-plugin ConfigMap nvidia-device-plugin/allotment: lacks time-slicing-4: nodes with such a label share nothing,"
-            " and say nothing of it"
+            "error device-plugin ConfigMap nvidia-device-plugin/allotment: lacks time-slicing-4: nodes with such a label share no GPUs, without an error"
         ],
         [],
     ),
@@ -354,13 +350,13 @@ CASES: list[tuple[Callable[[Doctor], Iterator[None]], list[str], list[str]]] = [
     ),
     (
         another_listener,
-        [f"error gateway {LISTENER}: isn't there; there is web"],
+        [f"error gateway {LISTENER}: doesn't exist; the Gateway has web"],
         [LISTENER, "Certificate in Secret edge/edge"],
     ),
     (
         a_right_less,
         [
-            "error storage storageclasses.storage.k8s.io: can't be checked: that needs list of storageclasses.storage.k8s.io"
+            "error storage storageclasses.storage.k8s.io: can't be checked: the permission for list of storageclasses.storage.k8s.io is missing"
         ],
         [],
     ),

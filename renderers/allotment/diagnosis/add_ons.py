@@ -26,14 +26,14 @@ def check_add_ons(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecla
         return
     require_hub(looked)
     if catalog.platform.get_singleton(Platform) is None:
-        yield skipped("add-ons", "platform/platform.yaml can't be read, so how they are installed isn't known")
+        yield skipped("add-ons", "platform/platform.yaml can't be read, so the installation of add-ons is unknown")
         return
     applications, parent = (
         index_by_name(looked.list_objects(APPLICATIONS)),
         names.platform_application("add-ons", cluster.name),
     )
     if parent not in applications:
-        yield skipped("add-ons", f"the Application {parent}, which brings them, isn't there")
+        yield skipped("add-ons", f"the Application {parent}, which installs them, doesn't exist")
         return
     for declaration in declared:
         _, expected_application = add_on.render(catalog, cluster, declaration, {})
@@ -46,8 +46,8 @@ def check_add_ons(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecla
 def _diagnose_add_on(subject: str, expected_application: Object, application: Object | None, cluster: str) -> Diagnosis:
     name = expected_application["metadata"]["name"]
     if application is None:
-        advice = f"see what the Application {names.platform_application('add-ons', cluster)} says: those of lower waves come first"
-        return error(subject, f"has no Application {name}: it isn't installed", advice)
+        advice = f"look at the Application {names.platform_application('add-ons', cluster)}: add-ons of lower waves are installed first"
+        return error(subject, f"isn't installed: the Application {name} doesn't exist", advice)
     status, advice = application.get("status", {}), f"argocd app get {name}"
     if words := failure_message(application):
         return error(subject, words, advice)
@@ -56,7 +56,9 @@ def _diagnose_add_on(subject: str, expected_application: Object, application: Ob
         for manifest in (expected_application, application)
     )
     if has != version:
-        return warning(subject, f"is of {has} there, and {version} is declared", f"allot publish, then {advice}")
+        return warning(
+            subject, f"has version {has} in Argo CD, but {version} is declared", f"allot publish, then {advice}"
+        )
     synced, health = status.get("sync", {}).get("status", "Unknown"), status.get("health", {})
     state = health.get("status", "Unknown")
     if synced != "Synced":
@@ -64,9 +66,9 @@ def _diagnose_add_on(subject: str, expected_application: Object, application: Ob
     if state == "Degraded":
         return error(
             subject,
-            f"is Degraded: {escape_unprintable(health.get('message') or 'no reason is given', MAX_MESSAGE_LENGTH)}",
+            f"is Degraded: {escape_unprintable(health.get('message') or 'no message', MAX_MESSAGE_LENGTH)}",
             advice,
         )
     if state != "Healthy":
         return warning(subject, f"is {state}", advice)
-    return ok(subject, f"is {version}, Synced and Healthy")
+    return ok(subject, f"has version {version}, is Synced and Healthy")

@@ -28,19 +28,19 @@ GATEWAY = RequiredApi(
     "gateway.networking.k8s.io/v1",
     ("gateways", "httproutes", "referencegrants"),
     "Gateway API 1.6",
-    "instances are reached through it",
+    "HTTP traffic to instances needs it",
 )
 ENVOY = RequiredApi(
     "gateway.envoyproxy.io/v1alpha1",
     ("securitypolicies", "envoyextensionpolicies"),
     "Envoy Gateway 1.9",
-    "logins are its SecurityPolicies",
+    "logins need its SecurityPolicies",
 )
 ARGO = RequiredApi(
     "argoproj.io/v1alpha1",
     ("applications", "appprojects"),
     "Argo CD 3.2 or later",
-    "it applies what is published",
+    "it applies the published manifests",
     hub=True,
 )
 ADMISSION = RequiredApi(
@@ -56,7 +56,7 @@ BUCKETS = RequiredApi(
     "objectbucket.io/v1alpha1",
     ("objectbucketclaims",),
     "Rook or another provisioner of buckets",
-    "a bucket's class is declared",
+    "a StorageClass for buckets is declared",
 )
 DRA = RequiredApi(
     "resource.k8s.io/v1", ("deviceclasses", "resourceslices"), "Kubernetes 1.34 or later", "a pool has sharing.dra"
@@ -87,7 +87,7 @@ def list_required_apis(catalog: Catalog, cluster: ScopeDeclarations) -> list[Req
             f"{karpenter_class.group}/{karpenter_class.version}",
             (),
             f"Karpenter for {karpenter_class.group}",
-            "a pool's node class is written in it",
+            "the node class of a pool has this API",
         )
         for karpenter_class in (build_node_class(name, karpenter) for name, karpenter in bought)
         if karpenter_class.spec is not None
@@ -107,8 +107,8 @@ def check_apis(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarat
     """Yield a diagnosis of each required API, with its rendered resources."""
     for where, served in (("", looked.apis), (" where Argo CD runs", looked.hub_apis)):
         if not served:
-            words = f"can't be checked{where}: that needs get of /apis, and what lies below"
-            yield error("APIs", words, "grant it: the ClusterRole system:discovery has it")
+            words = f"can't be checked{where}: the permission to get /apis and all paths below is missing"
+            yield error("APIs", words, "grant it: the ClusterRole system:discovery contains it")
             return
     for requirement in list_required_apis(catalog, cluster):
         served = looked.hub_apis if requirement.hub else looked.apis
@@ -123,13 +123,13 @@ def check_apis(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarat
         elif resources is None:
             yield error(
                 requirement.api,
-                f"isn't served{_describe_other_versions(requirement.api, served)}, and {requirement.reason}",
+                f"isn't served{_describe_other_versions(requirement.api, served)}, but {requirement.reason}",
                 f"install {requirement.provider}, or its CRDs",
             )
         elif lacking:
             yield error(
                 requirement.api,
-                f"is served without {', '.join(lacking)}, and {requirement.reason}",
+                f"is served without {', '.join(lacking)}, but {requirement.reason}",
                 f"install the CRDs of {requirement.provider}",
             )
         else:
@@ -140,4 +140,4 @@ def _describe_other_versions(api: str, served: Mapping[str, frozenset[str]]) -> 
     """Return a text with the other served versions of an API; empty if there are none."""
     group = api.partition("/")[0]
     versions = sorted(served_api.partition("/")[2] for served_api in served if served_api.partition("/")[0] == group)
-    return f" ({', '.join(versions)} is)" if versions else ""
+    return f" (served: {', '.join(versions)})" if versions else ""

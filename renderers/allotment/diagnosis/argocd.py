@@ -88,10 +88,12 @@ def check_settings(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecl
 def _describe_differing_keys(keys: list[str], config_map: Object | None) -> str:
     """Return a text with the missing keys, and the keys with other values."""
     if config_map is None:
-        return "isn't there"
+        return "doesn't exist"
     lacking = ", ".join(key for key in keys if key not in config_map.get("data", {}))
     other = ", ".join(key for key in keys if key in config_map.get("data", {}))
-    return " and ".join([*([f"lacks {lacking}"] if lacking else []), *([f"has another {other}"] if other else [])])
+    return " and ".join(
+        [*([f"lacks {lacking}"] if lacking else []), *([f"has a different value of {other}"] if other else [])]
+    )
 
 
 def _are_link_keys(keys: list[str]) -> bool:
@@ -119,9 +121,9 @@ def check_exclusions(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDe
         if any(_excludes_kind(entry, group, kind) for entry in entries)
     ]
     if left_out:
-        yield error(subject, f"names {', '.join(left_out)}, so Argo CD never applies them", "take them out of it")
+        yield error(subject, f"names {', '.join(left_out)}, so Argo CD never applies them", "remove these kinds")
     else:
-        yield ok(subject, "names nothing that is rendered")
+        yield ok(subject, "names no kind that Allotment renders")
 
 
 def _excludes_kind(entry: dict[str, Any], group: str, kind: str) -> bool:
@@ -151,7 +153,7 @@ def check_applications(looked: ClusterSnapshot, catalog: Catalog, cluster: Scope
     own = _list_platform_applications(catalog, cluster)
     if root not in applications_by_name:
         yield error(
-            f"Application {root}", "isn't there: nothing that is published reaches the cluster", BOOTSTRAP_ADVICE
+            f"Application {root}", "doesn't exist, so no published manifest reaches the cluster", BOOTSTRAP_ADVICE
         )
     other_names = sorted(
         name for name in applications_by_name if name.startswith(names.PLATFORM_PREFIX) and name not in (root, *own)
@@ -161,7 +163,7 @@ def check_applications(looked: ClusterSnapshot, catalog: Catalog, cluster: Scope
             yield _diagnose_application(applications_by_name[name], name)
         elif root in applications_by_name:
             advice = f"allot publish, then look at {root} in Argo CD"
-            yield error(f"Application {name}", "isn't there, and the root Application is", advice)
+            yield error(f"Application {name}", "doesn't exist, although the root Application exists", advice)
     tenants = {
         name: application
         for name, application in applications_by_name.items()
@@ -172,7 +174,7 @@ def check_applications(looked: ClusterSnapshot, catalog: Catalog, cluster: Scope
         more = f"; and {len(failing) - 1} more" if len(failing) > 1 else ""
         yield warning(
             "tenants' Applications",
-            f"{len(failing)} of {len(tenants)} aren't applied: {name}: {words}{more}",
+            f"{len(failing)} of {len(tenants)} aren't applied. {name}: {words}{more}",
             f"allot status --cluster {cluster.name} shows the cause for each tenant",
         )
     if tenants and not failing:
@@ -201,7 +203,7 @@ def _diagnose_application(application: Object, name: str) -> Diagnosis:
     if health == "Degraded":
         return warning(
             subject,
-            f"is Degraded: {escape_unprintable(status['health'].get('message', 'no reason is given'), MAX_MESSAGE_LENGTH)}",
+            f"is Degraded: {escape_unprintable(status['health'].get('message', 'no message'), MAX_MESSAGE_LENGTH)}",
             advice,
         )
     return ok(subject, f"is Synced and {health}")
@@ -224,4 +226,6 @@ def failure_message(application: Object) -> str:
 def require_hub(looked: ClusterSnapshot) -> None:
     """Raise NotReadable unless Argo CD runs in this cluster."""
     if looked.hub_apis and "argoproj.io/v1alpha1" not in looked.hub_apis:
-        raise NotReadable("Argo CD", "it doesn't run here: --argocd-kubeconfig or --argocd-context names its cluster")
+        raise NotReadable(
+            "Argo CD", "it doesn't run in this cluster: name its cluster with --argocd-kubeconfig or --argocd-context"
+        )

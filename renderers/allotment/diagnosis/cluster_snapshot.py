@@ -131,11 +131,11 @@ class NotReadable(Exception):
 def diagnose_unreadable(unseen: NotReadable) -> Diagnosis:
     """Return the diagnosis of something that could not be read."""
     if unseen.missing_permission:
-        words = f"can't be checked: that needs {unseen.missing_permission}"
-        return error(unseen.subject, words, "grant it: docs/operate/doctor.md has the role")
+        words = f"can't be checked: the permission for {unseen.missing_permission} is missing"
+        return error(unseen.subject, words, "grant it: docs/operate/doctor.md shows the role")
     if unseen.failed:
         return error(
-            unseen.subject, f"can't be checked: {unseen.reason}", "look again; then at the API server's own state"
+            unseen.subject, f"can't be checked: {unseen.reason}", "try again, then check the state of the API server"
         )
     return skipped(unseen.subject, unseen.reason)
 
@@ -163,7 +163,7 @@ class ClusterSnapshot(NamedTuple):
 
     def list_objects(self, kind: ResourceQuery) -> list[Any]:
         """Return all objects of a query: mappings, or LiveObjects for WHOLE_OBJECT_QUERIES. Raises NotReadable."""
-        answer = self.answers.get(kind, QueryAnswer(failure="it wasn't asked for"))
+        answer = self.answers.get(kind, QueryAnswer(failure="it was not requested"))
         qualified_name = f"{kind.resource}.{kind.group}" if kind.group else kind.resource
         subject = f"{qualified_name} {kind.name}".strip()
         if answer.status in _HTTP_REFUSED:
@@ -198,5 +198,5 @@ def condition_text(status_condition: Object) -> str:
     """Return the reason and the message of a condition."""
     return (
         ": ".join(text for text in (status_condition.get("reason"), status_condition.get("message")) if text)
-        or "no reason is given"
+        or "no message"
     )

@@ -32,7 +32,7 @@ def check_config(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclar
         f"let Argo CD sync the Application {names.platform_application('platform', cluster.name)}",
     )
     if config_map is None:
-        yield error(subject, "isn't there: the device plugin has nothing to read", advice)
+        yield error(subject, "doesn't exist, so the device plugin has no configuration", advice)
         return
     data = config_map.get("data", {})
     lacking = sorted(expected_config["data"].keys() - data.keys())
@@ -41,10 +41,10 @@ def check_config(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclar
     )
     if lacking:
         yield error(
-            subject, f"lacks {', '.join(lacking)}: nodes with such a label share nothing, and say nothing of it", advice
+            subject, f"lacks {', '.join(lacking)}: nodes with such a label share no GPUs, without an error", advice
         )
     if other:
-        yield error(subject, f"has another {', '.join(other)} than what is rendered", advice)
+        yield error(subject, f"differs from the rendered configuration in {', '.join(other)}", advice)
     if not lacking and not other:
         yield ok(subject, f"has {', '.join(sorted(expected_config['data']))}")
 
@@ -78,17 +78,17 @@ def _check_labels(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
         if label_value == value:
             continue
         has = f"has {key}={label_value}" if label_value is not None else f"lacks the label {key}"
-        words = f"{has}, and pool {pool.name} wants {value}"
+        words = f"{has}, but pool {pool.name} needs {value}"
         if pool.spec.karpenter is not None:
             yield warning(
                 subject,
-                f"{words}: it was made before that was declared",
-                f"kubectl get nodeclaims --selector karpenter.sh/nodepool={pool.name}; Karpenter replaces it once no instance runs there",
+                f"{words}: the node was created before this declaration",
+                f"kubectl get nodeclaims --selector karpenter.sh/nodepool={pool.name}; Karpenter replaces the node when no instance runs there",
             )
         elif label_value is None and value == EXCLUSIVE_CONFIG:
             yield warning(
                 subject,
-                f"{words}: it shares as the device plugin's config.default says",
+                f"{words}: the device plugin uses its config.default",
                 f"kubectl label node {name} {key}={value}",
             )
         else:
@@ -98,8 +98,8 @@ def _check_labels(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
         tell = error if state == "failed" else warning
         yield tell(
             subject,
-            f"has {MIG_STATE_LABEL}={state}: its GPUs aren't cut as {labels.get(names.MIG_CONFIG)} says",
-            "look at the log of the MIG manager's pod there",
+            f"has {MIG_STATE_LABEL}={state}: its GPUs aren't partitioned as in {labels.get(names.MIG_CONFIG)}",
+            "look at the log of the MIG manager's pod on the node",
         )
 
 
@@ -113,21 +113,21 @@ def _check_resources(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
         if has < declared_count <= most:
             yield error(
                 f"Node {name}",
-                f"has {resource}: {has} of {most}: the device plugin calls the rest unhealthy",
-                "look at the log of the device plugin's pod there, and for Xid errors in the kernel's",
+                f"has {resource}: {has} of {most}: the device plugin reports the others as unhealthy",
+                "look at the log of the device plugin's pod on the node, and for Xid errors in the kernel log",
             )
         elif has != declared_count:
             tell, consequence = (
-                (error, "units are sold that it hasn't")
+                (error, "more units are on offer than the node has")
                 if has < declared_count
-                else (warning, "the rest is never sold")
+                else (warning, "the others are never allocated")
             )
             if declared_count == 0:
-                tell, consequence = error, "they aren't shared"
+                tell, consequence = error, "the GPUs aren't shared"
             yield tell(
                 f"Node {name}",
-                f"has {resource}: {has}, and pool {pool.name} declares {declared_count}: {consequence}",
-                "look at the log of the device plugin's pod there, or declare what the node has",
+                f"has {resource}: {has}, but pool {pool.name} declares {declared_count}: {consequence}",
+                "look at the log of the device plugin's pod on the node, or declare the actual number",
             )
 
 
@@ -151,8 +151,8 @@ def _check_published_devices(pool: PoolNodes, counts: Counter[str]) -> Iterator[
     for name in short:
         yield error(
             f"Node {name}",
-            f"has {counts[name]} devices of {DRA_DRIVER} in ResourceSlices, and pool {pool.name} declares {declared_count}",
-            "look at the log of the DRA driver's pod there",
+            f"has {counts[name]} devices of {DRA_DRIVER} in ResourceSlices, but pool {pool.name} declares {declared_count}",
+            "look at the log of the DRA driver's pod on the node",
         )
     if pool.nodes and not short:
         yield ok(f"NodePool {pool.name}", f"{declared_count} devices of {DRA_DRIVER} on each node")

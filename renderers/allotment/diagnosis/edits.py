@@ -48,7 +48,7 @@ def _diagnose_comparison(comparison: EditComparison) -> Iterator[Diagnosis]:
         yield error(
             SUBJECT,
             f"can't be compared: {escape_unprintable(comparison.failed, 1000)}",
-            "allot status looks at the same branch",
+            "allot status reads the same branch",
         )
         return
     edits = sorted(comparison.edits, key=lambda edit: (edit.kind not in _ISOLATION_KINDS, edit))
@@ -56,11 +56,11 @@ def _diagnose_comparison(comparison: EditComparison) -> Iterator[Diagnosis]:
         subject = f"{edit.kind} {names.namespace(edit.tenant)}/{escape_unprintable(edit.name, 63)}"
         yield (error if edit.kind in _ISOLATION_KINDS else warning)(subject, edit.description, edit.remedy)
     if len(edits) > MAX_EDITS:
-        more = f"{pluralize(len(edits) - MAX_EDITS, 'more object')} aren't as published"
+        more = f"{pluralize(len(edits) - MAX_EDITS, 'more object')} differ from the published manifests"
         yield warning(SUBJECT, more, "undo the edits above, then look again")
     yield from map(diagnose_unreadable, comparison.unreadable)
     if comparison.unsynced_tenants:
-        words = f"{pluralize(len(comparison.unsynced_tenants), 'tenant')} aren't compared in full: Argo CD hasn't applied the last publish"
+        words = f"{pluralize(len(comparison.unsynced_tenants), 'tenant')} can't be compared in full: Argo CD hasn't applied the last publish"
         yield skipped(SUBJECT, f"{words}, or its Applications can't be read: {comparison.unsynced_tenants[0]} first")
     if not (edits or comparison.unreadable or comparison.unsynced_tenants):
-        yield ok(SUBJECT, f"{pluralize(comparison.objects, 'object')} are as published")
+        yield ok(SUBJECT, f"{pluralize(comparison.objects, 'object')} match the published manifests")

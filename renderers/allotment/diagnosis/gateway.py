@@ -51,8 +51,8 @@ def check_gateway(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecla
         hint = f"; there are {', '.join(sorted(gateway_names)[:8])}" if gateway_names else ""
         yield error(
             subject,
-            f"isn't there{hint}",
-            "make it, or write another as spec.gateway: docs/start/first-cluster.md has an example",
+            f"doesn't exist{hint}",
+            "create it, or name another Gateway in spec.gateway: docs/start/first-cluster.md has an example",
         )
         return
     conditions = gateway.get("status", {}).get("conditions")
@@ -77,18 +77,20 @@ def _check_listener(gateway: Object, spec: ClusterSpec) -> Iterator[Diagnosis]:
         listener_names = ", ".join(sorted(candidate["name"] for candidate in listeners)) or "none"
         yield error(
             subject,
-            f"isn't there; there is {listener_names}",
-            "add it to the Gateway, or write another as spec.gateway.sectionName",
+            f"doesn't exist; the Gateway has {listener_names}",
+            "add it to the Gateway, or name another listener in spec.gateway.sectionName",
         )
         return
     wrong = [*_check_listener_settings(subject, listener, host), *_check_allowed_routes(subject, listener, spec)]
-    yield from wrong or [ok(subject, f"takes tenants' routes for {host}")]
+    yield from wrong or [ok(subject, f"accepts tenants' routes for {host}")]
     status = next(
         (candidate for candidate in gateway.get("status", {}).get("listeners", ()) if candidate.get("name") == name),
         None,
     )
     if status is None:
-        yield skipped(subject, "the Gateway's status says nothing of it, so not whether its certificate is found")
+        yield skipped(
+            subject, "the Gateway's status doesn't contain this listener, so the state of its certificate is unknown"
+        )
         return
     for kind in ("Accepted", "ResolvedRefs", "Programmed"):
         status_condition = find_condition(status.get("conditions"), kind)
@@ -96,7 +98,7 @@ def _check_listener(gateway: Object, spec: ClusterSpec) -> Iterator[Diagnosis]:
             yield error(
                 subject,
                 f"isn't {kind}: {condition_text(status_condition)}",
-                "look at the Secret that its tls.certificateRefs name, and its ports",
+                "check the Secret in tls.certificateRefs and the ports of the listener",
             )
             return
 
@@ -104,13 +106,17 @@ def _check_listener(gateway: Object, spec: ClusterSpec) -> Iterator[Diagnosis]:
 def _check_listener_settings(subject: str, listener: Object, host: str) -> Iterator[Diagnosis]:
     protocol, hostname = listener.get("protocol"), listener.get("hostname")
     if protocol != "HTTPS":
-        yield error(subject, f"is {protocol}, and logins need HTTPS", "write protocol: HTTPS, with tls.certificateRefs")
+        yield error(
+            subject,
+            f"has the protocol {protocol}, but logins need HTTPS",
+            "write protocol: HTTPS, with tls.certificateRefs",
+        )
     elif listener.get("tls", {}).get("mode", "Terminate") != "Terminate":
-        yield error(subject, "passes TLS through, so nobody can be logged in there", "write tls.mode: Terminate")
+        yield error(subject, "passes TLS through, so logins are impossible", "write tls.mode: Terminate")
     if hostname and hostname != host and not (hostname.startswith("*.") and host.endswith(hostname[1:])):
         yield error(
             subject,
-            f"is of {hostname}, and instances are at {host}",
+            f"has the hostname {hostname}, but instances are at {host}",
             f'write hostname: "{host}", or another spec.domain',
         )
 
@@ -119,7 +125,7 @@ def _check_allowed_routes(subject: str, listener: Object, spec: ClusterSpec) -> 
     allowed = listener.get("allowedRoutes", {})
     kinds = allowed.get("kinds", ())
     if kinds and not any(route_kind.get("kind") == "HTTPRoute" for route_kind in kinds):
-        yield error(subject, "takes no HTTPRoute", "remove allowedRoutes.kinds, or add HTTPRoute")
+        yield error(subject, "accepts no HTTPRoute", "remove allowedRoutes.kinds, or add HTTPRoute")
     spaces = allowed.get("namespaces", {})
     source = spaces.get("from", "Same")
     label = f"those with the label {names.TENANT}"
@@ -128,15 +134,15 @@ def _check_allowed_routes(subject: str, listener: Object, spec: ClusterSpec) -> 
         if takes is None:
             yield skipped(
                 subject,
-                "its selector of namespaces asks for labels that aren't ours: whether tenants have them isn't known",
+                "its namespace selector has labels that Allotment doesn't set, so it is unknown whether it selects the tenants' namespaces",
             )
         elif not takes:
-            yield error(subject, "its selector takes no tenant's namespace", f"let it take {label}")
+            yield error(subject, "its selector matches no namespace of a tenant", f"change it to match {label}")
     elif source != "All":
         where = f"namespace {spec.gateway.namespace}" if source == "Same" else "no namespace"
         yield error(
             subject,
-            f"takes routes of {where} alone, and tenants' lie in {names.namespace('*')}",
+            f"accepts routes from {where} only, but tenants' routes are in {names.namespace('*')}",
             f"write allowedRoutes.namespaces.from: All, or Selector of {label}",
         )
 
@@ -175,7 +181,9 @@ def check_class(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclara
         (candidate for candidate in looked.list_objects(GATEWAY_CLASSES) if name_of(candidate) == name), None
     )
     if gateway_class is None:
-        yield error(subject, "isn't there, and the Gateway names it", "install Envoy Gateway, and make its class")
+        yield error(
+            subject, "doesn't exist, but the Gateway names it", "install Envoy Gateway, and create its GatewayClass"
+        )
         return
     accepted, controller = (
         find_condition(gateway_class.get("status", {}).get("conditions"), "Accepted"),
@@ -184,7 +192,7 @@ def check_class(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclara
     if controller != GATEWAY_CONTROLLER:
         yield warning(
             subject,
-            f"is of the controller {controller}, and logins are SecurityPolicies of Envoy Gateway, by default {GATEWAY_CONTROLLER}",
+            f"has the controller {controller}, but logins need Envoy Gateway, by default {GATEWAY_CONTROLLER}",
             "check that it is an Envoy Gateway under another name",
         )
     if accepted.get("status") == "False":
@@ -226,7 +234,8 @@ def check_certificate(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeD
         )
         if certificate is None:
             yield skipped(
-                subject, "no Certificate of cert-manager writes it, and no Secret is read: when it expires isn't known"
+                subject,
+                "no Certificate of cert-manager manages this Secret, and doctor reads no Secrets: the expiry date is unknown",
             )
         else:
             yield from _check_dates(subject, certificate, spec, looked.now)
@@ -238,7 +247,7 @@ def _check_dates(subject: str, certificate: Object, spec: ClusterSpec, now: date
     if host not in certificate["spec"].get("dnsNames", ()):
         yield error(
             subject,
-            f"is of {', '.join(certificate['spec'].get('dnsNames', ())) or 'no name'}, and instances are at {host}",
+            f"has the dnsNames {', '.join(certificate['spec'].get('dnsNames', ())) or 'none'}, but instances are at {host}",
             f'add "{host}" to its dnsNames',
         )
     ready, end, renewal = (
@@ -253,7 +262,7 @@ def _check_dates(subject: str, certificate: Object, spec: ClusterSpec, now: date
     elif now - RENEWAL_GRACE > renewal if renewal is not None else end - now < EXPIRY_WARNING:
         yield warning(subject, f"expires on {end:%Y-%m-%d} and isn't renewed: {condition_text(ready)}", advice)
     elif host in certificate["spec"].get("dnsNames", ()):
-        yield ok(subject, f"is good until {end:%Y-%m-%d}")
+        yield ok(subject, f"is valid until {end:%Y-%m-%d}")
 
 
 def check_proxies(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
@@ -273,8 +282,8 @@ def check_proxies(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecla
     elif elsewhere:
         yield error(
             subject,
-            f"run in {', '.join(elsewhere)}, and tenants' network policies admit traffic from {namespace} only",
-            "write their namespace as spec.gateway.proxyNamespace of the cluster; for the Gateway's own namespace, write"
+            f"run in {', '.join(elsewhere)}, but tenants' network policies admit traffic from {namespace} only",
+            "write their namespace in spec.gateway.proxyNamespace of the cluster; for the Gateway's own namespace, write"
             " deploy.type: GatewayNamespace in Envoy Gateway's Kubernetes provider",
         )
     else:
@@ -293,14 +302,14 @@ def check_logins(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclar
         yield error(
             subject,
             f"{len(refused)} of {len(policies)} aren't accepted: {policy['metadata']['namespace']}/{name_of(policy)}: {words}{more}",
-            "until then nobody can log in there: correct the object that it names, or restart Envoy Gateway",
+            "nobody can log in there: correct the object in the message, or restart Envoy Gateway",
         )
     logins = [policy for policy in policies if "oidc" in policy["spec"]]
     secret = spec.oidc.client_secret_ref
     if not logins:
         yield skipped(
             subject,
-            f"none has a login yet, and no Secret is read: whether {secret.namespace}/{secret.name} is there isn't known",
+            f"no policy has a login yet, and doctor reads no Secrets: it is unknown whether {secret.namespace}/{secret.name} exists",
         )
     elif not refused:
         yield ok(subject, f"all {len(policies)} are accepted, {len(logins)} of them with a login")

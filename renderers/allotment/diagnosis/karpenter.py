@@ -37,7 +37,7 @@ def check_pools(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclara
         subject = f"karpenter.sh NodePool {name}"
         if name not in node_pools:
             advice = f"let Argo CD sync the Application {names.platform_application('node-pools', cluster.name)}"
-            yield error(subject, "isn't there: no node is bought for its Stocks", advice)
+            yield error(subject, "doesn't exist, so Karpenter buys no node for its Stocks", advice)
             continue
         ready = find_condition(node_pools[name].get("status", {}).get("conditions"), "Ready")
         if ready.get("status") == "False":
@@ -45,7 +45,9 @@ def check_pools(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclara
                 subject, f"isn't Ready: {condition_text(ready)}", f"kubectl describe nodepools.karpenter.sh {name}"
             )
         elif not ready:
-            yield warning(subject, "has no condition Ready: no Karpenter has processed it", "check that Karpenter runs")
+            yield warning(
+                subject, "has no condition Ready: Karpenter has not processed it", "check that Karpenter runs"
+            )
         else:
             yield ok(subject, "is Ready")
 
@@ -63,18 +65,18 @@ def check_gates(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclara
     if is_on is None:
         yield skipped(
             subject,
-            "no NodeOverlay has a status, and no Deployment with the label app.kubernetes.io/name=karpenter says it",
+            "no NodeOverlay has a status, and no Deployment with the label app.kubernetes.io/name=karpenter shows the setting",
         )
     elif declared and not is_on:
         yield error(
             subject,
-            "is off, and spec.karpenter.featureGates names it: pools of slices never grow",
+            "is off, but spec.karpenter.featureGates names it: pools with slices never grow",
             f"set {_CHART_SETTING}, or remove it from featureGates",
         )
     elif is_on and not declared:
         yield warning(
             subject,
-            "is on, and spec.karpenter.featureGates doesn't name it: no pool of slices may grow",
+            "is on, but spec.karpenter.featureGates doesn't name it: pools with slices can't be declared to grow",
             "write featureGates: [NodeOverlay]",
         )
     else:

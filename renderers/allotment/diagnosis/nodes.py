@@ -30,8 +30,8 @@ def check_pools(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclara
 
 
 def _describe_pool(pool: PoolNodes) -> str:
-    summary = f"{pluralize(len(pool.nodes), 'node')}, tainted and ready" if pool.nodes else "no node now"
-    return f"{summary}, {pool.uninitialized} more on the way" if pool.uninitialized else summary
+    summary = f"{pluralize(len(pool.nodes), 'node')}, tainted and ready" if pool.nodes else "no node at present"
+    return f"{summary}, {pool.uninitialized} more starting" if pool.uninitialized else summary
 
 
 def _check_node_count(pool: PoolNodes) -> Iterator[Diagnosis]:
@@ -44,20 +44,20 @@ def _check_node_count(pool: PoolNodes) -> Iterator[Diagnosis]:
         )
         yield error(
             subject,
-            f"{nodes}, and static.nodes is {pool.spec.static.nodes}: units are sold that no node has",
+            f"{nodes}, but static.nodes is {pool.spec.static.nodes}: more units are on offer than the nodes have",
             f"kubectl label node NODE {pool.labels.replace(',', ' ')}, or write static.nodes: {max(node_count, 1)} and lower its Stocks",
         )
     elif pool.spec.static is not None and node_count > pool.spec.static.nodes:
         yield warning(
             subject,
-            f"{node_count} nodes have {pool.labels}, and static.nodes is {pool.spec.static.nodes}: the rest is never sold",
+            f"{node_count} nodes have {pool.labels}, but static.nodes is {pool.spec.static.nodes}: the others are never allocated",
             f"write static.nodes: {node_count}, and raise its Stocks",
         )
     elif pool.spec.karpenter is not None and node_count + pool.uninitialized > pool.spec.karpenter.max_nodes:
         yield warning(
             subject,
-            f"Karpenter has bought {node_count + pool.uninitialized} nodes, and maxNodes is {pool.spec.karpenter.max_nodes}",
-            f"kubectl get nodeclaims --selector karpenter.sh/nodepool={pool.name}; what is empty goes by itself",
+            f"Karpenter has bought {node_count + pool.uninitialized} nodes, but maxNodes is {pool.spec.karpenter.max_nodes}",
+            f"kubectl get nodeclaims --selector karpenter.sh/nodepool={pool.name}; Karpenter removes empty nodes by itself",
         )
 
 
@@ -67,7 +67,7 @@ def _check_node(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
     if not any(taint["key"] == names.GPU_TAINT and taint.get("effect") == "NoSchedule" for taint in taints):
         yield error(
             subject,
-            f"lacks the taint {names.GPU_TAINT}:NoSchedule, so pods that use no GPU take the room of units",
+            f"lacks the taint {names.GPU_TAINT}:NoSchedule, so pods without GPUs use the CPU and memory of units",
             f"kubectl taint node {name} {names.GPU_TAINT}=true:NoSchedule",
         )
     for taint in taints:
@@ -81,13 +81,13 @@ def _check_node(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
             )
     if not is_ready(node):
         yield error(
-            subject, f"isn't Ready, and the units of pool {pool.name} count it", f"kubectl describe node {name}"
+            subject, f"isn't Ready, but the units of pool {pool.name} include it", f"kubectl describe node {name}"
         )
     elif node.get("spec", {}).get("unschedulable"):
         yield warning(
             subject,
-            f"is cordoned, and the units of pool {pool.name} count it",
-            f"kubectl uncordon {name}, once it is well",
+            f"is cordoned, but the units of pool {pool.name} include it",
+            f"kubectl uncordon {name}, when it works again",
         )
 
 
@@ -102,7 +102,7 @@ def check_zones(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclara
                 f"NodePool {pool.name}",
                 f"{', '.join(without[:8])} {'lacks' if len(without) == 1 else 'lack'} the label {TOPOLOGY_LABELS['Zones']}, so no copy"
                 " of an instance with spread: [Zones] is scheduled there",
-                f"kubectl label node {without[0]} {TOPOLOGY_LABELS['Zones']}=ZONE, or take Zones out of the plans' allow.spread",
+                f"kubectl label node {without[0]} {TOPOLOGY_LABELS['Zones']}=ZONE, or remove Zones from the plans' allow.spread",
             )
 
 
@@ -114,14 +114,14 @@ def check_unassigned(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDe
         if len(pool_names) > 1:
             yield error(
                 f"Node {name_of(node)}",
-                f"has the labels of the pools {', '.join(pool_names)}, so its units are sold twice",
-                "leave it the labels of one",
+                f"has the labels of the pools {', '.join(pool_names)}, so its units are on offer twice",
+                "keep the labels of one pool only",
             )
         elif not pool_names and has_gpus(node):
             yield warning(
                 f"Node {name_of(node)}",
-                "has GPUs, and the labels of no declared pool: nothing of it is sold",
-                "label it as a pool's nodeSelector says, or declare a NodePool",
+                "has GPUs, but the labels of no declared pool: its GPUs are not on offer",
+                "add the labels of a pool's nodeSelector, or declare a NodePool",
             )
 
 
@@ -149,7 +149,7 @@ def check_capacity(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecl
             name = min(rooms, key=lambda each: rooms[each][at])
             yield error(
                 f"NodePool {pool.name}",
-                f"{words} on its smallest node ({name}), and {says}: units are sold that don't fit",
+                f"{words} on its smallest node ({name}), but {says}: the units don't fit",
                 _capacity_advice(pool, least),
             )
         elif unseen is None:
@@ -164,7 +164,7 @@ def _declared_capacity(pool: PoolNodes) -> tuple[Capacity, str]:
     says = f"node.cpu is {format_cpu(node.cpu)} and node.memory {format_size(node.memory)}"
     if more is None:
         return (node.cpu, node.memory), says
-    says = f"{says}, beside storagePods' {format_cpu(more.cpu)} and {format_size(more.memory)}"
+    says = f"{says}, plus storagePods with {format_cpu(more.cpu)} and {format_size(more.memory)}"
     return (node.cpu + more.cpu, node.memory + more.memory), says
 
 

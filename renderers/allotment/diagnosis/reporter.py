@@ -18,7 +18,7 @@ def check_reporter_role(looked: ClusterSnapshot, catalog: Catalog, cluster: Scop
     cluster_role = looked.get_object(REPORTER_ROLE)
     if cluster_role is None:
         yield skipped(
-            subject, "isn't there: no reporter is installed from argo/add-ons, or it has a role of another name"
+            subject, "doesn't exist: no reporter is installed from argo/add-ons, or its role has another name"
         )
         return
     may = {
@@ -36,10 +36,10 @@ def check_reporter_role(looked: ClusterSnapshot, catalog: Catalog, cluster: Scop
     if lacking:
         advice = "kubectl apply --kustomize argo/add-ons/allot-run (or allot-report) of this version"
         yield error(
-            subject, f"grants no list and watch of {', '.join(lacking)}: their state is reported as unknown", advice
+            subject, f"doesn't grant list and watch of {', '.join(lacking)}: their state is reported as unknown", advice
         )
     else:
-        yield ok(subject, "grants what the reporter watches")
+        yield ok(subject, "grants all permissions of the reporter")
 
 
 def list_watched_resources() -> list[tuple[str, str]]:

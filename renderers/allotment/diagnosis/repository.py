@@ -74,30 +74,31 @@ def _check_declarations(repository: RepositoryState) -> Iterator[Diagnosis]:
     if other_warnings := repository.warnings - repository.placeholders:
         yield warning("declarations", f"allot validate finds {pluralize(other_warnings, 'warning')}", "allot validate")
     if repository.placeholders:
-        words = f"{pluralize(repository.placeholders, 'value')} of the sample {'is' if repository.placeholders == 1 else 'are'} still there"
-        yield warning("placeholders", words, "allot validate says where: write your own")
+        words = f"{pluralize(repository.placeholders, 'value')} of the sample {'has' if repository.placeholders == 1 else 'have'} not been replaced"
+        yield warning("placeholders", words, "allot validate names the fields: write your own values")
     if not repository.errors and not repository.warnings:
         yield ok("declarations", "allot validate finds nothing")
 
 
 def _check_ci(repository: RepositoryState) -> Iterator[Diagnosis]:
     if repository.missing_files:
-        advice = "allot init in a folder of its own writes them; copy them from there, unless your CI is another"
+        advice = "run allot init in an empty folder and copy the files from there, unless you use another CI"
         yield warning(
             "CI",
-            f"has no {', '.join(repository.missing_files)}: nothing here checks and publishes by a pinned program",
+            f"has no {', '.join(repository.missing_files)}: no CI here validates and publishes with a pinned program",
             advice,
         )
     else:
-        yield ok("CI", "its workflow, and the files that pin its program, are there")
+        yield ok("CI", "the workflow and the files that pin the program exist")
     yield skipped(
-        "branch protection", "Git doesn't show push permissions: docs/operate/repository.md has the rules for the forge"
+        "branch protection",
+        "Git doesn't show push permissions: docs/operate/repository.md lists the rules for the forge",
     )
 
 
 def _check_branches(repository: RepositoryState) -> Iterator[Diagnosis]:
     if repository.clusters is None:
-        yield skipped("rendered branches", "this repository has no remote named origin, which they would lie in")
+        yield skipped("rendered branches", "this repository has no remote named origin for these branches")
         return
     if repository.status_error:
         yield error("rendered branches", escape_unprintable(repository.status_error, 1000), "allot publish --dry-run")
@@ -126,30 +127,28 @@ def _check_branches(repository: RepositoryState) -> Iterator[Diagnosis]:
         if each.published:
             yield ok(subject, "is published")
         elif not repository.status_error:
-            yield error(subject, "nothing was ever published there", "allot publish, or let CI do it")
+            yield error(subject, "nothing has been published yet", "run allot publish, or let CI publish")
     if repository.unpublished:
         words = f"{pluralize(repository.unpublished, 'change')} {'is' if repository.unpublished == 1 else 'are'} merged and not published"
-        advice = "allot status --state merged --state kept --state removing says why"
+        advice = "allot status --state merged --state kept --state removing shows the reasons"
         yield warning("rendered branches", words, advice)
 
 
 def _check_status(repository: RepositoryState) -> Iterator[Diagnosis]:
     for each in repository.clusters or ():
         subject = f"status/{each.name}"
-        advice = f"run allot run --report {each.name}, or allot report --cluster {each.name} in it"
+        advice = f"run allot run --report {each.name}, or allot report --cluster {each.name} in the cluster"
         if each.error:
             yield error(subject, escape_unprintable(each.error, 1000), advice)
         elif each.silent:
-            yield error(
-                subject, f"its cluster was seen {each.age} ago for the last time" if each.age else "is silent", advice
-            )
+            yield error(subject, f"its cluster was last observed {each.age} ago" if each.age else "is silent", advice)
         else:
             yield ok(subject, f"is {each.age} old")
 
 
 def _check_keys(repository: RepositoryState) -> Iterator[Diagnosis]:
     if repository.has_publisher_key:
-        yield ok("spec.publisher.publicKey", "is declared: only commits with its signature count as published")
+        yield ok("spec.publisher.publicKey", "is declared: only commits signed with this key are accepted as published")
     else:
         words = "isn't declared: anyone who can push to rendered/* can change the published manifests"
         yield warning(
@@ -159,7 +158,7 @@ def _check_keys(repository: RepositoryState) -> Iterator[Diagnosis]:
         )
     without = [each.name for each in repository.clusters or () if not each.has_key]
     if without:
-        words = f"isn't declared of {', '.join(without)}: anyone who can push to status/* can forge the status"
+        words = f"isn't declared for {', '.join(without)}: anyone who can push to status/* can forge the status"
         yield warning(
             "spec.reporter.publicKey",
             words,

@@ -60,9 +60,9 @@ def check_id_mapping(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDe
         if system := _find_unmapped_file_system(provisioner):
             yield error(
                 subject,
-                f"is of {provisioner}, which mounts {system}: pods of tenants have user namespaces (hostUsers: false), and the"
-                " kernel maps no owners there, so no container that mounts it starts",
-                "declare a class of another file system: block storage with ext4 or xfs, or CephFS for ReadWriteMany",
+                f"has the provisioner {provisioner}, which mounts {system}: pods of tenants have user namespaces (hostUsers: false), and the"
+                " kernel can't map owners on such mounts, so no container that mounts it starts",
+                "declare a class with another file system: block storage with ext4 or xfs, or CephFS for ReadWriteMany",
             )
         elif provisioner.endswith(_CEPHFS):
             yield from _check_kernels(looked, subject)
@@ -84,8 +84,8 @@ def _check_kernels(looked: ClusterSnapshot, subject: str) -> Iterator[Diagnosis]
     if old:
         yield error(
             subject,
-            f"is of CephFS, and {pluralize(len(old), 'node')} ({', '.join(sorted(old)[:8])}) runs a kernel before"
-            f" {'.'.join(map(str, CEPHFS_KERNEL))}, which doesn't mount CephFS in a user namespace: no container that mounts it"
+            f"mounts CephFS, but the kernel of {pluralize(len(old), 'node')} ({', '.join(sorted(old)[:8])}) is older than"
+            f" {'.'.join(map(str, CEPHFS_KERNEL))}, and can't mount CephFS in a user namespace: no container that mounts it"
             " starts there",
             "upgrade the kernel of these nodes",
         )
@@ -112,11 +112,11 @@ def check_classes(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecla
     elif (policy := storage_class.get("reclaimPolicy", "Delete")) != "Delete":
         yield error(
             f"StorageClass {name}",
-            f"has reclaimPolicy {policy}: each stopped instance leaves a disk behind, and diskStorageClassName wants Delete",
+            f"has reclaimPolicy {policy}: each stopped instance leaves a disk behind; diskStorageClassName needs Delete",
             _recreate_command(name, "Delete"),
         )
     else:
-        yield ok(f"StorageClass {name}", "deletes, as disks should")
+        yield ok(f"StorageClass {name}", "has reclaimPolicy Delete")
 
 
 def _check_class(storage: ClusterStorage, classes: dict[str, Object], *, volumes: bool) -> Iterator[Diagnosis]:
@@ -130,23 +130,23 @@ def _check_class(storage: ClusterStorage, classes: dict[str, Object], *, volumes
         fine = False
         yield error(
             subject,
-            f"has reclaimPolicy {policy}: data go with a claim that is deleted by mistake, and {storage.storage_spec} wants Retain",
+            f"has reclaimPolicy {policy}: the data is lost if a claim is deleted by mistake; {storage.storage_spec} needs Retain",
             _recreate_command(name, "Retain"),
         )
     if volumes and not storage_class.get("allowVolumeExpansion"):
         fine = False
         yield warning(
             subject,
-            f"has allowVolumeExpansion: false: a storage of {storage.storage_spec} whose size is raised doesn't grow",
-            f"kubectl patch storageclass {name} --patch 'allowVolumeExpansion: true', where its driver expands volumes",
+            f"has allowVolumeExpansion: false: a storage of {storage.storage_spec} can't be enlarged",
+            f"kubectl patch storageclass {name} --patch 'allowVolumeExpansion: true', if its driver supports it",
         )
     if fine:
         binding = (
-            f", and binds {storage_class['volumeBindingMode']}"
+            f" and volumeBindingMode {storage_class['volumeBindingMode']}"
             if volumes and "volumeBindingMode" in storage_class
             else ""
         )
-        yield ok(subject, f"retains{binding}")
+        yield ok(subject, f"has reclaimPolicy Retain{binding}")
 
 
 def check_snapshots(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
@@ -170,21 +170,23 @@ def check_snapshots(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDec
         if policy != "Retain":
             yield error(
                 subject,
-                f"has deletionPolicy {policy}: a snapshot goes with its object, and {storage.storage_spec} wants Retain",
+                f"has deletionPolicy {policy}: the snapshot is deleted with its object; {storage.storage_spec} needs Retain",
                 f"kubectl patch volumesnapshotclass {name} --type merge --patch 'deletionPolicy: Retain'",
             )
         if driver != provisioner:
             yield error(
                 subject,
-                f"is of the driver {driver}, and StorageClass {storage.storage_class_name} of {provisioner}: no snapshot is taken",
-                "name a class of the same driver in volumeSnapshotClassName",
+                f"has the driver {driver}, but StorageClass {storage.storage_class_name} has {provisioner}: snapshots fail",
+                "name a class with the same driver in volumeSnapshotClassName",
             )
         if policy == "Retain" and driver == provisioner:
-            yield ok(subject, "retains")
+            yield ok(subject, "has deletionPolicy Retain")
 
 
 def _missing_class(subject: str, why: str, name: str, candidates: dict[str, Object]) -> Diagnosis:
-    return error(subject, f"isn't there, and {why}{suggest_name(name, candidates)}", "make it, or declare another")
+    return error(
+        subject, f"doesn't exist, but {why}{suggest_name(name, candidates)}", "create it, or declare another class"
+    )
 
 
 def _recreate_command(name: str, policy: str) -> str:

@@ -32,11 +32,11 @@ def check_storage_nodes(looked: ClusterSnapshot, catalog: Catalog, cluster: Scop
         node for node in looked.list_objects(NODES) if not has_gpus(node) and not _repels_pods(node.get("spec", {}))
     ]
     if takers or _buys_nodes_without_gpus(looked):
-        yield ok(_SUBJECT, "a node without GPUs takes preparation Jobs and file accessors")
+        yield ok(_SUBJECT, "preparation Jobs and file accessors run on nodes without GPUs")
         return
     yield error(
         _SUBJECT,
-        "each node has GPUs or a taint, so no node takes preparation Jobs and file accessors: a storage with prepare stays Preparing",
+        "each node has GPUs or a taint, so preparation Jobs and file accessors can't run: a storage with prepare stays Preparing",
         "add a node without GPUs, or write storagePods in a static NodePool",
     )
 
