@@ -451,12 +451,9 @@ def test_until_when_a_declaration_keeps_the_data_of_a_removed_storage(out: Seen)
     until = f"{datetime.datetime.fromisoformat(marked) + datetime.timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}"
     git(out.place.root, "fetch", "-q", "origin")
     (out.place.root / MODELS).unlink()
-    keeps = f"its data is kept until {until}: a declaration of its name that is published before then keeps it"
+    keeps = f"until {until}, publishing a declaration with its name keeps the data"
     plan = out.place._allot("plan", "--repo", out.place.root)
-    assert (
-        f"storage solo-ada/models in eu-1 is deleted: its volume of 60Gi and all data on it are lost; {keeps}"
-        in plan.out
-    )
+    assert f"storage solo-ada/models in eu-1 is deleted with its volume of 60Gi and all data on it; {keeps}" in plan.out
     out.place.merged()
     assert out.row("solo-ada/models", "storages") == Row("Removing", f"removed: {keeps}")
     out.place.synced("eu-1", "solo-ada", marked=minutes_ago(90), observed=now())
@@ -487,7 +484,7 @@ def test_a_removal_that_is_too_late_to_take_back_is_said_by_its_plan(out: Seen) 
     git(out.place.root, "fetch", "-q", "origin")
     (out.place.root / MODELS).unlink()
     plan = out.place._allot("plan", "--repo", out.place.root)
-    assert "its data may go with the next publish: afterwards a new declaration" in " ".join(plan.out.split())
+    assert "so the next publish may delete its data: a later declaration" in " ".join(plan.out.split())
 
 
 def test_nothing_goes_before_it_was_seen_to_be_marked(out: Seen) -> None:
@@ -498,4 +495,7 @@ def test_nothing_goes_before_it_was_seen_to_be_marked(out: Seen) -> None:
     out.place.merged()
     output = " ".join(out("solo-ada").out.split())
     assert "Removing" in output
-    assert "its data is kept until its cluster has reported it as marked for deletion for 1h" in output
+    assert (
+        "until its cluster has reported it as marked for deletion for 1h, publishing a declaration with its name keeps the data"
+        in output
+    )

@@ -44,7 +44,7 @@ def test_another_gpu_spec_shows_units_quota_cost_and_what_is_lost(pull: Pull) ->
     assert [(loss["what"], loss["words"]) for loss in plan["losses"]] == [
         (
             "instance studio-kite/webui in eu-1",
-            "is replaced: it restarts, and what lies on its own disk (50Gi at /scratch) is lost",
+            "is replaced: it restarts, and everything on its own disk (50Gi at /scratch) is lost",
         )
     ]
     assert [
@@ -128,8 +128,7 @@ def test_a_resize_without_a_free_unit_restarts_nothing(pull: Pull) -> None:
         "it keeps its published unit until 1 unit of l4-whole is free",
     )
     assert [loss["words"] for loss in plan["losses"]] == [
-        "keeps running until 1 unit of l4-whole is free, and is replaced then: it restarts, and what lies on its own disk"
-        " (50Gi at /scratch) is lost"
+        "keeps running until 1 unit of l4-whole is free, and is replaced then: it restarts, and everything on its own disk (50Gi at /scratch) is lost"
     ]
     assert "The merge restarts" not in pull.plan().out
 
@@ -146,7 +145,7 @@ def test_a_rename_is_told_as_what_it_is(pull: Pull) -> None:
     assert why["webui"] == ("removed", [])
     assert why["gallery"] == (
         "replaced",
-        ["it replaces webui in eu-1: a rename or a move is a removal and an addition"],
+        ["it replaces webui in eu-1: a rename or a move removes the old resource and adds a new one"],
     )
 
 
@@ -170,7 +169,7 @@ def test_data_that_is_deleted_or_written_over_is_told(pull: Pull) -> None:
     storage = f"{KITE}/storages/model-cache.yaml"
     pull.edit(storage, "spec:\n", "spec:\n  deletionPolicy: Delete\n")
     (loss,) = pull.planned()["losses"]
-    assert loss["words"].startswith("is marked for deletion: once its file is removed its volume of ")
+    assert loss["words"].startswith("is marked for deletion: if you remove its file, its volume of ")
     git(pull.root, "checkout", "-q", "main")
     git(pull.root, "merge", "-q", "feature")
     git(pull.root, "checkout", "-q", "feature")
@@ -180,7 +179,7 @@ def test_data_that_is_deleted_or_written_over_is_told(pull: Pull) -> None:
     pull.remove(storage)
     words = [destruction["words"] for destruction in pull.planned()["losses"] if "storage" in destruction["what"]]
     assert len(words) == 1
-    assert words[0].startswith("is deleted: its volume of ")
+    assert words[0].startswith("is deleted with its volume of ")
 
 
 def test_it_is_the_plan_of_the_merge_result(pull: Pull) -> None:
@@ -248,7 +247,7 @@ def test_another_domain_changes_every_address_of_its_cluster(pull: Pull) -> None
     )
     assert lost(pull)[0] == (
         "cluster eu-1: domain eu-1.gpu.northlight.example → fra.gpu.northlight.example",
-        f"changes 21 URLs, of 13 instances and 8 storages, and nothing answers at the old ones: {REACHED}",
+        f"changes 21 URLs of 13 instances and 8 storages; the old URLs stop working: {REACHED}",
     ), "before all else"
     line = f"- `{lost(pull)[0][0]}` {lost(pull)[0][1]}"
     assert line in pull.plan("--format", "markdown").out.splitlines()
@@ -272,9 +271,9 @@ def test_who_takes_a_version_that_everybody_reaches_opens_an_address(pull: Pull)
     assert [
         (change["topic"], change["field"], change["before"], change["after"], change["note"])
         for change in plan["declared"]
-    ] == [("access", url, None, "Public", "for everybody, without a login")]
+    ] == [("access", url, None, "Public", "open to everybody without login")]
     assert plan["urls"] == 0, "nobody used it before"
-    assert f"  {tenant}/instances/open.yaml: {url} added: Public (for everybody, without a login)" in pull.plan().out
+    assert f"  {tenant}/instances/open.yaml: {url} added: Public (open to everybody without login)" in pull.plan().out
 
 
 def test_each_address_that_changes_is_named_and_counted(pull: Pull) -> None:
@@ -293,8 +292,7 @@ def test_each_address_that_changes_is_named_and_counted(pull: Pull) -> None:
     lines = pull.plan().out.splitlines()
     declared_lines = lines[lines.index("Declared") :]
     assert any(
-        simulate in line and f"{replay} removed: Public (nothing answers there any more)" in line
-        for line in declared_lines
+        simulate in line and f"{replay} removed: Public (this URL stops working)" in line for line in declared_lines
     )
 
 
@@ -303,7 +301,7 @@ def test_another_namespace_of_the_proxies_closes_every_address_unless_they_run_t
     ((subject, words),) = lost(pull)
     assert subject == "cluster eu-1: proxies of the gateway edge → proxies"
     assert words.startswith(
-        "closes 13 instances and 8 storages to the gateway unless its proxies run in proxies: instance "
+        "makes 13 instances and 8 storages unreachable for the gateway unless its proxies run in proxies: instance "
     )
 
 
@@ -312,8 +310,7 @@ def test_another_gateway_takes_every_address_of_its_cluster_with_it(pull: Pull) 
     assert lost(pull) == [
         (
             "cluster eu-1: gateway edge/edge/https → edge/edge/tls",
-            "takes 13 instances and 8 storages to another listener: nobody reaches them until it serves the cluster's domain"
-            f" and DNS leads to it: {REACHED}",
+            f"moves 13 instances and 8 storages to another listener: they are unreachable until it serves the cluster's domain and DNS points to it: {REACHED}",
         )
     ]
 
@@ -323,8 +320,7 @@ def test_another_destination_takes_all_that_a_cluster_has_elsewhere(pull: Pull) 
     assert lost(pull) == [
         (
             "cluster us-1: destination https://us-1.k8s.northlight.example:6443 → https://us-2.k8s.northlight.example:6443",
-            "takes 3 instances and 4 storages to another cluster, unless both are the same: they begin there without data, and"
-            " what runs now stays behind: instance acme-robotics/simulate, instance ml-orbit/chat, instance ml-orbit/pretrain and 4 more",
+            "moves 3 instances and 4 storages to another cluster, unless both addresses lead to the same cluster: they start there without data, and everything on the old cluster stays there: instance acme-robotics/simulate, instance ml-orbit/chat, instance ml-orbit/pretrain and 4 more",
         )
     ]
 
@@ -369,7 +365,7 @@ def test_a_tenant_that_is_invalid_is_left_out_and_said(pull: Pull) -> None:
     pull.edit(WEBUI, "l4-quarter", "l4-quater")
     plan = pull.planned()
     assert len(plan["problems"]) == 1
-    assert "what it would render of tenant studio-kite, which is invalid" in plan["skipped"]
+    assert "the rendered manifests of tenant studio-kite, which is invalid" in plan["skipped"]
 
 
 def test_what_makes_a_tenant_valid_again_may_end_what_runs_of_it(pull: Pull) -> None:
@@ -384,8 +380,8 @@ def test_what_makes_a_tenant_valid_again_may_end_what_runs_of_it(pull: Pull) -> 
     plan = pull.planned()
     (loss,) = plan["perhapsLost"]
     assert loss["what"] == "tenant solo-ada"
-    assert loss["words"].startswith("was invalid before the merge, so its last published version may still run, ")
-    assert "what it would render of tenant solo-ada, which is invalid before the merge" in plan["skipped"]
+    assert loss["words"].startswith("was invalid before the merge, so an earlier published version may still run. ")
+    assert "the rendered manifests of tenant solo-ada, which is invalid before the merge" in plan["skipped"]
     assert plan["summary"].startswith("can be merged · 1 replaced · 1 destroyed · perhaps more destroyed · ")
     assert "\n⚠ Perhaps destroyed\n  tenant solo-ada was invalid before the merge, " in pull.plan().out
 
@@ -397,7 +393,7 @@ def test_what_makes_the_platform_valid_again_may_end_what_runs(pull: Pull) -> No
     pull.edit(spec, "  colour: red\n", "")
     pull.edit(f"{ADA}/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
     plan = pull.planned()
-    assert [loss["what"] for loss in plan["perhapsLost"]] == ["what the platform offers"]
+    assert [loss["what"] for loss in plan["perhapsLost"]] == ["the platform's catalog"]
     assert plan["summary"] == "can be merged · perhaps something destroyed · prices, tenants, offers changed"
 
 
@@ -414,8 +410,8 @@ def test_what_is_wrong_with_another_tenants_tree_hides_nothing(pull: Pull, stray
     assert [loss["what"] for loss in plan["losses"]] == ["instance solo-ada/webui in eu-1"]
     assert (plan["perhapsLost"], plan["allowed"]) == ([], True)
     assert [omission.partition(":")[0] for omission in plan["skipped"]] == [
-        "who may change it",
-        "what else was deleted within 24 hours, which the brake counts too",
+        "whether the author may make this change",
+        "other deletions within 24 hours, which the brake also counts",
     ]
     git(pull.root, "checkout", "-q", "-B", "feature", "main")
     git(pull.root, "rm", "-q", stray)
@@ -568,7 +564,7 @@ def test_what_a_merge_by_rebase_would_land_must_be_what_is_planned(pull: Pull) -
     pull.commit("Nothing")
     git(pull.root, *AUTHOR, "merge", "-q", "-s", "ours", "--no-edit", evil)
     (problem,) = pull.by("eve")
-    assert "merged by rebase it would land something else than merged" in problem
+    assert "a rebase gives another result than a merge" in problem
     assert problem.endswith("Squash it into one commit on top of the base [rebase]")
 
 
@@ -600,7 +596,7 @@ def test_an_ownership_that_can_not_be_read_at_the_base_allows_nothing(pull: Pull
 
 
 def test_without_an_author_the_check_is_said_to_be_skipped(pull: Pull) -> None:
-    assert pull.planned()["skipped"] == ["who may change it: no author was named, add --author LOGIN"]
+    assert pull.planned()["skipped"] == ["whether the author may make this change: name the author with --author LOGIN"]
     result = pull.plan("--approved-by", "pat")
     assert result.code == 2
 
@@ -962,7 +958,7 @@ def test_each_reason_names_its_file(pull: Pull) -> None:
 def test_a_comment_of_a_person_is_no_change_of_what_is_declared(pull: Pull) -> None:
     pull.edit(f"{KITE}/instances/comfy.yaml", "spec:\n", "# Mine.\nspec:\n")
     (resource,) = pull.planned()["things"]
-    assert resource["why"] == [f"{KITE}/instances/comfy.yaml: its text, and nothing that it declares"]
+    assert resource["why"] == [f"{KITE}/instances/comfy.yaml: only its text, not its meaning"]
 
 
 def test_programs_that_jobs_run_are_shown_with_what_changes(pull: Pull) -> None:
@@ -1022,7 +1018,7 @@ def test_many_changes_of_one_topic_push_no_other_out(pull: Pull) -> None:
     assert plan["declaredCount"] == 601
     assert len(plan["declared"]) < 100
     assert all(len(cost["days"]) <= 25 for cost in plan["costs"])
-    assert any("later days on that a price changes: a plan shows 24 of them" in words for words in plan["skipped"])
+    assert any("more price changes: a plan shows 24 of them" in words for words in plan["skipped"])
 
 
 @pytest.mark.parametrize("words", [("--base", "\udcff"), ("--base", "main", "--head", "\udcff")])
@@ -1075,7 +1071,7 @@ def test_a_plan_foresees_that_the_brake_stops_it(pull: Pull) -> None:
     for file in gone:
         file.unlink()
     result = pull.plan()
-    assert "⚠ the brake will stop it, and publish nothing for anybody" in result.out.splitlines()[0]
+    assert "⚠ the brake will stop it, and stop publishing for all tenants" in result.out.splitlines()[0]
     assert result.code == 1
     words = "the brake will stop this: 15 of 17 instances would be deleted within 24 hours, more than 30 %: "
     assert f"⚠ The brake\n  {words}" in result.out
@@ -1143,7 +1139,7 @@ def test_who_exceeds_a_budget_that_denies_has_a_row_of_cost(pull: Pull) -> None:
     for words in ((), ("-o", "markdown")):
         text = pull.plan(*words).out
         assert "total of 2 tenants" in text
-        assert "⚠ studio-kite is invalid: the cost is that of the declarations, and the published manifests" in text
+        assert "⚠ studio-kite is invalid: the cost is that of the declarations, but the published manifests" in text
 
 
 def test_a_budget_below_what_is_spent_shows_what_is_spent(pull: Pull) -> None:
@@ -1184,15 +1180,14 @@ def test_a_role_that_approves_more_is_told_as_what_it_means(pull: Pull) -> None:
     )
     assert approvals(pull) == [
         "platform/ownership.yaml: spec.paths[tenants/*/members.yaml].approvers added: tenantRole Member (every Member and"
-        " Admin of a tenant approves these files of it, and so who its members are)"
+        " Admin of a tenant approves these files of the tenant, including its list of members)"
     ]
 
 
 def test_a_tenant_of_which_nobody_can_approve_any_more_is_named(pull: Pull) -> None:
     pull.edit(f"{ADA}/members.yaml", "role: Admin", "role: Member")
     assert approvals(pull) == [
-        f"{ADA}/members.yaml: approvers by tenants/*/members.yaml removed: ada-k (nobody of solo-ada can approve these of its"
-        " files any more: team platform does)"
+        f"{ADA}/members.yaml: approvers by tenants/*/members.yaml removed: ada-k (nobody in solo-ada can approve these files any more: team platform approves them)"
     ]
     pull.edit(f"{ADA}/members.yaml", "role: Member", "role: Viewer")
     assert [line.split(" removed")[0] for line in approvals(pull)] == [
@@ -1203,7 +1198,7 @@ def test_a_tenant_of_which_nobody_can_approve_any_more_is_named(pull: Pull) -> N
     assert "⚠ Approvals" not in pull.plan().out
     for line in ("login: bob-k", "login: ada-k"):
         pull.edit(f"{ADA}/members.yaml", f"      {line}\n", "")
-    assert "nobody of solo-ada can approve" in pull.plan().out, "whoever has no login approves nothing"
+    assert "nobody in solo-ada can approve" in pull.plan().out, "whoever has no login approves nothing"
 
 
 def test_a_team_of_nobody_is_refused(pull: Pull) -> None:

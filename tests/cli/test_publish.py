@@ -765,7 +765,7 @@ def test_a_marked_storage_goes_in_steps(place: Place) -> None:
     place.synced("us-1", "acme-robotics", marked=MARKED, observed=HOUR_LATER)
     (place.root / "tenants/acme-robotics/storages/old-frames.yaml").unlink()
     result = place.merged()
-    steps = "unprotected, goes once the cluster was seen to have it so"
+    steps = "no longer protected; it is removed after the status confirms that"
     assert result.err == f"leaving: us-1: storage acme-robotics/old-frames: {steps}\n"
     assert path not in place.tree("us-1")
     (free,) = load(place.tree("us-1")[leaving].encode())
@@ -796,8 +796,8 @@ def test_the_two_merges_lie_an_hour_apart_by_the_clusters_clock_whatever_ours_sa
         place.synced("us-1", "acme-robotics", marked=MARKED, observed=observed)
     (place.root / "tenants/acme-robotics/storages/old-frames.yaml").unlink()
     result = place.merged()
-    words = "kept until the cluster was seen to have it marked for 1h"
-    unknown = "" if observed else "; nothing reports that cluster, so nothing goes"
+    words = "kept until the status shows that it has been marked for 1h"
+    unknown = "" if observed else "; no reporter watches this cluster, so nothing is removed"
     assert result.err == f"leaving: us-1: storage acme-robotics/old-frames: {words}{unknown}\n"
     assert deployment(place, leaving, "us-1")["metadata"]["annotations"]["allotment.dev/protected"] == "true"
     before = place.refs()
@@ -811,7 +811,7 @@ def test_a_time_that_is_none_makes_nothing_go_and_stops_nobody(published: Place,
     (published.root / "tenants/acme-robotics/storages/old-frames.yaml").unlink()
     result = published.merged()
     assert result.code == 0
-    assert ("unprotected" in result.err) == time.endswith("00Z"), "a year long ago is a time"
+    assert ("no longer protected" in result.err) == time.endswith("00Z"), "a year long ago is a time"
     published.synced("us-1", "acme-robotics", marked=MARKED, observed="whenever")
     assert published.publish().code == 0
 
@@ -826,7 +826,7 @@ def test_a_status_of_another_version_makes_nothing_go(place: Place) -> None:
     place.report("us-1", observed=HOUR_LATER, also={"tenants/acme-robotics.yaml": b"kind: TenantStatus\nversion: 9\n"})
     result = place.publish()
     assert result.err.endswith(
-        "unprotected, goes once the cluster was seen to have it so; nothing reports that cluster, so nothing goes\n"
+        "no longer protected; it is removed after the status confirms that; no reporter watches this cluster, so nothing is removed\n"
     )
     assert leaving in place.tree("us-1")
 
@@ -836,9 +836,9 @@ def test_how_far_apart_they_lie_is_declared(place: Place) -> None:
     place.merged()
     place.synced("us-1", "acme-robotics", marked=MARKED, observed="2026-11-28T07:59:59Z")
     (place.root / "tenants/acme-robotics/storages/old-frames.yaml").unlink()
-    assert "kept until the cluster was seen to have it marked for 168h" in place.merged().err
+    assert "kept until the status shows that it has been marked for 168h" in place.merged().err
     place.synced("us-1", "acme-robotics", marked=MARKED, observed="2026-11-28T08:00:00Z")
-    assert "unprotected" in place.publish().err
+    assert "no longer protected" in place.publish().err
 
 
 def test_a_storage_that_is_declared_again_is_protected_again(place: Place) -> None:
@@ -1067,7 +1067,7 @@ def test_a_deletion_may_be_approved_before_it_is_merged(place: Place) -> None:
     assert "can't be merged: 1 problem · ⚠ the brake will stop it, and retain tenant uni-lab" in plan.out
     assert f"tenants/uni-lab:1:1: (file): {forecast}" in plan.out
     assert "`allot publish --dry-run --commit HEAD`" in plan.out
-    assert "skipped: what else was deleted within 24 hours" in plan.out
+    assert "not checked: other deletions within 24 hours" in plan.out
     result = place.publish("--dry-run", "--commit", "HEAD")
     assert (result.code, place.refs()) == (4, before)
     checksum = result.checksum

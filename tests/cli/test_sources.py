@@ -151,7 +151,9 @@ def test_a_snapshot_is_deleted_in_two_merges_like_a_storage(waiting: Place) -> N
     snapshot_file.unlink()
     (waiting.root / f"tenants/{TENANT}/storages/later.yaml").unlink()
     result = waiting.merged()
-    assert "snapshot studio-kite/moment: unprotected, goes once the cluster was seen to have it so" in result.err
+    assert (
+        "snapshot studio-kite/moment: no longer protected; it is removed after the status confirms that" in result.err
+    )
     assert kinds(waiting, "moment--snapshot--leaving") == ["VolumeSnapshot"]
     waiting.synced("eu-1", TENANT, marked="2026-11-21T08:00:00Z")
     waiting.publish()

@@ -28,7 +28,7 @@ spec:
     name: jupyter
     version: "4.5.0"
 """
-UNKNOWN = "how long that takes isn't known here"
+UNKNOWN = "the duration is unknown here"
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_where_nothing_is_kept_warm_a_node_comes_first(pull: Pull) -> None:
     declare(pull.root, "big", "h100-eight")
     result = pull.plan()
     assert cold(result) == [
-        f"instance ml-orbit/big: no unit of h100-eight is kept warm in us-1: a node comes first; {UNKNOWN}"
+        f"instance ml-orbit/big: no unit of h100-eight is kept warm in us-1: a new node must start first; {UNKNOWN}"
     ]
     assert cold(pull.plan("-o", "markdown")) == cold(result)
     assert pull.planned()["cold"] == [
@@ -67,7 +67,7 @@ def test_what_placeholders_keep_warm_starts_at_once_and_the_rest_does_not(pull: 
     declare(pull.root, "one-3", "h100-one")
     assert cold(pull.plan()) == [
         "instances ml-orbit/one-1, ml-orbit/one-2, ml-orbit/one-3: 2 units of h100-one are kept warm in us-1 and 3 start:"
-        f" a node comes first for the rest where none has room; {UNKNOWN}"
+        f" a new node must start first for the rest if no node has room; {UNKNOWN}"
     ]
 
 
@@ -110,8 +110,8 @@ def test_a_tenants_own_stock_is_warm_for_it(pull: Pull) -> None:
     assert cold(pull.plan()) == []
     declare(pull.root, "more", "h100-one")
     assert cold(pull.plan()) == [
-        "instances ml-orbit/mine, ml-orbit/more: 1 unit of h100-one is kept warm in us-1 and 2 start: a node comes first for"
-        f" the rest where none has room; {UNKNOWN}"
+        "instances ml-orbit/mine, ml-orbit/more: 1 unit of h100-one is kept warm in us-1 and 2 start: a new node must start first for"
+        f" the rest if no node has room; {UNKNOWN}"
     ]
 
 
@@ -120,7 +120,7 @@ STARTS = tuple(
     for day, seconds in enumerate((350, 540, 371), start=1)
 )
 STATUS = ClusterStatus("us-1", "2026-11-21T10:00:00Z", cold_starts=STARTS)
-TOOK = "; it took 6 min at the median of 3 starts, 9 min at most"
+TOOK = "; this took 6 min at the median of 3 starts, 9 min at most"
 
 
 @pytest.fixture

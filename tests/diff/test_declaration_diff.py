@@ -113,8 +113,7 @@ CASES = {
     "a port of an App leads elsewhere": (
         swap(APP, "containerPort: 7860", "containerPort: 22"),
         [
-            f"access: {APP}: spec.versions[1.10.1].container.ports[http].containerPort 7860 → 22 (leads to port 22, not 7860:"
-            " exposure Members)"
+            f"access: {APP}: spec.versions[1.10.1].container.ports[http].containerPort 7860 → 22 (points to port 22 instead of 7860: exposure Members)"
         ],
     ),
     "a new tenant": (
@@ -194,8 +193,7 @@ CASES = {
     "a pool whose nodes are all replaced": (
         swap("clusters/us-1/node-pools/h100.yaml", "  karpenter:\n", "  generation: 2\n  karpenter:\n"),
         [
-            "capacity: clusters/us-1/node-pools/h100.yaml: spec.generation added: 2 (every node is replaced, one at a time; an"
-            " instance of one copy stays until it stops)"
+            "capacity: clusters/us-1/node-pools/h100.yaml: spec.generation added: 2 (replaces every node, one at a time; a node with an instance of a single copy stays until this instance stops)"
         ],
     ),
     "a stock": (swap(STOCK, "count: 40", "count: 39"), [f"capacity: {STOCK}: spec.count 40 → 39"]),
@@ -261,15 +259,13 @@ CASES = {
     "an app that everybody reaches, written with an escape": (
         swap(APP, "exposure: Members", 'exposure: "\\u0050ublic"'),
         [
-            f"access: {APP}: spec.versions[1.10.1].container.ports[http].exposure Members → Public (for everybody,"
-            " without a login)"
+            f"access: {APP}: spec.versions[1.10.1].container.ports[http].exposure Members → Public (open to everybody without login)"
         ],
     ),
     "an app that everybody reaches, its word broken over two lines": (
         swap(APP, "exposure: Members", 'exposure: "Pub\\\n              lic"'),
         [
-            f"access: {APP}: spec.versions[1.10.1].container.ports[http].exposure Members → Public (for everybody,"
-            " without a login)"
+            f"access: {APP}: spec.versions[1.10.1].container.ports[http].exposure Members → Public (open to everybody without login)"
         ],
     ),
     "a plan that allows what everybody reaches": (
@@ -279,8 +275,7 @@ CASES = {
     "an app that everybody reaches": (
         swap(APP, "exposure: Members", "exposure: Public"),
         [
-            f"access: {APP}: spec.versions[1.10.1].container.ports[http].exposure Members → Public (for everybody,"
-            " without a login)"
+            f"access: {APP}: spec.versions[1.10.1].container.ports[http].exposure Members → Public (open to everybody without login)"
         ],
     ),
     "a comment": (swap(ADA, "spec:\n", "# Mine.\nspec:\n"), []),

@@ -20,14 +20,14 @@ from allotment.services.check.workers import read_scope
 APP = "platform/apps/stable-diffusion-webui.yaml"
 SIMULATE, OPEN = "tenants/acme-robotics/instances/simulate.yaml", "tenants/acme-robotics/instances/open.yaml"
 PRETRAIN = "tenants/ml-orbit/instances/pretrain.yaml"
-NO_ADDRESS = "no address: nobody outside the namespace can open it; write `exposure: Members` at a port to open it"
+NO_ADDRESS = "no URL: it is reachable only inside the namespace; to expose a port, write `exposure: Members` there"
 MODELS, WEBUI = "tenants/solo-ada/storages/models.yaml", "tenants/solo-ada/instances/webui.yaml"
 EU, US = "eu-1.gpu.northlight.example", "us-1.gpu.northlight.example"
 FILES, ADAS = f"https://models--files--solo-ada.{EU}/", f"https://webui--solo-ada.{EU}/"
 REPLAY = f"https://simulate--replay--acme-robotics.{US}/replay"
-ANYBODY = "(for everybody, without a login)"
-MEMBERS = "(for who is Admin or Member of {}, after a login)"
-VIEWERS = "(for who is Admin, Member or Viewer of {}, after a login)"
+ANYBODY = "(open to everybody without login)"
+MEMBERS = "(open to Admins and Members of {} after login)"
+VIEWERS = "(open to Admins, Members and Viewers of {} after login)"
 PAGE = """      - name: http
         containerPort: 8080
         protocol: HTTP
@@ -128,7 +128,7 @@ CASES: dict[str, tuple[str, Change, list[str], int]] = {
     "an accessor is removed": (
         "solo-ada",
         swap(MODELS, "  accessor:\n    exposure: Members\n", ""),
-        [f"addresses: {MODELS}: {FILES} removed: Members (nothing answers there any more)"],
+        [f"addresses: {MODELS}: {FILES} removed: Members (this URL stops working)"],
         1,
     ),
     "an accessor is added": (
@@ -149,15 +149,14 @@ CASES: dict[str, tuple[str, Change, list[str], int]] = {
     "a port that nobody reaches any more": (
         "acme-robotics",
         swap(SIMULATE, "exposure: Public", "exposure: Namespace"),
-        [f"addresses: {SIMULATE}: {REPLAY} removed: Public (nothing answers there any more)"],
+        [f"addresses: {SIMULATE}: {REPLAY} removed: Public (this URL stops working)"],
         1,
     ),
     "a port of another name": (
         "acme-robotics",
         swap(SIMULATE, "name: replay", "name: again"),
         [
-            f"addresses: {SIMULATE}: URL {REPLAY} → https://simulate--again--acme-robotics.{US}/replay (nothing answers at"
-            " the old one)"
+            f"addresses: {SIMULATE}: URL {REPLAY} → https://simulate--again--acme-robotics.{US}/replay (the old URL stops working)"
         ],
         1,
     ),
@@ -170,7 +169,7 @@ CASES: dict[str, tuple[str, Change, list[str], int]] = {
         ),
         [
             f"addresses: {SIMULATE}: URL https://simulate--acme-robotics.{US}/ → https://simulate--page--acme-robotics.{US}/"
-            " (nothing answers at the old one)",
+            " (the old URL stops working)",
             f"access: {SIMULATE}: https://simulate--page--acme-robotics.{US}/ Members → Public {ANYBODY}",
         ],
         1,
@@ -189,9 +188,8 @@ CASES: dict[str, tuple[str, Change, list[str], int]] = {
             swap(SIMULATE, "containerPort: 1\n", "containerPort: 9090\n"),
         ),
         [
-            f"access: {SIMULATE}: https://simulate--acme-robotics.{US}/ port 8080 → 9090 (leads to port 9090, not 8080:"
-            f" {MEMBERS.format('acme-robotics')[1:]}",
-            f"access: {SIMULATE}: {REPLAY} port 9090 → 8080 (leads to port 8080, not 9090: {ANYBODY[1:]}",
+            f"access: {SIMULATE}: https://simulate--acme-robotics.{US}/ port 8080 → 9090 (points to port 9090 instead of 8080: {MEMBERS.format('acme-robotics')[1:]}",
+            f"access: {SIMULATE}: {REPLAY} port 9090 → 8080 (points to port 8080 instead of 9090: {ANYBODY[1:]}",
         ],
         2,
     ),
@@ -203,8 +201,8 @@ CASES: dict[str, tuple[str, Change, list[str], int]] = {
             swap(SIMULATE, "port: http\n", "port: replay\n"),
         ),
         [
-            f"addresses: {SIMULATE}: https://simulate--acme-robotics.{US}/ removed: Members (nothing answers there any more)",
-            f"access: {SIMULATE}: {REPLAY} port 9090 → 8080 (leads to port 8080, not 9090: {ANYBODY[1:]}",
+            f"addresses: {SIMULATE}: https://simulate--acme-robotics.{US}/ removed: Members (this URL stops working)",
+            f"access: {SIMULATE}: {REPLAY} port 9090 → 8080 (points to port 8080 instead of 9090: {ANYBODY[1:]}",
         ],
         2,
     ),
@@ -212,14 +210,14 @@ CASES: dict[str, tuple[str, Change, list[str], int]] = {
         "solo-ada",
         lambda root: (root / APP).write_text((root / APP).read_text().replace("containerPort: 7860", "containerPort: 7861")),
         [
-            f"access: {WEBUI}: {ADAS} port 7860 → 7861 (leads to port 7861, not 7860: {MEMBERS.format('solo-ada')[1:]}"
+            f"access: {WEBUI}: {ADAS} port 7860 → 7861 (points to port 7861 instead of 7860: {MEMBERS.format('solo-ada')[1:]}"
         ],
         1,
     ),
     "an instance in another cluster": (
         "solo-ada",
         swap(WEBUI, "cluster: eu-1", "cluster: us-1"),
-        [f"addresses: {WEBUI}: URL {ADAS} → https://webui--solo-ada.{US}/ (nothing answers at the old one)"],
+        [f"addresses: {WEBUI}: URL {ADAS} → https://webui--solo-ada.{US}/ (the old URL stops working)"],
         1,
     ),
     "a new instance that nobody can open, as it exposes no port": (
@@ -242,8 +240,8 @@ CASES: dict[str, tuple[str, Change, list[str], int]] = {
         "acme-robotics",
         both(swap(SIMULATE, "exposure: Members", "exposure: Namespace"), swap(SIMULATE, "exposure: Public", "exposure: Namespace")),
         [
-            f"addresses: {SIMULATE}: https://simulate--acme-robotics.{US}/ removed: Members (nothing answers there any more)",
-            f"addresses: {SIMULATE}: {REPLAY} removed: Public (nothing answers there any more)",
+            f"addresses: {SIMULATE}: https://simulate--acme-robotics.{US}/ removed: Members (this URL stops working)",
+            f"addresses: {SIMULATE}: {REPLAY} removed: Public (this URL stops working)",
             f"addresses: {SIMULATE}: {NO_ADDRESS}",
         ],
         2,

@@ -12,7 +12,7 @@ from allotment.diff.pod_effects import RESTART_PREFIX, PodSet, predict_effect, w
 QUARTER = UnitClaim("eu-1", "l4-quarter", "acme", "web", 1, 1)
 WHOLE = QUARTER._replace(gpu_spec="l4-whole")
 OTHERS = UnitClaim("eu-1", "l4-whole", "bold", "train", 5, 5)  # all of the shared stock
-STOPS = Destruction("instance acme/web in eu-1", f"{RESTART_PREFIX} what lies on its own disk is lost")
+STOPS = Destruction("instance acme/web in eu-1", f"{RESTART_PREFIX} everything on its own disk is lost")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_an_instance_that_finds_no_unit_of_its_new_gpu_spec_keeps_running() -> N
     assert allocated("restarts", [QUARTER, OTHERS], [WHOLE, OTHERS], STOPS) == (
         ("keeps running", ("it keeps its published unit until 1 unit of l4-whole is free",)),
         (
-            "keeps running until 1 unit of l4-whole is free, and is replaced then: it restarts, and what lies on its own disk is"
+            "keeps running until 1 unit of l4-whole is free, and is replaced then: it restarts, and everything on its own disk is"
             " lost",
         ),
     )
@@ -73,6 +73,6 @@ def test_the_effect_is_unknown_where_the_base_claims_more_units_than_there_are(h
     for after in (WHOLE, WHOLE._replace(gpu_spec="l4-half"), QUARTER):
         assert allocated("restarts", [WHOLE, full], [after, full], STOPS) == (
             (None, ()),
-            (f"if it runs as declared before, {STOPS.message}",),
+            ("is replaced if it runs at present: it restarts, and everything on its own disk is lost",),
         )
     assert allocated("starts", [full], [QUARTER, full]) == (("starts", ()), ()), "it is new"

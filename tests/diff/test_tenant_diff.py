@@ -37,7 +37,7 @@ def test_a_removed_static_pool_leaves_its_nodes(sample: Path) -> None:
 
 
 def test_a_renamed_or_removed_karpenter_pool_loses_its_nodes(sample: Path) -> None:
-    words = "node pool us-1/h100 is removed: its nodes go, and all that runs on them ends"
+    words = "node pool us-1/h100 is removed: its nodes are deleted, and everything on them stops"
     rename(sample, KARPENTER, "h100-new")
     assert lost(sample) == [words]
     (sample / "clusters/us-1/node-pools/h100-new.yaml").unlink()
@@ -47,7 +47,7 @@ def test_a_renamed_or_removed_karpenter_pool_loses_its_nodes(sample: Path) -> No
 def test_a_pool_that_becomes_static_loses_its_nodes(sample: Path) -> None:
     static = (sample / STATIC).read_text(encoding="utf-8").replace("name: l4-ts4\n", "name: h100\n")
     (sample / KARPENTER).write_text(static, encoding="utf-8")
-    assert lost(sample) == ["node pool us-1/h100 is removed: its nodes go, and all that runs on them ends"]
+    assert lost(sample) == ["node pool us-1/h100 is removed: its nodes are deleted, and everything on them stops"]
 
 
 def test_a_cluster_that_goes_loses_its_karpenter_pools(sample: Path) -> None:

@@ -330,7 +330,7 @@ def test_where_nothing_reports_a_cluster_no_marked_storage_goes(cloud: Cloud) ->
     text = path.read_text(encoding="utf-8")
     path.unlink()
     cloud.merged()
-    words = "kept until the cluster was seen to have it marked for 1h; nothing reports that cluster, so nothing goes"
+    words = "kept until the status shows that it has been marked for 1h; no reporter watches this cluster, so nothing is removed"
     message = f"us-1: storage acme-robotics/old-frames: {words}"
     cloud.running.event("leaving", message=message)
     cloud.all_synced()

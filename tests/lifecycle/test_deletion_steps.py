@@ -95,7 +95,7 @@ def test_the_cluster_must_have_been_seen_to_have_it_marked_for_an_hour(
     (volume,) = load(removal_step.files[LEAVING])
     assert volume["metadata"]["annotations"]["allotment.dev/protected"] == protected
     assert ("argocd.argoproj.io/sync-options" in volume["metadata"]["annotations"]) == (protected == "true")
-    assert ("nothing reports that cluster" in removal_step.pending_deletions[0]) == (not seen.is_observed)
+    assert ("no reporter watches this cluster" in removal_step.pending_deletions[0]) == (not seen.is_observed)
 
 
 @pytest.mark.parametrize(

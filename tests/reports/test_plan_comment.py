@@ -159,7 +159,7 @@ def test_no_comment_is_longer_than_its_limit(text: str, limit: int) -> None:
 
 def test_what_is_destroyed_is_never_left_out() -> None:
     losses = tuple(
-        Destruction(f"instance acme/web{at:03} in eu-1", "is removed: what lies on its own disk is lost")
+        Destruction(f"instance acme/web{at:03} in eu-1", "is removed: everything on its own disk is lost")
         for at in range(400)
     )
     problems = tuple(Problem("tenants/acme/x.yaml", at, 1, "spec", "wrong " * 40, "rule") for at in range(1, 400))
@@ -188,14 +188,14 @@ def test_what_a_loss_is_of_is_named_in_full_and_in_code() -> None:
 
 def test_so_much_destruction_that_it_can_not_be_named_is_no_verdict_to_merge() -> None:
     losses = tuple(
-        Destruction(f"instance acme/web{at:05} in eu-1", "is removed: what lies on its own disk is lost")
+        Destruction(f"instance acme/web{at:05} in eu-1", "is removed: everything on its own disk is lost")
         for at in range(5000)
     )
     plan_text = render_comment(plan(destructions=losses, file_counts=FileCounts(0, 1, 0, 0)), LIMIT)
     assert not plan_text.is_complete
     assert len(plan_text.text.encode()) <= LIMIT
     assert (
-        "It destroys 5,000 things, more than a comment here can name, so it **can't be merged** like this: split it."
+        "It destroys 5,000 resources, more than a comment can list, so it **can't be merged**: split it."
         in plan_text.text
     )
 
@@ -225,7 +225,7 @@ def test_the_basis_of_the_cost_and_what_makes_the_difference_are_said() -> None:
         LIMIT,
     )
     assert "| `acme` | today | 78.00 → 0.00 | -78.00 | 100.00 | 100.00 |" in plan_text.text
-    assert "A month has 730 hours; prices are those in force on each day." in plan_text.text
+    assert "A month has 730 hours. Each day has its own prices." in plan_text.text
     assert "| `acme` | `4 more` |  | -10.00 |" in plan_text.text
 
 
@@ -263,8 +263,8 @@ def test_so_much_access_that_it_can_not_be_named_is_no_verdict_to_merge() -> Non
     assert not plan_text.is_complete
     assert len(plan_text.text.encode()) <= LIMIT
     assert (
-        "It destroys 2 things and changes in 5,000 places who may do what, more than a comment here can name, so it"
-        " **can't be merged** like this: split it." in plan_text.text
+        "It destroys 2 resources and changes permissions in 5,000 places, more than a comment can list, so it **can't be merged**: split it."
+        in plan_text.text
     )
 
 
@@ -358,7 +358,7 @@ def test_one_value_of_access_that_is_longer_than_a_comment_is_no_verdict_to_merg
     )
     plan_text = render_comment(plan(declared_changes=(long,), declared_count=1), LIMIT)
     assert not plan_text.is_complete
-    assert "changes in 1 place who may do what, more than a comment here can name" in plan_text.text
+    assert "changes permissions in 1 place, more than a comment can list" in plan_text.text
     short = DeclaredChange(
         "access", "clusters/eu-1/cluster.yaml", "spec.oidc.issuer", "a", f"https://{'a' * 7_000}.dev", ""
     )
@@ -367,7 +367,7 @@ def test_one_value_of_access_that_is_longer_than_a_comment_is_no_verdict_to_merg
 
 def test_checks_that_did_not_run_are_counted_where_not_all_are_named() -> None:
     text = render_comment(plan(skipped_checks=tuple(f"what {at:02} costs" for at in range(13))), LIMIT).text
-    assert "- skipped: `what 09 costs`\n- skipped: and 3 more\n" in text
+    assert "- not checked: `what 09 costs`\n- not checked: 3 more\n" in text
     assert "more" not in render_comment(plan(skipped_checks=("what it costs",) * 10), LIMIT).text
 
 

@@ -374,7 +374,7 @@ TENANT = {
     ),
     "quota of GPUs": (
         swap("platform/plans/team.yaml", "nvidia-l4: 8", "nvidia-l4: 3"),
-        f"{KITE_PLAN}: running instances take 3.25 nvidia-l4 GPUs, plan team allows 3; the largest: webui-next 2, comfy 1, webui 0.25: stop some,"
+        f"{KITE_PLAN}: running instances take 3.25 nvidia-l4 GPUs, plan team allows 3; the largest are webui-next 2, comfy 1, webui 0.25: stop some,"
         f" or run them on smaller units, {ANOTHER_PLAN}",
     ),
     "quota of instances": (
@@ -383,13 +383,13 @@ TENANT = {
     ),
     "quota of storage": (
         swap("platform/plans/team.yaml", "storage: 5Ti", "storage: 750Gi"),
-        f"{KITE_PLAN}: storages take 1600Gi together, plan team allows 750Gi; the largest: outputs 500Gi, outputs-restored 500Gi,"
+        f"{KITE_PLAN}: storages take 1600Gi together, plan team allows 750Gi; the largest are outputs 500Gi, outputs-restored 500Gi,"
         f" base 200Gi: declare 850Gi less, {ANOTHER_PLAN}",
     ),
     "own quota replaces the plan's": (
         swap("tenants/film-house/tenant.yaml", "nvidia-a100-80gb: 4", "nvidia-a100-80gb: 0"),
         "tenants/film-house/tenant.yaml:12:25: spec.quota.gpus.nvidia-a100-80gb: running instances take ~0.857 nvidia-a100-80gb GPUs, tenant "
-        "film-house's own quota allows 0; the largest: train-fox ~0.429, train-owl ~0.429: stop some, or run them on smaller units, or ask the platform team"
+        "film-house's own quota allows 0; the largest are train-fox ~0.429, train-owl ~0.429: stop some, or run them on smaller units, or ask the platform team"
         " to raise it [quota]",
     ),
     "own quota of instances": (
@@ -399,7 +399,7 @@ TENANT = {
     ),
     "budget": (
         swap("platform/plans/team.yaml", 'perMonth: "4000"', 'perMonth: "2000"'),
-        "tenants/studio-kite/tenant.yaml:9:9: spec.plan: the declared resources cost 2276.90 EUR a month, and plan team allows 2000.00; the largest:"
+        "tenants/studio-kite/tenant.yaml:9:9: spec.plan: the declared resources cost 2276.90 EUR a month, but plan team allows 2000.00; the most expensive are"
         " instance webui-next 1226.40, instance comfy 613.20, instance webui 153.30: reduce the cost by 276.90, or ask the platform team "
         "for another plan [budget]",
     ),
@@ -410,7 +410,7 @@ TENANT = {
     "storage capacity": (
         swap("clusters/eu-1/cluster.yaml", "capacity: 400Ti", "capacity: 2Ti"),
         "clusters/eu-1/cluster.yaml:35:17: spec.storages[2].capacity: storages of shared-files take 4098Gi in eu-1, its capacity is 2Ti;"
-        " the largest: film-house/characters 2Ti, studio-kite/outputs 500Gi, studio-kite/outputs-restored 500Gi [storage-capacity]",
+        " the largest are film-house/characters 2Ti, studio-kite/outputs 500Gi, studio-kite/outputs-restored 500Gi [storage-capacity]",
     ),
     "domain within a domain": (
         swap(

@@ -64,11 +64,11 @@ def find_causes(
     if related_lines:
         return _first_causes(dict.fromkeys(related_lines))
     if old is not None and new is not None and old.data != new.data:
-        return [f"{new.path}: its text, and nothing that it declares"]
+        return [f"{new.path}: only its text, not its meaning"]
     same = {declaration.path: declaration.data for declaration in before.folder.all_declarations()} == {
         declaration.path: declaration.data for declaration in after.folder.all_declarations()
     }
-    return ["what the platform offers changed" if same else "another file of its tenant changed"]
+    return ["the platform's catalog changed" if same else "another file of its tenant changed"]
 
 
 def _first_causes(lines: Collection[str]) -> list[str]:

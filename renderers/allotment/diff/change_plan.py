@@ -191,7 +191,9 @@ def summary_parts(plan: ChangePlan) -> list[str]:
     parts = [plan.verdict]
     if plan.brake_excess:
         effect = (
-            f"retain tenant {plan.brake_excess.tenant}" if plan.brake_excess.tenant else "publish nothing for anybody"
+            f"retain tenant {plan.brake_excess.tenant}"
+            if plan.brake_excess.tenant
+            else "stop publishing for all tenants"
         )
         parts.append(f"⚠ the brake will stop it, and {effect}")
     parts += [f"{actions[action]:,} {action}" for action in ACTIONS if actions[action]]

@@ -62,28 +62,28 @@ def address_losses(before: Catalog, after: Catalog, resources: Iterable[Reachabl
         cluster_resources = [resource for resource in everything if resource.cluster == name]
         reached = [resource for resource in cluster_resources if resource.url_count]
         if reached and was.domain != is_now.domain:
-            words = (
-                f"changes {_url_count_text(reached)}, of {_count_by_kind(reached)}, and nothing answers at the old ones"
-            )
+            words = f"changes {_url_count_text(reached)} of {_count_by_kind(reached)}; the old URLs stop working"
             yield Destruction(
                 f"cluster {name}: domain {was.domain} → {is_now.domain}", f"{words}: {_name_resources(reached)}"
             )
         if reached and _listener_name(was.gateway) != _listener_name(is_now.gateway):
             words = (
-                f"takes {_count_by_kind(reached)} to another listener: nobody reaches them until it serves the cluster's domain"
-                " and DNS leads to it"
+                f"moves {_count_by_kind(reached)} to another listener: they are unreachable until it serves the cluster's domain"
+                " and DNS points to it"
             )
             subject = f"cluster {name}: gateway {_listener_name(was.gateway)} → {_listener_name(is_now.gateway)}"
             yield Destruction(subject, f"{words}: {_name_resources(reached)}")
         old_proxies, new_proxies = (spec.gateway.effective_proxy_namespace for spec in (was, is_now))
         if reached and old_proxies != new_proxies:
             subject = f"cluster {name}: proxies of the gateway {old_proxies} → {new_proxies}"
-            words = f"closes {_count_by_kind(reached)} to the gateway unless its proxies run in {new_proxies}"
+            words = (
+                f"makes {_count_by_kind(reached)} unreachable for the gateway unless its proxies run in {new_proxies}"
+            )
             yield Destruction(subject, f"{words}: {_name_resources(reached)}")
         if cluster_resources and was.destination != is_now.destination:
             words = (
-                f"takes {_count_by_kind(cluster_resources)} to another cluster, unless both are the same: they begin there without data, and"
-                " what runs now stays behind"
+                f"moves {_count_by_kind(cluster_resources)} to another cluster, unless both addresses lead to the same cluster: they start there without data, and"
+                " everything on the old cluster stays there"
             )
             subject = f"cluster {name}: destination {_destination_name(was)} → {_destination_name(is_now)}"
             yield Destruction(subject, f"{words}: {_name_resources(cluster_resources)}")

@@ -254,7 +254,7 @@ def _made_public(
     for field in was.keys() | is_now.keys():
         before, after = was.get(field), is_now.get(field)
         if before != after and PUBLIC in (before, after):
-            note = "for everybody, without a login" if after == PUBLIC else ""
+            note = "open to everybody without login" if after == PUBLIC else ""
             yield DeclaredChange("access", new.path, field, before, after, note)
 
 
@@ -266,7 +266,7 @@ def _port_changed(change: FieldChange, new: DeclarationFile[Declaration] | None)
     if new is None or last != "containerPort" or change.before is None or change.after is None:
         return None
     exposure = values_of(new, "exposure").get(f"{port}{dot}exposure", _NAMESPACE_ONLY)
-    note = f"leads to port {change.after}, not {change.before}: exposure {exposure}"
+    note = f"points to port {change.after} instead of {change.before}: exposure {exposure}"
     return (
         None
         if exposure == _NAMESPACE_ONLY
@@ -290,7 +290,7 @@ def _field_note(change: FieldChange, old: DeclarationFile[Any] | None, new: Decl
         gpus = [each.model.spec.node_limit * each.model.spec.node.gpu.count for each in (old, new)]
         return f"{gpus[0]} → {gpus[1]} {new.model.spec.node.gpu.model} GPUs at most"
     if isinstance(new.model, NodePool) and change.field == "spec.generation":
-        return "every node is replaced, one at a time; an instance of one copy stays until it stops"
+        return "replaces every node, one at a time; a node with an instance of a single copy stays until this instance stops"
     return ""
 
 

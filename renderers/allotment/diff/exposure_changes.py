@@ -22,8 +22,8 @@ from allotment.preparation.start_gates import app_version
 
 _NAMESPACE_ONLY = "Namespace"
 _EXPOSURE_WIDTH = {_NAMESPACE_ONLY: 0, "Members": 1, PUBLIC: 2}  # each exposure admits more people than the previous
-_OLD_URL_GONE = "nothing answers at the old one"
-NO_ADDRESS = "no address: nobody outside the namespace can open it; write `exposure: Members` at a port to open it"
+_OLD_URL_GONE = "the old URL stops working"
+NO_ADDRESS = "no URL: it is reachable only inside the namespace; to expose a port, write `exposure: Members` there"
 
 
 class Address(NamedTuple):
@@ -158,16 +158,16 @@ def _exposure_changed(old: Address | None, new: Address) -> Iterator[DeclaredCha
 def _port_changed(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
     """Yield the change of an address's port, because another program may then answer."""
     if old is not None and old.port != new.port:
-        note = f"leads to port {new.port}, not {old.port}: {_audience_text(new)}"
+        note = f"points to port {new.port} instead of {old.port}: {_audience_text(new)}"
         yield DeclaredChange("access", new.file, f"{new.url} port", str(old.port), str(new.port), note)
 
 
 def _audience_text(address: Address) -> str:
     """Return the audience of an address as text."""
     if address.exposure == PUBLIC:
-        return "for everybody, without a login"
+        return "open to everybody without login"
     tenant = address.file.split("/")[1]
-    return f"for who is {', '.join(address.roles[:-1])} or {address.roles[-1]} of {tenant}, after a login"
+    return f"open to {'s, '.join(address.roles[:-1])}s and {address.roles[-1]}s of {tenant} after login"
 
 
 def _url_changed(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
@@ -182,7 +182,7 @@ def _address_closed(old: Address | None, file: str) -> list[DeclaredChange]:
     """Return a closed address if `file` still declares its resource."""
     if old is None or not file:
         return []
-    return [DeclaredChange("addresses", file, old.url, old.exposure, None, "nothing answers there any more")]
+    return [DeclaredChange("addresses", file, old.url, old.exposure, None, "this URL stops working")]
 
 
 def _declaring_file(end: TenantSide, key: _AddressKey) -> str:

@@ -28,7 +28,7 @@ def files_without_tenant_approver(before: TenantSide, after: TenantSide) -> Iter
             continue
         reported_paths.add(rule.path)
         who = ", ".join(sorted(map(str, was)))
-        note = f"nobody of {tenant} can approve these of its files any more: team platform does"
+        note = f"nobody in {tenant} can approve these files any more: team platform approves them"
         yield DeclaredChange("approvals", members, f"approvers by {rule.path}", who, None, note)
 
 

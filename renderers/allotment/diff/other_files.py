@@ -21,10 +21,10 @@ DecisionTopic = Literal["program", "ci", "approvals", "hooks", "machine", "setup
 TOPIC_TEXT: dict[DecisionTopic, str] = {
     "program": "which program runs",
     "ci": "what runs in CI",
-    "approvals": "the forge's requests for approval, or their display",
-    "hooks": "what runs when somebody commits",
+    "approvals": "how the forge requests or displays approvals",
+    "hooks": "what runs at a commit",
     "machine": "what runs on a person's machine",
-    "setup": "what Argo CD and `allot run` are set up with",
+    "setup": "the setup of Argo CD and `allot run`",
 }
 MAX_SHOWN_PER_TOPIC = 40  # files that a plan names per topic; all are counted
 

@@ -39,7 +39,7 @@ def _team_effect(change: FieldChange, spec: OwnershipSpec) -> Iterator[str]:
 def _team_approvals(spec: OwnershipSpec, team: str) -> Iterator[str]:
     """Yield the patterns and fields that a team approves, the widest first."""
     if team == PLATFORM_TEAM:
-        yield "whatever no pattern matches"
+        yield "all files that match no pattern"
     yield from (rule.path for rule in spec.paths if any(approver.team == team for approver in rule.approvers))
     yield from (
         f"{rule.field} of {rule.kind}"
@@ -58,8 +58,8 @@ def _role_rule_effect(change: FieldChange, spec: OwnershipSpec) -> Iterator[str]
             continue
         for approver in rule.approvers:
             if approver.tenant_role and f"tenantRole {approver.tenant_role}" in change.after:
-                who = f"every {_ROLE_TEXT[approver.tenant_role]} of a tenant approves these files of it"
-                yield f"{who}, and so who its members are" if matches(rule.path, _MEMBERS_PATH) else who
+                who = f"every {_ROLE_TEXT[approver.tenant_role]} of a tenant approves these files of the tenant"
+                yield f"{who}, including its list of members" if matches(rule.path, _MEMBERS_PATH) else who
 
 
 def _removed_rule_effect(change: FieldChange, spec: OwnershipSpec) -> Iterator[str]:

@@ -132,7 +132,10 @@ def _postpone_losses(losses: Iterable[Destruction], short: UnallocatedInstances)
     words = {_loss_subject(key): until for key, until in short.retained_instances.items()}
     for loss in losses:
         if loss.message.startswith(RESTART_PREFIX) and loss.subject in unknown:
-            yield replace(loss, message=f"if it runs as declared before, {loss.message}")
+            yield replace(
+                loss,
+                message=f"is replaced if it runs at present: it restarts, and{loss.message.removeprefix(RESTART_PREFIX)}",
+            )
         elif loss.message.startswith(RESTART_PREFIX) and (until := words.get(loss.subject)):
             postponed = f"keeps running {until}, and is replaced then: it restarts, and{loss.message.removeprefix(RESTART_PREFIX)}"
             yield replace(loss, message=postponed)

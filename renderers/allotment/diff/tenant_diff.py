@@ -139,7 +139,7 @@ def _instance_losses(
     copies = _replica_count(_load_deployment(old)) if old is not None else 0
     if not copies or old is None:
         return
-    disk = f"what lies on its own disk ({_disk_size_text(before, name)}at /scratch) is lost"
+    disk = f"everything on its own disk ({_disk_size_text(before, name)}at /scratch) is lost"
     if new is None:
         yield Destruction(subject, f"is removed: {disk}")
         return
@@ -149,7 +149,9 @@ def _instance_losses(
     elif _pod_template(_load_deployment(old)) != _pod_template(_load_deployment(new)):
         yield Destruction(subject, f"{RESTART_PREFIX} {disk}")
     elif remaining < copies:
-        yield Destruction(subject, f"{copies - remaining} of {copies} copies end: what lies on their own disks is lost")
+        yield Destruction(
+            subject, f"{copies - remaining} of {copies} copies end: everything on their own disks is lost"
+        )
 
 
 def _disk_size_text(side: TenantSide, name: str) -> str:
@@ -168,10 +170,10 @@ def _storage_losses(
     size = format_size(was.size)
     is_now = read_volume(new) if new is not None else None
     if new is None or is_now is None:
-        yield Destruction(subject, f"is deleted: its volume of {size} and all data on it are lost")
+        yield Destruction(subject, f"is deleted with its volume of {size} and all data on it")
         return
     if was.deletion_policy != "Delete" and is_now.deletion_policy == "Delete":
-        yield Destruction(subject, f"is marked for deletion: once its file is removed its volume of {size} is deleted")
+        yield Destruction(subject, f"is marked for deletion: if you remove its file, its volume of {size} is deleted")
     if (jobs := read_job_names(old)) and read_job_names(new) - jobs:
         yield Destruction(subject, f"is prepared again: the data on its volume of {size} may be overwritten")
 
@@ -185,9 +187,9 @@ def _snapshot_losses(
         return
     is_now = read_volume(new) if new is not None else None
     if is_now is None:
-        yield Destruction(subject, f"is deleted: storage {was.source_volume} as it was then is lost")
+        yield Destruction(subject, f"is deleted: this state of storage {was.source_volume} is lost")
     elif was.deletion_policy != "Delete" and is_now.deletion_policy == "Delete":
-        yield Destruction(subject, "is marked for deletion: once its file is removed it is deleted")
+        yield Destruction(subject, "is marked for deletion: if you remove its file, the snapshot is deleted")
 
 
 _LOSSES_BY_KIND = {INSTANCE.word: _instance_losses, STORAGE.word: _storage_losses, SNAPSHOT.word: _snapshot_losses}
@@ -207,9 +209,7 @@ def _mark_replacements(before: TenantSide, after: TenantSide, changes: list[Reso
                 and declared is not None
                 and (removal.name == change.name or old.model.spec == declared.model.spec)
             ):
-                words = (
-                    f"it replaces {removal.name} in {removal.cluster}: a rename or a move is a removal and an addition"
-                )
+                words = f"it replaces {removal.name} in {removal.cluster}: a rename or a move removes the old resource and adds a new one"
                 new_changes.append(msgspec.structs.replace(change, action="replaced", causes=(words,)))
                 break
         else:
@@ -278,7 +278,7 @@ def node_pool_losses(before: Catalog, after: Catalog) -> Iterator[Destruction]:
             new = remaining.get(pool)
             if declared.model.spec.karpenter is not None and (new is None or new.model.spec.karpenter is None):
                 yield Destruction(
-                    f"node pool {name}/{pool}", "is removed: its nodes go, and all that runs on them ends"
+                    f"node pool {name}/{pool}", "is removed: its nodes are deleted, and everything on them stops"
                 )
 
 

@@ -64,8 +64,8 @@ class ClusterObservation(NamedTuple):
         return self.is_observed and set(self.present) <= {NAMESPACE}
 
 
-_NAMESPACE_PENDING_TEXT = "its namespace is unprotected, goes once the cluster was seen to have it so"
-_UNOBSERVED_TEXT = "; nothing reports that cluster, so nothing goes"
+_NAMESPACE_PENDING_TEXT = "its namespace is no longer protected; it is removed after the status confirms that"
+_UNOBSERVED_TEXT = "; no reporter watches this cluster, so nothing is removed"
 
 
 class RemovalStep(NamedTuple):
@@ -132,8 +132,8 @@ def _remove_volume(leaver: Removal, path: str, stem: str, step: RemovalStep) -> 
     protected = volume.protected and leaver.observation.marked_seconds.get(resource, -1) < leaver.grace_seconds
     leaving_path = paths.resource_file(leaver.tenant, "storage", name + paths.DELETING_SUFFIX)
     step.files[leaving_path] = deleting_volume(data, protected=protected)
-    marked = f"kept until the cluster was seen to have it marked for {format_duration(leaver.grace_seconds)}"
-    state = marked if protected else "unprotected, goes once the cluster was seen to have it so"
+    marked = f"kept until the status shows that it has been marked for {format_duration(leaver.grace_seconds)}"
+    state = marked if protected else "no longer protected; it is removed after the status confirms that"
     step.pending_deletions.append(
         f"{spot.kind} {leaver.tenant}/{spot.resource_name}: {state}{'' if leaver.observation.is_observed else _UNOBSERVED_TEXT}"
     )
@@ -157,7 +157,7 @@ def _remove_tenant(leaver: Removal, step: RemovalStep) -> None:
             for path, data in _deletion_markers(leaver):
                 step.files[path] = data
             step.pending_deletions.append(
-                f"tenant {leaver.tenant}: its Applications go once the cluster was seen to have nothing of it"
+                f"tenant {leaver.tenant}: its Applications are removed after the status shows that nothing of the tenant is left"
             )
             return
         step.files[namespace] = deleting_namespace(leaver.read_published(namespace))

@@ -45,6 +45,6 @@ def describe_data_deadline(marked: str, after: float) -> str:
     point = compute_point_of_no_return(marked, after)
     if point is None:
         until = f"its cluster has reported it as marked for deletion for {format_duration(after)}"
-        return f"its data is kept until {until}: a declaration of its name before then keeps it"
+        return f"until {until}, publishing a declaration with its name keeps the data"
     time = point.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return f"its data is kept until {time}: a declaration of its name that is published before then keeps it"
+    return f"until {time}, publishing a declaration with its name keeps the data"

@@ -30,8 +30,8 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
     if total > budget.per_month:
         largest = ", ".join(f"{cost.label} {format_money(cost.per_month)}" for cost in costs[:3])
         message = (
-            f"the declared resources cost {format_money(total)} {currency} a month, and plan "
-            f"{plan.model.name} allows {format_money(budget.per_month)}; the largest: {largest}: reduce the cost by "
+            f"the declared resources cost {format_money(total)} {currency} a month, but plan "
+            f"{plan.model.name} allows {format_money(budget.per_month)}; the most expensive are {largest}: reduce the cost by "
             f"{format_money(total - budget.per_month)}, or ask the platform team for another plan"
         )
         warning = budget.enforcement == "Warn"

@@ -125,7 +125,7 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
         limit_source = _limit_source(declared, plan, "storage")
         largest = ", ".join(f"{name} {format_size(size)}" for size, name, _ in sizes[:MAX_SHOWN_USERS])
         message = (
-            f"storages take {format_size(total)} together, {limit_source.description} {format_size(limits.storage)}; the largest:"
+            f"storages take {format_size(total)} together, {limit_source.description} {format_size(limits.storage)}; the largest are"
             f" {largest}: declare {format_size(total - limits.storage)} less"
         )
         yield build_finding(limit_source, message, (path for _, _, path in sizes))
@@ -136,7 +136,7 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
             parts.sort(key=lambda part: (-part[0], part[1]))
             largest = ", ".join(f"{name} {format_decimal(gpus)}" for gpus, name, _ in parts[:MAX_SHOWN_USERS])
             message = (
-                f"running instances take {format_decimal(used)} {model} GPUs, {limit_source.description} {most}; the largest:"
+                f"running instances take {format_decimal(used)} {model} GPUs, {limit_source.description} {most}; the largest are"
                 f" {largest}: stop some, or run them on smaller units"
             )
             yield build_finding(limit_source, message, (path for _, _, path in parts))

@@ -37,7 +37,7 @@ def check(catalog: Catalog, tally: Tally) -> Iterator[Finding]:
                 )
                 message = (
                     f"storages of {entry.storage_spec} take {format_size(total)} in {cluster.name}, its capacity is"
-                    f" {format_size(entry.capacity)}; the largest: {largest}"
+                    f" {format_size(entry.capacity)}; the largest are {largest}"
                 )
                 related = tuple(
                     path_of("GPUStorage", Scope("tenant", storage.tenant), storage.storage) for storage in parts

@@ -65,8 +65,7 @@ def test_a_storage_that_may_goes_in_steps_by_what_its_cluster_was_seen_to_have(f
     assert first.findings == []
     assert list(first.retained) == [LEAVING]
     assert first.pending_deletions == [
-        "eu-1: storage solo-ada/models: kept until the cluster was seen to have it marked for 1m;"
-        " nothing reports that cluster, so nothing goes"
+        "eu-1: storage solo-ada/models: kept until the status shows that it has been marked for 1m; no reporter watches this cluster, so nothing is removed"
     ]
     storage = ("eu-1", "storage", "models")
     known = ObservedTenant(present=frozenset({storage}), marked_since={storage: "2026-11-21T10:00:00Z"})

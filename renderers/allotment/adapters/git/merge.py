@@ -124,7 +124,7 @@ def declarations_tree(repository: Repository, tree: str, prefix: str) -> str:
     """Return the tree of the declarations, which lie in the folder `prefix` of a whole repository's tree."""
     subtree = repository.tree_of(tree, prefix)
     if subtree is None:
-        raise OperationRefused(f"after the merge there is no folder {prefix}")
+        raise OperationRefused(f"the merge removes the folder {prefix}")
     return subtree
 
 

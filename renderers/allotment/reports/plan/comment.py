@@ -83,9 +83,9 @@ def _too_many_notice(plan: ChangePlan) -> str:
         len(plan.destructions) + len(plan.possible_destructions),
         sum(len(changes) for _, changes in decisive_changes(plan)),
     )
-    does = [f"destroys {count:,} things"] if count else []
-    does += [f"changes in {pluralize(opened, 'place')} who may do what"] if opened else []
-    return f"It {' and '.join(does)}, more than a comment here can name, so it **can't be merged** like this: split it."
+    does = [f"destroys {count:,} resources"] if count else []
+    does += [f"changes permissions in {pluralize(opened, 'place')}"] if opened else []
+    return f"It {' and '.join(does)}, more than a comment can list, so it **can't be merged**: split it."
 
 
 def _byte_length(text: str) -> int:
@@ -104,11 +104,11 @@ def _comment_head(plan: ChangePlan, approvals: int) -> Iterator[str]:
         yield _fit_section(_Section("Missing approvals", "#### Missing approvals\n", lines, "", "approval"), approvals)
     elif plan.missing_approvals is not None:
         yield "No approval is missing."
-    notes = [f"- skipped: {code_span(words)}" for words in plan.skipped_checks[:_MAX_SKIPPED]]
+    notes = [f"- not checked: {code_span(words)}" for words in plan.skipped_checks[:_MAX_SKIPPED]]
     if (more := len(plan.skipped_checks) - _MAX_SKIPPED) > 0:
-        notes.append(f"- skipped: and {more:,} more")
+        notes.append(f"- not checked: {more:,} more")
     if plan.preexisting_problems:
-        notes.append(f"- left out: {pluralize(plan.preexisting_problems, 'problem')} of the base itself")
+        notes.append(f"- left out: {pluralize(plan.preexisting_problems, 'problem')} of the base branch")
     if notes:
         yield "\n".join(notes)
 

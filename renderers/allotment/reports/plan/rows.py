@@ -152,11 +152,11 @@ def cold_start_line(cold_units: ColdStart) -> str:
         are = f"{pluralize(cold_units.warm_units, 'unit')} of {cold_units.gpu_spec} {'is' if cold_units.warm_units == 1 else 'are'} kept warm in {cold_units.cluster}"
         warm = f"{are} and {cold_units.unit_count} start"
     rest = " for the rest" if cold_units.warm_units else ""
-    comes = f"a node comes first{rest}" + ("" if cold_units.is_one_per_node else " where none has room")
+    comes = f"a new node must start first{rest}" + ("" if cold_units.is_one_per_node else " if no node has room")
     took = (
-        "how long that takes isn't known here"
+        "the duration is unknown here"
         if cold_units.cold_start_time is None
-        else f"it took {format_cold_start(cold_units.cold_start_time)}"
+        else f"this took {format_cold_start(cold_units.cold_start_time)}"
     )
     return f"{who}: {warm}: {comes}; {took}"
 
@@ -214,7 +214,7 @@ def _cost_table(plan: ChangePlan) -> Table:
          format_signed(cost_day.after - cost_day.before), "", "")
         for at, cost_day in enumerate(plan.total_costs[:MAX_SHOWN_DAYS])
     ]  # fmt: skip
-    note = f"A month has {HOURS_A_MONTH} hours; prices are those in force on each day. Instances count while they are declared to run."
+    note = f"A month has {HOURS_A_MONTH} hours. Each day has its own prices. Instances cost money while they are declared to run."
     note = "\n".join([note, *_invalid_cost_notes(plan), *_over_budget_notes(plan)])
     heads = ("Tenant", "From", f"{plan.currency} a month", "Difference", "Budget", "Left")
     return Table(
@@ -242,7 +242,7 @@ def _invalid_cost_notes(plan: ChangePlan) -> Iterator[str]:
     """Yield notes on tenants with a cost that does not match their published state, or with an unknown cost."""
     if invalid := [cost.tenant for cost in plan.cost_changes if not cost.is_valid]:
         which = f"{_name_tenants(invalid)} {'is' if len(invalid) == 1 else 'are'} invalid"
-        yield f"⚠ {which}: the cost is that of the declarations, and the published manifests don't change."
+        yield f"⚠ {which}: the cost is that of the declarations, but the published manifests don't change."
     if plan.unpriced_tenants:
         yield f"⚠ The cost of {_name_tenants(plan.unpriced_tenants)} is unknown: a declaration can't be read, or uses a resource that isn't on offer."
 
@@ -311,7 +311,7 @@ def files_text(plan: ChangePlan) -> str:
     files = plan.file_counts
     kinds = ((files.added, "added"), (files.changed, "changed"), (files.removed, "removed"))
     how = ", ".join(f"{count:,} {word}" for count, word in kinds if count)
-    markers = f", {files.markers:,} of them markers that say so of their folder" if files.markers else ""
+    markers = f", including {pluralize(files.markers, 'folder marker')}" if files.markers else ""
     other_files = f", {pluralize(plan.other_files.total, 'other file')}" if plan.other_files.total else ""
     declared = f"{pluralize(plan.declared_files, 'declared file')}{other_files} and {pluralize(files.total, 'rendered file')} change"
     return f"{declared}{f' ({how}{markers})' if how else ''}."

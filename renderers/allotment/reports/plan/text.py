@@ -50,10 +50,10 @@ def _head_lines(plan: ChangePlan) -> Iterator[Line]:
     yield from (Line(f"  {problem}", "warn" if problem.warning else "bad") for problem in plan.problems)
     if plan.preexisting_problems:
         yield Line(
-            f"  left out: {pluralize(plan.preexisting_problems, 'problem')} of the base itself; see `allot validate`",
+            f"  left out: {pluralize(plan.preexisting_problems, 'problem')} of the base branch; see `allot validate`",
             "dim",
         )
-    yield from (Line(f"  skipped: {words}", "dim") for words in plan.skipped_checks)
+    yield from (Line(f"  not checked: {words}", "dim") for words in plan.skipped_checks)
     if plan.brake_excess:
         yield from (Line(""), Line("⚠ The brake", "title"), Line(f"  {plan.brake_excess.plan_message}", "bad"))
     for title, losses in (("Destroyed", plan.destructions), ("Perhaps destroyed", plan.possible_destructions)):

@@ -41,15 +41,15 @@ from allotment.services.pull_requests.merge_plan import (
 from allotment.services.reporter.status_reader import read_cached_cold_times, read_cached_deletion_marks
 
 LOST_IMMEDIATELY = (
-    "its cluster was seen to have it marked for so long already that its data may go with the next publish: afterwards a"
-    " new declaration of its name gets a new, empty volume"
+    "its grace period has ended, so the next publish may delete its data: a later"
+    " declaration with its name gets a new, empty volume"
 )
 MAX_BYTES = 64 << 20  # of all files that a change writes
 REMOTES_PREFIX = "refs/remotes/"  # Git's prefix of remote branches, which people leave out
 _WHOLE_REQUEST, _SIZE, _TREE = "(pull request)", "size", "tree"
 _REBASE_DIFFERS = (
-    "merged by rebase it would land something else than merged: its merge commits say more than a merge does, or it takes back"
-    " what the base has too. Squash it into one commit on top of the base"
+    "a rebase gives another result than a merge: its merge commits contain extra changes, or it reverts"
+    " changes that the base also has. Squash it into one commit on top of the base"
 )
 
 
@@ -164,7 +164,7 @@ def _plan_commits(root: Path, base: CommitSource, head: str, options: PlanOption
         prefix = base.repository.folder_prefix(root)
         after = base.repository.tree_of(tree, prefix)
         if after is None:
-            return _refused_plan(base, head, options, f"after the merge there is no folder {prefix}", "layout")
+            return _refused_plan(base, head, options, f"the merge removes the folder {prefix}", "layout")
         if not is_same_by_rebase(base.repository, base.commit, head, tree):
             return _refused_plan(base, head, options, _REBASE_DIFFERS, "rebase")
         differing, outside_files = _split_by_folder(list_changed_files(base.repository, base.commit, tree), prefix)

@@ -49,13 +49,13 @@ from allotment.services.renderer import render_cluster_files
 
 MAX_DECLARED = 60  # fields of each topic that a plan lists, but all of access and approvals; all are counted
 _UNKNOWN_WINDOW_NOTE = (
-    "what else was deleted within 24 hours, which the brake counts too: the rendered branches are not here; run `git fetch`"
+    "other deletions within 24 hours, which the brake also counts: the rendered branches are not in this clone; run `git fetch`"
     " or `allot status`"
 )
 _INVALID_BASE_NOTE = (
-    "was invalid before the merge, so its last published version may still run, which a plan can't compare with:"
-    " whatever the merge result declares no more ends, whatever it declares otherwise may be replaced, and what lies on"
-    " instances' own disks is lost then"
+    "was invalid before the merge, so an earlier published version may still run. The plan can't compare with that version:"
+    " resources that are no longer declared stop, changed resources may be replaced, and everything on the"
+    " own disks of these instances is lost"
 )
 
 
@@ -159,10 +159,8 @@ class MergePlan:
         ]
         moved = [resource for comparison in comparisons for resource in comparison.moved_resources]
         if later := max((cost.more_days for cost in costs), default=0):
-            skipped.append(
-                f"what it costs from {later:,} later days on that a price changes: a plan shows {MAX_DAYS} of them"
-            )
-        skipped += [f"what tenant {escape_unprintable(name)} costs, as not all of it is known" for name in unpriced]
+            skipped.append(f"the cost after {later:,} more price changes: a plan shows {MAX_DAYS} of them")
+        skipped += [f"the cost of tenant {escape_unprintable(name)}, which is not fully known" for name in unpriced]
         catalog = self.catalogs
         urls: Counter[str] = Counter()  # by the cluster that changes its domain
         for tenant in outcomes:
@@ -281,17 +279,17 @@ class MergePlan:
         files = RenderedFileDiff(MAX_TEXTS)
         skipped = []
         if self.options.review_context is None:
-            skipped.append("who may change it: no author was named, add --author LOGIN")
+            skipped.append("whether the author may make this change: name the author with --author LOGIN")
         ends = (self.base, self.merge_result), self.catalogs
         tenant_names = frozenset(self.base_check.tally_entries), frozenset(self.result_check.tally_entries)
         invalid = self.invalid_tenants[0] | self.invalid_tenants[1]
         if self.platform_errors[0] or self.platform_errors[1]:
-            skipped.append("what it would render: what the platform declares is wrong")
+            skipped.append("the rendered manifests: the declarations of the platform are invalid")
             names = self._list_changed_tenants() & (tenant_names[0] | tenant_names[1])
             work = CompareTask(*ends, tenant_names, names, self._currency)  # declarations only
             return list(run_batches(work, sorted(names), self.options.processes)), files, skipped
         skipped += [
-            f"what it would render of cluster {name}, which is invalid" for name in sorted(self.invalid_clusters)
+            f"the rendered manifests of cluster {name}, which is invalid" for name in sorted(self.invalid_clusters)
         ]
         reached = {
             name
@@ -306,7 +304,7 @@ class MergePlan:
             if outcome.diff is None:
                 when = "" if outcome.name in self.invalid_tenants[1] else " before the merge"
                 skipped.append(
-                    f"what it would render of tenant {escape_unprintable(outcome.name)}, which is invalid{when}"
+                    f"the rendered manifests of tenant {escape_unprintable(outcome.name)}, which is invalid{when}"
                 )
             files.merge(outcome.files)
         sides = self._list_claims(outcomes)
@@ -319,7 +317,7 @@ class MergePlan:
     def _find_possible_losses(self, outcomes: Iterable[TenantComparison]) -> Iterator[Destruction]:
         """Yield the tenants, or the platform, that are invalid at the base and valid after the merge."""
         if self.platform_errors[0] and not self.platform_errors[1]:
-            yield Destruction("what the platform offers", _INVALID_BASE_NOTE)
+            yield Destruction("the platform's catalog", _INVALID_BASE_NOTE)
         for outcome in outcomes:
             if outcome.name in self.invalid_tenants[0] - self.invalid_tenants[1]:
                 yield Destruction(f"tenant {escape_unprintable(outcome.name)}", _INVALID_BASE_NOTE)
