@@ -76,11 +76,11 @@ def test_what_pins_nothing_is_refused(sample: Path, allot: Allot) -> None:
         (("karpenter", "1.14.2", "--digest", "sha256:0f"), "'sha256:0f' is not a digest"),
         (
             ("karpenter", "v1.14.2"),
-            "v1.14.2 isn't written as 1.14.1 is: write 1.14.2, or add --force where its chart has",
+            "v1.14.2 has a different prefix than 1.14.1: write 1.14.2, or add --force if the chart has version",
         ),
         (
             ("cert-manager", "1.22.0"),
-            "1.22.0 isn't written as v1.21.2 is: write v1.22.0, or add --force where its chart has",
+            "1.22.0 has a different prefix than v1.21.2: write v1.22.0, or add --force if the chart has version",
         ),
     ):
         result = allot("add-on", "upgrade", *words, "--repo", sample)
@@ -108,7 +108,7 @@ def test_ready_made_ones_are_added_as_the_sample_has_them(sample: Path, allot: A
     assert (result.code, result.err) == (0, "")
     assert result.out.splitlines() == [
         "platform/add-ons/cert-manager.yaml: v1.21.2",
-        "platform/add-ons/karpenter.yaml: 1.14.1; it is for us-1: write your clusters",
+        "platform/add-ons/karpenter.yaml: 1.14.1; it names the clusters us-1: replace them with yours",
     ]
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 

@@ -276,7 +276,7 @@ def report(place: Place, status: ClusterStatus) -> None:
 
 def test_it_needs_no_repository_of_git(run_catalog: Allot) -> None:
     result = run_catalog()
-    assert result.err.startswith("which units are ready isn't known: ")
+    assert result.err.startswith("the number of ready units is unknown: ")
     assert run_catalog("-q").err == ""
 
 
@@ -300,4 +300,4 @@ def test_what_is_wrong_is_left_out(sample: Path, run_catalog: Allot) -> None:
     (sample / "platform/platform.yaml").write_text("kind: x\n")
     broken_platform = run_catalog()
     assert (broken_platform.code, broken_platform.out) == (1, "")
-    assert broken_platform.err == "allot: platform/platform.yaml can't be read: `allot validate` says why\n"
+    assert broken_platform.err == "allot: platform/platform.yaml can't be read: `allot validate` shows the reason\n"

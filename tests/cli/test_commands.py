@@ -153,10 +153,10 @@ def test_a_reason_of_a_status_has_a_page(allot: Allot) -> None:
     assert allot("explain", "reason", "NoFreeUnit").out == result.out
     assert "\nNoFreeUnit " in allot("explain", "reason").out
     assert "its containers have started" in allot("explain", "Started").out
-    assert allot("explain", "running").out.startswith("STATE    Running\n\n    Its probe is answered")
+    assert allot("explain", "running").out.startswith("STATE    Running\n\n    The probe succeeds")
     both = allot("explain", "Starting").out
     assert both.startswith("REASON   Starting\n")
-    assert "As a state: Its container has started" in both
+    assert "As a state: The container has started" in both
     assert (
         allot("explain", "NoFreUnit").err
         == "allot: no kind, rule, state or reason is named 'NoFreUnit'; did you mean 'NoFreeUnit'?\n"

@@ -254,7 +254,7 @@ def test_a_merge_is_followed_until_it_runs(desk: Desk) -> None:
     assert desk.status(head, "allot/rollout") == "pending"
     desk.place.publish()
     desk.comment("--all")
-    assert "the state of eu-1 is unknown: nothing has reported it yet" in desk.rollouts(1)[0]
+    assert "the state of eu-1 is unknown: no reporter has reported it yet" in desk.rollouts(1)[0]
     seen(desk, "Failed", "OutOfMemory", message="the container was ended, it took too much memory @ada")
     desk.comment("--all")
     (body,) = desk.rollouts(1)
@@ -276,7 +276,7 @@ def test_a_merge_is_followed_until_it_runs(desk: Desk) -> None:
     assert desk.status(head, "allot/rollout") == "success"
     desk.world.calls.clear()
     seen(desk, "Stopped", "StoppedAsDeclared")
-    assert desk.comment("--all").out.endswith("0 merged and not running yet\n")
+    assert desk.comment("--all").out.endswith("0 merged but not running yet\n")
     assert desk.world.writes() == [], "what is done is silent"
 
 
@@ -407,7 +407,7 @@ def test_all_of_one_commit_are_planned_whichever_is_named(desk: Desk) -> None:
     head = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
     desk.world.open(2, head, "eve")
     result = desk.comment("--number", 1)
-    assert "#1: #1, #2 are of this commit; #2: can't be merged" in result.out
+    assert "#1: #1, #2 have this commit; #2: can't be merged" in result.out
     assert desk.status(head) == "failure"
     assert "✅" in desk.world.bodies(1)[0]
     assert "❌" in desk.world.bodies(2)[0]
@@ -429,7 +429,7 @@ def test_what_the_forge_refuses_of_one_keeps_no_other_from_a_verdict(desk: Desk,
     result = desk.comment("--all")
     assert (result.code, f"#3: the forge says {status}: not from you" in result.err) == (2, True), result.err
     assert [desk.status(head) for head in heads[::2]] == ["success", "success"]
-    assert "3 open, 1 merged and not running yet" in result.out
+    assert "3 open, 1 merged but not running yet" in result.out
     assert desk.status(merged, "allot/rollout") == "pending"
 
 

@@ -18,7 +18,7 @@ from allotment.declared.inventory import compute_blob_id
 from allotment.observed.status import Instance, Snapshot, Storage, TenantStatus
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
-NEVER = "the state of eu-1 is unknown: nothing has reported it yet"
+NEVER = "the state of eu-1 is unknown: no reporter has reported it yet"
 
 
 class Row(NamedTuple):
@@ -83,7 +83,7 @@ def running(place: Place, *paths: str, **more: Any) -> TenantStatus:
 
 
 def test_before_anything_is_published_or_reported(seen: Seen) -> None:
-    why = "not published yet: nothing was ever published: `allot publish` or `allot run` does it"
+    why = "not published yet: nothing has been published yet: run `allot publish` or `allot run`"
     assert seen.row() == Row("Merged", why)
     assert seen.row("studio-kite/before-upgrade", "snapshots") == Row("Merged", why)
     instance = seen.resource_json()
@@ -110,7 +110,7 @@ def test_published_before_any_reporter_was_there(out: Seen) -> None:
     assert out.row() == Row("Published", NEVER)
     result = out("solo-ada/webui")
     assert (
-        "What to do:    to have it reported, run `allot run --report eu-1`, or `allot report --cluster eu-1` in it\n"
+        "What to do:    to report it, run `allot run --report eu-1`, or `allot report --cluster eu-1` in the cluster\n"
         in result.out
     )
     assert f"Declared by:   {WEBUI}\n" in result.out
@@ -130,7 +130,7 @@ def test_a_change_of_what_runs_is_followed(out: Seen) -> None:
     commit_time = datetime.datetime.fromtimestamp(
         int(git(out.place.root, "log", "-1", "--format=%ct", before)), datetime.UTC
     )
-    of = f"not published yet: what is published is of {before[:12]}, of {commit_time:%Y-%m-%dT%H:%M:%SZ}"
+    of = f"not published yet: the published version is {before[:12]} of {commit_time:%Y-%m-%dT%H:%M:%SZ}"
     assert out.row() == Row("Running", f"changed since: merged, {of}")
     assert (out.resource_json()["progress"], out.resource_json()["asDeclared"]) == ("going", False)
     out.place.publish()
@@ -166,7 +166,7 @@ def test_a_removal_is_followed(out: Seen) -> None:
     (out.place.root / WEBUI).unlink()
     out.place.merge()
     state, why = out.row()
-    assert (state, why.partition(": what")[0]) == ("Removing", "removed: merged, not published yet")
+    assert (state, why.partition(": the published")[0]) == ("Removing", "removed: merged, not published yet")
     out.place.publish()
     assert out.row() == Row("Running", "removed: published, being removed")
     assert out.resource_json()["declaredBlob"] is None
@@ -260,7 +260,7 @@ def test_a_clone_of_nothing_shows_what_is_committed(out: Seen) -> None:
     none = "this repository has no remote named origin"
     assert out.row() == Row("Merged", f"not published yet: {none} to publish to")
     result = out("solo-ada")
-    assert result.err.splitlines()[1] == f"eu-1: {none}, which the status branches would lie in"
+    assert result.err.splitlines()[1] == f"eu-1: {none} for the status branches"
     assert result.err.startswith("declared: HEAD at ")
     assert out("solo-ada/webui", "--from", out.place.remote).out.count(NEVER) == 1
 
@@ -296,7 +296,7 @@ def test_rows_are_chosen(out: Seen) -> None:
     assert (nothing.code, nothing.out, nothing.err.splitlines()[-1]) == (
         0,
         "",
-        "nothing that is declared or reported matches",
+        "no declared or reported resource matches",
     )
 
 
@@ -306,7 +306,7 @@ def test_rows_are_chosen(out: Seen) -> None:
         (("--cluster", "eu1"), "allot: no cluster is named 'eu1'; did you mean 'eu-1'?"),
         (("--spec", "l4-quater"), "allot: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'?"),
         (("--state", "runing"), "Error: Invalid value for '--state': no state is named 'runing'; did you mean 'Running'?"),
-        (("--stocks", "--state", "Running"), "Error: --stocks shows those of all clusters: it takes --cluster alone"),
+        (("--stocks", "--state", "Running"), "Error: --stocks can be combined only with --cluster"),
     ],
 )  # fmt: skip
 def test_what_is_not_there_is_told_with_the_nearest(words: tuple[str, ...], expected_error: str, out: Seen) -> None:
@@ -429,7 +429,7 @@ def test_an_invalid_platform_hides_nothing(out: Seen) -> None:
 
 def test_what_is_said_of_another_cluster_is_left_out(out: Seen) -> None:
     result = out("--cluster", "eu-1")
-    assert "eu-1: nothing has reported it yet" in result.err
+    assert "eu-1: no reporter has reported it yet" in result.err
     assert "us-1" not in result.err
 
 

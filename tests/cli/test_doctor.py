@@ -111,7 +111,7 @@ def test_a_cluster_that_is_as_declared(
     assert (result.code, result.err) == (0, "")
     assert result.out.splitlines()[0].split() == "RESULT TOPIC OBJECT WHAT WHAT TO DO".split()
     assert result.out.splitlines()[-1] == f"eu-1: 1 skipped, {len(Bed().diagnosed())} ok"
-    words = "tenants' objects: this folder is in no Git repository, so the published manifests aren't here"
+    words = "tenants' objects: this folder is not in a Git repository, so the published manifests are not available"
     assert words in lines_of(allot("doctor", "--repo", sample, "--cluster", "eu-1", *connection_options, "-o", "json"))
     assert {request.command for request in server.requests} == {"GET"}
     assert not any("secrets" in request.request_path for request in server.requests)
@@ -284,8 +284,8 @@ def test_a_repository_that_is_published_and_not_reported(published: Place, allot
         "ok rendered/us-1: is published",
     ]
     assert [finding for finding in findings if "status/" in finding] == [
-        "error status/eu-1: nothing has reported it yet",
-        "error status/us-1: nothing has reported it yet",
+        "error status/eu-1: no reporter has reported it yet",
+        "error status/us-1: no reporter has reported it yet",
         NO_REPORTER,
     ]
     assert allot("doctor", "--repo", published.root).code == 1
@@ -304,7 +304,7 @@ def test_a_lost_ref_is_an_error_and_the_advice_is_not_to_publish(published: Plac
     git(published.root, "push", "-q", "origin", "--delete", "refs/allotment/published/us-1")
     findings = [line for line in lines(allot, published.root) if "branches" in line or "rendered/" in line]
     assert [line for line in findings if "refs/allotment/published/us-1 is gone" in line and line.startswith("error")]
-    assert not [line for line in findings if "nothing was ever published" in line]
+    assert not [line for line in findings if "nothing has been published" in line]
     assert "allot publish --adopt" in allot("doctor", "--repo", published.root).out
 
 
@@ -393,7 +393,7 @@ def test_live_objects_are_as_published(
     count = sum(len(objects) for objects in exact.whole.values())
     assert lines_of(allot(*words, "-o", "json")) == [f"tenants' objects: {count} objects match the published manifests"]
     git(published.root, "remote", "remove", "origin")
-    skipped = "this repository has no remote named origin, which the rendered branches would lie in"
+    skipped = "this repository has no remote named origin for the rendered branches"
     assert lines_of(allot(*words, "-o", "json")) == [f"tenants' objects: {skipped}"]
 
 

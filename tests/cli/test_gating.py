@@ -220,13 +220,15 @@ def test_a_running_publisher_takes_a_new_status_at_once(waiting: Place, tmp_path
 def test_recovery_is_a_new_attempt_once_the_last_has_ended(waiting: Place) -> None:
     first = job(waiting)
     edit(waiting.root, DECLARED, "attempt: 1", "attempt: 2")
-    pending = f"waits: eu-1: storage {TENANT}/{STORAGE}: its new preparation waits until the last one was seen to have ended\n"
+    pending = f"waits: eu-1: storage {TENANT}/{STORAGE}: its new preparation waits until the status shows the end of the previous preparation\n"
     assert waiting.merged().err == pending
     assert job(waiting) == first
     seen(waiting, "Running")
     assert waiting.publish().err == pending
     seen(waiting, "Failed", kept=True)
-    let_go = pending.replace("its new preparation waits until the last one was seen to have ended", LET_GO)
+    let_go = pending.replace(
+        "its new preparation waits until the status shows the end of the previous preparation", LET_GO
+    )
     assert waiting.publish().err == let_go
     assert (job(waiting), "Prune=false" in stored(waiting)) == (first, False)
     assert waiting.publish().err == let_go, "the cluster still has it as one that isn't pruned"

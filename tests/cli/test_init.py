@@ -101,7 +101,7 @@ def test_it_begins_with_the_least_that_is_valid(forge: str, program: str, allot:
 
 def test_it_says_what_is_still_to_be_filled_in_and_where(allot: Allot, tmp_path: Path) -> None:
     lines = init(allot, tmp_path).out.splitlines()
-    begin = lines.index("Still to be filled in, in this folder:") + 1
+    begin = lines.index("Replace these values in this folder:") + 1
     blanks = [line.split("  ")[1:] for line in lines[begin : lines.index("", begin)]]
     assert len(blanks) == 15
     for place, field, words in blanks:
@@ -304,10 +304,13 @@ def test_all_that_is_wrong_or_missing_is_told_at_once(allot: Allot, tmp_path: Pa
     ]
     both = allot("init", tmp_path, "--forge", "gitlab", "--program", "x", "--cluster", "EU")
     assert [line.split(":")[0].strip() for line in both.err.splitlines()[3:]] == [
-        "Error", "--url", "--domain", "--oidc-issuer", "--admin", "these are wrong", "--program", "--cluster"
+        "Error", "--url", "--domain", "--oidc-issuer", "--admin", "these options are invalid", "--program", "--cluster"
     ]  # fmt: skip
     fine = allot("init", tmp_path, "--domain", "gpu.acme.dev", "--cluster", "EU")
-    assert [line.split(":")[0].strip() for line in fine.err.splitlines()[-2:]] == ["these are wrong", "--cluster"]
+    assert [line.split(":")[0].strip() for line in fine.err.splitlines()[-2:]] == [
+        "these options are invalid",
+        "--cluster",
+    ]
     assert "wrong" not in allot("init", tmp_path, "--domain", "gpu.acme.dev").err
     assert list(tmp_path.iterdir()) == []
 
@@ -315,11 +318,11 @@ def test_all_that_is_wrong_or_missing_is_told_at_once(allot: Allot, tmp_path: Pa
 def test_on_a_terminal_each_answer_is_checked_as_it_is_given(tmp_path: Path) -> None:
     session = Session(tmp_path, {})
     session.begins(shlex.join([*ALLOT, "init", "gpus", "--forge", "gitea", "--admin", "alice"]))
-    session.asks("to clone, https://…:", "git@git.acme.dev:acme/gpus")
+    session.asks("clone URL of the repository, https://…:", "git@git.acme.dev:acme/gpus")
     session.asks("Error: ", URL)
     session.asks("The first cluster's name [eu-1]:", "EU")
     session.asks("'EU' is not allowed", "us-1")
-    session.asks("served below:", "gpu..dev")
+    session.asks("parent domain of all instances:", "gpu..dev")
     session.asks("Error: ", "gpu.acme.dev")
     session.asks("https://…:", "https://id.acme.dev")
     session.asks("an image@sha256:…", "allotment")
@@ -345,7 +348,7 @@ def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
     session.asks("(GitHub, GitLab, Gitea, Forgejo):", "bitbucket")
     session.asks("'bitbucket' is not one of", "gitea")
     session.asks("The first cluster's name [eu-1]:", "")
-    session.asks("The domain that instances are served below:", "gpu.acme.dev")
+    session.asks("The parent domain of all instances:", "gpu.acme.dev")
     session.asks("https://…:", "https://id.acme.dev")
     assert "Next:" in session.ended()
     session.close()

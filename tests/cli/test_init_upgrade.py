@@ -46,9 +46,7 @@ def test_it_updates_what_nobody_edits_and_shows_the_difference(allot: Allot, clo
     assert PIN in result.out.splitlines()
     assert "-on: push" in result.out.splitlines()
     assert "schemas/Gone.schema.json: removed, 0 lines more, 1 fewer" in result.out.splitlines()
-    assert result.out.endswith(
-        f"{cloud}: 4 files changed; look at the difference by `git diff`, and open a pull request\n"
-    )
+    assert result.out.endswith(f"{cloud}: 4 files changed; check `git diff`, and open a pull request\n")
     init(allot, tmp_path / "new", program=NEWER)
     after, new = files(cloud), files(tmp_path / "new")
     changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
@@ -60,7 +58,7 @@ def test_it_updates_what_nobody_edits_and_shows_the_difference(allot: Allot, clo
     }
     assert {path: after.get(path) for path in changed} == {path: new.get(path) for path in changed}
     commit(cloud)
-    assert upgrade(allot, cloud).out == f"{cloud}: the generated files are those of this version\n"
+    assert upgrade(allot, cloud).out == f"{cloud}: the generated files are up to date\n"
 
 
 def test_a_dry_run_writes_nothing(allot: Allot, cloud: Path) -> None:
@@ -78,8 +76,7 @@ def test_what_is_not_committed_is_not_overwritten(allot: Allot, cloud: Path) -> 
     result = upgrade(allot, cloud)
     assert (result.code, result.out) == (2, "")
     assert result.err == (
-        "allot: .github/workflows/allot.yaml has changes that are not committed: commit them first, or show the difference by"
-        " --dry-run\n"
+        "allot: .github/workflows/allot.yaml has changes that are not committed: commit them first, or show the difference with --dry-run\n"
     )
     assert files(cloud) == before
 
@@ -125,7 +122,7 @@ def test_nothing_is_written_where_something_else_is_in_the_place(
     commit(cloud)
     before = files(cloud)
     result = upgrade(allot, cloud)
-    assert (result.code, "is a link or no file: remove that first" in result.err) == (2, True)
+    assert (result.code, "is a link or not a regular file: remove it first" in result.err) == (2, True)
     assert files(cloud) == before
     assert list(outside.iterdir()) == []
 

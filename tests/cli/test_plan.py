@@ -592,7 +592,7 @@ def test_a_file_that_moves_to_another_tenant_takes_both(pull: Pull) -> None:
 def test_an_ownership_that_can_not_be_read_at_the_base_allows_nothing(pull: Pull) -> None:
     pull.merge_elsewhere(("platform/ownership.yaml", "kind: Ownership", "kind: Ownershop"))
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
-    assert any("so nobody may change anything" in problem for problem in pull.by("mio-kite"))
+    assert any("so no change is allowed" in problem for problem in pull.by("mio-kite"))
 
 
 def test_without_an_author_the_check_is_said_to_be_skipped(pull: Pull) -> None:
@@ -718,13 +718,13 @@ def test_the_branch_that_counts_is_the_one_that_the_platform_declares(pull: Pull
     missing = tried(pull)
     assert (missing.code, missing.out) == (2, "")
     assert missing.err == (
-        "allot: origin/live isn't here, and a plan without --base compares with it: this repository has no remote"
+        "allot: origin/live isn't in this clone, but a plan without --base needs it: this repository has no remote"
         " named origin yet. Add it and push live, or name a commit with --base, such as --base HEAD for uncommitted"
         " changes\n"
     )
     git(pull.root, "remote", "add", "origin", str(pull.root.parent / "nowhere.git"))
     assert (
-        "with it: run `git fetch origin live`, or where nothing was pushed yet `git push origin live`, or name"
+        "with it: run `git fetch origin live`, or `git push origin live` if the branch has never been pushed, or name"
         in tried(pull).err
     )
     git(pull.root, "update-ref", "refs/remotes/origin/live", origin)
@@ -809,7 +809,7 @@ def test_a_pipe_where_attributes_belong_is_refused(pull: Pull, origin: str) -> N
     os.mkfifo(pull.root / "tenants/.gitattributes")
     result = tried(pull)
     assert (result.code, result.out) == (2, "")
-    assert "'tenants/.gitattributes' is no regular file: remove it" in result.err
+    assert "'tenants/.gitattributes' is not a regular file: remove it" in result.err
 
 
 def test_objects_that_the_environment_names_are_there(pull: Pull, origin: str, monkeypatch: pytest.MonkeyPatch) -> None:

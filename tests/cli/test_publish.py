@@ -177,7 +177,7 @@ def test_an_invalid_tenant_keeps_what_it_had_and_the_others_go_on(published: Pla
     assert result.err.splitlines() == [
         "retained: tenant solo-ada, 1 problem:",
         "  tenants/solo-ada/instances/webui.yaml:8:12: spec.gpuSpec: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'? [reference]",
-        "1 tenant kept as published before, 6 published. Correct it and publish again.",
+        "1 tenant retained, 6 published. Correct it and publish again.",
     ]
     after = published.tree("eu-1")
     assert {path for path in after if after[path] != before.get(path)} == {
@@ -297,7 +297,7 @@ def test_what_no_longer_fits_its_cluster_is_left_out_of_a_kept_tenant(published:
     manifests = load(published.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"].encode())
     assert "HTTPRoute" not in [manifest["kind"] for manifest in manifests]
     assert "Deployment" in [manifest["kind"] for manifest in manifests]
-    assert "what was published of it no longer fits its cluster, and is left out" in result.err
+    assert "these published objects are no longer allowed in the cluster, and are removed" in result.err
 
 
 def test_a_cluster_that_is_removed_while_an_add_on_names_it_stops_nobody(published: Place) -> None:
@@ -376,7 +376,7 @@ def test_who_was_published_keeps_its_units_and_the_newcomer_waits(published: Pla
     another(published, "zzz-second")
     result = published.merged()
     assert result.err.splitlines() == [
-        "waits: uni-lab/zzz-second: gets 0 of 1 units of l4-quarter on eu-1, others held them first"
+        "waits: uni-lab/zzz-second: gets 0 of 1 units of l4-quarter on eu-1, other instances hold the rest"
     ]
     assert result.code == 0
     first, second = (f"tenants/uni-lab/compute/{name}.rendered.yaml" for name in ("aaa-first", "zzz-second"))
@@ -408,8 +408,8 @@ def test_units_stay_held_while_pods_of_a_stopped_instance_were_seen_to_run(publi
     edit(published.root, GROUP, *STOP)
     result = published.merged()
     assert result.err.splitlines() == [
-        "waits: uni-lab/newcomer: gets 0 of 1 units of l4-quarter on eu-1, others held them first",
-        "holds: eu-1: instance uni-lab/group-a: its pods still run, and keep 5 units of l4-quarter, by its status of"
+        "waits: uni-lab/newcomer: gets 0 of 1 units of l4-quarter on eu-1, other instances hold the rest",
+        "holds: eu-1: instance uni-lab/group-a: its pods still run and hold 5 units of l4-quarter, according to the status of"
         " 2026-11-21T12:00:00Z",
     ]
     assert deployment(published, "tenants/uni-lab/compute/group-a.rendered.yaml")["spec"]["replicas"] == 0
@@ -434,7 +434,7 @@ def test_who_is_started_again_before_its_pods_ended_keeps_what_they_hold(publish
     edit(published.root, GROUP, *reversed(STOP))
     lines = published.merged().err.splitlines()
     assert [line for line in lines if line.startswith("waits")] == [
-        "waits: uni-lab/aaa-newcomer: gets 0 of 1 units of l4-quarter on eu-1, others held them first"
+        "waits: uni-lab/aaa-newcomer: gets 0 of 1 units of l4-quarter on eu-1, other instances hold the rest"
     ]
     restarted_deployment = deployment(published, "tenants/uni-lab/compute/group-a.rendered.yaml")
     assert restarted_deployment["metadata"]["annotations"]["allotment.dev/units"] == "5"
@@ -460,7 +460,9 @@ def test_a_forged_status_takes_no_units_of_others(published: Place, tenant: str)
     assert "100000" not in result.err
     another(published, "bbb-newcomer")
     waits = [line for line in published.merged().err.splitlines() if line.startswith("waits:")]
-    assert waits == ["waits: uni-lab/bbb-newcomer: gets 0 of 1 units of l4-quarter on eu-1, others held them first"]
+    assert waits == [
+        "waits: uni-lab/bbb-newcomer: gets 0 of 1 units of l4-quarter on eu-1, other instances hold the rest"
+    ]
 
 
 @pytest.mark.parametrize("name", ["../../../../x", "a\0b", "x" * 200_000, "--all", "a b", ":(exclude)x", ""])
@@ -486,7 +488,7 @@ def test_a_foreign_commit_on_the_branch_is_no_version_of_an_instance(published: 
     published.merged()
     result = published.publish()
     assert result.code == 0, result.err
-    assert "keep 5 units" in result.err
+    assert "hold 5 units" in result.err
     assert 'allotment.dev/units: "5"' in text
 
 
@@ -499,8 +501,8 @@ def test_units_stay_held_while_pods_of_a_removed_instance_run_but_no_more_than_i
     (published.root / GROUP).unlink()
     result = published.merged()
     assert "waits: uni-lab/newcomer: gets 0 of 1 units" in result.err
-    assert "instance uni-lab/group-a: its pods still run, and keep 5 units of l4-quarter" in result.err
-    assert "keep 5 units" in published.publish().err, "also once the removal is published"
+    assert "instance uni-lab/group-a: its pods still run and hold 5 units of l4-quarter" in result.err
+    assert "hold 5 units" in published.publish().err, "also once the removal is published"
 
 
 def test_one_that_grows_keeps_what_it_had(published: Place) -> None:
@@ -591,7 +593,7 @@ def test_a_resize_that_waits_and_is_taken_back_leaves_no_trace(published: Place)
 
 MODELS = "tenants/solo-ada/storages/models.yaml"
 MOUNT = "  storages:\n    - name: models\n      mountPath: /workspace/models\n"
-GETS_NONE = "waits: solo-ada/webui: gets 0 of 1 units of l4-whole on eu-1, others held them first"
+GETS_NONE = "waits: solo-ada/webui: gets 0 of 1 units of l4-whole on eu-1, other instances hold the rest"
 CATALOG_APP = "platform/apps/stable-diffusion-webui.yaml"
 
 
@@ -658,7 +660,7 @@ def test_a_unit_that_a_resize_keeps_is_nobody_elses(published: Place) -> None:
     another(published, "newcomer")
     assert published.merged().err.splitlines() == [
         f"waits: solo-ada/webui: {KEEPS}",
-        "waits: uni-lab/newcomer: gets 0 of 1 units of l4-quarter on eu-1, others held them first",
+        "waits: uni-lab/newcomer: gets 0 of 1 units of l4-quarter on eu-1, other instances hold the rest",
     ]
     assert deployment(published, WEBUI_FILE)["spec"]["replicas"] == 1
 
@@ -675,7 +677,7 @@ def test_a_stock_below_what_is_held_stops_nobody_and_is_told(published: Place) -
     assert published.publish().err == OVERSOLD, "as long as it is so"
     unlimited(published)
     another(published, "newcomer")
-    waits = "waits: uni-lab/newcomer: gets 0 of 1 units of l4-quarter on eu-1, others held them first\n"
+    waits = "waits: uni-lab/newcomer: gets 0 of 1 units of l4-quarter on eu-1, other instances hold the rest\n"
     assert published.merged().err == OVERSOLD + waits, "who waits holds nothing"
     edit(published.root, GROUP, "replicas: 5", "replicas: 3")
     assert published.merged().err == waits, "two were given back"
@@ -1363,7 +1365,7 @@ def test_an_older_source_changes_nothing(place: Place, tmp_path: Path) -> None:
     result = older.publish()
     assert (result.code, result.out) == (
         0,
-        f"Nothing to do: {newer[:12]}, which is newer than {git(older.root, 'rev-parse', 'HEAD')[:12]}, is published already.\n",
+        f"Nothing to do: the newer commit {newer[:12]} is already published; this is {git(older.root, 'rev-parse', 'HEAD')[:12]}.\n",
     )
     assert place.refs() == before
 
@@ -1500,7 +1502,7 @@ def test_a_kill_at_any_step_leaves_the_old_state_or_the_new(small: Place, tmp_pa
 def test_a_plan_that_is_demanded_must_still_hold(place: Place, allot: Allot) -> None:
     checksum = "sha256:" + "0" * 64
     refused = place.publish("--plan", checksum)
-    assert (refused.code, "nothing is published yet" in refused.err) == (2, True)
+    assert (refused.code, "nothing has been published yet" in refused.err) == (2, True)
     place.publish()
     base = git(place.root, "rev-parse", "HEAD")
     edit(place.root, "tenants/solo-ada/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")

@@ -67,11 +67,11 @@ def test_a_commit_that_says_who_and_why_and_changes_one_line(published: Place, a
 def test_it_is_pushed_where_that_is_asked_for(published: Place, allot: Allot) -> None:
     seen(published)
     result = recover(published, allot, "--push", "origin")
-    assert (result.code, result.out.splitlines()[-1]) == (0, "Open a pull request with it.")
+    assert (result.code, result.out.splitlines()[-1]) == (0, "Open a pull request for this branch.")
     assert git(published.remote, "rev-parse", f"{BRANCH}^") == git(published.root, "rev-parse", "main")
     second_result = recover(published, allot, "--push", "origin", "--reason", "Twice.")
     assert second_result.code == 2
-    assert "has a branch recover/studio-kite/model-cache-2 already" in second_result.err
+    assert "already has a branch recover/studio-kite/model-cache-2" in second_result.err
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,10 @@ def test_it_is_pushed_where_that_is_asked_for(published: Place, allot: Allot) ->
         (
             "Failed",
             {"reason": "Superseded"},
-            f"attempt 1 of {WHAT} came too late: a later one has filled the volume on eu-1",
+            f"attempt 1 of {WHAT} was superseded: a later attempt has filled the volume on eu-1",
         ),
-        ("Failed", {"attempt": 2}, f"attempt 1 of {WHAT} as it is declared hasn't begun on eu-1 yet"),
-        ("Failed", {"digest": "0" * 64}, f"attempt 1 of {WHAT} as it is declared hasn't begun on eu-1 yet"),
+        ("Failed", {"attempt": 2}, f"attempt 1 of {WHAT}, as declared, hasn't started on eu-1 yet"),
+        ("Failed", {"digest": "0" * 64}, f"attempt 1 of {WHAT}, as declared, hasn't started on eu-1 yet"),
     ],
 )
 def test_what_was_not_seen_to_fail_is_recovered_by_force_alone(
@@ -96,7 +96,7 @@ def test_what_was_not_seen_to_fail_is_recovered_by_force_alone(
     assert refused.code == 2
     assert (
         refused.err
-        == f"allot: {words}; only what failed is recovered. With --force it is prepared again all the same\n"
+        == f"allot: {words}; only a failed preparation is recovered. Add --force to prepare the storage again anyway\n"
     )
     forced = recover(published, allot, "--force")
     assert forced.code == 0
@@ -108,17 +108,17 @@ def test_what_was_not_seen_to_fail_is_recovered_by_force_alone(
 def test_nothing_is_known(published: Place, allot: Allot) -> None:
     result = recover(published, allot)
     assert result.code == 2
-    assert f"it isn't known how attempt 1 of {WHAT} ended: nothing has reported it yet" in result.err
+    assert f"the result of attempt 1 of {WHAT} is unknown: no reporter has reported it yet" in result.err
 
 
 @pytest.mark.parametrize(
     ("what", "words"),
     [
-        ("studio-kite", "studio-kite is no storage: write TENANT/STORAGE"),
-        ("studio-kite/nothing", "tenants/studio-kite/storages/nothing.yaml isn't there"),
+        ("studio-kite", "studio-kite is not in the format TENANT/STORAGE: name a storage such as solo-ada/models"),
+        ("studio-kite/nothing", "tenants/studio-kite/storages/nothing.yaml doesn't exist in"),
         ("studio-kite/outputs", "studio-kite/outputs has no preparation: there is nothing to recover"),
-        ("../../etc/passwd", "is no storage: write TENANT/STORAGE"),
-        ("studio-kite/--force", "is no storage: write TENANT/STORAGE"),
+        ("../../etc/passwd", "is not in the format TENANT/STORAGE: name a storage such as solo-ada/models"),
+        ("studio-kite/--force", "is not in the format TENANT/STORAGE: name a storage such as solo-ada/models"),
     ],
 )
 def test_what_is_no_storage(what: str, words: str, published: Place, allot: Allot) -> None:

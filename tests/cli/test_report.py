@@ -187,11 +187,11 @@ def test_a_full_disk_is_told_and_nothing_is_half_written(words: list[str], clust
     ("wrong", "expected_error"),
     [
         (("--cluster", "../x"), "--cluster"),
-        (("--listen", "8080"), "'8080' is no HOST:PORT"),
-        (("--lease", "x"), "'x' is no NAMESPACE/NAME"),
+        (("--listen", "8080"), "'8080' is not in the format HOST:PORT"),
+        (("--lease", "x"), "'x' is not in the format NAMESPACE/NAME"),
         (("--kubeconfig", "/nothing"), "--kubeconfig"),
         (("--context", "other"), "leads to no API server"),
-        (("--signing-key", __file__), "is no private SSH key without a passphrase"),
+        (("--signing-key", __file__), "is not a private SSH key without a passphrase"),
     ],
 )
 def test_a_wrong_option_is_told(wrong: tuple[str, ...], expected_error: str, words: list[str], allot: Allot) -> None:

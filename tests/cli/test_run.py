@@ -171,9 +171,9 @@ def test_other_pages_are_not_there(running: Running) -> None:
 @pytest.mark.parametrize(
     ("words", "expected_error"),
     [
-        ((), "Say what to run: --publish, --report CLUSTER, --comment, or several of them."),
-        (("--publish", "--listen", "8080"), "'8080' is no HOST:PORT"),
-        (("--publish", "--listen", "192.0.2.1:80"), "192.0.2.1:80 can't be listened on"),
+        ((), "Name what to run: --publish, --report CLUSTER, --comment, or several of them."),
+        (("--publish", "--listen", "8080"), "'8080' is not in the format HOST:PORT"),
+        (("--publish", "--listen", "192.0.2.1:80"), "192.0.2.1:80 can't be used as listen address"),
         (("--publish", "--interval", "0"), "--interval"),
         (("--publish", "--interval", "inf"), "'inf' is not a finite number"),
         (("--publish", "--tenant-seconds", "nan"), "'nan' is not a finite number"),
@@ -302,4 +302,4 @@ def test_a_secret_is_one(text: str, allot: Allot, tmp_path: Path) -> None:
     file.write_text(text)
     words = ("--publish", "--source", "x", "--data", tmp_path, "--webhook-secret-file", file)
     result = allot("run", *words)
-    assert (result.code, "holds no secret" in result.err) == (2, True)
+    assert (result.code, "must contain a secret" in result.err) == (2, True)

@@ -66,11 +66,11 @@ def session(tmp_path: Path) -> Iterator[Session]:
 
 def test_from_an_empty_folder_to_a_published_branch(session: Session, tmp_path: Path) -> None:
     session.begins(f"allot init gpus --program '{COMMIT}' --url {URL}")
-    session.asks("What kind of forge it will lie on (GitHub, GitLab, Gitea, Forgejo):", "github")
+    session.asks("The kind of forge that hosts the repository (GitHub, GitLab, Gitea, Forgejo):", "github")
     session.asks("The first cluster's name [eu-1]:", "")
-    session.asks("The domain that instances are served below:", "gpu.acme.dev")
-    session.asks("The issuer that logs people in (OIDC), https://…:", "https://id.acme.dev")
-    session.asks("Your login at the forge: who approves changes of the platform:", "alice")
+    session.asks("The parent domain of all instances:", "gpu.acme.dev")
+    session.asks("The OIDC issuer for logins, https://…:", "https://id.acme.dev")
+    session.asks("Your login at the forge; you approve changes to the platform:", "alice")
     output = session.ended()
     commands = [line.strip() for line in output.split("Next:\n")[1].split("\n\n")[0].splitlines()]
     assert commands[-1].startswith("allot bootstrap | kubectl apply")
@@ -114,5 +114,5 @@ def test_from_an_empty_folder_to_a_published_branch(session: Session, tmp_path: 
     assert "control/namespaces/s/studio-kite.rendered.yaml" in files
     seen = session.types("allot status")
     assert "studio-kite/models" in seen
-    assert "nothing" in seen.replace("\n", " "), "no reporter was ever there"
+    assert "no reporter has reported it yet" in seen.replace("\n", " "), "no reporter was ever there"
     session.types("allot wait studio-kite/models --for Ready --timeout 1s", status=124)

@@ -61,7 +61,7 @@ def forge(place: Place, *refs: str, parent: str = "rendered/eu-1", also: str = "
 def test_what_is_published_is_signed_and_another_key_publishes_nothing(place: Place, key: Path, tmp_path: Path) -> None:
     for words in ((), ("--signing-key", new_key(tmp_path, "other"))):
         result = place.publish(*words)
-        assert (result.code, "name the private key of that one with --signing-key" in result.err) == (2, True)
+        assert (result.code, "name the private key that belongs to it with --signing-key" in result.err) == (2, True)
     assert place.refs() == {}
     assert place.publish("--dry-run").code == 0
     assert place.publish("--signing-key", key).code == 0

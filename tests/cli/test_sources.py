@@ -121,7 +121,8 @@ def test_a_source_that_changes_is_waited_for_and_no_job_is_written_beside_the_la
     edit(waiting.root, f"tenants/{TENANT}/storages/files.yaml", "name: seed", "name: other")
     result = waiting.merged()
     assert (
-        "storage studio-kite/files: its new preparation waits until the last one was seen to have ended" in result.err
+        "storage studio-kite/files: its new preparation waits until the status shows the end of the previous preparation"
+        in result.err
     )
     assert read_job_names(waiting.tree("eu-1")[f"{FOLDER}/files.rendered.yaml"].encode()) == {job}
     seen(waiting, "seed", "files", "other")

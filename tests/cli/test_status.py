@@ -86,7 +86,7 @@ def test_a_row_a_thing_with_its_state_and_why(bed: Recent, run_command: Allot, p
     assert lines[2][-1] == "https://webui.example/"
     assert lines[4][:7] == ["solo-ada/models", "eu-1", "Failed", "20Gi", "Failed,", "attempt", "2"]
     assert "preparation failed in attempt 2: exit 1; `allot recover` tries again" in result.out
-    missing = "us-1: nothing has reported it yet: to have it reported, run `allot run --report us-1`, or `allot report --cluster us-1` in it"
+    missing = "us-1: no reporter has reported it yet: to report it, run `allot run --report us-1`, or `allot report --cluster us-1` in the cluster"
     assert (result.code, result.err.splitlines()[1:]) == (0, [missing])
     assert result.err.startswith(f"declared: main of origin at {git(place.root, 'rev-parse', 'HEAD')[:12]}, ")
     quiet = run_command("status", "solo-ada", "-q")
@@ -172,7 +172,7 @@ def test_stocks(bed: Recent, run_command: Allot) -> None:
         {"name": "l4", "gpuSpec": "l4-quarter", "count": 4, "held": 1, "free": 3, "ready": 0, "tenant": None}
     ]
     assert (output[1]["cluster"], output[1]["observedAt"], output[1]["stale"]) == ("us-1", None, True)
-    assert output[1]["trouble"] == "nothing has reported it yet"
+    assert output[1]["trouble"] == "no reporter has reported it yet"
     assert run_command("status", "x", "--stocks").code == 2
 
 
@@ -228,9 +228,9 @@ def test_history_is_read_back_version_by_version(bed: Recent, run_command: Allot
 @pytest.mark.parametrize(
     ("what", "words"),
     [
-        ("solo-adda/webui", "no tenant is named 'solo-adda': no such tenant is declared, and no cluster reports it; did you mean 'solo-ada'?"),
-        ("solo-ada/webiu", "solo-ada has nothing named 'webiu': nothing declares it, and no cluster reports it; did you mean 'webui'?"),
-        ("solo-ada/\x1b[2J", "solo-ada has nothing named '\\x1b[2J': nothing declares it, and no cluster reports it; known: models, styles, webui"),
+        ("solo-adda/webui", "no tenant is named 'solo-adda': no tenant with this name is declared or reported; did you mean 'solo-ada'?"),
+        ("solo-ada/webiu", "solo-ada has no resource named 'webiu': no such name is declared or reported; did you mean 'webui'?"),
+        ("solo-ada/\x1b[2J", "solo-ada has no resource named '\\x1b[2J': no such name is declared or reported; known: models, styles, webui"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("command", ["status", "history"])
@@ -247,7 +247,7 @@ def test_the_history_of_what_has_none_yet_is_empty(bed: Recent, run_command: All
     result = run_command("history", "solo-ada/styles")
     assert (result.code, result.out) == (0, "")
     assert result.err == (
-        "no cluster has reported a change of solo-ada/styles yet: `allot status solo-ada/styles` says how far it is\n"
+        "no cluster has reported a change of solo-ada/styles yet: `allot status solo-ada/styles` shows its state\n"
     )
     assert checked("history", run_command("history", "solo-ada/styles", "-o", "json").out)["changes"] == []
 
@@ -409,4 +409,4 @@ def test_a_status_time_without_a_zone_ends_no_command(command: tuple[str, ...], 
     assert result.code in (0, 1)
     assert "Traceback" not in result.err
     if command != ("history", "solo-ada"):
-        assert "isn't believed: it gives a time as '2026-11-21T10:00:00'" in result.out + result.err
+        assert "is rejected: it gives a time as '2026-11-21T10:00:00'" in result.out + result.err

@@ -178,7 +178,7 @@ def test_the_folder_where_one_stands_is_a_path(broken: Path, allot: Allot, monke
     monkeypatch.chdir(broken)
     assert allot(*words, ".").out == allot(*words).out
     (broken / "..odd").write_text("x")
-    assert "nothing reads it" in allot(*words, "..odd").out
+    assert "is outside the folders of declarations" in allot(*words, "..odd").out
 
 
 def test_paths_outside_are_refused(sample: Path, allot: Allot, tmp_path: Path) -> None:
@@ -195,8 +195,7 @@ def test_a_path_that_nothing_reads_is_told(sample: Path, allot: Allot) -> None:
     result = allot("validate", "--repo", sample, "--as-of", DAY, misspelt, sample / "tenants/uni-lab/tenant.yaml")
     assert result.code == 0
     assert result.out.splitlines() == [
-        "tenant/solo-ada/instances/mine.yaml:1:1: (file): warning: nothing reads it: declarations lie in clusters, platform,"
-        " tenants [layout]",
+        "tenant/solo-ada/instances/mine.yaml:1:1: (file): warning: the file is outside the folders of declarations, clusters, platform, tenants, so it is ignored [layout]",
         "1 file: fine, 1 warning",
     ]
 
@@ -207,7 +206,7 @@ def test_such_a_path_may_have_any_name(sample: Path, allot: Allot, style: str) -
     odd.write_text("x")
     result = allot("validate", "--repo", sample, "--as-of", DAY, odd, "--output", style)
     assert (result.code, result.err) == (0, "")
-    assert "nothing reads it" in result.out
+    assert "is outside the folders of declarations" in result.out
 
 
 def test_a_path_that_does_not_exist_is_no_verdict(sample: Path, allot: Allot) -> None:

@@ -17,9 +17,9 @@ from allotment.adapters.git.remote import Remote
 from allotment.observed.status import Instance, Storage, TenantStatus
 from allotment.problems import OperationRefused
 
-NEVER = "the state of eu-1 is unknown: nothing has reported it yet"
-REPORTS = "to have it reported, run `allot run --report eu-1`, or `allot report --cluster eu-1` in it"
-UNKNOWN = "time is up, and whether it is {} isn't known (eu-1: nothing has reported it yet)"
+NEVER = "the state of eu-1 is unknown: no reporter has reported it yet"
+REPORTS = "to report it, run `allot run --report eu-1`, or `allot report --cluster eu-1` in the cluster"
+UNKNOWN = "time is up, and it is unknown whether it is {} (eu-1: no reporter has reported it yet)"
 MODELS = "tenants/solo-ada/storages/models.yaml"
 _CLOCK = re.compile(r"^[0-9]{2}:[0-9]{2}:[0-9]{2}Z ", re.MULTILINE)
 LATER = "; next: eu-1 is reported"
@@ -110,8 +110,8 @@ def test_it_is_merged_and_published_meanwhile(wait: Wait, published: Place) -> N
 @pytest.mark.parametrize(
     ("state", "goal", "way_out"),
     [
-        ("", "Stopped", f"{WEBUI} declares it to run: write `state: Stopped` there, and merge it"),
-        ("", "Gone", f"{WEBUI} declares it: remove that file, and merge it"),
+        ("", "Stopped", f"{WEBUI} declares it to run: write `state: Stopped` there and merge the change"),
+        ("", "Gone", f"{WEBUI} declares it: remove this file and merge the change"),
         ("spec:\n  state: Stopped\n", "Running", f"{WEBUI} is declared not to run: state: Stopped"),
         ("spec:\n  state: Stopped\n", "Ready", f"{WEBUI} is declared not to run: state: Stopped"),
     ],
@@ -124,7 +124,10 @@ def test_what_is_declared_otherwise_is_not_waited_for(
         edit(published.root, WEBUI, "spec:\n", state)
         published.merge()
     result = wait("solo-ada/webui", "--for", goal, meanwhile=(lambda: pytest.fail("it waits"),))
-    assert (result.code, result.err) == (1, f"solo-ada/webui isn't {goal}: it won't be so by itself; {way_out}\n")
+    assert (result.code, result.err) == (
+        1,
+        f"solo-ada/webui isn't {goal}: it doesn't get there without a change; {way_out}\n",
+    )
 
 
 def test_a_suspended_tenants_instance_stops_though_its_file_declares_it_to_run(wait: Wait, published: Place) -> None:
@@ -141,8 +144,8 @@ def test_a_status_that_names_it_twice_is_not_believed(wait: Wait, published: Pla
     published.report("eu-1", TenantStatus("solo-ada", "eu-1", (), twice), observed=now())
     result = wait("solo-ada/webui", "--timeout", "10s")
     assert result.code == 124
-    words = "tenants/solo-ada.yaml isn't believed: it names instance 'webui' 2 times; no reporter writes that"
-    assert f"isn't known (eu-1: {words})" in result.err
+    words = "tenants/solo-ada.yaml is rejected: it names instance 'webui' 2 times; no reporter writes such a status"
+    assert f"(eu-1: {words})" in result.err
 
 
 def test_it_failed(wait: Wait, published: Place) -> None:
@@ -153,7 +156,10 @@ def test_it_failed(wait: Wait, published: Place) -> None:
         result.out.splitlines()[-1]
         == "(10s) instance solo-ada/webui in eu-1: Failed: the image x can't be pulled\\x1b[2J"
     )
-    assert result.err == "solo-ada/webui isn't Running: it won't be so by itself; correct the image's name and digest\n"
+    assert (
+        result.err
+        == "solo-ada/webui isn't Running: it doesn't get there without a change; correct the image's name and digest\n"
+    )
 
 
 def test_its_tenant_is_kept(wait: Wait, published: Place) -> None:
@@ -161,7 +167,7 @@ def test_its_tenant_is_kept(wait: Wait, published: Place) -> None:
     published.merge()
     result = wait("solo-ada/webui", meanwhile=(published.publish,))
     assert (result.code, result.err) == (
-        1, "solo-ada/webui isn't Running: it won't be so by itself; run `allot validate`, and correct the declarations\n"
+        1, "solo-ada/webui isn't Running: it doesn't get there without a change; run `allot validate`, and correct the declarations\n"
     )  # fmt: skip
     assert (
         "Kept: the previous version is still published: its tenant is retained: Invalid: "
@@ -184,8 +190,7 @@ def test_time_is_up_where_nothing_but_waiting_helps(wait: Wait, published: Place
     assert result.out == "(0s) instance solo-ada/webui in eu-1: Init: its image is pulled; next: its container starts\n"
     assert (result.code, result.err) == (
         124,
-        "solo-ada/webui isn't Running: time is up; `allot status solo-ada/webui` says more; run this again with a longer"
-        " --timeout to wait on\n",
+        "solo-ada/webui isn't Running: time is up; `allot status solo-ada/webui` shows details. To continue waiting, run this command again with a longer --timeout\n",
     )
 
 
@@ -241,11 +246,11 @@ def test_a_remote_that_goes_away_between_two_questions(
 
     monkeypatch.setattr(Remote, "fetch", fetched)
     result = wait("solo-ada/webui", meanwhile=(lambda: None, says(published, "Running")))
-    assert (result.code, [line.partition(": what")[0] for line in result.out.splitlines()]) == (
+    assert (result.code, [line.partition(": the published")[0] for line in result.out.splitlines()]) == (
         0,
         [
             "(0s) instance solo-ada/webui in eu-1: Init; next: its container starts",
-            "(5s) 'origin' doesn't answer: it hangs up: looking again",
+            "(5s) 'origin' doesn't answer: it hangs up: trying again",
             "(10s) instance solo-ada/webui in eu-1: Running",
         ],
     )
@@ -280,10 +285,10 @@ def test_until_it_is_gone(wait: Wait, published: Place) -> None:
     )
     result = wait("solo-ada/webui", "--for", "gone", meanwhile=steps)
     assert result.code == 0
-    assert [line.partition(": ")[2].partition(": what")[0] for line in result.out.splitlines()] == [
+    assert [line.partition(": ")[2].partition(": the published")[0] for line in result.out.splitlines()] == [
         "Removing: removed: merged, not published yet",
         "Running: removed: published, being removed; next: Argo CD removes it",
-        "nothing declares it, and no cluster reports it; known: models, styles",
+        "it is neither declared nor reported by a cluster; known: models, styles",
     ]
 
 
@@ -291,11 +296,11 @@ def test_what_is_published_still_is_not_gone(wait: Wait, published: Place) -> No
     (published.root / WEBUI).unlink()
     published.merge()
     result = wait("solo-ada/webui", "--for", "Gone", "--timeout", "1m", meanwhile=(published.publish,))
-    assert (result.code, [line.partition(": what")[0] for line in result.out.splitlines()]) == (
+    assert (result.code, [line.partition(": the published")[0] for line in result.out.splitlines()]) == (
         0,
         [
             "(0s) instance solo-ada/webui in eu-1: Removing: not published yet",
-            "(5s) solo-ada/webui: nothing declares it, and no cluster reports it; known: models, styles",
+            "(5s) solo-ada/webui: it is neither declared nor reported by a cluster; known: models, styles",
         ],
     )
 
@@ -317,11 +322,11 @@ def test_json(wait: Wait, published: Place) -> None:
 @pytest.mark.parametrize(
     ("words", "expected_error"),
     [
-        (("solo-ada",), "Error: solo-ada is no instance, storage or snapshot: write TENANT/NAME"),
-        (("solo-ada/webiu",), "allot: solo-ada has nothing named 'webiu': nothing declares it, and no cluster reports it; did you mean 'webui'?"),
-        (("solo-ada/models", "--for", "running"), "allot: solo-ada/models is a storage, which is never Running: wait for Ready, Prepared, Gone"),
-        (("solo-ada/models", "--for", "starting"), "allot: solo-ada/models is a storage, which is never Starting: wait for Ready, Prepared, Gone"),
-        (("solo-ada/webui", "--for", "Prepared"), "allot: solo-ada/webui is an instance, which is never Prepared: wait for Running, Ready, Starting, Stopped, Gone"),
+        (("solo-ada",), "Error: solo-ada is not in the format TENANT/NAME: name an instance, storage or snapshot"),
+        (("solo-ada/webiu",), "allot: solo-ada has no resource named 'webiu': no such name is declared or reported; did you mean 'webui'?"),
+        (("solo-ada/models", "--for", "running"), "allot: solo-ada/models is a storage, which can't become Running: wait for Ready, Prepared, Gone"),
+        (("solo-ada/models", "--for", "starting"), "allot: solo-ada/models is a storage, which can't become Starting: wait for Ready, Prepared, Gone"),
+        (("solo-ada/webui", "--for", "Prepared"), "allot: solo-ada/webui is an instance, which can't become Prepared: wait for Running, Ready, Starting, Stopped, Gone"),
         (("solo-ada/webui", "--timeout", "10"), "Error: Invalid value for '--timeout': '10' is not a duration: write hours, minutes and seconds, such as 1h30m"),
         (("solo-ada/webui", "--cluster", "eu1"), "allot: no cluster is named 'eu1'; did you mean 'eu-1'?"),
     ],
@@ -334,7 +339,7 @@ def test_what_cannot_be_waited_for(words: tuple[Any, ...], expected_error: str, 
 def test_a_silent_cluster_is_not_believed(wait: Wait, published: Place) -> None:
     published.report("eu-1", running(published, WEBUI))
     result = wait("solo-ada/webui", "--timeout", "20s", meanwhile=(lambda: None, says(published, "Running")))
-    assert (result.code, [line.partition(": what")[0] for line in result.out.splitlines()]) == (
+    assert (result.code, [line.partition(": the published")[0] for line in result.out.splitlines()]) == (
         0,
         [
             "(0s) instance solo-ada/webui in eu-1: Running: its cluster has been silent since; next: eu-1 is reported again",

@@ -238,7 +238,7 @@ def test_a_head_that_moved_on_is_not_spoken_of(desk: Desk) -> None:
     desk.ada.edit(WEBUI, "value: light", "value: dark")
     desk.ada.push("moving")
     result = desk.comment("--number", number, "--head", old)
-    assert result.out == f"#{number}: nothing said: its head has changed\n"
+    assert result.out == f"#{number}: no comment: its head has changed\n"
     assert desk.ada.comments(number) == []
     desk.ada.api(f"pulls/{number}", {"state": "closed"}, method="PATCH")
     assert "it is not open" in desk.comment("--number", number).out

@@ -42,7 +42,7 @@ BED = Counter(
         "skipped add-ons add-ons: the Application allotment--add-ons--eu-1, which installs them, doesn't exist",
         "skipped reporter ClusterRole allotment-reporter: doesn't exist: no reporter is installed from argo/add-ons, or it has a role"
         " of another name",
-        "skipped edits tenants' objects: this folder is in no Git repository, so the published manifests aren't here",
+        "skipped edits tenants' objects: this folder is not in a Git repository, so the published manifests are not available",
     )
 )
 

@@ -116,10 +116,10 @@ def test_a_storage_that_is_prepared_no_more_lets_its_job_go_first() -> None:
 @pytest.mark.parametrize(
     ("users", "waits"),
     [
-        (StorageUsers(), "its new preparation waits until the last one was seen to have ended"),
+        (StorageUsers(), "its new preparation waits until the status shows the end of the previous preparation"),
         (
             StorageUsers(finished_jobs=["weights--prepare-0000000000-1"]),
-            "its new preparation waits until the last one was seen to have ended",
+            "its new preparation waits until the status shows the end of the previous preparation",
         ),
         (
             StorageUsers(stopping_instances=["lab"], finished_jobs=[OLD_JOB]),

@@ -34,7 +34,7 @@ class FolderSource:
             top = self.root / root
             if top.is_symlink() or not top.is_dir():
                 if top.is_symlink() or top.exists():
-                    problems.append(path_problem(root, "is no folder: remove it", "layout"))
+                    problems.append(path_problem(root, "is not a folder: remove it", "layout"))
             elif root == "platform":
                 scopes.append(PLATFORM)
             else:
@@ -76,7 +76,7 @@ class FolderSource:
         if self._stamped_files > MAX_FILES:
             problems.append(
                 path_problem(
-                    folder_of(scope), f"more than {MAX_FILES} files: this is no repository of declarations", "size"
+                    folder_of(scope), f"more than {MAX_FILES} files: this is not a repository of declarations", "size"
                 )
             )
             paths = []

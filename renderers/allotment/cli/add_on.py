@@ -89,7 +89,9 @@ def add(names: tuple[str, ...], style: str, repo: Path | None) -> None:
         return
     for name, path in paths.items():
         spec = declared_add_ons[name].model.spec
-        clusters = f"; it is for {', '.join(spec.clusters)}: write your clusters" if spec.clusters else ""
+        clusters = (
+            f"; it names the clusters {', '.join(spec.clusters)}: replace them with yours" if spec.clusters else ""
+        )
         print_note(f"{path}: {spec.version}{clusters}")
 
 
@@ -129,11 +131,11 @@ def upgrade(name: str, version: str, digest: str | None, force: bool, style: str
     check_version(spec, version, digest)
     if spec.chart is not None and not force:
         if is_older(version, was):
-            raise OperationRefused(f"{version} is older than {was}: add --force where its chart can go back")
+            raise OperationRefused(f"{version} is older than {was}: add --force if its chart supports a downgrade")
         if version.startswith("v") != was.startswith("v"):
             like = version.removeprefix("v") if version.startswith("v") else f"v{version}"
             raise OperationRefused(
-                f"{version} isn't written as {was} is: write {like}, or add --force where its chart has {version}"
+                f"{version} has a different prefix than {was}: write {like}, or add --force if the chart has version {version}"
             )
     write_file(root / add_on.path, with_version(add_on.data, version, digest))
     after = _read_add_ons(root)[0][name]

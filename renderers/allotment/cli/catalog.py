@@ -76,7 +76,7 @@ def command(
       allot catalog --tenants
     """
     if by_tenant and (tenant or cluster or url):
-        raise click.UsageError("--tenants shows the cost of all tenants in all clusters: combine it with --as-of alone")
+        raise click.UsageError("--tenants shows the cost of all tenants in all clusters: combine it with --as-of only")
     from allotment.adapters.git.uncommitted import uncommitted_files
     from allotment.declared.kinds.platform import Platform
     from allotment.reports.catalog_tables import CatalogView, DeclarationSource, render_spending
@@ -94,7 +94,7 @@ def command(
     )
     platform = repository_check.catalog.platform.get_singleton(Platform)
     if platform is None:
-        raise AllotmentError("platform/platform.yaml can't be read: `allot validate` says why")
+        raise AllotmentError("platform/platform.yaml can't be read: `allot validate` shows the reason")
     folder = _find_tenant(source, repository_check, tenant) if tenant is not None else None
     if cluster is not None and cluster not in repository_check.catalog.clusters:
         raise OperationRefused(
@@ -178,7 +178,7 @@ def _count_ready_units(repo: Path | None, url: str | None) -> dict[tuple[str, st
         now = read_reported_status(here, remote, clusters, "")
     except OperationRefused as error:
         if not is_quiet():
-            click.echo(f"which units are ready isn't known: {error}", err=True)
+            click.echo(f"the number of ready units is unknown: {error}", err=True)
         return {}
     ready_units = dict[tuple[str, str], dict[str, int]]()
     moment = datetime.datetime.now(datetime.UTC)

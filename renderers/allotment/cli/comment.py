@@ -27,17 +27,30 @@ MAX_WAIT_SECONDS = 600.0  # seconds that a forge may ask to wait, all together
 
 
 @click.command()
-@click.option("--number", type=click.IntRange(1), help="The pull request that the event names.")
-@click.option("--head", metavar="SHA", help="Its head, as the event names it: if it moved on, nothing is said.")
+@click.option("--number", type=click.IntRange(1), help="The number of the pull request in the event.")
 @click.option(
-    "--all", "everything", is_flag=True, help="Every open pull request, and every merge that doesn't run yet."
+    "--head", metavar="SHA", help="The head commit in the event. If the head has changed, no comment is written."
 )
-@click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch that counts.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Comment on all open pull requests, and on all merges that are not running yet.",
+)
+@click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch of merged declarations.")
 @click.option(
     "--source", "url", default="origin", show_default=True, metavar="URL", help="The repository of declarations."
 )
-@click.option("--to", metavar="URL", help="Where it is published to; spec.git.rendered, or the source, if absent.")
-@click.option("--status", metavar="URL", help="Where the status branches are; spec.git.status, or the same, if absent.")
+@click.option(
+    "--to",
+    metavar="URL",
+    help="The repository of the rendered branches. Default: spec.git.rendered of the platform, or the source.",
+)
+@click.option(
+    "--status",
+    metavar="URL",
+    help="The repository of the status branches. Default: spec.git.status of the platform, or that of --to.",
+)
 @output_option()
 @forge_options
 @repository_option
@@ -72,7 +85,7 @@ def command(
     from allotment.services.pull_requests.plan_sandbox import PlanBudget
 
     if (number is None) == (not everything):
-        raise click.UsageError("Say which: --number N, or --all.")
+        raise click.UsageError("Name the pull request with --number N, or use --all.")
     root = find_repository(repo)
     token = read_token(forge_token_file)
     source = Remote(Repository(root), url, keep=True)
@@ -100,7 +113,7 @@ class _ResultPrinter:
         self._record_result(numbers, verdict.state or None, verdict.message, None)
         if self._in_text:
             click.echo(
-                f"{_format_numbers(numbers)}: {verdict.message if verdict.state else f'nothing said: {verdict.message}'}"
+                f"{_format_numbers(numbers)}: {verdict.message if verdict.state else f'no comment: {verdict.message}'}"
             )
 
     def print_failure(self, numbers: Sequence[int], trouble: PullFailure) -> None:
@@ -114,7 +127,7 @@ class _ResultPrinter:
         """Tell how many are open, and how many merges don't run yet."""
         self._counts = requests, going
         if self._in_text:
-            click.echo(f"{requests} open, {going} merged and not running yet")
+            click.echo(f"{requests} open, {going} merged but not running yet")
 
     def finish(self) -> None:
         """Print the JSON object, if requested, and exit with the status of the worst failure."""

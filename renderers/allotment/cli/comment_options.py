@@ -30,7 +30,7 @@ def forge_options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             type=FiniteRange(64),
             metavar="MB",
-            help="The memory that planning one pull request may take.",
+            help="The memory limit for the plan of a pull request.",
         ),
         click.option(
             "--plan-seconds",
@@ -38,17 +38,17 @@ def forge_options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             type=FiniteRange(1),
             metavar="SECONDS",
-            help="The time that planning one pull request may take.",
+            help="The time limit for the plan of a pull request.",
         ),
         click.option(
             "--forge-api",
             metavar="URL",
-            help="Where the forge's API is, if not where spec.git.url of the platform says.",
+            help="The URL of the forge's API. Default: derived from spec.git.url of the platform.",
         ),
         click.option(
             "--forge-token-file",
             type=click.Path(dir_okay=False, exists=True, path_type=Path),
-            help=f"A file with the forge's token; {TOKEN_VARIABLE} of the environment if absent.",
+            help=f"A file with the forge's token. Default: the environment variable {TOKEN_VARIABLE}.",
         ),
     ):
         command = option(command)
@@ -61,7 +61,9 @@ def read_token(file: Path | None) -> Token:
 
     secret = (file.read_text(encoding="utf-8") if file else os.environ.get(TOKEN_VARIABLE, "")).strip()
     if not secret or not secret.isascii() or not secret.isprintable():
-        raise click.UsageError(f"No token for the forge: set {TOKEN_VARIABLE}, or name a file with --forge-token-file.")
+        raise click.UsageError(
+            f"The token of the forge is missing: set {TOKEN_VARIABLE}, or name a file with --forge-token-file."
+        )
     return Token(secret)
 
 

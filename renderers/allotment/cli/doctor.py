@@ -34,21 +34,23 @@ if TYPE_CHECKING:
     "--cluster",
     metavar="NAME",
     shell_complete=complete_clusters,
-    help="Compare this cluster with its declarations. Default: check the repository alone.",
+    help="Compare this cluster with its declarations. Default: check only the repository.",
 )
 @click.option(
     "--kubeconfig",
     type=FILE_TYPE,
-    help="How the cluster is reached; if absent, as a pod in it, or else by the usual kubeconfig.",
+    help="The kubeconfig of the cluster. Default: the service account of a pod in the cluster, otherwise the usual kubeconfig.",
 )
-@click.option("--context", metavar="NAME", help="The kubeconfig's context.")
+@click.option("--context", metavar="NAME", help="The context in the kubeconfig.")
 @click.option(
     "--argocd-kubeconfig",
     type=FILE_TYPE,
-    help="How the cluster that Argo CD runs in is reached; as the cluster itself if absent.",
+    help="The kubeconfig of the cluster where Argo CD runs. Default: Argo CD runs in the same cluster.",
 )
-@click.option("--argocd-context", metavar="NAME", help="The context of the cluster that Argo CD runs in.")
-@click.option("--commit", metavar="REF", help="With --cluster: read this commit's declarations, not the folder's.")
+@click.option("--argocd-context", metavar="NAME", help="The context for the cluster where Argo CD runs.")
+@click.option(
+    "--commit", metavar="REF", help="With --cluster: read the declarations of this commit instead of the folder."
+)
 @output_option()
 @repository_option
 def command(
@@ -114,7 +116,7 @@ def _diagnose_cluster(
     if declared is None:
         raise OperationRefused(f"no cluster is named {quote_value(name)}{suggest_name(name, catalog.clusters)}")
     if declared.get_singleton(Cluster) is None:
-        raise OperationRefused(f"clusters/{name}/cluster.yaml can't be read: allot validate says why")
+        raise OperationRefused(f"clusters/{name}/cluster.yaml can't be read: allot validate shows the reason")
     here = ApiServer.from_kubeconfig(*at)
     hub_api = here if hub == (None, None) else ApiServer.from_kubeconfig(hub[0] or at[0], hub[1])
     published, begun = fetch_published_commit(root, name), time.monotonic()

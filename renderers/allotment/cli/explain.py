@@ -21,8 +21,8 @@ TEXT_WIDTH = 92  # columns of a paragraph, also where a terminal is wider
 INDEXES = ("", "rule", "reason")
 _INDEX_TITLES = {
     "": "All kinds.",
-    "rule": "All rules, by the id that stands in brackets behind a problem.",
-    "reason": "All conditions and reasons that a status has.",
+    "rule": "All rules by ID. Each problem ends with the ID of its rule in brackets.",
+    "reason": "All conditions and reasons in a status.",
 }
 
 

@@ -15,7 +15,7 @@ from allotment.problems import Finding, Problem
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @repository_option
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 when a file isn't in its canonical form.")
+@click.option("--check", is_flag=True, help="Write nothing. Exit with 1 if a file isn't in its canonical form.")
 @click.option(
     "--fix",
     is_flag=True,

@@ -16,7 +16,7 @@ from allotment.problems import escape_unprintable
 @click.command()
 @click.argument("what", metavar="TENANT[/NAME]", shell_complete=COMPLETE_TENANT_OR_RESOURCE)
 @cluster_option
-@click.option("--limit", default=200, show_default=True, type=click.IntRange(1), help="The most changes to show.")
+@click.option("--limit", default=200, show_default=True, type=click.IntRange(1), help="The maximum number of changes.")
 @output_option()
 @clone_options
 def command(what: str, cluster: str | None, limit: int, style: str, repo: Path | None, url: str | None) -> None:
@@ -38,7 +38,7 @@ def command(what: str, cluster: str | None, limit: int, style: str, repo: Path |
     if not rows:
         check_names(view, tenant, name)
         if not is_quiet():
-            words = f"no cluster has reported a change of {escape_unprintable(what)} yet: `allot status {escape_unprintable(what)}` says how far it is"
+            words = f"no cluster has reported a change of {escape_unprintable(what)} yet: `allot status {escape_unprintable(what)}` shows its state"
             click.echo(words, err=True)
     if style == "json":
         from allotment.reports.outputs import as_json

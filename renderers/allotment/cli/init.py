@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 ALLOWED_ENTRIES = {".git"}  # what a folder may hold already
 SAMPLE_FOLDERS = ("platform", "clusters", "tenants")
 _QUESTIONS = {  # in this order
-    "forge": "What kind of forge it will lie on",
-    "url": "Its address there, to clone, https://…",
+    "forge": "The kind of forge that hosts the repository",
+    "url": "The clone URL of the repository, https://…",
     "cluster": "The first cluster's name",
-    "domain": "The domain that instances are served below",
-    "oidc_issuer": "The issuer that logs people in (OIDC), https://…",
-    "admin": "Your login at the forge: who approves changes of the platform",
-    "program": "Where CI gets Allotment from, pinned: git+https://…@COMMIT, a wheel's address#sha256=…, an image@sha256:…",
+    "domain": "The parent domain of all instances",
+    "oidc_issuer": "The OIDC issuer for logins, https://…",
+    "admin": "Your login at the forge; you approve changes to the platform",
+    "program": "The pinned source of Allotment for CI: git+https://…@COMMIT, a wheel's URL#sha256=…, an image@sha256:…",
 }
 BOOTSTRAP_COMMAND = (
     "allot bootstrap | kubectl apply --server-side --force-conflicts --filename -     # where Argo CD runs"
@@ -48,21 +48,21 @@ _CLOUD_OPTIONS = ("cluster", "domain", "oidc_issuer", "admin")  # a sample has i
 @click.option("--domain", metavar="DOMAIN", help="Instances are served at https://NAME--TENANT.CLUSTER.DOMAIN.")
 @click.option("--oidc-issuer", metavar="URL", help=f"{_QUESTIONS['oidc_issuer']}.")
 @click.option("--admin", metavar="LOGIN", help=f"{_QUESTIONS['admin']}.")
-@click.option("--currency", metavar="CODE", help="The currency of prices; EUR if absent. It cannot change later.")
+@click.option("--currency", metavar="CODE", help="The currency of prices. It cannot change later. Default: EUR.")
 @click.option(
-    "--time-zone", metavar="ZONE", help="The time zone of billing days; UTC if absent. It cannot change later."
+    "--time-zone", metavar="ZONE", help="The time zone of billing days. It cannot change later. Default: UTC."
 )
 @click.option(
     "--docs-url",
     metavar="URL",
-    help="The address of the documentation in the README; the folder docs/ of a Git --program if absent.",
+    help="The URL of the documentation for the README. Default: the folder docs/ of a Git --program.",
 )
 @click.option(
     "--upgrade",
     is_flag=True,
     help="Update the generated files of the repository DIR to this version: schemas, CI, hooks, pins.",
 )
-@click.option("--dry-run", is_flag=True, help="With --upgrade: show the difference alone.")
+@click.option("--dry-run", is_flag=True, help="With --upgrade: only show the difference.")
 @click.option("--sample", is_flag=True, help="Write a sample cloud with seven tenants instead.")
 @output_option()
 def command(
@@ -127,9 +127,9 @@ def _ask_missing_values(branch: str, options: dict[str, str | None], sample: boo
         if name not in missing
     ]
     if missing and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        lacks = ["these are missing:", *(f"  {_format_option(name)}: {_QUESTIONS[name]}" for name in missing)]
+        lacks = ["these options are missing:", *(f"  {_format_option(name)}: {_QUESTIONS[name]}" for name in missing)]
         raise click.UsageError(
-            "\n".join([*lacks, *(["these are wrong:", *(f"  {line}" for line in wrong)] if wrong else [])])
+            "\n".join([*lacks, *(["these options are invalid:", *(f"  {line}" for line in wrong)] if wrong else [])])
         )
     if wrong:
         raise click.UsageError("\n".join(wrong))
@@ -271,12 +271,12 @@ def _print_result(folder: Path, cloud: Cloud, files: dict[str, bytes], sample: b
         f"{folder}: {'a sample cloud' if sample else 'a cloud with one cluster and no tenant'}, and CI for {cloud.forge}."
     )
     if remaining_blanks:
-        print_note("\nStill to be filled in, in this folder:")
+        print_note("\nReplace these values in this folder:")
         for blank in remaining_blanks:
             print_note(f"  {blank.path}:{blank.line}  {blank.field}  {blank.description}")
-        print_note("\nREADME.md has this list too, to be ticked off.")
+        print_note("\nREADME.md also has this list, with check boxes.")
     if sample:
-        print_note("\nIts people, hosts and images are examples: `allot validate` warns until the hosts are yours.")
+        print_note("\nIts people, hosts and images are examples: `allot validate` warns until you replace the hosts.")
     print_note(
         "\n".join(["\nNext:", *(f"  {line}" for line in commands), f"\nCI publishes each push to {cloud.branch}."])
     )

@@ -82,7 +82,7 @@ def _check_paths(folder: Path, paths: Iterable[str]) -> None:
         wrong = [parent for parent in parents if parent.is_symlink() or (parent.exists() and not parent.is_dir())]
         if wrong or (os.path.lexists(folder / path) and not is_regular(folder, path)):
             raise OperationRefused(
-                f"{path} can't be written: it, or a folder on the way to it, is a link or no file: remove that first"
+                f"{path} can't be written: the path or one of its parent folders is a link or not a regular file: remove it first"
             )
 
 
@@ -98,7 +98,7 @@ def _check_committed(folder: Path, files: Mapping[str, bytes]) -> None:
     for path, data in files.items():
         if repository.read_at(head, f"{top}/{path}" if top else path) != data:
             raise OperationRefused(
-                f"{path} has changes that are not committed: commit them first, or show the difference by --dry-run"
+                f"{path} has changes that are not committed: commit them first, or show the difference with --dry-run"
             )
 
 
@@ -122,10 +122,8 @@ def _print_result(folder: Path, changes: Mapping[str, str], *, dry_run: bool, st
     for text in changes.values():
         click.echo(text)
     if not changes:
-        print_note(f"{folder}: the generated files are those of this version")
+        print_note(f"{folder}: the generated files are up to date")
     elif dry_run:
         print_note(f"{folder}: {pluralize(len(changes), 'file')} would change; run it without --dry-run")
     else:
-        print_note(
-            f"{folder}: {pluralize(len(changes), 'file')} changed; look at the difference by `git diff`, and open a pull request"
-        )
+        print_note(f"{folder}: {pluralize(len(changes), 'file')} changed; check `git diff`, and open a pull request")

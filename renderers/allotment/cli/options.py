@@ -38,7 +38,7 @@ class Day(click.ParamType[datetime.date]):
         try:
             return datetime.date.fromisoformat(value)
         except ValueError:
-            self.fail(f"{value!r} is no day: write one such as 2026-01-31", param, ctx)
+            self.fail(f"{value!r} is not a date: write a date such as 2026-01-31", param, ctx)
 
 
 class FiniteRange(click.FloatRange):

@@ -25,7 +25,7 @@ def command() -> None:
 @click.option(
     "--forge",
     type=click.Choice(list(FORGES), case_sensitive=False),
-    help="The forge whose syntax is written; spec.git.forge of the platform if absent.",
+    help="The forge for which the file is written. Default: spec.git.forge of the platform.",
 )
 @output_option()
 @repository_option
@@ -49,7 +49,7 @@ def write_codeowners(forge: str | None, style: str, repo: Path | None) -> None:
     source = FolderSource(find_repository(repo))
     declared = read_ownership(source)
     if declared is None:
-        raise OperationRefused("platform/ownership.yaml isn't there, or can't be read: see `allot validate`")
+        raise OperationRefused("platform/ownership.yaml doesn't exist or can't be read: see `allot validate`")
     tenants = [scope.name for scope in source.scopes()[0] if scope.kind == "tenant"]
     owned_patterns = codeowners.list_owned_patterns(
         declared.model.spec, tenants, lambda tenant: read_members(source, tenant)

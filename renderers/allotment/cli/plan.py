@@ -48,13 +48,15 @@ class ForgeTeam(click.ParamType["tuple[str, frozenset[Account]]"]):
 
         team, equals, logins = str(value).partition("=")
         if not equals or not team.startswith("@"):
-            self.fail(f"{value!r} is no team with its members: write one such as @acme/platform=ann,bob", param, ctx)
+            self.fail(
+                f"{value!r} is not in the format TEAM=MEMBERS: write for example @acme/platform=ann,bob", param, ctx
+            )
         return team, frozenset(parse_account(login) for login in logins.split(",") if login)
 
 
 @click.command()
-@click.option("--base", metavar="REF", help="The commit to merge into; origin/<spec.git.branch> if absent.")
-@click.option("--head", metavar="REF", help="The commit to merge; the current folder if absent.")
+@click.option("--base", metavar="REF", help="The commit to merge into. Default: origin/<spec.git.branch>.")
+@click.option("--head", metavar="REF", help="The commit to merge. Default: the current folder.")
 @output_option("markdown")
 @click.option("--diffs", is_flag=True, help="Also show the difference of every file, as the other formats do.")
 @click.option(
@@ -91,7 +93,7 @@ class ForgeTeam(click.ParamType["tuple[str, frozenset[Account]]"]):
     " earliest.",
 )
 @click.option(
-    "--detailed-exitcode", is_flag=True, help="End with 4 instead of 0 if the change can be merged and has an effect."
+    "--detailed-exitcode", is_flag=True, help="Exit with 4 instead of 0 if the change can be merged and has an effect."
 )
 @repository_option
 def command(
@@ -127,7 +129,7 @@ def command(
     from allotment.services.pull_requests.change_plan import plan_change
 
     if (approvers or teams or pushers) and author is None:
-        raise click.UsageError("--pushed-by, --approved-by and --team count only together with --author.")
+        raise click.UsageError("--pushed-by, --approved-by and --team require --author.")
     root = find_repository(repo)
     base = base or _find_declared_branch(root)
     source = CommitSource(root, base, open_offline(root))
@@ -179,11 +181,11 @@ def _find_declared_branch(root: Path) -> str:
 
     branch = read_branch(FolderSource(root))  # the plan reports a problem of the platform's declaration
     name, here = f"origin/{branch}", open_offline(root)
-    bring = f"run `git fetch origin {branch}`, or where nothing was pushed yet `git push origin {branch}`"
+    bring = f"run `git fetch origin {branch}`, or `git push origin {branch}` if the branch has never been pushed"
     if here.git.url_of("origin") is None:
         bring = f"this repository has no remote named origin yet. Add it and push {branch}"
     otherwise = (
-        f"{name} isn't here, and a plan without --base compares with it: {bring}, or name a commit with --base, such"
+        f"{name} isn't in this clone, but a plan without --base needs it: {bring}, or name a commit with --base, such"
         " as --base HEAD for uncommitted changes"
     )
     full = f"{REMOTES_PREFIX}{name}"  # a branch of one's own may be named so too

@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     "--to",
     "url",
     metavar="URL",
-    help="The repository to publish to; spec.git.rendered of the platform, or origin, if absent.",
+    help="The repository to publish to. Default: spec.git.rendered of the platform, or origin.",
 )
 @click.option(
     "--status",
     metavar="URL",
-    help="The repository of the status branches; spec.git.status of the platform, or that of --to, if absent.",
+    help="The repository of the status branches. Default: spec.git.status of the platform, or that of --to.",
 )
 @click.option("--as-of", type=Day(), help="Use the prices of this day. Default: today in the billing time zone.")
 @click.option(
@@ -55,17 +55,17 @@ if TYPE_CHECKING:
 @click.option(
     "--signing-key",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The private SSH key of the platform's spec.publisher.publicKey: signs the rendered commits.",
+    help="The private SSH key that signs the rendered commits. It belongs to spec.publisher.publicKey of the platform.",
 )
 @click.option(
     "--adopt",
     is_flag=True,
-    help="Trust rendered branches that lack the signature of that key, or the refs of Allotment.",
+    help="Trust rendered branches without a signature of this key, or without the refs of Allotment.",
 )
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Write nothing; print the commits that a publish would create, also of an unmerged commit.",
+    help="Write nothing. Print the commits that a publish would create. The commit may be unmerged.",
 )
 @output_option()
 def command(
@@ -151,7 +151,7 @@ def _unmerged_reason(source: CommitSource) -> str:
     tip = fetch_newest_commit(source.repository, branch, "origin") if branch else None
     if tip is not None and not source.repository.is_shallow() and not source.repository.is_ancestor(source.commit, tip):
         return (
-            f"{source.commit[:12]} isn't in the branch {branch} of origin, so a publish of it would block the commits that are merged there next:"
+            f"{source.commit[:12]} isn't in the branch {branch} of origin. Publishing it would block later merges to this branch:"
             " merge it first, or name another repository with --to"
         )
     return ""
@@ -163,7 +163,9 @@ def _check_plan(root: Path, checksum: str, day: datetime.date, published: str | 
     from allotment.services.pull_requests.change_plan import plan_change
 
     if published is None:
-        raise OperationRefused("nothing is published yet, so no plan can be of it: publish without --plan first")
+        raise OperationRefused(
+            "nothing has been published yet, so no plan can refer to it: publish without --plan first"
+        )
     merge_plan = plan_change(root, published, commit, day, open_cache=create_cache_opener(root, "-plan"))
     if merge_plan.checksum != checksum:
         raise OperationRefused(
@@ -222,7 +224,9 @@ def _print_result(outcome: PublishResult, remote: Remote, dry_run: bool) -> None
     source = outcome.source[:12]
     tell = click.echo if dry_run else print_note
     if outcome.release is None:
-        tell(f"Nothing to do: {(outcome.newer_source or '')[:12]}, which is newer than {source}, is published already.")
+        tell(
+            f"Nothing to do: the newer commit {(outcome.newer_source or '')[:12]} is already published; this is {source}."
+        )
         return
     for cluster_commit in outcome.commits:
         tell(_format_commit(cluster_commit, dry_run))
@@ -250,7 +254,9 @@ def _format_commit(cluster_commit: ClusterCommit, dry_run: bool) -> str:
         else ""
     )
     lagged = (
-        "; the branch was behind: a push was interrupted, or somebody put it back" if cluster_commit.was_behind else ""
+        "; the branch was behind: a push was interrupted, or somebody reset the branch"
+        if cluster_commit.was_behind
+        else ""
     )
     return f"{cluster_commit.cluster}: {counts}: {where}{replaced}{lagged}"
 
@@ -278,7 +284,7 @@ def _print_exceptions(assembly: Release) -> None:
     if assembly.retained_tenants:
         published_count = len(assembly.declared_tenants - assembly.retained_tenants.keys())
         click.echo(
-            f"{pluralize(len(assembly.retained_tenants), 'tenant')} kept as published before, {published_count} published."
+            f"{pluralize(len(assembly.retained_tenants), 'tenant')} retained, {published_count} published."
             f" Correct {pronoun_for(len(assembly.retained_tenants))} and publish again.",
             err=True,
         )

@@ -27,7 +27,7 @@ from allotment.problems import OperationRefused, escape_unprintable
 @click.option(
     "--force",
     is_flag=True,
-    help="Recover even if no status reports that the last attempt failed. Its data may be overwritten.",
+    help="Recover even if no status reports a failed attempt. The data may be overwritten.",
 )
 @output_option()
 @clone_options
@@ -50,12 +50,14 @@ def command(
     from allotment.services.reporter.status_reader import read_reported_status
 
     if not reason.strip() or len(reason) > 2000:
-        raise click.UsageError("--reason says in a sentence or two why it should work now")
+        raise click.UsageError("add --reason with a sentence on why the next attempt can succeed")
     root = find_repository(repo)
     here, remote, clusters = open_status_remote(root, url)
     tenant, slash, name = what.partition("/")
     if not (tenant and slash and name):
-        raise OperationRefused(f"{escape_unprintable(what)} is no storage: write TENANT/STORAGE")
+        raise OperationRefused(
+            f"{escape_unprintable(what)} is not in the format TENANT/STORAGE: name a storage such as solo-ada/models"
+        )
     recovery = create_recovery_commit(
         root, ref, what, reason, read_reported_status(here, remote, clusters, tenant), force=force
     )
@@ -72,5 +74,7 @@ def command(
     if recovery.overwrites:
         click.echo(f"With it {recovery.overwrites}.", err=True)
     click.echo(
-        "Open a pull request with it." if push else f"Push it, and open a pull request: git push origin {branch}"
+        "Open a pull request for this branch."
+        if push
+        else f"Push it, and open a pull request: git push origin {branch}"
     )

@@ -77,11 +77,11 @@ def command(
       allot render --stdout --cluster eu-1 --tenant solo-ada
     """
     if stdout and out is not None:
-        raise click.UsageError("--out and --stdout exclude each other.")
+        raise click.UsageError("Use either --out or --stdout.")
     if not stdout and out is None:
-        raise click.UsageError("Name a folder with --out DIR, or give --stdout.")
+        raise click.UsageError("Name a folder with --out DIR, or add --stdout.")
     if stdout and style == "json":
-        raise click.UsageError("--stdout writes manifests: combine --output json with --out.")
+        raise click.UsageError("--stdout writes manifests: use --output json with --out only.")
     root = find_repository(repo)
     source = open_source(root, commit)
     selection = (frozenset(clusters), frozenset(tenants))
@@ -226,7 +226,9 @@ def _check_outside_sources(root: Path, out: Path) -> None:
     if target == Path(os.path.realpath(root)) or any(
         target == source or source in target.parents or target in source.parents for source in sources
     ):
-        raise OperationRefused(f"{quote_value(str(out))} holds declarations or lies among them: name another folder")
+        raise OperationRefused(
+            f"{quote_value(str(out))} contains declarations or is inside a folder of declarations: name another folder"
+        )
 
 
 def _print_result(

@@ -13,14 +13,14 @@ from allotment.cli.service import metrics_option
 
 
 @click.command(context_settings={"auto_envvar_prefix": "ALLOT"})
-@click.option("--cluster", metavar="NAME", required=True, help="The declared cluster that is reported.")
+@click.option("--cluster", metavar="NAME", required=True, help="The declared cluster to report.")
 @click.option("--to", metavar="URL", required=True, help="The repository with the branch status/CLUSTER.")
-@click.option("--rendered", metavar="URL", help="The repository that Argo CD reads; the same if absent.")
+@click.option("--rendered", metavar="URL", help="The repository that Argo CD reads. Default: the same repository.")
 @click.option(
     "--data",
     required=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="A folder for its own clone; may be lost.",
+    help="The folder of the clone. It can be deleted at any time.",
 )
 @click.option(
     "--interval",
@@ -28,7 +28,7 @@ from allotment.cli.service import metrics_option
     show_default=True,
     type=FiniteRange(0),
     metavar="SECONDS",
-    help="The shortest time between two commits.",
+    help="The minimum time between two commits.",
 )
 @click.option(
     "--listen",

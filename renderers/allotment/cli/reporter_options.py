@@ -41,17 +41,17 @@ def cluster_access_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="The Lease for leader election among replicas. Default: no election.",
         ),
         click.option("--signing-key", type=FILE_TYPE, help="A private SSH key that signs the commits."),
-        click.option("--argocd-context", metavar="NAME", help="The context of the cluster that Argo CD runs in."),
+        click.option("--argocd-context", metavar="NAME", help="The context for the cluster where Argo CD runs."),
         click.option(
             "--argocd-kubeconfig",
             type=FILE_TYPE,
-            help="How the cluster that Argo CD runs in is reached; as the cluster itself if absent.",
+            help="The kubeconfig of the cluster where Argo CD runs. Default: Argo CD runs in the same cluster.",
         ),
-        click.option("--context", metavar="NAME", help="The kubeconfig's context."),
+        click.option("--context", metavar="NAME", help="The context in the kubeconfig."),
         click.option(
             "--kubeconfig",
             type=FILE_TYPE,
-            help="How the cluster is reached; if absent, as a pod in it, or else by the usual kubeconfig.",
+            help="The kubeconfig of the cluster. Default: the service account of a pod in the cluster, otherwise the usual kubeconfig.",
         ),
     ):
         command = option(command)
@@ -67,7 +67,7 @@ def create_leadership(sight: ClusterAccess, log: Log, on_wake: Callable[[], None
 
     namespace, slash, name = sight.lease.partition("/")
     if not slash or not namespace or not name or "/" in name:
-        raise click.UsageError(f"{sight.lease!r} is no NAMESPACE/NAME")
+        raise click.UsageError(f"{sight.lease!r} is not in the format NAMESPACE/NAME")
     identity = f"{socket.gethostname()}_{os.getpid()}"
 
     def changed(leads: bool) -> None:

@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 @click.option(
     "--comment",
     is_flag=True,
-    help="Comment on pull requests with their plans and the rollout of merges; beside other services, in a child process.",
+    help="Comment on pull requests with their plans and the rollout of merges. With other services, it runs in a child process.",
 )
 @click.option("--source", metavar="URL", required=True, help="The repository of declarations.")
 @click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch of merged declarations.")
 @click.option(
     "--to",
     metavar="URL",
-    help="The repository to publish to; spec.git.rendered of the platform, or the source, if absent.",
+    help="The repository to publish to. Default: spec.git.rendered of the platform, or the source.",
 )
 @click.option(
     "--status",
     metavar="URL",
-    help="The repository of the status branches; spec.git.status of the platform, or that of --to, if absent.",
+    help="The repository of the status branches. Default: spec.git.status of the platform, or that of --to.",
 )
 @click.option(
     "--data",
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     show_default=True,
     type=FiniteRange(0),
     metavar="SECONDS",
-    help="The shortest time between two commits of a status.",
+    help="The minimum time between two commits of a status.",
 )
 @click.option(
     "--listen",
@@ -74,7 +74,9 @@ if TYPE_CHECKING:
     type=FILE_TYPE,
     help="The file with the secret that signs webhooks. Without it, every POST to /webhook is accepted.",
 )
-@click.option("--child", is_flag=True, hidden=True, help="Be a part of another process, which says when to look.")
+@click.option(
+    "--child", is_flag=True, hidden=True, help="Run as a child of another process, which triggers each check."
+)
 @click.option(
     "--tenant-seconds",
     default=5.0,
@@ -124,7 +126,7 @@ def command(
     )
 
     if not (publish or cluster or comment):
-        raise click.UsageError("Say what to run: --publish, --report CLUSTER, --comment, or several of them.")
+        raise click.UsageError("Name what to run: --publish, --report CLUSTER, --comment, or several of them.")
     click.get_current_context().call_on_close(release_clones)
     access = ClusterAccess(**{name: options.pop(name) for name in ClusterAccess._fields})
     parse_addresses(listen, metrics_listen)

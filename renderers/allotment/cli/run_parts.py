@@ -121,7 +121,7 @@ def _find_branch_urls(repository: Repository, options: RunOptions) -> BranchUrls
     name = f"refs/heads/{options.branch}"
     tip = Remote(repository, options.source, keep=True).fetch(name).get(name)
     if tip is None:
-        raise OperationRefused(f"the source has no branch {options.branch}, which says where its status belongs")
+        raise OperationRefused(f"the source has no branch {options.branch}, which names the repository of its status")
     commit_source = CommitSource(repository.folder, tip, repository)
     return resolve_branch_urls(commit_source, options.source, options.to, options.status)
 

@@ -17,7 +17,7 @@ from allotment.declared.values import format_duration
 
 @click.command()
 @repository_option
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 when a schema isn't up to date.")
+@click.option("--check", is_flag=True, help="Write nothing. Exit with 1 if a schema isn't up to date.")
 @output_option()
 def command(repo: Path | None, check: bool, style: str) -> None:
     """Write schemas/KIND.schema.json for every kind, and schemas/output/COMMAND.schema.json for the JSON output of commands.

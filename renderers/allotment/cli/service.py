@@ -35,7 +35,7 @@ def parse_address(listen: str) -> tuple[str, int]:
     """Return host and port of HOST:PORT."""
     host, _, port = listen.rpartition(":")
     if not host or not port.isdigit() or int(port) > 65535:
-        raise click.UsageError(f"{listen!r} is no HOST:PORT: write one such as 127.0.0.1:8080")
+        raise click.UsageError(f"{listen!r} is not in the format HOST:PORT: write for example 127.0.0.1:8080")
     return host, int(port)
 
 
@@ -43,7 +43,7 @@ def read_secret(file: Path) -> bytes:
     """Return the secret that a file holds, without the line's end."""
     secret = file.read_bytes().strip()
     if not secret.isascii() or len(secret) < MIN_SECRET_LENGTH:
-        raise click.UsageError(f"{file} holds no secret: write at least {MIN_SECRET_LENGTH} characters of ASCII")
+        raise click.UsageError(f"{file} must contain a secret of at least {MIN_SECRET_LENGTH} ASCII characters")
     return secret
 
 
@@ -105,7 +105,7 @@ def _start_web(stack: ExitStack, where: tuple[str, int], answers: WebHandlers | 
     try:
         web = WebServer(*where, answers)
     except OSError as error:
-        raise click.UsageError(f"{where[0]}:{where[1]} can't be listened on: {error.strerror}") from None
+        raise click.UsageError(f"{where[0]}:{where[1]} can't be used as listen address: {error.strerror}") from None
     stack.callback(web.close)
     return web.port
 

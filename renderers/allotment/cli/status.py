@@ -82,7 +82,7 @@ def _list_states() -> tuple[str, ...]:
     "--exit-code",
     "by_exit_code",
     is_flag=True,
-    help="End with 1 unless all displayed resources are as declared.",
+    help="Exit with 1 unless all displayed resources are as declared.",
 )
 @output_option()
 @clone_options
@@ -123,9 +123,9 @@ def command(
     from allotment.services.status_view.status_view import StatusView
 
     if stocks and (what or states or spec or by_exit_code):
-        raise click.UsageError("--stocks shows those of all clusters: it takes --cluster alone")
+        raise click.UsageError("--stocks can be combined only with --cluster")
     if watch and (by_exit_code or style == "json"):
-        raise click.UsageError("--watch is for people: it takes neither --exit-code nor JSON")
+        raise click.UsageError("--watch can't be combined with --exit-code or JSON")
     tenant, name = split_resource_name(what)
     clone = open_clone(repo, url)
     check = create_publish_check(clone.root)
@@ -233,7 +233,7 @@ def _print_status(
     else:
         print_output(status_tables.render_overview(clusters, rows, now))
         if not rows:
-            click.echo("nothing that is declared or reported matches", err=True)
+            click.echo("no declared or reported resource matches", err=True)
 
 
 def _build_output(

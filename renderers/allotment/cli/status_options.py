@@ -27,7 +27,7 @@ status_url_option = click.option(
     "--from",
     "url",
     metavar="URL",
-    help="The repository of the status branches; spec.git.status of the platform, or origin, if absent.",
+    help="The repository of the status branches. Default: spec.git.status of the platform, or origin.",
 )
 
 
@@ -55,7 +55,7 @@ def open_status_remote(repo: Path | None, url: str | None) -> tuple[Any, Any, li
 
 
 cluster_option = click.option(
-    "--cluster", metavar="NAME", shell_complete=complete_clusters, help="Look at that cluster alone."
+    "--cluster", metavar="NAME", shell_complete=complete_clusters, help="Show only this cluster."
 )
 
 
@@ -79,12 +79,12 @@ def check_names(view: StatusView, tenant: str, name: str, cluster: str | None = 
         raise OperationRefused(f"no cluster is named {quote_value(cluster)}{suggest_name(cluster, view.reporter_keys)}")
     if tenant and tenant not in (tenants := list_known_tenants(view)):
         raise OperationRefused(
-            f"no tenant is named {quote_value(tenant)}: no such tenant is declared, and no cluster reports it{suggest_name(tenant, tenants)}"
+            f"no tenant is named {quote_value(tenant)}: no tenant with this name is declared or reported{suggest_name(tenant, tenants)}"
         )
     if name and not any(row.resource.name == name for row in view.rows):
         known_names = {row.resource.name for row in view.rows}
         raise OperationRefused(
-            f"{escape_unprintable(tenant)} has nothing named {quote_value(name)}: nothing declares it, and no cluster reports it{suggest_name(name, known_names)}"
+            f"{escape_unprintable(tenant)} has no resource named {quote_value(name)}: no such name is declared or reported{suggest_name(name, known_names)}"
         )
 
 

@@ -65,7 +65,7 @@ def command(
     selected_paths = [to_repository_path(root, path) for path in paths]
     for path, name in zip(paths, selected_paths, strict=True):
         if base is None and commit is None and not os.path.lexists(root / name):
-            raise click.UsageError(f"{path} doesn't exist; what a deletion means is checked with --base REF")
+            raise click.UsageError(f"{path} doesn't exist. If you deleted it, add --base REF to check the deletion")
 
     if base == "HEAD" and not _has_commits(root):
         base = None  # the first commit of a repository has no base
@@ -92,7 +92,7 @@ def command(
     if not watch:
         raise click.exceptions.Exit(_print_problems(whole(), style, selected_paths, open_source(root, commit), root))
     if commit is not None:
-        raise click.UsageError("A commit doesn't change: --watch is for a folder.")
+        raise click.UsageError("--watch works on a folder only, since a commit never changes.")
     _watch_files(
         root,
         whole,
@@ -182,7 +182,7 @@ def _warn_about_other_paths(selected_paths: list[str]) -> Iterator[Problem]:
     from allotment.adapters.declaration_source import path_problem
     from allotment.declared.layout import ROOTS
 
-    words = f"nothing reads it: declarations lie in {', '.join(sorted(ROOTS))}"
+    words = f"the file is outside the folders of declarations, {', '.join(sorted(ROOTS))}, so it is ignored"
     for path in sorted(set(selected_paths)):
         if path.split("/")[0] not in ROOTS:
             yield path_problem(path, words, "layout")._replace(warning=True)

@@ -53,12 +53,17 @@ class WaitTarget(NamedTuple):
     "--for",
     "goal",
     type=click.Choice(["Running", "Ready", "Starting", "Stopped", "Prepared", "Gone"], case_sensitive=False),
-    help="Running: an instance answers its probe. Ready: a storage or snapshot can be used; an instance has"
-    " started its container. Starting: the same of an instance. Stopped: of an instance. Prepared: of a storage. Gone: of any. Default: Running for an instance,"
-    " else Ready.",
+    help="Running: the probe of an instance succeeds. Ready: a storage or snapshot can be used; an instance has"
+    " started its container. Starting: the same for an instance. Stopped: for an instance. Prepared: for a storage. Gone: for all. Default: Running for an instance,"
+    " otherwise Ready.",
 )
 @click.option(
-    "--timeout", "seconds", type=Period(), default="10m", show_default=True, help="How long to wait, such as 1h30m."
+    "--timeout",
+    "seconds",
+    type=Period(),
+    default="10m",
+    show_default=True,
+    help="The maximum time to wait, such as 1h30m.",
 )
 @cluster_option
 @output_option()
@@ -80,7 +85,9 @@ def command(
     """
     tenant, name = split_resource_name(what)
     if not (tenant and name):
-        raise click.UsageError(f"{escape_unprintable(what)} is no instance, storage or snapshot: write TENANT/NAME")
+        raise click.UsageError(
+            f"{escape_unprintable(what)} is not in the format TENANT/NAME: name an instance, storage or snapshot"
+        )
     awaited = WaitTarget(tenant, name, cluster, goal or "")
     waiting = _Wait(open_clone(repo, url), awaited, style)
     outcome = waiting.wait(seconds)
@@ -120,7 +127,7 @@ class _Wait:
                         view, refs = StatusView(self._clone, self._target.tenant), now
                         break
                 except OperationRefused as error:
-                    self._print_lines((f"{error}: looking again",))
+                    self._print_lines((f"{error}: trying again",))
         return "Reached" if result == "reached" else "Failed"
 
     def _pause(self, seconds: float, limit: int) -> None:
@@ -162,7 +169,7 @@ class _Wait:
         if not set(kinds) & set(KINDS_BY_GOAL[goal]):
             fitting = ", ".join(candidate for candidate, able in KINDS_BY_GOAL.items() if set(able) & set(kinds))
             is_now = " and ".join(f"{'an' if kind == 'instance' else 'a'} {kind}" for kind in kinds)
-            raise OperationRefused(f"{self._target} is {is_now}, which is never {goal}: wait for {fitting}")
+            raise OperationRefused(f"{self._target} is {is_now}, which can't become {goal}: wait for {fitting}")
 
     def _evaluate(self, view: StatusView) -> GoalVerdict:
         from allotment.observed.wait_goals import GONE_GOAL, KINDS_BY_GOAL, describe_next_step, evaluate_goal
@@ -178,7 +185,7 @@ class _Wait:
         ]
         self._rows, silent = list(explain_unpublished(view, chosen, self._publish_check)), find_silent_clusters(view)
         self._unknown_clusters = {
-            silent_cluster: view.reported_status.troubles.get(silent_cluster, "it has been silent for long")
+            silent_cluster: view.reported_status.troubles.get(silent_cluster, "it has been silent for a long time")
             for silent_cluster in sorted(silent & {row.resource.cluster for row in chosen})
         }
         against = {row.path: words for row in self._rows if (words := self._find_contradiction(view, row))}
@@ -193,12 +200,12 @@ class _Wait:
             where = view.find_publishing_clusters(tenant, name, cluster)
             if where:
                 result = "going"
-                lines = [f"{self._target}: published to {', '.join(where)} still"]
+                lines = [f"{self._target}: still published to {', '.join(where)}"]
             else:
                 known_names = {row.resource.name for row in view.rows}
                 hint = suggest_name(name, known_names) if tenant in view.tenants else ""
-                lines = [f"{self._target}: nothing declares it, and no cluster reports it{hint}"]
-        self._print_lines(tuple(lines) or (f"{self._target}: nothing declares it any more",))
+                lines = [f"{self._target}: it is neither declared nor reported by a cluster{hint}"]
+        self._print_lines(tuple(lines) or (f"{self._target}: it is no longer declared",))
         return result
 
     def _find_contradiction(self, view: StatusView, row: ResourceStatus) -> str:
@@ -212,12 +219,12 @@ class _Wait:
         if not row.resource.blob:
             return ""
         if goal == GONE_GOAL:
-            return f"{row.path} declares it: remove that file, and merge it"
+            return f"{row.path} declares it: remove this file and merge the change"
         if row.resource.kind != INSTANCE.word or goal == PREPARED:
             return ""
         stopped = explain_stop(view.declared_commit.source, row.path)
         if goal == STOPPED and stopped == "":
-            return f"{row.path} declares it to run: write `state: Stopped` there, and merge it"
+            return f"{row.path} declares it to run: write `state: Stopped` there and merge the change"
         return f"{row.path} is declared not to run: {stopped}" if stopped and goal != STOPPED else ""
 
     def _print_lines(self, lines: tuple[str, ...]) -> None:
@@ -250,13 +257,15 @@ class _Wait:
             return
         ways = sorted({row.stage.remedy for row in self._rows} - {""})
         if outcome == "TimedOut" and not ways:
-            ways = [f"`allot status {self._target}` says more; run this again with a longer --timeout to wait on"]
+            ways = [
+                f"`allot status {self._target}` shows details. To continue waiting, run this command again with a longer --timeout"
+            ]
         more = f"; {escape_unprintable('; '.join(ways), 1000)}" if ways else ""
-        words = "time is up" if outcome == "TimedOut" else "it won't be so by itself"
+        words = "time is up" if outcome == "TimedOut" else "it doesn't get there without a change"
         head = f"{self._target} isn't {self._target.goal}: {words}"
         if outcome == "TimedOut" and self._unknown_clusters:
             unknown = "; ".join(f"{cluster}: {words}" for cluster, words in self._unknown_clusters.items())
-            head = f"{self._target}: time is up, and whether it is {self._target.goal} isn't known"
+            head = f"{self._target}: time is up, and it is unknown whether it is {self._target.goal}"
             head += f" ({escape_unprintable(unknown, 1000)})"
         click.echo(f"{head}{more}", err=True)
 

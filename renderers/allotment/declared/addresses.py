@@ -76,12 +76,12 @@ def _parse_address(value: object) -> str:
 
     if not isinstance(value, str):
         raise_rule_error(
-            "address", f"{quote_value(str(value))} is no IP address: write one such as 169.254.20.10, quoted"
+            "address", f"{quote_value(str(value))} is not an IP address: write one such as 169.254.20.10, quoted"
         )
     try:
         address = ipaddress.ip_address(value)
     except ValueError as error:
-        raise_rule_error("address", f"{quote_value(value)} is no IP address: {error}")
+        raise_rule_error("address", f"{quote_value(value)} is not an IP address: {error}")
     if str(address) != value or "%" in value:
         raise_rule_error(
             "address", f"{quote_value(value)} has another spelling: write {str(address).partition('%')[0]}"

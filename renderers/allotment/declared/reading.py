@@ -173,13 +173,13 @@ def _check_envelope(path: str, value: dict[str, Any], spot: DeclarationPath) -> 
 
 _QUOTED_TEXT = "text: write it in quotes"
 _TYPE_TEXTS = {
-    "int_type": "whole number: write digits alone, such as 4",
+    "int_type": "a whole number: write digits only, such as 4",
     "string_type": _QUOTED_TEXT,
-    "bool_type": "truth value: write true or false, without quotes",
-    "list_type": "list: write entries that begin with '-'",
-    "dict_type": "mapping: write `key: value`",
-    "model_type": "mapping: write `field: value`",
-    "model_attributes_type": "mapping: write `field: value`",
+    "bool_type": "a boolean: write true or false, without quotes",
+    "list_type": "a list: write entries that begin with '-'",
+    "dict_type": "a mapping: write `key: value`",
+    "model_type": "a mapping: write `field: value`",
+    "model_attributes_type": "a mapping: write `field: value`",
 }
 
 
@@ -212,7 +212,7 @@ def _without_misspelt_twins(model: type[BaseModel], errors: list[Any]) -> list[A
 
 def is_fixed_by_quotes(problem: Problem) -> bool:
     """Return whether quotes around a value or key, and nothing else, solve a problem of reading."""
-    return problem.rule == "scalar" or (problem.rule == "type" and problem.message.endswith(f" is no {_QUOTED_TEXT}"))
+    return problem.rule == "scalar" or (problem.rule == "type" and problem.message.endswith(f" is not {_QUOTED_TEXT}"))
 
 
 def _build_finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
@@ -233,7 +233,7 @@ def _build_finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
         choices = [part.strip("' ") for part in context["expected"].replace(" or ", ", ").split(",")]
         return Finding(path, field, f"{quote_value(value)} is not allowed: write one of {', '.join(choices)}", "enum")
     if kind in _TYPE_TEXTS:
-        return Finding(path, field, f"{quote_value(value)} is no {_TYPE_TEXTS[kind]}", "type")
+        return Finding(path, field, f"{quote_value(value)} is not {_TYPE_TEXTS[kind]}", "type")
     if kind == "string_pattern_mismatch":
         rule, want = RULES_BY_PATTERN.get(context["pattern"], ("pattern", f"it must match {context['pattern']}"))
         return Finding(path, field, f"{quote_value(value)} is not allowed: {want}", rule, points_at_key=at_key)

@@ -66,7 +66,7 @@ def next_file(path: str, before: bytes, after: bytes, ask: Callable[[], StorageU
             elif users.stopping_instances:
                 pending = f"its new preparation waits until {', '.join(sorted(users.stopping_instances))} has stopped"
             elif not was <= frozenset(users.finished_jobs):
-                pending = "its new preparation waits until the last one was seen to have ended"
+                pending = "its new preparation waits until the status shows the end of the previous preparation"
         if not findings and not pending and (has_kept_jobs(before) or was & frozenset(users.protected_jobs)):
             pending, let_go = "its last preparation is let go first", True
     data = with_jobs_of(with_data_source_of(after, before), before, is_pending=bool(pending))

@@ -50,10 +50,10 @@ def add_deletion_conditions(conditions: ConditionBuilder, marked: bool, unprotec
 
 
 def seconds_between(time: str, now: str) -> float:
-    """Return the seconds between two times. Raises ValueError if one of them is no time with a time zone."""
+    """Return the seconds between two times. Raises ValueError if one of them is not a time with a time zone."""
     begin, end = parse_time(time), parse_time(now)
     if begin is None or end is None:
-        raise ValueError(f"{time!r} or {now!r} is no time with a time zone")
+        raise ValueError(f"{time!r} or {now!r} is not a time with a time zone")
     return (end - begin).total_seconds()
 
 

@@ -115,7 +115,7 @@ class Loop(ABC):
             self.log.warning("clone replaced", message=damage.fsck_output)
             self._wake_event.set()
             return Failure(
-                "damaged", f"the local clone was damaged, and is fetched again: {damage.fsck_output}", retry_after=0
+                "damaged", f"the local clone was damaged, and is cloned again: {damage.fsck_output}", retry_after=0
             )
         retry_delay = f"in {damage.retry_seconds:.0f} seconds at the earliest"
         return Failure("damaged", f"the local clone is damaged, and is replaced {retry_delay}: {damage.fsck_output}")

@@ -53,7 +53,7 @@ def create_recovery_commit(
     attempt = spec.prepare.attempt + 1
     if attempt > MAX_ATTEMPTS:
         raise OperationRefused(
-            f"{tenant}/{name} is in attempt {spec.prepare.attempt}, the last there is: declare another storage"
+            f"{tenant}/{name} is in attempt {spec.prepare.attempt}, the highest number: declare another storage"
         )
     repository = source.repository
     prefix = repository.folder_prefix(root)
@@ -72,7 +72,7 @@ def push_recovery(remote: Remote, recovery: Recovery) -> None:
     if not remote.push({recovery.branch: recovery.commit}):
         name = recovery.branch.removeprefix("refs/heads/")
         raise OperationRefused(
-            f"{quote_value(str(remote))} has a branch {name} already: somebody recovers the storage, or delete it"
+            f"{quote_value(str(remote))} already has a branch {name}: merge it, or delete it and try again"
         )
 
 
@@ -80,11 +80,13 @@ def _read_storage(source: CommitSource, tenant: str, name: str) -> DeclarationFi
     path = path_of(GPUStorage.__name__, Scope("tenant", tenant), name)
     spot = parse_path(path)
     if not isinstance(spot, DeclarationPath):
-        raise OperationRefused(f"{quote_value(f'{tenant}/{name}')} is no storage: write TENANT/STORAGE")
+        raise OperationRefused(
+            f"{quote_value(f'{tenant}/{name}')} is not in the format TENANT/STORAGE: name a storage such as solo-ada/models"
+        )
     try:
         declared, problems = read_declaration(path, source.read(path), spot)
     except KeyError:
-        raise OperationRefused(f"{path} isn't there in {source.commit[:12]}: name a storage that is declared") from None
+        raise OperationRefused(f"{path} doesn't exist in {source.commit[:12]}: name a declared storage") from None
     if declared is None:
         raise OperationRefused(f"{path} can't be read: {problems[0]}")
     assert isinstance(declared.model, GPUStorage)
@@ -115,14 +117,14 @@ def _explain_last_attempt(
     last = observed_storage.prepare if observed_storage is not None else None
     doubt = reported_status.troubles.get(cluster)
     if last is None or doubt:
-        why = doubt or f"{cluster} reports no preparation of it"
+        why = doubt or f"{cluster} reports no preparation of this storage"
         return _require_force(
             force,
-            f"it isn't known how attempt {declared.attempt} of {storage_path} ended: {escape_unprintable(why, 200)}",
+            f"the result of attempt {declared.attempt} of {storage_path} is unknown: {escape_unprintable(why, 200)}",
         )
     if last.attempt != declared.attempt or last.input_hash != input_hash(declared):
         return _require_force(
-            force, f"attempt {declared.attempt} of {storage_path} as it is declared hasn't begun on {cluster} yet"
+            force, f"attempt {declared.attempt} of {storage_path}, as declared, hasn't started on {cluster} yet"
         )
     if last.state == word.SUCCEEDED:
         return _require_force(
@@ -131,7 +133,7 @@ def _explain_last_attempt(
     if last.reason == word.SUPERSEDED:
         return _require_force(
             force,
-            f"attempt {last.attempt} of {storage_path} came too late: a later one has filled the volume on {cluster}",
+            f"attempt {last.attempt} of {storage_path} was superseded: a later attempt has filled the volume on {cluster}",
         )
     if last.state != word.FAILED:
         return _require_force(
@@ -148,6 +150,6 @@ def _describe_failure(last: Attempt) -> str:
 def _require_force(force: bool, words: str) -> str:
     if not force:
         raise OperationRefused(
-            f"{words}; only what failed is recovered. With --force it is prepared again all the same"
+            f"{words}; only a failed preparation is recovered. Add --force to prepare the storage again anyway"
         )
     return f"Forced: {words}"

@@ -78,8 +78,8 @@ def _actions_blocks(program: Program, *, cached: bool) -> dict[str, list[str]]:
         }
     pip = _program_command(False, "pip")
     environment = [
-        'python3 -I -m venv "$RUNNER_TEMP/allot" # -I: it imports nothing of the checkout',
-        *(["rm -rf ~/.cache/pip/wheels # pip checks no hash of these wheels"] if cached else ()),
+        'python3 -I -m venv "$RUNNER_TEMP/allot" # -I: Python imports no module from the checkout',
+        *(["rm -rf ~/.cache/pip/wheels # pip does not verify these wheels"] if cached else ()),
     ]
     targets = {path: f'"$RUNNER_TEMP/{path.removeprefix(f"{FOLDER}/")}"' for path in (REQUIREMENTS_LOCK, PROGRAM_LOCK)}
     return {
@@ -95,10 +95,10 @@ def _actions_blocks(program: Program, *, cached: bool) -> dict[str, list[str]]:
         "@CHECKOUT@": [
             f"- uses: {CHECKOUT}, of the branch",
             "  with:",
-            "    fetch-depth: 0 # the order of commits is seen from their history",
+            "    fetch-depth: 0 # a publish needs the whole history to order commits",
         ],
         "@CACHE@": [
-            f"- uses: {CACHE}; of downloads, which pip holds against their hashes each time",
+            f"- uses: {CACHE}; downloads; pip verifies their hashes each time",
             "  with:",
             "    path: ~/.cache/pip",
             f"    key: allot-${{{{ runner.os }}}}-${{{{ hashFiles('{FOLDER}/*') }}}}",
@@ -145,16 +145,16 @@ def _gitlab_blocks(program: Program) -> dict[str, list[str]]:
         }
     pip = _program_command(True, "pip")
     environment = [
-        f"python3 -I -m venv {_TEMP_FOLDER}/allot # -I: it imports nothing of the checkout",
-        "rm -rf .cache/pip/wheels # pip checks no hash of these wheels",
+        f"python3 -I -m venv {_TEMP_FOLDER}/allot # -I: Python imports no module from the checkout",
+        "rm -rf .cache/pip/wheels # pip does not verify these wheels",
     ]
     targets = {path: f"{_TEMP_FOLDER}/{path.removeprefix(f'{FOLDER}/')}" for path in (REQUIREMENTS_LOCK, PROGRAM_LOCK)}
     return {
-        "@IMAGE@": [f"image: {PYTHON} # it has git"],
+        "@IMAGE@": [f"image: {PYTHON} # includes git"],
         "@SAFE@": [],
         "@CACHE_VARIABLE@": ["PIP_CACHE_DIR: $CI_PROJECT_DIR/.cache/pip"],
         "@CACHE@": [
-            "cache: # of downloads, which pip holds against their hashes each time",
+            "cache: # downloads; pip verifies their hashes each time",
             "  key:",
             "    files:",
             f"      - {REQUIREMENTS_LOCK}",

@@ -203,7 +203,7 @@ def test_many_files_are_refused_by_what_they_have_together(root: Path) -> None:
     for number in range(3):
         (root / f"tenants/ada/{number}.yaml").write_text("x" * (1 << 20))
     with (
-        pytest.raises(LimitExceeded, match="it writes more than 2 MiB of files: split it"),
+        pytest.raises(LimitExceeded, match="the change writes more than 2 MiB of files: split it"),
         planned(root, most=2 << 20),
     ):
         pass
@@ -211,7 +211,7 @@ def test_many_files_are_refused_by_what_they_have_together(root: Path) -> None:
 
 def test_a_file_that_can_not_be_read_is_named(root: Path) -> None:
     os.mkfifo(root / "tenants/ada/pipe.yaml")
-    with pytest.raises(OperationRefused, match=r"^'tenants/ada/pipe.yaml' is no regular file: remove it$"):
+    with pytest.raises(OperationRefused, match=r"^'tenants/ada/pipe.yaml' is not a regular file: remove it$"):
         files(root)
 
 

@@ -25,10 +25,10 @@ THEN = NOW.replace(b"expireAfter: Never", b"expireAfter: 720h")
 SEEN, SILENT = {"us-1": "2026-11-23T10:00:00Z"}, dict[str, str]()
 TENANTS = ("acme-robotics", "ml-orbit")
 PROTECTED = {tenant: ObservedTenant(pdb_clusters=frozenset(("us-1",))) for tenant in TENANTS}
-STAY = "us-1: NodePool h100: its nodes stay as they are until the instances of acme-robotics, ml-orbit are "
-BEGUN = f"{STAY}protected from drained nodes, which this publish begins and one of the next ends"
+STAY = "us-1: NodePool h100: its nodes are not replaced until the instances of acme-robotics, ml-orbit are "
+BEGUN = f"{STAY}protected from node drains; this publish adds the protection, and a later publish replaces the nodes"
 UNSEEN = (
-    f"{STAY}seen to be protected from drained nodes: see that the Applications allotment--namespaces-…--us-1 are Synced, and"
+    f"{STAY}reported as protected from node drains: check that the Applications allotment--namespaces-…--us-1 are Synced, and"
     " that the cluster's reporter is of this version and may list PodDisruptionBudgets"
 )
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"

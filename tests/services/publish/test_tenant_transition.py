@@ -112,7 +112,7 @@ def test_a_preparation_waits_until_who_uses_the_volume_has_stopped(sample: Path)
     for users, held, allowed in (
         (StorageUsers(stopping_instances=["webui"]), "waits until webui has stopped", True),
         (StorageUsers(running_instances=["webui"]), "", False),
-        (StorageUsers(), "waits until the last one was seen to have ended", True),
+        (StorageUsers(), "waits until the status shows the end of the previous preparation", True),
     ):
         queries: list[tuple[str, str]] = []
 

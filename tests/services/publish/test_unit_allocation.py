@@ -63,7 +63,7 @@ def test_who_was_published_with_it_keeps_its_unit(catalog: Catalog, first: UnitC
     allocation = build_allocation(catalog, claims, pods(), EMPTY_STATE, lambda claim: claim if claim == first else None)
     assert allocation.reduced_units == {(late.tenant, "webui"): 0}
     assert allocation.waiting_instances == [
-        f"{late.tenant}/webui: gets 0 of 1 units of l4-quarter on eu-1, others held them first"
+        f"{late.tenant}/webui: gets 0 of 1 units of l4-quarter on eu-1, other instances hold the rest"
     ]
     fewer = late._replace(rendered=0)
     assert allocation.list_claims({late.tenant: (fewer,)}) == sorted(
@@ -83,7 +83,7 @@ def test_pods_that_run_on_keep_the_unit_of_whom_nobody_declares(catalog: Catalog
     assert allocation.reduced_units == {("solo-ada", "webui"): 0}
     assert allocation.leaked_claims == [UnitClaim("eu-1", "l4-quarter", "uni-lab", "old", 1, 1)]
     assert allocation.leaked_units == [
-        "eu-1: instance uni-lab/old: its pods still run, and keep 1 unit of l4-quarter, by its status of 2026-11-21T10:00:00Z"
+        "eu-1: instance uni-lab/old: its pods still run and hold 1 unit of l4-quarter, according to the status of 2026-11-21T10:00:00Z"
     ]
 
 
@@ -117,5 +117,5 @@ def test_a_tenant_whose_instance_keeps_its_unit_is_told_why_another_waits(catalo
         catalog, claims, pods(), EMPTY_STATE, lambda claim: old.get(f"{claim.tenant}/{claim.instance}")
     )
     assert allocation.waiting_instances[1:] == [
-        "solo-ada/other: gets 0 of 1 units of l4-whole on eu-1, the tenant has to give back published units first"
+        "solo-ada/other: gets 0 of 1 units of l4-whole on eu-1, the tenant must first release published units"
     ]

@@ -329,7 +329,7 @@ def test_the_status_names_who_turns_it_red_and_is_green_when_that_is_closed(bed:
     bed.also(7, head, "eve")
     bed.commenter.tick()
     assert bed.desk.status(head) == "failure"
-    assert bed.world.statuses[head][-1]["description"].startswith("#3, #7 are of this commit; #7: can't be merged")
+    assert bed.world.statuses[head][-1]["description"].startswith("#3, #7 have this commit; #7: can't be merged")
     bed.world.close_pull(7)
     bed.round()
     assert bed.desk.status(head) == "success"
@@ -344,10 +344,7 @@ def test_a_crowd_of_one_commit_is_no_way_to_keep_us_busy(bed: Bed, monkeypatch: 
     bed.round()
     assert bed.desk.status(head) == "failure"
     description = bed.world.statuses[head][-1]["description"]
-    assert (
-        description
-        == "#1, #2 and more are of this commit; #1: more than 2 pull requests are of this commit: close some"
-    )
+    assert description == "#1, #2 and more have this commit; #1: more than 2 pull requests have this commit: close some"
     assert bed.round() == []
 
 
@@ -453,7 +450,7 @@ def test_a_commit_that_is_withdrawn_waits_again(bed: Bed, leave: Callable[[Bed],
     bed.round()
     bed.round()
     assert bed.desk.status(head) == "pending"
-    assert bed.world.statuses[head][-1]["description"] == "no open pull request is of this commit"
+    assert bed.world.statuses[head][-1]["description"] == "no open pull request has this commit"
     assert bed.round() == []
     bed.also(2, head, "ada-k")
     bed.round()
@@ -484,7 +481,9 @@ def test_who_opens_and_closes_twins_for_ever_ends_in_a_failure(bed: Bed, monkeyp
     bed.round()
     assert len(bed.world.statuses[head]) == 9
     assert bed.desk.status(head) == "failure"
-    assert bed.world.statuses[head][-1]["description"].endswith("verdicts of this commit are enough: push another one")
+    assert bed.world.statuses[head][-1]["description"].endswith(
+        "statuses are the limit for a commit: push a new commit"
+    )
     assert bed.round() == []
 
 

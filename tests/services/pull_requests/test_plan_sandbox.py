@@ -76,7 +76,7 @@ def test_it_has_a_verdict_and_the_next_one_too(deed: str, bed: Bed, monkeypatch:
     assert (bed.desk.status(bad), bed.desk.status(good)) == ("failure", "success")
     assert bed.world.statuses[bad][-1]["description"] == TOO_LARGE
     (body,) = bed.world.bodies(1)
-    assert "too large or too slow to be planned: split it" in body
+    assert "The plan of this change is too large or too slow: split the change" in body
 
 
 def test_what_took_too_much_is_told_once(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,4 +179,4 @@ def test_a_change_of_too_many_bytes_is_not_planned(small: Place, monkeypatch: py
     git(small.root, "-c", "user.name=a", "-c", "user.email=a@northlight.example", "commit", "-q", "-m", "x")
     reply = plan_sandbox.plan_in_sandbox(_asked(small, git(small.root, "rev-parse", "HEAD")), PlanBudget())
     assert (reply.allowed, reply.verdict) == (False, TOO_LARGE)
-    assert "it writes more than 64 MiB of files: split it" in reply.text
+    assert "the change writes more than 64 MiB of files: split it" in reply.text

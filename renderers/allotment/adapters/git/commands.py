@@ -176,7 +176,7 @@ class GitCommands:
                 repo = git.Repo(self._start_folder, search_parent_directories=not self._is_repository)
             except (git.InvalidGitRepositoryError, git.NoSuchPathError):
                 raise OperationRefused(
-                    f"{self._start_folder} is in no Git repository, so there is no commit to read"
+                    f"{self._start_folder} is not in a Git repository, so there is no commit to read"
                 ) from None
             repo.git.update_environment(
                 **{**ENVIRONMENT, **self._environment, **self._sandbox_environment(Path(repo.common_dir))}

@@ -187,7 +187,7 @@ def _irregular_file_error(file: File) -> str:
         return "has a name that is not UTF-8: rename it"
     if file.mode not in REGULAR:
         return f"is {_IRREGULAR_KINDS[file.mode]}: replace it by the file itself"
-    return "" if "/" in file.path else "is no folder: remove it"
+    return "" if "/" in file.path else "is not a folder: remove it"
 
 
 def _is_scope_file(change: ChangedFile) -> bool:

@@ -264,7 +264,7 @@ class Repository:
             check=False,
         )
         if done.returncode:
-            raise OperationRefused(f"{key} is no private SSH key without a passphrase: {done.stderr.strip()[-200:]}")
+            raise OperationRefused(f"{key} is not a private SSH key without a passphrase: {done.stderr.strip()[-200:]}")
         settings = (("gpg", "format", "ssh"), ("user", "signingKey", str(key.resolve())), ("commit", "gpgSign", "true"))
         if keep:
             self.git.configure(settings)

@@ -237,7 +237,7 @@ class _WalkLimit:
         """Count files, folders and the bytes of their paths. Raises LimitExceeded."""
         self._files, self._folders, self._bytes = self._files + files, self._folders + folders, self._bytes + length
         if max(self._files, self._folders) > self._most:
-            raise LimitExceeded(f"more than {self._most:,} files: this is no repository of declarations")
+            raise LimitExceeded(f"more than {self._most:,} files: this is not a repository of declarations")
         if self._bytes > self._most * PATH_BYTES:
             raise LimitExceeded(
                 f"the paths of its files have more than {self._most * PATH_BYTES:,} bytes: shorten them"

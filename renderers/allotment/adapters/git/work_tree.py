@@ -116,7 +116,7 @@ class _FolderReader:
                 differing[file.path] = mode
                 size += file.size
             if size > most:
-                raise LimitExceeded(f"it writes more than {most >> 20} MiB of files: split it")
+                raise LimitExceeded(f"the change writes more than {most >> 20} MiB of files: split it")
         return entries | {path: Entry(differing[path], blob) for path, blob in self._write_blobs(list(differing))}
 
     def skipped_files(self) -> set[str]:
@@ -146,9 +146,9 @@ class _FolderReader:
                 continue
             count += 1
             if count > MAX_FILES:
-                raise LimitExceeded(f"more than {MAX_FILES:,} files: this is no repository of declarations")
+                raise LimitExceeded(f"more than {MAX_FILES:,} files: this is not a repository of declarations")
             if not stat.S_ISREG(status.st_mode) and not stat.S_ISLNK(status.st_mode):
-                raise OperationRefused(f"{quote_value(path)} is no regular file: remove it")
+                raise OperationRefused(f"{quote_value(path)} is not a regular file: remove it")
             mode = LINK if stat.S_ISLNK(status.st_mode) else REGULAR[bool(status.st_mode & stat.S_IXUSR)]
             yield _FolderFile(path, mode, status.st_size)
 
@@ -197,7 +197,7 @@ class _FolderReader:
             except FileNotFoundError:
                 continue
             if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
-                raise OperationRefused(f"{quote_value(str(file))} is no regular file: remove it")
+                raise OperationRefused(f"{quote_value(str(file))} is not a regular file: remove it")
 
     def _is_committed_as(self, path: str, mode: str) -> bool:
         return path in self._committed_entries and self._committed_entries[path].mode == mode

@@ -23,7 +23,7 @@ class Rejection(NamedTuple):
 
 
 BUDGET_REJECTION = Rejection(
-    "it takes longer than a tenant's share of a publish: declare less, or split it into several tenants", RULE
+    "it exceeds the time limit of a tenant: declare less, or split it into several tenants", RULE
 )
 
 

@@ -200,9 +200,9 @@ class Publisher:
         key = read_publisher_key(source)
         if key is None or self._dry_run or (self._signer or "").split()[:2] == key.split()[:2]:
             return key
-        signs = "the key of --signing-key is another one" if self._signer else "nothing signs here"
+        signs = "--signing-key names a different key" if self._signer else "no --signing-key is set"
         raise KeyMissing(
-            f"the platform declares spec.publisher.publicKey, and {signs}: name the private key of that one with --signing-key"
+            f"the platform declares spec.publisher.publicKey, but {signs}: name the private key that belongs to it with --signing-key"
         )
 
     def switch_to(self, ref: str) -> CommitSource:
@@ -247,7 +247,7 @@ class Publisher:
         new = source.commit
         if self.repository.is_shallow():
             raise OperationRefused(
-                "this clone has only a part of the history, which the order of commits can't be seen from:"
+                "this clone is shallow, so the order of commits is unknown:"
                 " run `git fetch --unshallow`, in CI fetch the whole history (fetch-depth: 0, GIT_DEPTH: 0)"
             )
         published = [
@@ -263,7 +263,7 @@ class Publisher:
             return True
         if tip not in (None, new) and all(self.repository.is_ancestor(commit, tip) for commit in newer):
             raise OperationRefused(
-                f"{new[:12]} doesn't contain {newer[0][:12]}, which is published, and is not the newest commit of the branch:"
+                f"{new[:12]} doesn't contain the published commit {newer[0][:12]}, and is not the newest commit of the branch:"
                 f" publish {tip[:12]}"
             )
         raise SourceRewound(
@@ -274,13 +274,13 @@ class Publisher:
         """Return the message of a rewind. It offers to abandon the old commit only if the tip of the branch proves the
         rewind."""
         words = (
-            f"the source was rewound: {old[:12]} was published, and {new[:12]} doesn't contain it. Nothing was published."
-            f" Bring {old[:12]} back; to undo what it did, revert it in a new commit."
+            f"the source was rewound: {old[:12]} was published, but {new[:12]} doesn't contain it. Nothing was published."
+            f" Bring {old[:12]} back; to undo its changes, revert it in a new commit."
         )
         if not proven:
-            return f"{words} The newest commit of the source's branch is not known here: publish from a clone of it"
+            return f"{words} This repository doesn't have the newest commit of the source's branch: publish from a clone of the source"
         return (
-            f"{words} Where nobody published {old[:12]}, or it is to be left behind for good:"
+            f"{words} If nobody published {old[:12]}, or if you want to abandon it:"
             f" `git push {self.remote} --delete {SOURCE_REF}`, and publish again"
             + (", with --adopt: the publisher's key proves it" if signed else "")
         )

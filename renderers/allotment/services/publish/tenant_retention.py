@@ -153,7 +153,9 @@ def _drop_refused_objects(
     for path, published_data in published.items():
         data, dropped = gate.drop_forbidden(path, published_data)
         if dropped:
-            words = f"what was published of it no longer fits its cluster, and is left out: {'; '.join(dropped)}"
+            words = (
+                f"these published objects are no longer allowed in the cluster, and are removed: {'; '.join(dropped)}"
+            )
             problems.append(Problem(path, 1, 1, "(file)", words, ISOLATION_RULE))
         if data:
             files[path] = data

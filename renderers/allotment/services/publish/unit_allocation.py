@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from allotment.declared.inventory import Catalog
 
 
-_TENANT_OVERUSE_MESSAGE = "the tenant has to give back published units first"
+_TENANT_OVERUSE_MESSAGE = "the tenant must first release published units"
 
 
 class RetainedInstance(NamedTuple):
@@ -92,14 +92,14 @@ def build_allocation(
     ]
     waiting += [
         f"{reduced_claim.tenant}/{reduced_claim.instance}: gets {fewer[reduced_claim.tenant, reduced_claim.instance]} of {reduced_claim.units} units of"
-        f" {reduced_claim.gpu_spec} on {reduced_claim.cluster}, {_TENANT_OVERUSE_MESSAGE if instance_key(reduced_claim) in limited else 'others held them first'}"
+        f" {reduced_claim.gpu_spec} on {reduced_claim.cluster}, {_TENANT_OVERUSE_MESSAGE if instance_key(reduced_claim) in limited else 'other instances hold the rest'}"
         for reduced_claim in everything
         if instance_key(reduced_claim) in fewer
     ]
     holding = [
-        f"{live_claim.cluster}: instance {live_claim.tenant}/{live_claim.instance}: its pods still run, and keep"
+        f"{live_claim.cluster}: instance {live_claim.tenant}/{live_claim.instance}: its pods still run and hold"
         f" {live_claim.rendered} unit{'' if live_claim.rendered == 1 else 's'} of {live_claim.gpu_spec},"
-        f" by its status of {observed_state.observed_at.get(live_claim.cluster, 'no known time')}"
+        f" according to the status of {observed_state.observed_at.get(live_claim.cluster, 'an unknown time')}"
         for live_claim in live
     ]
     return Allocation(dict(claims), live, fewer, waiting, holding, retained)

@@ -63,9 +63,7 @@ def find_unauthorized_changes(
         if platform.is_absent(Ownership, "ownership"):
             return []
         return [
-            path_problem(
-                OWNERSHIP_PATH, "can't be read at the base, so nobody may change anything: correct it first", RULE
-            )
+            path_problem(OWNERSHIP_PATH, "can't be read at the base, so no change is allowed: correct it first", RULE)
         ]
     spec = declared.model.spec
     restricted = {field.kind for field in spec.fields}

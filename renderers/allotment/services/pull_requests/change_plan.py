@@ -175,7 +175,7 @@ def _plan_commits(root: Path, base: CommitSource, head: str, options: PlanOption
         return _refused_plan(base, head, options, str(error), _TREE)
     if _count_bytes(base.repository, differing) > MAX_BYTES:
         return _refused_plan(
-            base, head, options, f"it writes more than {MAX_BYTES >> 20} MiB of files: split it", _SIZE
+            base, head, options, f"the change writes more than {MAX_BYTES >> 20} MiB of files: split it", _SIZE
         )
     first = options.base_check or check_base(base, options.day, options.open_cache, options.processes)
     return MergePlan(

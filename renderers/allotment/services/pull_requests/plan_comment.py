@@ -43,10 +43,10 @@ from allotment.services.pull_requests.plan_sandbox import (
 )
 
 STATUS_CONTEXT = "allot/plan"
-WAITING_MESSAGE = "waits to be planned"
-RETRACTED_MESSAGE = "no open pull request is of this commit"
+WAITING_MESSAGE = "waits for its plan"
+RETRACTED_MESSAGE = "no open pull request has this commit"
 MAX_STATUSES = 500  # of a commit, before the last status stays; GitHub accepts a thousand
-STATUS_LIMIT_REACHED = f"{MAX_STATUSES} verdicts of this commit are enough: push another one"
+STATUS_LIMIT_REACHED = f"{MAX_STATUSES} statuses are the limit for a commit: push a new commit"
 MAX_SAME_HEAD = 10  # pull requests of one commit
 _COMMITS_LINE = re.compile(r"^Plan of `[0-9a-f]+` merged into `[0-9a-f]+`", re.MULTILINE)
 
@@ -95,7 +95,7 @@ def _format_shared_prefix(alike: Collection[PullRequest]) -> str:
     if len(alike) == 1:
         return ""
     references = ", ".join(f"#{pull_request.number}" for pull_request in sorted(alike)[:MAX_SAME_HEAD])
-    return f"{references}{' and more' if len(alike) > MAX_SAME_HEAD else ''} are of this commit; "
+    return f"{references}{' and more' if len(alike) > MAX_SAME_HEAD else ''} have this commit; "
 
 
 class PlanCommenter:
@@ -206,7 +206,7 @@ class PlanCommenter:
         If one plan is too large, all remaining pull requests get its result.
         """
         if len(alike) > MAX_SAME_HEAD:
-            words = f"more than {MAX_SAME_HEAD} pull requests are of this commit: close some"
+            words = f"more than {MAX_SAME_HEAD} pull requests have this commit: close some"
             return {min(alike).number: ("failure", words, _format_failure("This can't be merged", words))}
         outcomes: dict[int, _PlanResult] = {}
         for pull_request in alike:
@@ -301,7 +301,11 @@ class PlanCommenter:
 
 def _build_budget_result(error: AllotmentError) -> _PlanResult:
     """Return state, summary and comment of a plan that exceeds its budget."""
-    return "failure", TOO_LARGE, _format_failure("This is too large or too slow to be planned: split it", str(error))
+    return (
+        "failure",
+        TOO_LARGE,
+        _format_failure("The plan of this change is too large or too slow: split the change", str(error)),
+    )
 
 
 def _build_refused_result(error: AllotmentError) -> tuple[StatusState, str, str]:
@@ -309,8 +313,8 @@ def _build_refused_result(error: AllotmentError) -> tuple[StatusState, str, str]
     words = str(error)
     return (
         "failure",
-        f"can't be planned: {words}",
-        _format_failure("This can't be planned, so it can't be merged", words),
+        f"no plan: {words}",
+        _format_failure("The plan of this change failed, so it can't be merged", words),
     )
 
 

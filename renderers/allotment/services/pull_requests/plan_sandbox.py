@@ -145,11 +145,11 @@ def _read_reply(process: subprocess.Popen[bytes], request: bytes, budget: PlanBu
             if not ready and output.startswith(_READY):
                 ready, end = True, time.monotonic() + budget.seconds
             if time.monotonic() > end and not ready:
-                raise BaseUnreadable(f"the base took longer than {BASE_SECONDS:g} seconds to be read")
+                raise BaseUnreadable(f"reading the base took longer than {BASE_SECONDS:g} seconds")
             if time.monotonic() > end:
-                raise PlanBudgetExceeded(f"it took longer than {budget.seconds:g} seconds")
+                raise PlanBudgetExceeded(f"the plan took longer than {budget.seconds:g} seconds")
             if memory_megabytes(process.pid) > budget.megabytes:
-                raise PlanBudgetExceeded(f"it took more than {budget.megabytes:g} MB of memory")
+                raise PlanBudgetExceeded(f"the plan took more than {budget.megabytes:g} MB of memory")
 
 
 def _wait_for_exit(process: subprocess.Popen[bytes], output: bytes, end: float) -> bytes:
@@ -157,7 +157,7 @@ def _wait_for_exit(process: subprocess.Popen[bytes], output: bytes, end: float) 
     try:
         process.wait(max(1.0, end - time.monotonic()))
     except subprocess.TimeoutExpired:
-        raise PlanBudgetExceeded("it didn't end") from None
+        raise PlanBudgetExceeded("the plan didn't end") from None
     return output
 
 
@@ -174,7 +174,7 @@ def _parse_reply(output: bytes, status: int, errors: IO[bytes]) -> PlanReply:
             raise PlanBudgetExceeded(reply["spent"])
         return PlanReply(**reply)
     if status < 0:
-        raise _ProcessKilled(f"its process was ended by {signal.Signals(-status).name}")
+        raise _ProcessKilled(f"its process was killed by {signal.Signals(-status).name}")
     raise PlanProcessBug(errors.read()[-20_000:].decode("utf-8", "replace"))
 
 
@@ -240,7 +240,7 @@ def main() -> None:
     try:
         reply = _handle_request(PlanRequest(**json.load(sys.stdin)), lambda: os.write(out, _READY))
     except MemoryError:
-        reply = {"spent": "it took more memory than there is"}
+        reply = {"spent": "the plan took more than the available memory"}
     except Exception:
         traceback.print_exc()
         sys.exit(_BUG_EXIT_STATUS)

@@ -54,10 +54,10 @@ def fetch_published_commit(root: Path, cluster: str) -> PublishedCommit:
         has_origin = clone.has_origin
     except OperationRefused:
         return PublishedCommit(
-            skip_reason="this folder is in no Git repository, so the published manifests aren't here"
+            skip_reason="this folder is not in a Git repository, so the published manifests are not available"
         )
     if not has_origin:
-        words = f"this repository has no remote named {ORIGIN}, which the rendered branches would lie in"
+        words = f"this repository has no remote named {ORIGIN} for the rendered branches"
         return PublishedCommit(skip_reason=words)
     try:
         declared = clone.fetch_declared_commit()
@@ -67,7 +67,7 @@ def fetch_published_commit(root: Path, cluster: str) -> PublishedCommit:
     except OperationRefused as error:
         return PublishedCommit(failure_reason=str(error))
     if commit is None:
-        return PublishedCommit(skip_reason=f"nothing was ever published to {cluster}")
+        return PublishedCommit(skip_reason=f"nothing has been published to {cluster} yet")
     return PublishedCommit(clone.repository, remote, commit)
 
 

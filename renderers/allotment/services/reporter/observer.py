@@ -197,7 +197,7 @@ class Observer:
         if silence <= SILENT_SECONDS:
             return ClusterStatus(name, now, reported_stocks, cold_starts=self.recent_cold_starts)
         since = previous.silent_since or _subtract_seconds(now, silence)
-        words = f"{name} has not answered since {since}: what is said here may be old"
+        words = f"{name} has not answered since {since}: this status may be outdated"
         return ClusterStatus(name, min(since, now), reported_stocks, since, words, self.recent_cold_starts)
 
     def _observe_tenants(self, tenants: set[str]) -> None:

@@ -28,7 +28,7 @@ from allotment.observed.status import (
 )
 from allotment.problems import OperationRefused
 
-NEVER_REPORTED = "nothing has reported it yet"
+NEVER_REPORTED = "no reporter has reported it yet"
 
 
 class ReportedStatus(NamedTuple):
@@ -65,9 +65,9 @@ def read_reported_status(
                         msgspec.structs.replace(parse_tenant_status(data), cluster=cluster, tenant=owner)
                     )
             except ImplausibleStatus as error:
-                reported_status.troubles[cluster] = f"{path} isn't believed: {error}; no reporter writes that"
+                reported_status.troubles[cluster] = f"{path} is rejected: {error}; no reporter writes such a status"
             except Malformed:
-                reported_status.troubles[cluster] = f"{path} is of another version of Allotment"
+                reported_status.troubles[cluster] = f"{path} was written by another version of Allotment"
     reported_status.tenants.sort(key=lambda status: (status.tenant, status.cluster))
     return reported_status
 

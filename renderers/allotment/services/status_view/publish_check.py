@@ -114,4 +114,4 @@ def _explain_row(view: StatusView, row: ResourceStatus, state: PublishState) -> 
         return f"its tenant is retained: {tenant.words}"
     commit_time = view.clone.repository.committed_at(state.commit)
     day = datetime.datetime.fromtimestamp(commit_time, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return f"what is published is of {state.commit[:12]}, of {day}"
+    return f"the published version is {state.commit[:12]} of {day}"

@@ -93,7 +93,7 @@ class StatusView:
             return read_reported_status(
                 self.clone.repository, self.clone.remote(self.branch_urls.status), keys, self._tenant
             )
-        words = f"this repository has no remote named {ORIGIN}, which the status branches would lie in"
+        words = f"this repository has no remote named {ORIGIN} for the status branches"
         return ReportedStatus([], [], dict.fromkeys(self.reporter_keys, words))
 
     def read_refs(self) -> dict[str, str]:
@@ -278,12 +278,12 @@ class StatusView:
             return PublishedRelease(
                 None,
                 remote_state.branches,
-                "nothing was ever published: `allot publish` or `allot run` does it",
+                "nothing has been published yet: run `allot publish` or `allot run`",
                 never_published=True,
             )
         if not repository.has_object(remote_state.source):
             return PublishedRelease(
-                None, remote_state.branches, f"commit {remote_state.source}, of which it is, isn't here"
+                None, remote_state.branches, f"the published commit {remote_state.source} isn't in this clone"
             )
         source = CommitSource(self.clone.root, remote_state.source, repository, like=self.declared_commit.source)
         return PublishedRelease(
@@ -310,4 +310,4 @@ def _count_declared_replicas(declared: DeclarationFile[Declaration] | None) -> i
 
 def suggest_reporter(cluster: str) -> str:
     """Return the advice to start a reporter for a cluster."""
-    return f"to have it reported, run `allot run --report {cluster}`, or `allot report --cluster {cluster}` in it"
+    return f"to report it, run `allot run --report {cluster}`, or `allot report --cluster {cluster}` in the cluster"
