@@ -724,7 +724,7 @@ def test_the_branch_that_counts_is_the_one_that_the_platform_declares(pull: Pull
     )
     git(pull.root, "remote", "add", "origin", str(pull.root.parent / "nowhere.git"))
     assert (
-        "with it: run `git fetch origin live`, or `git push origin live` if the branch has never been pushed, or name"
+        "needs it: run `git fetch origin live`, or `git push origin live` if the branch has never been pushed, or name"
         in tried(pull).err
     )
     git(pull.root, "update-ref", "refs/remotes/origin/live", origin)
