@@ -39,9 +39,10 @@ BED = Counter(
         "skipped gateway Certificate in Secret edge/edge: no Certificate of cert-manager manages this Secret, and doctor reads no Secrets: the expiry date is unknown",
         "skipped gateway Gateway edge/edge proxies: no pod has the label gateway.envoyproxy.io/owning-gateway-name=edge",
         "skipped gateway SecurityPolicies: no policy has a login yet, and doctor reads no Secrets: it is unknown whether edge/oidc exists",
+        "skipped gateway EnvoyExtensionPolicy edge/allotment-sessions: it is not published yet, or Argo CD has not applied it",
         "skipped add-ons add-ons: the Application allotment--add-ons--eu-1, which installs them, doesn't exist",
-        "skipped reporter ClusterRole allotment-reporter: doesn't exist: no reporter is installed from argo/add-ons, or it has a role"
-        " of another name",
+        "skipped reporter ClusterRole allotment-reporter: doesn't exist: no reporter is installed from argo/add-ons, or its role has"
+        " another name",
         "skipped edits tenants' objects: this folder is not in a Git repository, so the published manifests are not available",
     )
 )
@@ -301,7 +302,7 @@ CASES: list[tuple[Callable[[Doctor], Iterator[None]], list[str], list[str]]] = [
     (
         labelled("pool", "nobodys"),
         [
-            f"error nodes NodePool l4-ts4: 2 nodes have pool=l4-ts4, and static.nodes {POOL}",
+            f"error nodes NodePool l4-ts4: 2 nodes have pool=l4-ts4, but static.nodes {POOL}",
             f"warning nodes Node {NODE}: has GPUs, but the labels of no declared pool: its GPUs are not on offer",
         ],
         [],
