@@ -37,8 +37,9 @@ def prepare(folder: Path) -> None:
     """Write a key that signs tokens into a folder, and that nobody is known; what is there already stays."""
     if (folder / KEY).exists():
         return
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    pem = create_key().private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
     (folder / KEY).write_bytes(pem)
     introduce(folder, {})
 

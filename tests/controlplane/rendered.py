@@ -49,6 +49,7 @@ ENDING_KINDS = (
 )
 SPREAD_KINDS = (
     ("gateway.networking.k8s.io/v1", "ReferenceGrant"),
+    ("gateway.envoyproxy.io/v1alpha1", "EnvoyExtensionPolicy"),
     ("gateway.envoyproxy.io/v1alpha1", "SecurityPolicy"),
 )
 

@@ -285,13 +285,42 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         lambda bed: bed.objects[cluster_snapshot.EXTENSION_POLICIES][0].update(
             status={
                 "ancestors": [
-                    {"conditions": [false("Accepted", "Invalid", "Lua is disabled in EnvoyGateway configuration")]}
+                    {
+                        "conditions": [
+                            false(
+                                "Accepted",
+                                "Invalid",
+                                "Skipping Lua EnvoyExtensionPolicy as feature is disabled in the Gateway",
+                            )
+                        ]
+                    }
                 ]
             }
         ),
         [
-            "error [gateway] EnvoyExtensionPolicy edge/allotment-sessions: is not accepted: Invalid: Lua is disabled in EnvoyGateway"
-            " configuration -> write extensionApis.enableLua: true in Envoy Gateway's configuration, as the add-on envoy-gateway does"
+            "error [gateway] EnvoyExtensionPolicy edge/allotment-sessions: is not accepted: Invalid: Skipping Lua EnvoyExtensionPolicy"
+            " as feature is disabled in the Gateway -> write extensionApis.enableLua: true in Envoy Gateway's configuration, as the"
+            " add-on envoy-gateway does"
+        ],
+    ),
+    (
+        "a policy of the gateway that is invalid otherwise",
+        "eu-1",
+        lambda bed: bed.objects[cluster_snapshot.EXTENSION_POLICIES][0].update(
+            status={"ancestors": [{"conditions": [false("Accepted", "Conflicted", "another policy has the target")]}]}
+        ),
+        [
+            "error [gateway] EnvoyExtensionPolicy edge/allotment-sessions: is not accepted: Conflicted: another policy has the target"
+            " -> kubectl -n edge describe envoyextensionpolicy allotment-sessions"
+        ],
+    ),
+    (
+        "a policy of the gateway that nobody processed",
+        "eu-1",
+        lambda bed: bed.objects[cluster_snapshot.EXTENSION_POLICIES][0].pop("status"),
+        [
+            "warning [gateway] EnvoyExtensionPolicy edge/allotment-sessions: is not processed yet -> check that Envoy Gateway runs, and"
+            " that it owns the Gateway"
         ],
     ),
     (

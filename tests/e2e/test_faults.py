@@ -371,6 +371,7 @@ def test_an_application_that_is_deleted_with_its_cascade_takes_nothing_along(clo
         (ADMISSION, "ValidatingAdmissionPolicyBinding"),
         ("scheduling.k8s.io/v1", "PriorityClass"),
         ("gateway.envoyproxy.io/v1alpha1", "SecurityPolicy"),
+        ("gateway.envoyproxy.io/v1alpha1", "EnvoyExtensionPolicy"),
         ("networking.k8s.io/v1", "NetworkPolicy"),
         ("v1", "Namespace"),
         ("v1", "ResourceQuota"),

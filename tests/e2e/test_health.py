@@ -91,12 +91,12 @@ def deployment(case: str, labels: dict[str, str], **annotations: str) -> dict[st
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, **body}
 
 
-def policy(labels: dict[str, str], *conditions: dict[str, Any]) -> dict[str, Any]:
+def policy(labels: dict[str, str], *conditions: dict[str, Any], kind: str = "SecurityPolicy") -> dict[str, Any]:
     metadata = {"name": "web", "namespace": "x", "generation": 2, "labels": labels}
     status = {"ancestors": [{"conditions": list(conditions)}]} if conditions else {}
     return {
         "apiVersion": "gateway.envoyproxy.io/v1alpha1",
-        "kind": "SecurityPolicy",
+        "kind": kind,
         "metadata": metadata,
         "status": status,
     }
@@ -193,6 +193,13 @@ ACCEPTED = {"type": "Accepted", "status": "True", "observedGeneration": 2}
             ("Progressing", "Waiting for the gateway to look at it again"),
         ),
         (policy({}, {**ACCEPTED, "status": "False"}), ("", "")),
+        (policy(OURS, kind="EnvoyExtensionPolicy"), ("Progressing", "Waiting for the gateway to accept it")),
+        (policy(OURS, ACCEPTED, kind="EnvoyExtensionPolicy"), ("Healthy", "Accepted")),
+        (
+            policy(OURS, {**ACCEPTED, "status": "False", "message": "no Lua"}, kind="EnvoyExtensionPolicy"),
+            ("Degraded", "no Lua"),
+        ),
+        (policy({}, {**ACCEPTED, "status": "False"}, kind="EnvoyExtensionPolicy"), ("", "")),
     ],
     ids=["new", "accepted", "refused", "changed", "another's"],
 )

@@ -291,6 +291,7 @@ KINDS = (
     ("gateway.networking.k8s.io/v1", "HTTPRoute"),
     ("gateway.networking.k8s.io/v1", "ReferenceGrant"),
     ("gateway.envoyproxy.io/v1alpha1", "SecurityPolicy"),
+    ("gateway.envoyproxy.io/v1alpha1", "EnvoyExtensionPolicy"),
     ("karpenter.sh/v1", "NodePool"),
     ("karpenter.k8s.aws/v1", "EC2NodeClass"),
     ("scheduling.k8s.io/v1", "PriorityClass"),

@@ -95,6 +95,7 @@ def test_every_object_fits_its_schema(sample_tree: dict[str, bytes]) -> None:
             "ConfigMap",
             "Deployment",
             "EC2NodeClass",
+            "EnvoyExtensionPolicy",
             "HTTPRoute",
             "Job",
             "LimitRange",

@@ -330,13 +330,24 @@ def check_session_filter(looked: ClusterSnapshot, catalog: Catalog, cluster: Sco
     if policy is None:
         yield skipped(subject, "it is not published yet, or Argo CD has not applied it")
     elif message := _refusal_message(policy):
+        is_disabled = "disabled" in message
         yield error(
             subject,
             f"is not accepted: {message}",
-            "write extensionApis.enableLua: true in Envoy Gateway's configuration, as the add-on envoy-gateway does",
+            "write extensionApis.enableLua: true in Envoy Gateway's configuration, as the add-on envoy-gateway does"
+            if is_disabled
+            else f"kubectl -n {spec.gateway.namespace} describe envoyextensionpolicy {SESSION_POLICY}",
         )
+    elif not _is_accepted(policy):
+        yield warning(subject, "is not processed yet", "check that Envoy Gateway runs, and that it owns the Gateway")
     else:
         yield ok(subject, "keeps logins from containers")
+
+
+def _is_accepted(policy: Object) -> bool:
+    """Return whether a Gateway has accepted a policy."""
+    ancestors = policy.get("status", {}).get("ancestors", ())
+    return any(find_condition(ancestor.get("conditions"), "Accepted").get("status") == "True" for ancestor in ancestors)
 
 
 def _refusal_message(policy: Object) -> str:

@@ -78,7 +78,7 @@ def _cluster_values(name: str, spec: ClusterSpec) -> dict[str, Any]:
         "gateway": spec.gateway.name,
         "gateway-namespace": spec.gateway.namespace,
         "proxy-namespace": spec.gateway.effective_proxy_namespace,
-        "session-filter": SESSION_FILTER,
+        "session-filter": SESSION_FILTER,  # the gate compares it with the renderer's text, and tests judge that text
         "gateway-section": spec.gateway.section_name,
         "issuer": oidc.issuer,
         "oidc-provider": _oidc_provider(spec),
@@ -101,11 +101,13 @@ def _oidc_provider(spec: ClusterSpec) -> dict[str, str]:
     endpoints = spec.oidc.endpoints
     if endpoints is None:
         return {"issuer": spec.oidc.issuer}
-    return {
+    declared = {
         "issuer": spec.oidc.issuer,
         "authorizationEndpoint": endpoints.authorization,
         "tokenEndpoint": endpoints.token,
+        "endSessionEndpoint": endpoints.end_session,
     }
+    return {name: url for name, url in declared.items() if url is not None}
 
 
 def _dns_peers(spec: ClusterSpec) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ FILE_RULES = {
     " keeps its last published manifests; a deletion across tenants stops the publish. A person can approve it by its checksum.",
     "branch": "A branch name must be valid in Git, and must not begin with rendered/, status/ or recover/, which the program writes.",
     "checksum": "A checksum has 64 hexadecimal digits, as printed by sha256sum.",
+    "scope": "A scope that a login requests has visible ASCII characters without quotes and backslashes (RFC 6749).",
     "cidr": "A network is written as its first address and a prefix, such as 203.0.113.0/24.",
     "cluster": "A tenant is published only if all clusters in which it declares resources are valid. While a cluster's declarations"
     " have an error, the cluster and its tenants keep their last published manifests.",

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -136,13 +137,15 @@ def doors(real_node: Node, sample_tree: Path) -> Iterator[Doors]:
         for service in services
     ]
     with pods.running(real_node, *wanted):
-        gateway.start(real_node.cluster, world, DOMAIN)
-        served = Doors(real_node)
-        for host in (INSTANCE, FILES):
-            processes.eventually(partial(served.login, host), f"{host} to be served")
-        processes.eventually(lambda: served.visit(f"https://{PUBLIC}/")["status"] == 200, f"{PUBLIC} to be served")
-        yield served
-        gateway.stop(real_node.cluster, world)
+        try:
+            gateway.start(real_node.cluster, world, DOMAIN)
+            served = Doors(real_node)
+            for host in (INSTANCE, FILES):
+                processes.eventually(partial(served.login, host), f"{host} to be served")
+            processes.eventually(lambda: served.visit(f"https://{PUBLIC}/")["status"] == 200, f"{PUBLIC} to be served")
+            yield served
+        finally:
+            gateway.stop(real_node.cluster, world)
     rendered.clear(client)
 
 
@@ -201,7 +204,8 @@ def test_who_is_no_member_is_denied(doors: Doors) -> None:
 def test_without_a_login_a_visitor_is_sent_to_the_issuer(doors: Doors) -> None:
     answer = doors.visit(f"https://{INSTANCE}/", follow=False)
     assert answer["status"] == 302
-    assert answer["headers"]["location"].startswith(f"{issuer.URL}/authorize?")
+    place, _, query = answer["headers"]["location"].partition("?")
+    assert (place, parse_qs(query)["scope"]) == (f"{issuer.URL}/authorize", ["openid groups"])
 
 
 def test_a_forged_token_opens_nothing(doors: Doors) -> None:

@@ -46,7 +46,7 @@ def test_who_takes_too_long_is_named_and_ends_in_time(sample: Path) -> None:
     assert [(problem.path, problem.rule) for problem in repository_check.tenant_problems["solo-ada"]] == [
         (TENANT, RULE)
     ]
-    assert "longer than a tenant's share of a publish" in repository_check.tenant_problems["solo-ada"][0].message
+    assert "exceeds the time limit of a tenant" in repository_check.tenant_problems["solo-ada"][0].message
     assert [
         name
         for name, problems in repository_check.tenant_problems.items()
@@ -70,7 +70,7 @@ def test_it_keeps_what_was_published_and_the_others_follow(published: Place, mon
     result = published.merged()
     assert result.code == 4
     assert "retained: tenant solo-ada, 1 problem" in result.err
-    assert "longer than a tenant's share of a publish" in result.err
+    assert "exceeds the time limit of a tenant" in result.err
     after = published.tree("eu-1")
     assert {path: text for path, text in after.items() if path.startswith("tenants/solo-ada/")} == before
     assert published.log("eu-1", "%s")[0].startswith("Publish eu-1: ")

@@ -51,10 +51,15 @@ class SecretRef(StrictModel):
 
 
 class OidcEndpoints(StrictModel):
-    """Two endpoints of the provider, as in its discovery document."""
+    """The endpoints of the provider, as in its discovery document."""
 
     authorization: HttpsUrl = Field(description="The value of authorization_endpoint.")
     token: HttpsUrl = Field(description="The value of token_endpoint.")
+    end_session: HttpsUrl | None = Field(
+        default=None,
+        description="The value of end_session_endpoint. Default: a logout ends the session at the Gateway, but not at the"
+        " provider.",
+    )
 
 
 class Oidc(StrictModel):
@@ -74,8 +79,9 @@ class Oidc(StrictModel):
     )
     endpoints: OidcEndpoints | None = Field(
         default=None,
-        description="The endpoints of the provider. Declare them so that sessions survive an outage of the provider. Default:"
-        " Envoy Gateway reads them from the provider when an object changes, and denies all logins if it can't.",
+        description="The endpoints of the provider. Declare them so that an outage of the provider does not end sessions before"
+        " their ID token expires. Default: Envoy Gateway reads them from the provider whenever an object changes, and denies"
+        " everybody if it can't.",
     )
     scopes: list[OidcScope] = Field(
         default=[],

@@ -14,6 +14,7 @@ SESSION_POLICY = "allotment-sessions"
 SESSION_COOKIE_PREFIXES = (
     ID_TOKEN_COOKIE,
     ACCESS_TOKEN_COOKIE,
+    "allotment-id-token",  # of a route that an earlier version rendered
     *(f"{name}-" for name in ("AccessToken", "CodeVerifier", "IdToken", "OauthExpires", "OauthHMAC", "OauthNonce")),
     "RefreshToken-",
 )

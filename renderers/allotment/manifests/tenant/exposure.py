@@ -103,11 +103,15 @@ def build_security_policy(
 
 def _build_provider(cluster: ClusterSpec) -> Frozen:
     oidc = cluster.oidc
-    if oidc.endpoints is None:
-        return Frozen(issuer=oidc.issuer)
-    return Frozen(
-        issuer=oidc.issuer, authorizationEndpoint=oidc.endpoints.authorization, tokenEndpoint=oidc.endpoints.token
-    )
+    provider = {"issuer": oidc.issuer}
+    if oidc.endpoints is not None:
+        provider |= {
+            "authorizationEndpoint": oidc.endpoints.authorization,
+            "tokenEndpoint": oidc.endpoints.token,
+        }
+        if oidc.endpoints.end_session is not None:
+            provider["endSessionEndpoint"] = oidc.endpoints.end_session
+    return Frozen(provider)
 
 
 def _build_client_secret_ref(cluster: ClusterSpec) -> Frozen:
