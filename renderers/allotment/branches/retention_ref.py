@@ -26,7 +26,7 @@ class LastRecord(NamedTuple):
     """The retention record at the remote.
 
     `commit` is the target of the ref; None if the ref does not exist. `record` is the content; None if the ref does not
-    exist or the record is invalid. `trouble` then says why the record is invalid.
+    exist or the record is invalid. If the record is invalid, `trouble` says why.
     """
 
     commit: str | None
@@ -36,7 +36,7 @@ class LastRecord(NamedTuple):
     def of_source(self, source: str | None) -> RetentionRecord | None:
         """Return the record if it describes the publish of the commit `source`, else None.
 
-        An empty record describes the publish of every commit.
+        An empty record names no source, so it is returned for each `source`.
         """
         record = self.record
         return record if record is not None and (record.is_empty or record.source == source) else None
@@ -55,7 +55,7 @@ def fetch_record(remote: Remote, refs: Mapping[str, str]) -> None:
     """Fetch the commit of the record. `refs` maps the refs of the remote to their targets.
 
     A damaged record must not prevent the fetch of the rendered branches, so the two fetches are separate. If the fetch
-    of the record fails, its commit is absent, and `last_record` returns a record with this `trouble`.
+    of the record fails, its commit is absent here. `last_record` then returns no record, and a `trouble` that says so.
     """
     commit = refs.get(RETAINED)
     if commit is not None and not remote.repository.has_object(commit):
@@ -99,7 +99,7 @@ def _read_file(repository: Repository, commit: str, key: str | None) -> bytes:
 
 
 def is_stuck(repository: Repository, commit: str) -> bool:
-    """Return whether the target of the ref is not a commit, or is absent. A new commit cannot have it as its parent."""
+    """Return whether the target of the ref is absent or not a commit, so that it cannot be a parent of a new commit."""
     return repository.peel_to_commit(commit) != commit
 
 

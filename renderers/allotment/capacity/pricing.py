@@ -1,4 +1,4 @@
-"""Computes the price on a day, and the monthly cost of a tenant's declarations. A month has 730 hours."""
+"""Finds the price of an offer on a day, and computes the monthly cost of a tenant's declarations. A month has 730 hours."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def next_price(prices: Sequence[P], day: datetime.date) -> P | None:
 def is_sold(prices: Sequence[_DatedPrice], day: datetime.date) -> bool:
     """Return whether an offer is for sale on `day`: one of its prices has started.
 
-    Before its first price starts, an offer is not for sale. Costs of it are computed with the first price.
+    An offer is not for sale before its first price starts. Until then, its cost is computed with this first price.
     """
     return any(price.start <= day for price in prices)
 
@@ -129,7 +129,7 @@ def format_signed(amount: Decimal) -> str:
 
 
 def price_days(catalog: Catalog, tenant: ScopeDeclarations) -> set[datetime.date]:
-    """Return the days on which a price that applies to a tenant's resources starts."""
+    """Return the start dates of all prices, past and future, of the offers that a tenant's resources use."""
     specs, storage_specs = catalog.platform.of_kind(GPUSpec), catalog.platform.of_kind(StorageSpec)
     used = {instance.model.spec.gpu_spec for instance in tenant.of_kind(GPUInstance).values()}
     stored = {storage.model.spec.storage_spec for storage in tenant.of_kind(GPUStorage).values()}

@@ -103,7 +103,7 @@ def command(
 
 
 def _list_uncommitted_files(root: Path, selected_paths: list[str]) -> list[str]:
-    """Return the declared files that differ from the merge base of HEAD and the branch `spec.git.branch` of origin.
+    """Return the declared files that differ from the merge base of HEAD and origin's branch, as `spec.git.branch` names it.
 
     Without that branch, returns the files that differ from HEAD. If `selected_paths` is not empty, leaves out the files
     of tenants outside these paths.
@@ -195,7 +195,7 @@ def _count_errors(problems: list[Problem]) -> int:
 def _count_files(check: RepositoryCheck, source: Source, selected_paths: list[str]) -> int:
     """Return the number of declared files at or below the selected paths.
 
-    Files in a folder that the check does not read, such as a symbolic link, do not count.
+    Files in folders that the check does not read, such as a folder behind a symbolic link, do not count.
     """
     from allotment.declared.layout import PLATFORM, ROOTS, Scope, scope_of
 
@@ -218,8 +218,8 @@ def _watch_files(
 ) -> None:
     """Check the declarations again after every change of a file, and show the problems.
 
-    Checks only the tenants with changed files. Checks all declarations if `compares` is true (there is a base), or if a
-    file of the platform or of a cluster changed.
+    Checks only the tenants with changed files, except in two cases: if there is a base (`compares`), or if a file of the
+    platform or of a cluster changed, it checks all declarations.
     """
     from watchfiles import watch
 

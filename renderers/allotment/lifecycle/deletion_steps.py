@@ -7,17 +7,17 @@ Three terms describe the progress of a deletion:
 - A protected object has annotations that stop Argo CD from pruning it and the cluster from deleting it.
 - A deletion file is the published file of an undeclared storage or snapshot. Its name ends in `--leaving`.
 
-A publish removes an instance at once, because an instance has no data. It removes a storage or snapshot in these steps,
-each with its file:
+A publish removes an instance at once, because an instance has no data. It removes a storage or snapshot in steps.
+Each line has the published file in one step, and the state:
 
     storage/<name>           declared and protected; with `deletionPolicy: Delete`, also marked
-    storage/<name>--leaving  undeclared and protected, until the cluster has reported the mark for `spec.deletion.after`
+    storage/<name>--leaving  undeclared and protected, until the status shows a mark of at least `spec.deletion.after`
     storage/<name>--leaving  undeclared and unprotected: Argo CD may prune the volume, and the cluster may delete it
-    no file                  the cluster has reported the volume as unprotected or absent
+    no file                  the status shows the volume as unprotected or absent
 
-A publish removes a tenant from a cluster after the tenant's last resource there. One step removes the tenant's
-Applications and the protection of its namespace. The next step removes the namespace. Argo CD reads the option
-`Prune=false` from the live object, so the removal of the protection is always a separate step.
+A publish removes a tenant from a cluster after the last resource of the tenant in that cluster is gone. One step
+removes the tenant's Applications and the protection of its namespace. The next step removes the namespace. Argo CD reads
+the option `Prune=false` from the live object, so the removal of the protection is always a separate step.
 
 Every step waits for the observed state of the cluster. Durations are the difference of two times of the cluster's own
 API server. A local clock or the date of a commit could be wrong or forged, so neither advances a step. Without a status
@@ -46,7 +46,7 @@ class ClusterObservation(NamedTuple):
     - `is_observed` is false if the cluster has no readable status. The other fields are then empty.
     - `present` are the live resources, by kind and name, and the live namespace (NAMESPACE).
     - `marked_seconds` maps a marked resource to the seconds between its mark and the observation.
-    - `unprotected` are the live resources, and the live namespace, without protection.
+    - `unprotected` are those of the live resources that have no protection, and the live namespace if it has none.
     """
 
     is_observed: bool = False
@@ -72,7 +72,8 @@ class RemovalStep(NamedTuple):
     """The next step of a removal.
 
     - `files` are the tenant's files that the next commit contains although they are no longer rendered.
-    - `findings` are the reasons why the deletion is not allowed. Any finding retains the tenant.
+    - `findings` are the reasons why the deletion is not allowed. If there is a finding, the
+      tenant stays at its last published manifests.
     - `pending_deletions` are messages about deletions in progress.
     """
 
@@ -82,14 +83,14 @@ class RemovalStep(NamedTuple):
 
 
 class Removal(NamedTuple):
-    """A tenant with published files that are no longer rendered for a cluster.
+    """The removal of a tenant's files in one cluster: files that are published and no longer rendered.
 
     - `is_declared` is true if the tenant still has a folder.
     - `rendered_paths` are the paths of the files that are still rendered for the cluster.
     - `removed_paths` are the paths of the published files that are no longer rendered.
     - `read_published` returns the bytes of a published file.
     - `observation` is the last observation of the tenant in the cluster.
-    - `grace_seconds` is `spec.deletion.after`: the cluster must have reported the mark for this time.
+    - `grace_seconds` is `spec.deletion.after`: the status must show that a volume has been marked for at least this time.
     """
 
     tenant: str
@@ -140,7 +141,10 @@ def _remove_volume(leaver: Removal, path: str, stem: str, step: RemovalStep) -> 
 
 
 def declaration_path(spot: paths.TreePath) -> str:
-    """Return the path of a storage's or snapshot's declaration, or the path of a storage if the kind is unknown."""
+    """Return the path of the declaration of a storage or snapshot.
+
+    If the kind is unknown, return the path that a storage of this name would have.
+    """
     return RESOURCE_KINDS.get(spot.kind, STORAGE).declaration_path(spot.tenant, spot.resource_name)
 
 
@@ -172,7 +176,8 @@ def _remove_tenant(leaver: Removal, step: RemovalStep) -> None:
 def _holds_only_markers(leaver: Removal) -> bool:
     """Return whether the published folders of the tenant hold only the markers of a deletion (`allotment--leaving`).
 
-    Argo CD has then pruned everything else. Files outside the folders in TREE_PARTS do not count.
+    An earlier publish has then removed all other files of these folders. Files outside the folders in TREE_PARTS do not
+    count.
     """
     spots = [paths.parse_tree_path(path) for path in leaver.removed_paths]
     return all(
@@ -181,7 +186,7 @@ def _holds_only_markers(leaver: Removal) -> bool:
 
 
 def _deletion_markers(leaver: Removal) -> Iterator[tuple[str, bytes]]:
-    """Yield the published markers of the tenant's folders, each at the path of a marker of a deletion."""
+    """Yield the content of each published folder marker of the tenant, at the path of the marker that replaces it."""
     for part in TREE_PARTS:
         for stem in (paths.FOLDER_MARKER, paths.DELETING_FOLDER_MARKER):
             path = paths.resource_file(leaver.tenant, part, stem)

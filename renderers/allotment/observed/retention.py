@@ -1,7 +1,7 @@
 """Defines the retention of a tenant, and the record of all retentions.
 
-A retained tenant stays at its last published manifests. A publish keeps each retention with its reason, and writes the
-retention record, which other commands read.
+A retained tenant stays at its last published manifests. A publish notes why it retains each tenant, and writes these
+retentions into the retention record, which other commands read.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import msgspec
 from allotment.observed.status import parse_time
 from allotment.problems import Problem, escape_unprintable
 
-MAX_PROBLEMS = 20  # the most lines of a tenant in the record
-MAX_LINE = 1000  # the most characters of a line
+MAX_PROBLEMS = 20  # the record has at most this many lines for a tenant
+MAX_LINE = 1000  # a line has at most this many characters, before the suffix
 MAX_RECORD_BYTES = 4 << 20
-_SUFFIX = 40  # the characters of the text about omitted characters, which `escape_unprintable` adds
+_SUFFIX = 40  # the most characters of the suffix that `escape_unprintable` appends to a text that it cuts
 
 
 class RetentionReason(StrEnum):
@@ -127,7 +127,7 @@ def retained_tenant(tenant: str, retention: Retention, since: str = "") -> Retai
 
 
 def record_name(tenant: str) -> str:
-    """Return the name of a tenant in the record, which is escaped if it is unprintable or too long."""
+    """Return the name of a tenant as the record has it: escaped and cut if it is unprintable or too long."""
     return _line(tenant)
 
 
@@ -138,7 +138,7 @@ def _concerns(problem: Problem, tenant: str) -> bool:
 
 def _line(text: str) -> str:
     displayed_text = text if text.isprintable() and len(text) <= MAX_LINE else escape_unprintable(text, MAX_LINE)
-    return displayed_text[: MAX_LINE + _SUFFIX]  # an escape sequence is up to ten times as long as its character
+    return displayed_text[: MAX_LINE + _SUFFIX]  # cut again: escaping can make a text ten times as long
 
 
 def decode_record(data: bytes) -> RetentionRecord:
@@ -150,9 +150,9 @@ def decode_record(data: bytes) -> RetentionRecord:
     except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(str(error)) from None
     if not all(text.isprintable() for text in _texts(record)):
-        raise ValueError("it holds text that is not printable")
+        raise ValueError("it has text that is not printable")
     if any(parse_time(tenant.since) is None for tenant in record.tenants):
-        raise ValueError("it holds a time that is none")
+        raise ValueError("it has a `since` that is not a valid time")
     return record
 
 

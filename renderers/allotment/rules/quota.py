@@ -24,14 +24,14 @@ from allotment.problems import Finding
 from allotment.rules.limits import plan_of
 
 RULE = "quota"
-MAX_SHOWN_USERS = 3  # the most instances or storages that a message names, the largest first
+MAX_SHOWN_USERS = 3  # a message names at most this many instances or storages, the largest first
 
 
 class QuotaLimits(NamedTuple):
     """The limits that apply to a tenant.
 
-    `gpus` has the number of physical GPUs by model, `storage` the total size of all storages in bytes. The other fields
-    are numbers of resources.
+    `gpus` has the most physical GPUs of each model, and `storage` is the largest total size of all storages in bytes. The
+    other fields are the most resources of each kind.
     """
 
     gpus: dict[str, int]
@@ -77,7 +77,7 @@ class _LimitSource(NamedTuple):
 
 
 def _limit_source(declared: DeclarationFile[Tenant], plan: DeclarationFile[Plan], *key: str) -> _LimitSource:
-    """Return the source of a limit. `key` is the path of the limit in a quota, such as `gpus`, `nvidia-l4`."""
+    """Return the source of a limit. `key` is the path of the limit in a quota, one word for each level: "gpus", "nvidia-l4"."""
     own = declared.model.spec.quota
     own_quota = {} if own is None else own.model_dump(by_alias=True, exclude_none=True)
     if key == ("snapshots",) and "snapshots" not in own_quota and plan.model.spec.quota.snapshots is None:

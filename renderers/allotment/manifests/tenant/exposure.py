@@ -14,7 +14,7 @@ from allotment.declared.kinds.cluster import ClusterSpec
 from allotment.declared.kinds.members import Members
 from allotment.manifests.yaml_text import Frozen
 
-# Names of cookies. With the prefix, a browser accepts such a cookie from its own host only, and without a domain.
+# Because of the prefix, a browser accepts such a cookie only without a domain, so it belongs to the host that set it.
 ID_TOKEN_COOKIE = "__Host-allotment-id-token"  # noqa: S105
 ACCESS_TOKEN_COOKIE = "__Host-allotment-access-token"  # noqa: S105
 LOGIN_NAME = "login"
@@ -22,7 +22,9 @@ INSTANCE_ROLES = ("Admin", "Member")
 FILES_ROLES = ("Admin", "Member", "Viewer")
 MATCH_ALL_PATHS = Frozen(path={"type": "PathPrefix", "value": "/"})
 LOGIN_COOKIES = Frozen(idToken=ID_TOKEN_COOKIE, accessToken=ACCESS_TOKEN_COOKIE)
-MAX_CLAIM_VALUES = 128  # the limit of the CRD for a claim of a rule; a request needs to match only one of the rules
+MAX_CLAIM_VALUES = (
+    128  # that the CRD allows for a claim in a rule; further values are in further rules, and one match suffices
+)
 NO_TIMEOUT = Frozen(request="0s")
 
 

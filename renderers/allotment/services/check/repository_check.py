@@ -36,16 +36,16 @@ V = TypeVar("V")
 class RepositoryCheck(NamedTuple):
     """The result of a check of all declarations.
 
-    - `tally_entries` has the tally entry of each tenant. The rules across folders read only these entries.
+    - `tally_entries` has the tally entry of each tenant: its summary for the rules that compare several tenants.
     - `problems` are all problems, sorted and without duplicates.
     - `file_count` is the number of declared files.
     - `cached_count` is the number of tenants that the check skipped, because an earlier check accepted them.
     - `artifacts` has the result of the renderer for each tenant that this check rendered.
-    - `platform_problems` are the problems of the platform, of the clusters, and of paths that no folder can have.
+    - `platform_problems` are the problems of the platform, of the clusters, and of files that belong to no folder.
     - `tenant_problems` maps a tenant to the problems of its declarations.
     - `shared_problems` are the problems that the declarations of several owners cause together.
     - `runtime_states` returns the runtime state of a tenant: its succeeded preparations and its allocated units.
-    - `traces` maps a tenant on which Allotment failed by a bug to the stack trace.
+    - `traces` has the stack trace of each tenant whose check failed because of a bug in Allotment.
     - `valid_subset` is the catalog without the invalid clusters; None if the check did not compute this catalog.
     """
 
@@ -106,7 +106,7 @@ def check_repository(
     options: CheckOptions = DEFAULT_OPTIONS,
     comparison: Comparison = NO_COMPARISON,
 ) -> RepositoryCheck:
-    """Return the check of a source at the prices of `as_of`, and of its changes since the base of `comparison`."""
+    """Check `source` with the prices of the day `as_of`, and its changes since the base of `comparison` if there is one."""
     catalog_check = check_catalog(source, as_of)
     valid_subset = find_valid_subset(catalog_check, partial=options.partial)
     open_cache = options.open_cache or (lambda _: FileCache.disabled())
@@ -161,9 +161,9 @@ def recheck_tenants(
 ) -> RepositoryCheck:
     """Return the check of a source in which only the folders of `tenants` changed since the check `last`.
 
-    Reads only the folders of these tenants, and applies the rules across folders to all tenants. If `comparison` has a
-    base, that base must be the source of `last`. After a change of the platform or of a cluster, call
-    `check_repository` instead.
+    Reads only the folders of these tenants, and applies the rules that compare several tenants to all tenants. If
+    `comparison` has a base, that base must be the source of `last`. After a change of the platform or of a cluster,
+    call `check_repository` instead.
     """
     listed_scopes, scope_problems = source.scopes()
     scopes, names = set(listed_scopes), frozenset(tenants)

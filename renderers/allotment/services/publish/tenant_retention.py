@@ -1,18 +1,19 @@
 """Finds the tenants that a publish retains, and reads the published files that they keep.
 
 A retained tenant stays at its last published manifests. Each publish decides again which tenants it retains.
-`RetentionReason` lists the reasons. Each line names a function that returns retained tenants, and when it does:
+`RetentionReason` lists the reasons. The table names the functions that return retained tenants, and the cases in which
+each of them returns a tenant:
 
     find_invalid_tenants              The declarations are invalid, the tenant exceeds its time budget, the isolation
-                                      gate refuses a rendered manifest, or Allotment fails on the tenant by a bug.
+                                      gate refuses a rendered manifest, or a bug makes Allotment fail on the tenant.
     find_tenants_of_invalid_clusters  The tenant has published files in a cluster with invalid declarations.
-    transition_tenants                The gate refuses the next version of a published file, or Allotment fails on the
-                                      tenant by a bug.
+    transition_tenants                The gate refuses the next version of a published file, or a bug makes Allotment
+                                      fail on the tenant.
     find_refused_transitions          A deletion is not allowed (`lifecycle/deletion_steps`), or a volume cannot change
                                       as declared (`lifecycle/volume_transitions`).
     check_tenant_brakes               The tenant deletes more of its own resources than the brake allows.
-    Rerenderer.render_tenants         The publish renders the tenant again because the cache lacks the bytes of a file,
-                                      or because the tenant gets fewer units. The second rendering fails.
+    Rerenderer.render_tenants         The second rendering of the tenant fails. A publish renders a tenant twice if the
+                                      cache lacks the bytes of a file, or if the tenant gets fewer units.
 
 The publish applies the declarations of all other tenants. It does not apply the rules about changes
 (`rules.CHANGE_RULES`), which are for pull requests.
@@ -46,7 +47,8 @@ if TYPE_CHECKING:
     from allotment.services.publish.unit_allocation import RetainedInstance
 
 RetentionByTenant = dict[str, Retention]  # by tenant
-# The rules that do not judge declarations. If a tenant breaks several rules, the first of these gives the reason.
+# Rules whose problems are not errors in declarations, each with its reason. If a tenant has problems of several of these
+# rules, the first of them in this order gives the reason.
 _REASONS = {
     tenant_error.RULE: RetentionReason.PROGRAM_ERROR,
     ISOLATION_RULE: RetentionReason.ISOLATION_GATE,
@@ -113,10 +115,10 @@ def read_retained_files(
 ) -> tuple[dict[str, bytes], list[Problem]]:
     """Return a retained tenant's published files, and a problem for each file that lost objects.
 
-    The files lack the objects that the gate refuses. They also lack the annotations of instances that wait for units of
-    another GPUSpec: such an instance no longer waits, because a publish ignores the declarations of a retained tenant.
-    The namespace gets a disruption budget like the namespace of any other tenant. Without this budget, the tenant would
-    block the replacement of nodes (`node_replacement`).
+    The files lack the objects that the gate refuses. They also lack the annotations that say that an instance waits for
+    units of another GPUSpec. Such an instance no longer waits, because a publish ignores the declarations of a retained
+    tenant. The namespace gets a disruption budget like the namespace of any other tenant: `node_replacement` keeps the
+    published nodes of a pool until every tenant in the cluster has a disruption budget.
     """
     published = {
         path: without_wait_annotations(published_trees.read_file(path))

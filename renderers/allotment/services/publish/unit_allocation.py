@@ -1,6 +1,6 @@
 """Allocates the units of a release.
 
-The claim of an instance is its declared claim. The claim of an instance of a retained tenant is its published claim.
+An instance claims the units that it declares. An instance of a retained tenant claims its published units instead.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Allocation(NamedTuple):
     def list_claims(self, instead: Mapping[str, tuple[UnitClaim, ...]]) -> list[UnitClaim]:
         """Return the claims of all instances and the leaked claims.
 
-        `instead` maps a tenant to the claims of its second rendering, with fewer units. A retained instance has its
-        published claim.
+        `instead` maps each tenant that was rendered again with fewer units to the claims that replace its claims. For a
+        retained instance, the list has the published claim.
         """
         claims = {**self.claims, **instead}
         everything = [claim for name in sorted(claims) for claim in claims[name]]
@@ -72,8 +72,8 @@ def build_allocation(
 ) -> Allocation:
     """Return the allocation of units to the `claims` of all tenants.
 
-    `pods` are the units that running pods hold (`published_units`). `published` returns the published claim of the
-    instance of a claim; None if there is none.
+    `pods` are the units that running pods hold (`published_units`). `published` takes a claim and
+    returns the published claim of the same instance; None if no claim of the instance is published.
     """
     everything = [claim for name in sorted(claims) for claim in claims[name]]
 
@@ -118,8 +118,8 @@ def _format_waiting_message(claim: UnitClaim, old: UnitClaim) -> str:
 def _find_previous_claim(claim: UnitClaim, pods: int, published: UnitClaim | None) -> UnitClaim | None:
     """Return the claim that an instance already holds.
 
-    This is its published claim, or a claim of the units that its pods hold (`pods`) if the pods hold more. Returns None
-    if nothing is published and no pod holds a unit.
+    This is its published claim. If its pods hold more units (`pods`) than it has published for this cluster and
+    GPUSpec, it is a claim of these units instead. Returns None if nothing is published and no pod holds a unit.
     """
     here = claim.cluster, claim.gpu_spec
     published_units = (
