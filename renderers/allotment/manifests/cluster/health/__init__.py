@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from importlib.resources import files
 
+# Kinds whose objects have the same status as another kind, by that kind.
+_SAME_STATUS = {"gateway.envoyproxy.io_SecurityPolicy": "gateway.envoyproxy.io_EnvoyExtensionPolicy"}
+
 
 def load_scripts() -> dict[str, str]:
     """Return the script of every check, by the name of its kind, such as `apps_Deployment`."""
-    scripts = [file for file in files(__name__).iterdir() if file.name.endswith(".lua")]
-    return {file.name.removesuffix(".lua"): file.read_text(encoding="utf-8") for file in sorted(scripts, key=str)}
+    files_by_kind = {
+        file.name.removesuffix(".lua"): file for file in files(__name__).iterdir() if file.name.endswith(".lua")
+    }
+    scripts = {kind: file.read_text(encoding="utf-8") for kind, file in files_by_kind.items()}
+    scripts |= {other: scripts[kind] for kind, other in _SAME_STATUS.items()}
+    return dict(sorted(scripts.items()))

@@ -1,4 +1,5 @@
--- Health of a SecurityPolicy of Allotment's: a login that no gateway has accepted guards nothing. Of any other Argo CD says nothing.
+-- Health of a policy of Envoy Gateway that Allotment renders: a policy that no gateway has accepted protects nothing.
+-- Argo CD judges no other policy.
 local metadata, status = obj.metadata or {}, obj.status or {}
 if (metadata.labels or {})["app.kubernetes.io/managed-by"] ~= "allotment" then
   return nil
