@@ -91,12 +91,12 @@ def deployment(case: str, labels: dict[str, str], **annotations: str) -> dict[st
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, **body}
 
 
-def policy(labels: dict[str, str], *conditions: dict[str, Any], kind: str = "SecurityPolicy") -> dict[str, Any]:
+def policy(labels: dict[str, str], *conditions: dict[str, Any]) -> dict[str, Any]:
     metadata = {"name": "web", "namespace": "x", "generation": 2, "labels": labels}
     status = {"ancestors": [{"conditions": list(conditions)}]} if conditions else {}
     return {
         "apiVersion": "gateway.envoyproxy.io/v1alpha1",
-        "kind": kind,
+        "kind": "SecurityPolicy",
         "metadata": metadata,
         "status": status,
     }
@@ -182,6 +182,7 @@ def test_of_ours_it_says_why_it_does_not_run(case: str, waits: str, health: tupl
 ACCEPTED = {"type": "Accepted", "status": "True", "observedGeneration": 2}
 
 
+@pytest.mark.parametrize("kind", ["SecurityPolicy", "EnvoyExtensionPolicy"])
 @pytest.mark.parametrize(
     ("gateway_policy", "health"),
     [
@@ -193,18 +194,11 @@ ACCEPTED = {"type": "Accepted", "status": "True", "observedGeneration": 2}
             ("Progressing", "Waiting for the gateway to look at it again"),
         ),
         (policy({}, {**ACCEPTED, "status": "False"}), ("", "")),
-        (policy(OURS, kind="EnvoyExtensionPolicy"), ("Progressing", "Waiting for the gateway to accept it")),
-        (policy(OURS, ACCEPTED, kind="EnvoyExtensionPolicy"), ("Healthy", "Accepted")),
-        (
-            policy(OURS, {**ACCEPTED, "status": "False", "message": "no Lua"}, kind="EnvoyExtensionPolicy"),
-            ("Degraded", "no Lua"),
-        ),
-        (policy({}, {**ACCEPTED, "status": "False"}, kind="EnvoyExtensionPolicy"), ("", "")),
     ],
     ids=["new", "accepted", "refused", "changed", "another's"],
 )
-def test_of_a_policy(gateway_policy: dict[str, Any], health: tuple[str, str], argo: Argo) -> None:
-    assert argo.says(gateway_policy, argo.ours) == health
+def test_of_a_policy(kind: str, gateway_policy: dict[str, Any], health: tuple[str, str], argo: Argo) -> None:
+    assert argo.says({**gateway_policy, "kind": kind}, argo.ours) == health
 
 
 def application(labels: dict[str, str], **status: Any) -> dict[str, Any]:
