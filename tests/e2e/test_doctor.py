@@ -317,7 +317,7 @@ CASES: list[tuple[Callable[[Doctor], Iterator[None]], list[str], list[str]]] = [
     (
         less_memory,
         [
-            f"error nodes NodePool l4-ts4: cpu 46 and memory 183Gi are left for pods on its smallest node ({NODE}), and node.cpu is 46"
+            f"error nodes NodePool l4-ts4: cpu 46 and memory 183Gi are left for pods on its smallest node ({NODE}), but node.cpu is 46"
             " and node.memory 190Gi: the units don't fit"
         ],
         [],
@@ -325,7 +325,7 @@ CASES: list[tuple[Callable[[Doctor], Iterator[None]], list[str], list[str]]] = [
     (
         a_daemon_set,
         [
-            "error nodes NodePool l4-ts4: cpu 44500m and memory 188Gi are left for pods on its smallest node (l4-ts4-1), and node.cpu"
+            "error nodes NodePool l4-ts4: cpu 44500m and memory 188Gi are left for pods on its smallest node (l4-ts4-1), but node.cpu"
             " is 46 and node.memory 190Gi: the units don't fit"
         ],
         [],
