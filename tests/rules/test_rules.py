@@ -409,7 +409,7 @@ TENANT = {
     ),
     "storage capacity": (
         swap("clusters/eu-1/cluster.yaml", "capacity: 400Ti", "capacity: 2Ti"),
-        "clusters/eu-1/cluster.yaml:35:17: spec.storages[2].capacity: storages of shared-files take 4098Gi in eu-1, its capacity is 2Ti;"
+        "clusters/eu-1/cluster.yaml:41:17: spec.storages[2].capacity: storages of shared-files take 4098Gi in eu-1, its capacity is 2Ti;"
         " the largest are film-house/characters 2Ti, studio-kite/outputs 500Gi, studio-kite/outputs-restored 500Gi [storage-capacity]",
     ),
     "domain within a domain": (
