@@ -242,14 +242,16 @@ def test_a_container_receives_no_cookie_of_a_refreshed_login(origin: str, status
 
 
 def test_blanks_in_a_long_cookie_do_not_block_the_gateway(doors: Doors) -> None:
+    """The shortest of three visits counts, because the machine is busy."""
     jar = doors.login(INSTANCE)
-    jar[INSTANCE]["theme"] = f"a{' ' * BLANKS}b"
-    begin = time.monotonic()
-    doors.visit(f"https://{INSTANCE}/", jar={INSTANCE: {**jar[INSTANCE], "theme": "a b"}})
-    plain, begin = time.monotonic() - begin, time.monotonic()
-    answer = doors.visit(f"https://{INSTANCE}/", jar=jar)
-    assert time.monotonic() - begin < 3 * plain + 1, "Envoy took as long as for the square of its length"
-    assert received(answer)["cookie"] == f"theme={jar[INSTANCE]['theme']}"
+    seconds: dict[int, float] = {}
+    for blanks in (1, BLANKS) * 3:
+        jar[INSTANCE]["theme"] = f"a{' ' * blanks}b"
+        begin = time.monotonic()
+        answer = doors.visit(f"https://{INSTANCE}/", jar=jar)
+        seconds[blanks] = min(seconds.get(blanks, 60), time.monotonic() - begin)
+        assert received(answer)["cookie"] == f"theme={jar[INSTANCE]['theme']}"
+    assert seconds[BLANKS] < 3 * seconds[1] + 1, "Envoy took as long as for the square of its length"
 
 
 def test_sessions_and_new_routes_survive_an_outage_of_the_issuer(doors: Doors) -> None:
