@@ -330,12 +330,11 @@ def check_session_filter(looked: ClusterSnapshot, catalog: Catalog, cluster: Sco
     if policy is None:
         yield skipped(subject, "it is not published yet, or Argo CD has not applied it")
     elif message := _refusal_message(policy):
-        is_disabled = "disabled" in message
         yield error(
             subject,
             f"is not accepted: {message}",
             "write extensionApis.enableLua: true in Envoy Gateway's configuration, as the add-on envoy-gateway does"
-            if is_disabled
+            if "disabled" in message
             else f"kubectl -n {spec.gateway.namespace} describe envoyextensionpolicy {SESSION_POLICY}",
         )
     elif not _is_accepted(policy):

@@ -73,14 +73,9 @@ class RenderedFileDiff:
             if paths.is_marker(path):
                 self.markers.append((path, old_blob, new_blob))
             else:
-                self._add_file(path, old, new, (old_blob, new_blob))
-
-    def _add_file(
-        self, path: str, before: bytes | None, after: bytes | None, blobs: tuple[str | None, str | None]
-    ) -> None:
-        self.steps.append((path, *blobs))
-        if len(self.diffs) < self.max_diffs:
-            self.diffs.append(FileDiff(path, before, after))
+                self.steps.append((path, old_blob, new_blob))
+                if len(self.diffs) < self.max_diffs:
+                    self.diffs.append(FileDiff(path, old, new))
 
     def merge(self, more: RenderedFileDiff) -> None:
         """Add all files of another collection."""

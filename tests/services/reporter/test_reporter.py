@@ -76,18 +76,22 @@ def test_a_commit_comes_only_with_a_change_and_says_which(bed: Bed) -> None:
     assert git(bed.remote, "log", "--format=%s", BRANCH).splitlines()[:2] == ["eu-1: seen", "eu-1: 3 changes"]
 
 
-def test_the_summary_has_the_retained_tenants_of_the_cluster(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(published_objects, "POLL_SECONDS", 0)
+def report_retained(bed: Bed, *tenants: str) -> str:
+    """Report a publish that retained tenants, and return its source commit."""
     source = bed.publish(live.claim())
     bed.point(source, SOURCE_REF)
-    retained = [
-        RetainedTenant(name, RetentionReason.INVALID, "2026-11-21T10:00:00Z", ("wrong",))
-        for name in ("other", live.TENANT)
-    ]
-    record = RetentionRecord(source, tuple(retained))
-    bed.point(bed.write({"retained.json": record.encode()}), RETAINED)
+    retained = tuple(
+        RetainedTenant(name, RetentionReason.INVALID, "2026-11-21T10:00:00Z", ("wrong",)) for name in tenants
+    )
+    bed.point(bed.write({"retained.json": RetentionRecord(source, retained).encode()}), RETAINED)
     for _ in range(3):
         bed.report(live.claim())
+    return source
+
+
+def test_the_summary_has_the_retained_tenants_of_the_cluster(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(published_objects, "POLL_SECONDS", 0)
+    source = report_retained(bed, "other", live.TENANT)
     text = git(bed.remote, "show", f"{BRANCH}:summary.md")
     assert ("solo\\-ada | Invalid | wrong |" in text, "other" in text) == (True, False)
     commits = bed.commits()
@@ -103,12 +107,7 @@ def test_tenants_that_were_released_while_no_reporter_ran_leave_the_summary(
     bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(published_objects, "POLL_SECONDS", 0)
-    source = bed.publish(live.claim())
-    bed.point(source, SOURCE_REF)
-    retained = (RetainedTenant(live.TENANT, RetentionReason.INVALID, "2026-11-21T10:00:00Z", ("wrong",)),)
-    bed.point(bed.write({"retained.json": RetentionRecord(source, retained).encode()}), RETAINED)
-    for _ in range(3):
-        bed.report(live.claim())
+    source = report_retained(bed, live.TENANT)
     assert "Retained tenants" in git(bed.remote, "show", f"{BRANCH}:summary.md")
     bed.point(bed.write({"retained.json": RetentionRecord(source).encode()}), RETAINED)
     restarted = Bed(tmp_path / "restarted", bed.remote)
@@ -121,12 +120,7 @@ def test_a_restarted_reporter_says_that_the_retained_tenants_are_unknown(
     bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(published_objects, "POLL_SECONDS", 0)
-    source = bed.publish(live.claim())
-    bed.point(source, SOURCE_REF)
-    retained = (RetainedTenant(live.TENANT, RetentionReason.INVALID, "2026-11-21T10:00:00Z", ("wrong",)),)
-    bed.point(bed.write({"retained.json": RetentionRecord(source, retained).encode()}), RETAINED)
-    for _ in range(3):
-        bed.report(live.claim())
+    report_retained(bed, live.TENANT)
     restarted = Bed(tmp_path / "restarted", bed.remote)
     with monkeypatch.context() as patch:
         patch.setattr(published_objects.PublishedBranch, "_fetch", lambda _: None)
