@@ -186,7 +186,8 @@ def _bought(root: Path) -> None:
 def _tenant(root: Path) -> None:
     folder = f"tenants/{TENANT}"
     quota = {"gpus": {MODEL: 1_000_000}, "instances": 1_000_000, "storage": "9999999Ti"}
-    _declare(root, f"{folder}/tenant.yaml", "Tenant", TENANT, _described(plan=PLAN, quota=quota))
+    ranges = [f"2001:db8:{number:x}::/48" for number in range(1, 65)]
+    _declare(root, f"{folder}/tenant.yaml", "Tenant", TENANT, _described(plan=PLAN, quota=quota, allowedCIDRs=ranges))
     _declare(root, f"{folder}/members.yaml", "Members", TENANT, _members())
     for letter, exposure in (("i", "Members"), ("j", "Public")):
         name = letter * 24

@@ -24,6 +24,7 @@ NAMES = {
     "NodePool": "pool",
     "Platform": "platform",
     "StorageSpec": "block",
+    "Tenant": "acme",
 }
 
 

@@ -179,6 +179,10 @@ CASES = {
         swap(EU, "clientID: allotment", "clientID: other"),
         [f"access: {EU}: spec.oidc.clientID allotment → other"],
     ),
+    "from where a tenant's URLs are open": (
+        swap(ADA, "  plan: starter\n", "  plan: starter\n  allowedCIDRs: [203.0.113.0/24]\n"),
+        [f"access: {ADA}: spec.allowedCIDRs added: 203.0.113.0/24"],
+    ),
     "which program of ours runs in all clusters": (
         swap("platform/platform.yaml", "mirror/dufs:v0.46.0", "mirror/dufs:v0.46.1"),
         [

@@ -79,6 +79,7 @@ _TOPIC_BY_FIELD: Mapping[tuple[str, str], Topic] = {
     ("Platform", "spec.brake"): "approvals",
     ("Platform", "spec.deletion"): "approvals",
     ("GPUStorage", "spec.sharedWith"): "access",
+    ("Tenant", "spec.allowedCIDRs"): "access",
 }
 # Added or removed declarations of these kinds are reported field by field, each under its own topic.
 _EXPANDED_KINDS = ("AddOn", "Plan")

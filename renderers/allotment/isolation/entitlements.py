@@ -124,15 +124,17 @@ def _list_entitled_objects(
         for port in gpu_instance.effective_container(catalog, instance.model).ports:
             if port.exposure != "Namespace":
                 name = instance.model.name if port.name == "http" else f"{instance.model.name}--{port.name}"
-                yield "SecurityPolicy", name, _build_authorization(tenant, port.exposure, exposure.INSTANCE_ROLES)
+                yield (
+                    "SecurityPolicy",
+                    name,
+                    {"authorization": exposure.build_authorization(tenant, port.exposure, exposure.INSTANCE_ROLES)},
+                )
     for storage in tenant.of_kind(GPUStorage).values():
         accessor = storage.model.spec.accessor
         if storage.model.spec.cluster == cluster.name and accessor is not None and accessor.exposure != "Namespace":
             name = names.files_service(storage.model.name)
-            yield "SecurityPolicy", name, _build_authorization(tenant, accessor.exposure, exposure.FILES_ROLES)
-
-
-def _build_authorization(tenant: ScopeDeclarations, exposed: str, roles: tuple[str, ...]) -> dict[str, Any]:
-    if exposed == "Public":
-        return {"authorization": {"defaultAction": "Allow"}}
-    return {"authorization": {"defaultAction": "Deny", "rules": exposure.build_claim_rules(tenant, roles)}}
+            yield (
+                "SecurityPolicy",
+                name,
+                {"authorization": exposure.build_authorization(tenant, accessor.exposure, exposure.FILES_ROLES)},
+            )

@@ -208,6 +208,25 @@ def test_without_a_login_a_visitor_is_sent_to_the_issuer(doors: Doors) -> None:
     assert (place, parse_qs(query)["scope"]) == (f"{issuer.URL}/authorize", ["openid groups"])
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        UPGRADE,
+        {"Accept": "application/json"},
+        {"Sec-Fetch-Mode": "cors"},
+        {"Sec-Fetch-Mode": "no-cors"},
+        {"Sec-Fetch-Mode": "websocket", **UPGRADE},
+    ],
+    ids=lambda headers: " ".join(f"{name}={value}" for name, value in sorted(headers.items()))[:40],
+)
+def test_without_a_login_only_a_page_is_redirected(headers: dict[str, str], doors: Doors) -> None:
+    for host in (INSTANCE, FILES):
+        assert doors.visit(f"https://{host}/", headers=headers, follow=False)["status"] == 401
+    assert doors.visit(f"https://{PUBLIC}/", headers=headers)["status"] in (101, 200)
+    page = {"Sec-Fetch-Mode": "navigate", "Accept": "text/html,application/xhtml+xml", "Upgrade-Insecure-Requests": "1"}
+    assert doors.visit(f"https://{INSTANCE}/", headers=page, follow=False)["status"] == 302
+
+
 def test_a_forged_token_opens_nothing(doors: Doors) -> None:
     key = issuer.create_key()
     token = issuer.sign(key, {"iss": issuer.URL, "aud": issuer.CLIENT, "sub": ADA, "exp": 4102444800})

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from allotment.declared.addresses import Cidr
 from allotment.declared.kinds.declaration import Declaration, Spec
 from allotment.declared.kinds.plan import PartialQuota
 from allotment.declared.references import PlanReference
@@ -18,6 +19,14 @@ class TenantSpec(Spec):
         description="The name of the Plan, which sets the quota, the budget and the allowed features of the tenant."
     )
     quota: PartialQuota | None = Field(default=None, description="Replaces single fields of the plan's quota.")
+    allowed_cidrs: list[Cidr] = Field(
+        default=[],
+        max_length=64,
+        alias="allowedCIDRs",
+        description="The address ranges from which people may open the URLs of the tenant, such as those of its offices and"
+        " its VPN. The Gateway denies requests from other addresses, before and after the login, also to Public ports."
+        " Default: from every address.",
+    )
     lifecycle: Literal["Active", "Suspended", "Retired"] = Field(
         default="Active",
         description="Suspended: all instances are stopped, and all data is kept. Retired: the first of the two merges"

@@ -12,6 +12,7 @@ from typing import Any
 from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.cluster import ClusterSpec
 from allotment.declared.kinds.members import Members
+from allotment.declared.kinds.tenant import Tenant
 from allotment.manifests.yaml_text import Frozen
 
 # Because of the prefix, a browser accepts such a cookie only without a domain, so it belongs to the host that set it.
@@ -26,6 +27,15 @@ MAX_CLAIM_VALUES = (
     128  # that the CRD allows for a claim in a rule; further values are in further rules, and one match suffices
 )
 NO_TIMEOUT = Frozen(request="0s")
+# A redirect to the identity provider helps only a page that a person opens. The headers mark other requests: those of a
+# page's scripts and parts (`cors`, `no-cors`), those of API clients, and upgrades to WebSocket.
+DENY_REDIRECT = Frozen(
+    headers=[
+        {"name": "Sec-Fetch-Mode", "type": "Suffix", "value": "cors"},
+        {"name": "Accept", "type": "Prefix", "value": "application/json"},
+        {"name": "Upgrade", "type": "RegularExpression", "value": ".+"},
+    ]
+)
 
 
 def build_service(metadata: dict[str, Any], selector: dict[str, str], ports: list[tuple[str, int]]) -> dict[str, Any]:
@@ -84,17 +94,15 @@ def build_security_policy(
 ) -> dict[str, Any]:
     """Return the SecurityPolicy of the HTTPRoute with the same name.
 
-    With the exposure `Public`, the policy admits every request. With `Members`, the policy requires a login and admits
-    only the tenant's members that have one of `roles`.
+    With the exposure `Public`, the policy requires no login. With `Members`, the policy requires a login and admits only
+    the tenant's members that have one of `roles`.
     """
     target = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": metadata["name"]}
     spec: dict[str, Any] = {"targetRefs": [target]}
-    if exposure == "Public":
-        spec["authorization"] = {"defaultAction": "Allow"}
-    else:
+    if exposure != "Public":
         spec["oidc"] = _build_oidc(cluster, host)
         spec["jwt"] = _build_jwt(cluster)
-        spec["authorization"] = {"defaultAction": "Deny", "rules": build_claim_rules(tenant, roles)}
+    spec["authorization"] = build_authorization(tenant, exposure, roles)
     return {
         "apiVersion": "gateway.envoyproxy.io/v1alpha1",
         "kind": "SecurityPolicy",
@@ -130,6 +138,7 @@ def _build_oidc(cluster: ClusterSpec, host: str) -> dict[str, Any]:
         "redirectURL": f"https://{host}/oauth2/callback",
         "logoutPath": "/logout",
         "cookieNames": LOGIN_COOKIES,
+        "denyRedirect": DENY_REDIRECT,
         "refreshToken": True,
     }
 
@@ -147,10 +156,28 @@ def _build_jwt(cluster: ClusterSpec) -> Frozen:
     return Frozen(providers=[provider])
 
 
-def build_claim_rules(tenant: ScopeDeclarations, roles: tuple[str, ...]) -> list[dict[str, Any]]:
+def build_authorization(tenant: ScopeDeclarations, exposure: str, roles: tuple[str, ...]) -> dict[str, Any]:
+    """Return the authorization of a URL of the tenant: a default action, and the rules that admit people.
+
+    If the tenant declares address ranges, each rule also requires a client address in one of them.
+    """
+    declared = tenant.get_singleton(Tenant)
+    ranges = sorted(set(declared.model.spec.allowed_cidrs)) if declared is not None else []
+    addresses = {"clientCIDRs": ranges} if ranges else {}
+    if exposure != "Public":
+        return {"defaultAction": "Deny", "rules": _build_claim_rules(tenant, roles, addresses)}
+    if not addresses:
+        return {"defaultAction": "Allow"}
+    return {"defaultAction": "Deny", "rules": [{"name": "addresses", "action": "Allow", "principal": addresses}]}
+
+
+def _build_claim_rules(
+    tenant: ScopeDeclarations, roles: tuple[str, ...], addresses: dict[str, list[str]]
+) -> list[dict[str, Any]]:
     """Return the rules that admit the tenant's members that have one of `roles`.
 
     A rule compares the claim `groups` or `sub` of the ID token with the groups or subjects in the tenant's Members.
+    `addresses` are further conditions of each rule.
     """
     members = tenant.get_singleton(Members)
     if members is None:
@@ -165,7 +192,6 @@ def build_claim_rules(tenant: ScopeDeclarations, roles: tuple[str, ...]) -> list
         for at in range(0, len(values), MAX_CLAIM_VALUES):
             claims = [{"name": claim, "valueType": kind, "values": values[at : at + MAX_CLAIM_VALUES]}]
             rule_name = f"{name}-{at // MAX_CLAIM_VALUES + 1}" if at else name
-            rules.append(
-                {"name": rule_name, "action": "Allow", "principal": {"jwt": {"provider": LOGIN_NAME, "claims": claims}}}
-            )
+            principal = {**addresses, "jwt": {"provider": LOGIN_NAME, "claims": claims}}
+            rules.append({"name": rule_name, "action": "Allow", "principal": principal})
     return rules
