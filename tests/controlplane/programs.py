@@ -1,6 +1,7 @@
 """The programs of the test bed, built from pinned Go modules into a cache outside the checkout, keyed by what is pinned.
 
-Each folder beside this file with a go.mod is one tool: Go resolves it alone, so that no tool bumps another's libraries.
+Each folder beside this file with a go.mod is one tool: Go resolves it alone, so that no tool bumps another's libraries. A
+folder with Go files is a program of ours, which calls a library.
 """
 
 from __future__ import annotations
@@ -146,6 +147,7 @@ TOOLS: Mapping[str, Tool] = {
             ),
         ),
     ),
+    "cyclonus": Tool("github.com/mattfenwick/cyclonus", {"reachability": "."}),
 }
 # Plugins of CoreDNS that its Corefile doesn't name, and whose libraries take three minutes to compile.
 _UNUSED = "azure clouddns dnssec etcd geoip k8s_external metrics nomad route53 sign trace tsig".split()
@@ -218,8 +220,9 @@ def version(tool: str) -> str:
 
 
 def home(tool: str) -> Path:
-    """Return the folder of the cache for exactly what is pinned; it is there once the tool is built."""
-    pinned = b"".join((folder(tool) / name).read_bytes() for name in ("go.mod", "go.sum"))
+    """Return the folder of the cache for exactly what is pinned and our own code; it is there once the tool is built."""
+    own_code = sorted(path.name for path in folder(tool).glob("*.go"))
+    pinned = b"".join((folder(tool) / name).read_bytes() for name in ("go.mod", "go.sum", *own_code))
     recipe = {field: value for field, value in asdict(_ALL[tool]).items() if value}
     key = hashlib.sha256(pinned + json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:12]
     return CACHE / f"{tool}-{version(tool)}-{key}"
