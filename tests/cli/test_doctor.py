@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from tests.conftest import Allot, Result, checked, edit, own
@@ -19,12 +20,15 @@ from tests.published import Place, git
 from allotment.adapters.cluster.watching import PAGE_OBJECTS
 from allotment.diagnosis import cluster_snapshot
 from allotment.diagnosis.edits import MAX_EDITS
+from allotment.diagnosis.login import DiscoveryDocument, DiscoveryResponse
 from allotment.manifests import names
 from allotment.manifests.yaml_text import load
 from allotment.observed.decoding import WHOLE_OBJECT_KINDS as KINDS
+from allotment.services import login_check
 from allotment.services.reporter import edit_detection
 
 Object = dict[str, Any]
+ISSUER = "https://id.northlight.example"  # of the sample's clusters
 
 
 class Answers:
@@ -84,6 +88,24 @@ def answers() -> Answers:
     return Answers(Bed())
 
 
+@pytest.fixture(autouse=True)
+def provider(monkeypatch: pytest.MonkeyPatch) -> list[DiscoveryResponse]:
+    """Return the response of the identity provider, as the sample declares it, so that a test can replace it."""
+    responses = [
+        DiscoveryResponse(
+            DiscoveryDocument(
+                issuer=ISSUER,
+                authorization_endpoint=f"{ISSUER}/authorize",
+                token_endpoint=f"{ISSUER}/token",
+                end_session_endpoint=f"{ISSUER}/logout",
+                jwks_uri=f"{ISSUER}/.well-known/jwks.json",
+            )
+        )
+    ]
+    monkeypatch.setattr(login_check, "fetch_discovery_document", lambda issuer, now: responses[0])
+    return responses
+
+
 @pytest.fixture
 def server(answers: Answers) -> Iterator[Server]:
     with serving(otherwise=answers) as api_server:
@@ -110,7 +132,7 @@ def test_a_cluster_that_is_as_declared(
     result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *connection_options)
     assert (result.code, result.err) == (0, "")
     assert result.out.splitlines()[0].split() == "RESULT TOPIC OBJECT WHAT WHAT TO DO".split()
-    assert result.out.splitlines()[-1] == f"eu-1: 1 skipped, {len(Bed().diagnosed())} ok"
+    assert result.out.splitlines()[-1] == f"eu-1: 1 skipped, {len(Bed().diagnosed()) + 1} ok"
     words = "tenants' objects: this folder is not in a Git repository, so the published manifests are not available"
     assert words in lines_of(allot("doctor", "--repo", sample, "--cluster", "eu-1", *connection_options, "-o", "json"))
     assert {request.command for request in server.requests} == {"GET"}
@@ -145,6 +167,36 @@ def test_problems_come_first_with_what_to_do(
         "message": "lacks the taint nvidia.com/gpu:NoSchedule, so pods without GPUs use the CPU and memory of units",
         "advice": "kubectl taint node l4-ts4-2 nvidia.com/gpu=true:NoSchedule",
     }
+
+
+def test_the_login_is_compared_with_its_provider(
+    sample: Path, allot: Allot, connection_options: list[object], provider: list[DiscoveryResponse]
+) -> None:
+    words = "doctor", "--repo", sample, "--cluster", "eu-1", *connection_options, "-o", "json"
+    document = provider[0].document
+    assert document is not None
+    provider[0] = DiscoveryResponse(msgspec.structs.replace(document, jwks_uri=f"{ISSUER}/keys"))
+    result = allot(*words)
+    assert result.code == 1
+    assert {"topic": "login", "object": "spec.oidc.jwksURI"}.items() <= json.loads(result.out)["findings"][0].items()
+    provider[0] = DiscoveryResponse(failure="too slow")
+    assert lines_of(allot(*words), "login") == [
+        f"spec.oidc: can't be compared with {ISSUER}/.well-known/openid-configuration: too slow"
+    ]
+
+
+def test_groups_count_in_the_clusters_of_their_tenant(
+    sample: Path, allot: Allot, connection_options: list[object]
+) -> None:
+    edit(sample, "clusters/eu-1/cluster.yaml", "    scopes:\n      - groups\n", "")
+    words = "doctor", "--repo", sample, "--cluster", "eu-1", *connection_options, "-o", "json"
+    (text,) = lines_of(allot(*words), "login")
+    assert text.startswith(
+        "spec.oidc.scopes: lacks groups, but the Members of 5 tenants name groups (film-house first), and"
+    )
+    edit(sample, "tenants/film-house/members.yaml", "  groups:\n", "  groups: 7\n  other:\n")
+    (text,) = lines_of(allot(*words), "login")
+    assert "4 tenants name groups (ml-orbit first)" in text
 
 
 def test_what_a_cluster_says_does_nothing_to_a_terminal(
@@ -347,10 +399,10 @@ def test_a_repository_that_was_never_published(begin: object, allot: Allot) -> N
     ]
 
 
-def lines_of(result: Result) -> list[str]:
-    """Return the findings about edits, as `object: message`."""
+def lines_of(result: Result, topic: str = "edits") -> list[str]:
+    """Return the findings about a topic, as `object: message`."""
     findings = checked("doctor", result.out)["findings"]
-    return [f"{finding['object']}: {finding['message']}" for finding in findings if finding["topic"] == "edits"]
+    return [f"{finding['object']}: {finding['message']}" for finding in findings if finding["topic"] == topic]
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ from allotment.cli.status_options import create_publish_check, suggest_name
 from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:
+    from allotment.adapters.declaration_source import Source
     from allotment.diagnosis.diagnosis import Diagnosis
     from allotment.services.check.repository_check import RepositoryCheck
 
@@ -67,10 +68,10 @@ def command(
     """Diagnose a cluster or the repository, with a remedy for each problem.
 
     With --cluster, the command compares the declarations of the cluster with its API server: versions and APIs, storage
-    classes, the Gateway and its certificate, nodes and their pools, GPU sharing, Karpenter, and Argo CD. It also compares the
-    objects of tenants with the published manifests, which it fetches from the remote of the repository. It writes nothing and
-    reads no Secret. A kind that it may not read is an error. Without --cluster, it checks the repository: declarations, CI,
-    branches and keys.
+    classes, the Gateway and its certificate, nodes and their pools, GPU sharing, Karpenter, and Argo CD. It compares the
+    objects of tenants with the published manifests, which it fetches from the remote of the repository, and the declared
+    login with the discovery document of the identity provider. It writes nothing and reads no Secret. A kind that it may not
+    read is an error. Without --cluster, it checks the repository: declarations, CI, branches and keys.
 
     Exit status: 0 no errors, 1 errors, 2 the command is wrong or the cluster doesn't answer. With --quiet, only errors and
     warnings are printed.
@@ -109,13 +110,17 @@ def _diagnose_cluster(
     from allotment.declared.kinds.cluster import Cluster
     from allotment.diagnosis import apis, diagnose_cluster, edits, sort_by_severity
     from allotment.diagnosis.cluster_snapshot import ALL_QUERIES, WHOLE_OBJECT_QUERIES
+    from allotment.services.login_check import check_login
     from allotment.services.reporter.edit_check import compare_live_objects, fetch_published_commit
 
-    catalog = _check_declarations(root, commit).catalog
+    source = open_source(root, commit)
+    check = _check_declarations(root, source, commit)
+    catalog = check.catalog
     declared = catalog.clusters.get(name)
     if declared is None:
         raise OperationRefused(f"no cluster is named {quote_value(name)}{suggest_name(name, catalog.clusters)}")
-    if declared.get_singleton(Cluster) is None:
+    declaration = declared.get_singleton(Cluster)
+    if declaration is None:
         raise OperationRefused(f"clusters/{name}/cluster.yaml can't be read: allot validate shows the reason")
     here = ApiServer.from_kubeconfig(*at)
     hub_api = here if hub == (None, None) else ApiServer.from_kubeconfig(hub[0] or at[0], hub[1])
@@ -127,8 +132,10 @@ def _diagnose_cluster(
         (requirement.api for requirement in apis.list_required_apis(catalog, declared)),
     )
     since = looked.now - datetime.timedelta(seconds=time.monotonic() - begun)
+    logins = check_login(source, check, name, declaration.model.spec.oidc, looked.now)
     compared = compare_live_objects(published, name, looked, since)
-    return sort_by_severity([*diagnose_cluster(looked, catalog, declared), *edits.diagnose_edits(compared)])
+    diagnoses = diagnose_cluster(looked, catalog, declared)
+    return sort_by_severity([*diagnoses, *logins, *edits.diagnose_edits(compared)])
 
 
 def _diagnose_repository(root: Path) -> list[Diagnosis]:
@@ -136,15 +143,16 @@ def _diagnose_repository(root: Path) -> list[Diagnosis]:
     from allotment.services.status_view.repository_facts import collect_repository_facts
 
     return diagnose_repository(
-        collect_repository_facts(root, _check_declarations(root, None), create_publish_check(root))
+        collect_repository_facts(
+            root, _check_declarations(root, open_source(root, None), None), create_publish_check(root)
+        )
     )
 
 
-def _check_declarations(root: Path, commit: str | None) -> RepositoryCheck:
+def _check_declarations(root: Path, source: Source, commit: str | None) -> RepositoryCheck:
     from allotment.services.check.check_options import CheckOptions
     from allotment.services.check.repository_check import check_repository
 
-    source = open_source(root, commit)
     return check_repository(
         source,
         choose_day(source, None),

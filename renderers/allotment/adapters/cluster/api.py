@@ -113,10 +113,10 @@ class ApiServer:
                 redirect=False,
             )
         except (urllib3.exceptions.HTTPError, OSError, ConfigException) as error:
-            raise ApiUnavailable(_error_text(error)) from None
+            raise ApiUnavailable(error_text(error)) from None
         self._record_server_time(answer.headers.get("Date", ""))
         if answer.status != HTTPStatus.OK:
-            _close_response(answer)
+            close_response(answer)
             if answer.status == HTTPStatus.UNAUTHORIZED:
                 self._reload_credentials()
             raise ApiError(
@@ -129,20 +129,7 @@ class ApiServer:
 
         The response may take `seconds` and have `most` bytes, by default MOST_BYTES.
         """
-        limit = MOST_BYTES if most is None else most
-        answer = self.open(path, query, accept, seconds)
-        end, chunks, size = time.monotonic() + seconds, list[bytes](), 0
-        try:
-            while chunk := answer.read1(_CHUNK_BYTES):
-                chunks.append(chunk)
-                size += len(chunk)
-                if time.monotonic() > end or size > limit:
-                    raise ApiUnavailable("too slow" if size <= limit else "too much")
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise ApiUnavailable(_error_text(error)) from None
-        finally:
-            _close_response(answer)
-        return b"".join(chunks)
+        return read_body(self.open(path, query, accept, seconds), seconds, MOST_BYTES if most is None else most)
 
     def server_time(self) -> str:
         """Return the server's time as RFC 3339 in UTC; empty before the first response. It never goes back."""
@@ -157,7 +144,7 @@ class ApiServer:
         return time.monotonic() + (self._clock_offset or 0)
 
     def _record_server_time(self, date: str) -> None:
-        moment = _parse_http_date(date)
+        moment = parse_http_date(date)
         if moment is not None:
             with self._lock:
                 self._clock_offset = moment - time.monotonic()
@@ -176,7 +163,26 @@ def _connection_pool(configuration: client.Configuration) -> Any:
     return client.ApiClient(configuration).rest_client.pool_manager
 
 
-def _error_text(error: Exception) -> str:
+def read_body(answer: urllib3.BaseHTTPResponse, seconds: float, limit: int) -> bytes:
+    """Return the whole body of a response, and close the response. Raises ApiUnavailable.
+
+    The body may take `seconds` and have `limit` bytes.
+    """
+    end, chunks, size = time.monotonic() + seconds, list[bytes](), 0
+    try:
+        while chunk := answer.read1(_CHUNK_BYTES):
+            chunks.append(chunk)
+            size += len(chunk)
+            if time.monotonic() > end or size > limit:
+                raise ApiUnavailable("too slow" if size <= limit else "too much")
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        raise ApiUnavailable(error_text(error)) from None
+    finally:
+        close_response(answer)
+    return b"".join(chunks)
+
+
+def error_text(error: Exception) -> str:
     """Return the message of an error that prevented a response; the name of its type if it has no message."""
     return next((words for kind, words in _ERROR_TEXTS if isinstance(error, kind)), type(error).__name__)
 
@@ -187,13 +193,13 @@ def _authorization_header(configuration: client.Configuration) -> dict[str, str]
     return {"Authorization": str(bearer_token["value"])} if bearer_token and bearer_token["value"] else {}
 
 
-def _close_response(answer: urllib3.BaseHTTPResponse) -> None:
+def close_response(answer: urllib3.BaseHTTPResponse) -> None:
     """Close the connection without waiting for the rest of the response."""
     answer.close()
     answer.release_conn()
 
 
-def _parse_http_date(date: str) -> float | None:
+def parse_http_date(date: str) -> float | None:
     """Return the seconds since 1970 of an HTTP date; None if it is invalid."""
     try:
         return email.utils.parsedate_to_datetime(date).timestamp()
@@ -205,5 +211,5 @@ def _parse_retry_after(retry_after: str, now: float) -> float:
     """Return the seconds to wait according to a Retry-After header, which has seconds or a date."""
     if retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 7:
         return float(retry_after)
-    moment = _parse_http_date(retry_after)
+    moment = parse_http_date(retry_after)
     return max(0.0, moment - now) if moment is not None else 0.0

@@ -90,6 +90,11 @@ class Oidc(StrictModel):
         " openid only.",
     )
 
+    @property
+    def effective_jwks_uri(self) -> str:
+        """The URL of the issuer's public keys."""
+        return self.jwks_uri or f"{self.issuer.rstrip('/')}/.well-known/jwks.json"
+
 
 class ObjectStore(StrictModel):
     """The object store that holds the buckets."""

@@ -145,12 +145,11 @@ def _build_oidc(cluster: ClusterSpec, host: str) -> dict[str, Any]:
 
 def _build_jwt(cluster: ClusterSpec) -> Frozen:
     oidc = cluster.oidc
-    keys = oidc.jwks_uri or f"{oidc.issuer.rstrip('/')}/.well-known/jwks.json"
     provider = {
         "name": LOGIN_NAME,
         "issuer": oidc.issuer,
         "audiences": [oidc.client_id],
-        "remoteJWKS": {"uri": keys, "cacheDuration": "300s"},
+        "remoteJWKS": {"uri": oidc.effective_jwks_uri, "cacheDuration": "300s"},
         "extractFrom": {"cookies": [ID_TOKEN_COOKIE]},
     }
     return Frozen(providers=[provider])

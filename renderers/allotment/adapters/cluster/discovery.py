@@ -1,0 +1,89 @@
+"""Fetches the discovery document of an identity provider, with one GET request."""
+
+from __future__ import annotations
+
+import datetime
+import ssl
+import time
+import urllib.request
+from collections.abc import Mapping
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+import msgspec
+import urllib3
+
+from allotment.adapters.cluster.api import (
+    CONNECT_SECONDS,
+    ApiUnavailable,
+    close_response,
+    error_text,
+    parse_http_date,
+    read_body,
+)
+from allotment.diagnosis.login import DiscoveryDocument, DiscoveryResponse, discovery_url
+from allotment.problems import escape_unprintable
+
+READ_SECONDS = 5.0
+MAX_BYTES = 1 << 20  # bytes of a document; usual documents have some 5 KB
+
+
+def fetch_discovery_document(issuer: str, now: datetime.datetime) -> DiscoveryResponse:
+    """Return the response of an issuer, with the reason if it has no document. `now` is the time by the cluster's clock.
+
+    A redirect is not followed, because its target is not the declared issuer.
+    """
+    url = discovery_url(issuer)
+    begun = time.monotonic()
+    try:
+        with _connection_pool(url) as pool:
+            answer = pool.request(
+                "GET",
+                url,
+                headers={"Accept": "application/json"},
+                timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
+                preload_content=False,
+                retries=False,
+                redirect=False,
+            )
+            lead = _clock_lead(answer.headers, now, time.monotonic() - begun)
+            if answer.status != HTTPStatus.OK:
+                close_response(answer)
+                return DiscoveryResponse(failure=f"it answers {answer.status}", clock_lead=lead)
+            return _decode_document(read_body(answer, READ_SECONDS, MAX_BYTES), lead)
+    except ApiUnavailable as error:
+        return DiscoveryResponse(failure=str(error))
+    except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+        return DiscoveryResponse(failure=error_text(error))
+
+
+def _connection_pool(url: str) -> urllib3.PoolManager:
+    """Return a pool that trusts the authorities of this system, and uses the proxy of the environment."""
+    context = ssl.create_default_context()
+    proxy = urllib.request.getproxies().get("https")
+    if proxy is None or urllib.request.proxy_bypass(urlsplit(url).netloc):
+        return urllib3.PoolManager(ssl_context=context)
+    return urllib3.ProxyManager(proxy, ssl_context=context)
+
+
+def _decode_document(body: bytes, lead: float | None) -> DiscoveryResponse:
+    try:
+        return DiscoveryResponse(msgspec.json.decode(body, type=DiscoveryDocument), clock_lead=lead)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return DiscoveryResponse(
+            failure=f"its answer can't be read: {escape_unprintable(str(error), 200)}", clock_lead=lead
+        )
+
+
+def _clock_lead(headers: Mapping[str, str], now: datetime.datetime, round_trip: float) -> float | None:
+    """Return the seconds by which the server's clock is ahead of `now`, the time of the request; None if it is unknown.
+
+    A server that stamped the response at any moment of the round trip is 0 seconds ahead. A cache adds the Age of its
+    response, which keeps the Date of the origin.
+    """
+    stamp = parse_http_date(headers.get("Date", ""))
+    if stamp is None:
+        return None
+    age = headers.get("Age", "")
+    lead = stamp + (int(age) if age.isascii() and age.isdigit() and len(age) < 9 else 0) - now.timestamp()
+    return lead - min(max(lead, 0.0), round_trip)

@@ -1,0 +1,26 @@
+"""Compares the declared login of a cluster with its identity provider."""
+
+from __future__ import annotations
+
+import datetime
+
+from allotment.adapters.cluster.discovery import fetch_discovery_document
+from allotment.adapters.declaration_source import Source
+from allotment.declared.kinds.cluster import Oidc
+from allotment.diagnosis.diagnosis import Diagnosis
+from allotment.diagnosis.login import diagnose_login
+from allotment.services.check.repository_check import RepositoryCheck
+from allotment.services.pull_requests.authorization import read_members
+
+
+def check_login(
+    source: Source, check: RepositoryCheck, cluster: str, oidc: Oidc, now: datetime.datetime
+) -> list[Diagnosis]:
+    """Return the diagnoses of a cluster's login. `now` is the time by the cluster's clock."""
+    response = fetch_discovery_document(oidc.issuer, now)  # first, because `now` passes
+    group_tenants = [
+        tenant
+        for tenant, entry in sorted(check.tally_entries.items())
+        if cluster in entry.clusters and (members := read_members(source, tenant)) and members.spec.groups
+    ]
+    return diagnose_login(oidc, response, group_tenants)
