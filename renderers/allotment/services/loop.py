@@ -1,4 +1,7 @@
-"""Runs a task again and again for weeks: when the next turn begins, how a failure is handled, and how the loop ends."""
+"""Runs a task repeatedly for weeks.
+
+One run of the task is a turn. A `Loop` decides when the next turn begins, handles a failed turn, and ends on request.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,17 @@ from allotment.problems import AllotmentError
 from allotment.services.log import Log
 
 REPEAT_LOG_SECONDS = 600.0  # an error that persists is logged again after this time
-FAILURE_REASONS = ("refused", "damaged", "bug")  # the failure reasons of a loop that defines no others
-STALLED_INTERVALS = 20  # a turn stalls after this many intervals, unless it is allowed more time
+FAILURE_REASONS = ("refused", "damaged", "bug")  # every loop has these failure reasons; some loops add others
+STALLED_INTERVALS = 20  # a turn that is longer than this many intervals is stalled, unless `stall_timeout` is longer
 
 
 class LoopTiming(NamedTuple):
     """The timing of a loop, in seconds.
 
-    `interval` is the longest time between two turns, `stall_timeout` the shortest time until a turn counts as stalled,
-    and `wake_delay` the time from a wake-up to the turn. `backoff` sets the wait after an error.
+    - `interval` is the longest wait between two turns.
+    - A turn is stalled after `stall_timeout`, or after STALLED_INTERVALS intervals if that is longer.
+    - `backoff` sets the wait after an error.
+    - `wake_delay` is the wait between a wake-up and the turn that follows.
     """
 
     interval: float
@@ -36,8 +41,9 @@ class LoopTiming(NamedTuple):
 class Failure(NamedTuple):
     """The failure of a turn.
 
-    `reason` is counted and `message` is logged. `connected` means that everything that the loop needs was reachable, so
-    a restart would not help. `retry_after` is the number of seconds until the next try, if it is known.
+    The loop counts `reason` in a metric and logs `message`. `connected` is true if the loop reached everything that it
+    needs, so a restart would not help. `retry_after` is the number of seconds until the next try; None if the loop's
+    `backoff` sets it.
     """
 
     reason: str
@@ -47,10 +53,10 @@ class Failure(NamedTuple):
 
 
 class Loop(ABC):
-    """Takes turns until it is stopped. Other threads may call its methods.
+    """Runs turns until it is stopped. Other threads may call its methods.
 
-    `event` is the log event of a failed turn, and `count` receives the failure's reason. `is_leader` returns whether this
-    replica is the leader. Setting `wake_event` begins the next turn.
+    `event` is the log event of a failed turn, and `count` receives the failure's reason. `is_leader` returns whether
+    this replica is the leader. If another thread sets `wake_event`, the next turn begins.
     """
 
     def __init__(
@@ -81,27 +87,32 @@ class Loop(ABC):
 
     @abstractmethod
     def run_once(self) -> Failure | None:
-        """Do the work of one turn. Return a failure if part of it was impossible, or raise an exception."""
+        """Do the work of one turn.
+
+        If a part of the work fails, return the failure. If all of it fails, raise an exception.
+        """
 
     @abstractmethod
     def on_leadership_lost(self) -> None:
-        """Forget the state that another replica, now the leader, may change."""
+        """Forget the state that the new leader, another replica, may change."""
 
     def classify_error(self, error: Exception) -> Failure:
-        """Return the failure that an exception means."""
+        """Return the failure for an exception that a turn raised."""
         if isinstance(error, AllotmentError):
             return Failure("refused", str(error))
         return Failure("bug", "".join(traceback.format_exception(error)))
 
     def repair_clone(self, errors: Sequence[str]) -> CloneDamage | None:
-        """Check the clone for damage after errors, including those that the turn recovered from. Return the damage.
+        """Check the clone for damage after errors, and return the damage; None if there is none.
 
-        If the clone was replaced, forget its objects. A loop without a clone has no damage.
+        `errors` are the messages of the errors of the turn. A subclass adds the errors from which the turn recovered.
+        If the clone was replaced, the subclass also forgets everything that it has read from the clone. This method
+        returns None, for a loop that has no clone.
         """
         return None
 
     def _check_clone(self, failure: Failure | None) -> Failure | None:
-        """Return the failure of the turn, or the damage of the clone if that is the cause.
+        """Return the failure of the turn. If the clone is damaged, return the damage as the failure instead.
 
         If the clone was replaced, the next turn begins at once.
         """
@@ -121,11 +132,11 @@ class Loop(ABC):
         return Failure("damaged", f"the local clone is damaged, and is replaced {retry_delay}: {damage.fsck_output}")
 
     def is_due(self) -> bool:
-        """Return whether to take a turn now. After an error, the loop waits."""
+        """Return whether to run a turn now. After an error, the loop waits."""
         return not self.is_backing_off()
 
     def run(self) -> None:
-        """Take turns until `stop` is called. A turn that has begun is finished."""
+        """Run turns until `stop` is called. A turn that has begun is finished."""
         while not self.stop_event.is_set():
             self._wake_event.clear()
             self.heartbeat()
@@ -135,7 +146,10 @@ class Loop(ABC):
                 self.stop_event.wait(self.timing.wake_delay)
 
     def tick(self) -> None:
-        """Take one turn if this replica leads. Log and count a failure; a later turn tries again."""
+        """Run one turn if this replica is the leader.
+
+        If the turn fails, log and count the failure; a later turn tries again.
+        """
         if not self.is_leader():
             self._is_ready = True
             self.on_leadership_lost()
@@ -159,11 +173,11 @@ class Loop(ABC):
         return time.monotonic() < self._retry_at
 
     def _is_retrying(self) -> bool:
-        """Return whether the last turn failed and is repeated before a whole interval has passed."""
+        """Return whether the last turn failed and the loop tries again before a whole interval has passed."""
         return self._failure_count > 0 and self.timing.backoff.first > 0
 
     def log_once(self, words: str, **about: str) -> None:
-        """Log the reason why the loop cannot work: once while it stays the same, and again from time to time."""
+        """Log the reason why the loop cannot work. Log the same reason again only after REPEAT_LOG_SECONDS."""
         now = time.monotonic()
         if words and (words != self._last_logged[0] or now - self._last_logged[1] > REPEAT_LOG_SECONDS):
             self._last_logged = words, now
@@ -187,7 +201,7 @@ class Loop(ABC):
         self._wake_event.set()
 
     def alive(self) -> bool:
-        """Return whether the loop still takes turns."""
+        """Return whether the loop still runs turns, and no turn is stalled."""
         return time.monotonic() - self._last_heartbeat < max(
             self.timing.stall_timeout, STALLED_INTERVALS * self.timing.interval
         )
@@ -198,5 +212,5 @@ class Loop(ABC):
 
 
 def repair_if_clone(repository: Repository, errors: Sequence[str]) -> CloneDamage | None:
-    """Return the damage of a clone; None if it has none, or if the repository is not a clone that the program made."""
+    """Check a repository for damage after errors, if it is a clone that the program made. Return the damage, if any."""
     return repository.repair(errors) if isinstance(repository, Clone) else None

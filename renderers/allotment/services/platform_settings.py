@@ -1,4 +1,7 @@
-"""Reads the settings that are needed before the whole source is read: the platform, the clusters and their keys."""
+"""Reads the settings that are needed before the whole source is read: the platform, the clusters and their keys.
+
+A source holds the declarations: it is a folder or a commit.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,9 @@ def read_platform(source: Source) -> Platform | None:
 
 
 def read_branch(source: Source) -> str:
-    """Return the branch of the declarations, spec.git.branch of the platform.
+    """Return the branch of the declarations, spec.git.branch of the platform; `main` if the file names no valid branch.
 
-    If the declaration is invalid in another field, return the branch that its file names. If the file names none,
-    return `main`.
+    Reads only this field, so another field of the declaration may be invalid.
     """
     try:
         value = read(source.read(PLATFORM_FILE)).value
@@ -52,7 +54,7 @@ def list_cluster_names(source: Source) -> list[str]:
 
 
 def read_reporter_keys(source: Source) -> dict[str, str | None]:
-    """Return the public key of each cluster's declared reporter; None if there is none, or if it can't be read."""
+    """Return, by cluster, the public key of the declared reporter; None if there is none, or if it can't be read."""
     clusters = {name: _read_cluster(source, name) for name in list_cluster_names(source)}
     return {
         name: cluster.spec.reporter.public_key if cluster and cluster.spec.reporter else None
@@ -94,9 +96,10 @@ class BranchUrls(NamedTuple):
 def resolve_branch_urls(
     source: Source, here: str, rendered: str | None = None, status: str | None = None
 ) -> BranchUrls:
-    """Return the URLs that a commit is published and reported to.
+    """Return the URLs of the rendered branches and of the status branches.
 
-    `rendered` and `status` override the declared URLs. `here` is the repository of the declarations.
+    `rendered` and `status` override the declared URLs. `here` is the repository of the declarations: by default, it
+    also holds the rendered branches. By default, the status branches are beside the rendered branches.
     """
     platform = read_platform(source)
     git = platform.spec.git if platform else None

@@ -1,4 +1,8 @@
-"""Creates a commit that repeats the failed preparation of a storage. Its message names the committer and the reason."""
+"""Creates a commit that repeats the failed preparation of a storage, and pushes it to a branch of its own.
+
+A preparation fills the volume of a storage. Each try is an attempt with a number, and the declaration names the current
+number. The commit raises this number. The message of the commit gives the reason.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,11 @@ MAX_ATTEMPTS = 9999
 
 
 class Recovery(NamedTuple):
-    """A commit that raises the attempt of a storage: its branch, its reason, and the data that it may overwrite."""
+    """A commit that raises the attempt number of a storage.
+
+    `branch` is the branch for the commit, and `attempt` the new number. `because` describes the last attempt.
+    `overwrites` is a message about the data that the new attempt may overwrite; empty if the last attempt failed.
+    """
 
     commit: str
     branch: str
@@ -112,7 +120,7 @@ def _explain_last_attempt(
 ) -> str:
     """Return a description of the last attempt.
 
-    Raises OperationRefused if the last attempt gives no reason for another, unless `force` is set.
+    Raises OperationRefused unless the last attempt is known to have failed, or `force` is set.
     """
     last = observed_storage.prepare if observed_storage is not None else None
     doubt = reported_status.troubles.get(cluster)

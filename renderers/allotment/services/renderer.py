@@ -1,4 +1,4 @@
-"""Renders tenants and clusters, and checks the result with the isolation gate, in any process."""
+"""Renders tenants and clusters to manifests, and checks the manifests with the isolation gate."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ def check_tenant_files(
 
 
 class Renderer(Generic[M]):
-    """Renders tenants, and passes the files of each tenant that has any to `keep`, which returns the tenant's artifact.
+    """Renders tenants to artifacts. The artifact of a tenant is the value that `keep` returns for its rendered files.
 
-    If `clusters` or `tenants` are given, only those are rendered. It runs in the process that has read the tenants.
+    If `clusters` are given, only the files of these clusters are rendered; if `tenants` are given, only these tenants.
+    A renderer runs in the worker process that has read the tenants.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Renderer(Generic[M]):
         self._gate: tuple[int, IsolationGate] | None = None
 
     def __call__(self, catalog: Catalog, some: list[RenderInput]) -> list[M | Rejection | None]:
-        """Return the artifact of each tenant: None for a tenant without files, a Rejection for a rejected tenant."""
+        """Return the artifact of each tenant; None for a tenant without files, a Rejection for a rejected tenant."""
         every = [self._render_files(catalog, *render_input) for render_input in some]
         gate = self._open_gate(catalog)
         return [
@@ -111,9 +112,10 @@ class Renderer(Generic[M]):
 def render_cluster_files(
     catalog: Catalog, claims: Iterable[UnitClaim], letters: Callable[[str], Collection[str]], only: Collection[str] = ()
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield the clusters' own files as `<cluster>/<path>` with their bytes.
+    """Yield the path, `<cluster>/<path>`, and the bytes of each file that belongs to a cluster and to no tenant.
 
-    `letters` returns the first letters of a cluster's tenants.
+    `letters` returns the first letters of the names of a cluster's tenants, because each letter has a file. If `only`
+    is not empty, it names the clusters to render.
     """
     from allotment.capacity.units import count_placeholders
     from allotment.manifests.layout import render_cluster
@@ -132,11 +134,11 @@ def render_markers(
     touched: Mapping[str, Collection[str]] | None = None,
     over: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield the folder markers of all clusters' own folders and of the `touched` folders of tenants, as
-    `<cluster>/<path>`.
+    """Yield the folder markers of the clusters' own folders and of the `touched` folders of tenants.
 
-    `trees` maps each cluster to its whole tree, the blob of every file by its path. `over` is the foreign commit that
-    is replaced, by cluster and folder. Raises IsolationBroken unless exactly one Application reads each file.
+    A folder marker is a ConfigMap that keeps a folder in Git. Each marker is its path, `<cluster>/<path>`, and its
+    bytes. `trees` maps each cluster to the blob of every file by path. `over` maps a cluster and a folder to the
+    foreign commit that the publish replaces. Raises IsolationBroken unless exactly one Application reads each file.
     """
     from allotment.manifests import argo_folders
 

@@ -19,8 +19,8 @@ from allotment.services.check.workers import ScopeContent, locate_findings, read
 class CatalogCheck(NamedTuple):
     """The checked platform and clusters of a source, with the names of its tenants.
 
-    `content_keys` maps each scope to the key of its content. `scope_problems` are the problems of paths outside any
-    folder of the layout, and `catalog_problems` the problems of the declarations.
+    `content_keys` has the hash of the files of the platform and of each cluster. `scope_problems` are the problems of
+    paths that are in no folder of the layout. `catalog_problems` are the problems of the declarations.
     """
 
     catalog: Catalog
@@ -37,10 +37,10 @@ class CatalogCheck(NamedTuple):
 
 
 class ValidSubset(NamedTuple):
-    """The valid part of a catalog.
+    """The part of a catalog with which tenants are rendered.
 
-    `catalog` has the clusters without errors. `invalid_clusters` maps each other cluster to its first error. If
-    `can_render` is false, an error concerns all tenants.
+    `catalog` lacks the clusters in `invalid_clusters`, which maps each of them to its first error. If `can_render` is
+    false, an error prevents the rendering of all tenants.
     """
 
     catalog: Catalog
@@ -64,8 +64,11 @@ def check_catalog(source: Source, as_of: datetime.date) -> CatalogCheck:
 
 
 def find_valid_subset(catalog_check: CatalogCheck, *, partial: bool) -> ValidSubset:
-    """Return the part of the catalog to render tenants with. With `partial`, it leaves out the clusters that have an
-    error."""
+    """Return the part of the catalog with which tenants are rendered.
+
+    If `partial` is true, this part lacks the clusters that have an error. Otherwise it has all clusters, and any error
+    prevents the rendering of all tenants.
+    """
     catalog = catalog_check.catalog
     faults = classify_faults(catalog_check.problems, catalog.clusters)
     rejected = faults.by_cluster if partial else {}

@@ -23,16 +23,17 @@ OpenCache = Callable[[str], FileCache]
 class CheckOptions:
     """How a check treats tenants.
 
-    - `open_cache` returns the cache of a key. Cached tenants are neither read nor rendered. Without it, all are read.
+    - `open_cache` returns the cache with a key. The check neither reads nor renders an unchanged tenant in the cache.
+      Without `open_cache`, the check reads all tenants.
     - `render` renders the tenants without errors, in the process that read them.
-    - `store_artifacts` receives the name and the rendered artifacts of each tenant, in the order of names. Without it,
-      `RepositoryCheck.artifacts` holds them.
-    - `report_progress` receives the number of checked tenants, and of all tenants to check.
-    - `processes` is the number of processes, by default that of the cores.
+    - `store_artifacts` receives the name of each tenant and the result of `render`, in the order of names. Without it,
+      `RepositoryCheck.artifacts` holds the results.
+    - `report_progress` receives the number of tenants checked so far, and the number of all tenants to check.
+    - `processes` is the number of processes, by default the number of cores.
     - `runtime_states` returns the runtime state of a tenant.
-    - `cpu_seconds` is the processor time of each tenant. A tenant that exceeds it has a problem.
-    - `partial` limits the effect of a cluster's error to the tenants of that cluster. Otherwise any error of the platform
-      or of a cluster prevents the rendering of all tenants.
+    - `cpu_seconds` limits the processor time of each tenant. A tenant that exceeds the limit gets a problem.
+    - `partial` limits the effect of a cluster's error to the tenants of that cluster. Otherwise any error of the
+      platform or of a cluster prevents the rendering of all tenants.
     """
 
     open_cache: OpenCache | None = None
@@ -49,10 +50,10 @@ class CheckOptions:
 class Comparison:
     """The comparison of a check's source with another state.
 
-    - `base` is the source before the change: the rules about change apply.
+    - `base` is the source before the change. If it is given, the check also applies the rules about changes.
     - `today` is the day before which no new price may begin, by default the day of the check.
-    - `changed_files` returns the files that differ from the last commit. Without `base`, their declarations count as
-      new. The check calls it only for an oversold stock.
+    - `changed_files` returns the files that differ from the last commit. If there is no `base`, the check treats the
+      declarations in these files as new. It calls `changed_files` only if a stock is oversold.
     """
 
     base: Source | None = None

@@ -34,20 +34,17 @@ class BudgetExceeded(Exception):
 class CpuBudget:
     """The processor time of one tenant for reading, checking and rendering it.
 
-    It counts processor time, not elapsed time, so that a machine that is busy with other work costs no tenant its
-    budget. The budget is checked between two steps.
+    The budget limits processor time and not elapsed time, because other work on the machine must not use up the budget
+    of a tenant. The budget is checked when `measure` begins, and after each item of `meter`.
     """
 
     def __init__(self, seconds: float | None) -> None:
         self._remaining = seconds
         self._started_cpu = 0.0
-        self._started_wall = 0.0  # cheaper to read than the thread's clock; processor time never exceeds elapsed time
+        self._started_wall = 0.0  # the wall clock is cheaper to read, and processor time never exceeds elapsed time
 
     def meter(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield items, and count the time that it takes to produce and to use them.
-
-        Raises BudgetExceeded when the budget is used up.
-        """
+        """Yield items within a `measure` block. Raises BudgetExceeded after an item if the budget is used up."""
         if self._remaining is None:
             yield from items
             return
@@ -58,9 +55,9 @@ class CpuBudget:
 
     @contextmanager
     def measure(self) -> Iterator[None]:
-        """Count the processor time of the `with` block.
+        """Subtract the processor time of the `with` block from the budget.
 
-        Raises BudgetExceeded at once if the budget is used up already, or later in `meter`.
+        Raises BudgetExceeded if the budget is already used up when the block begins.
         """
         if self._remaining is None:
             yield

@@ -1,4 +1,4 @@
-"""Checks across folders and revisions: the rules about shared resources, and the rules about change."""
+"""Applies the rules that compare the folders of several owners, and the rules that compare a folder with its base."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from allotment.services.check.workers import locate_findings, read_scope
 
 
 class Revision(NamedTuple):
-    """The contents of a source: its catalog, the tally entries of its tenants, and the content keys of its folders."""
+    """A source, its catalog, the tally entries of its tenants, and the hashes of its folders (`content_keys`).
+
+    The tally entry of a tenant is its summary for the rules that compare several tenants.
+    """
 
     source: Source
     catalog: Catalog
@@ -27,7 +30,10 @@ class Revision(NamedTuple):
 
 
 class ChangeCheck(NamedTuple):
-    """The problems of a change, and the tenants and clusters before it; `base` is None without a base."""
+    """The problems of a change, and the tenants and clusters before the change.
+
+    `base` has these tenants and clusters; None if the check has no base.
+    """
 
     problems: list[Problem]
     base: TallyBase | None
@@ -37,7 +43,7 @@ NO_CHANGE = ChangeCheck([], None)
 
 
 def check_changes(revision: Revision, base: Source, today: datetime.date) -> ChangeCheck:
-    """Return the problems of all folders that differ between `base` and a revision, and the contents of the base."""
+    """Return the problems of all folders that differ between `base` and a revision, and the state at the base."""
     old_scopes = set(base.scopes()[0])
     entries = {name: entry for name, entry in revision.tally_entries.items() if Scope("tenant", name) in old_scopes}
     clusters = dict(revision.catalog.clusters)
@@ -58,7 +64,10 @@ def check_changes(revision: Revision, base: Source, today: datetime.date) -> Cha
 def check_tenant_changes(
     base_revision: Revision, source: Source, scopes: Collection[Scope], tenants: Iterable[str]
 ) -> ChangeCheck:
-    """Return the problems of a change of nothing but the folders of `tenants`. `scopes` are the folders of `source`."""
+    """Return the problems of a change that affects only the folders of `tenants`.
+
+    `source` is the state after the change, and `scopes` are its folders.
+    """
     catalog = base_revision.catalog
     old_scopes = {Scope("tenant", name) for name in base_revision.tally_entries}
     findings: list[Finding] = []
@@ -77,7 +86,10 @@ def check_shared_rules(source: Source, catalog: Catalog, tally: Tally) -> list[P
 
 
 def merge_problems(*problem_groups: Iterable[Problem]) -> list[Problem]:
-    """Return all problems in order, each once. Leaves out the shortage of a stock at a name that does not exist."""
+    """Return all problems, sorted and without duplicates.
+
+    If a field names an object that does not exist, leaves out the shortage of a stock at the same field.
+    """
     unique_problems = {problem for problems in problem_groups for problem in problems}
     missing = {candidate[:4] for candidate in unique_problems if candidate.rule == references.RULE}
     return sorted(

@@ -1,7 +1,8 @@
 """Checks tenants in batches, and takes the results of unchanged tenants from a cache.
 
-A tenant without problems stays valid while its files, the catalog and the program are unchanged. Other tenants need
-only its tally entry. A tenant with problems or warnings is read in every check.
+The cache has the tenants without problems and warnings, each with its tally entry: the summary that the checks of other
+tenants need. A cached result is valid while the tenant's files, the catalog, the day and the program are unchanged.
+Every check reads all other tenants.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ class TenantResults(NamedTuple):
 
 
 def format_cache_key(as_of: datetime.date, content_keys: Mapping[Scope, str]) -> str:
-    """Return the key of a cache. An accepted tenant counts only for the same program, day and catalog."""
+    """Return the key of a cache. If the program, the day or the catalog changes, the key changes."""
     return f"{program_key()} {as_of} " + json.dumps(
         sorted((*scope, content) for scope, content in content_keys.items())
     )
 
 
 def read_cached_tenants(source: Source, cache: FileCache, tenants: Iterable[str]) -> CachedTenants:
-    """Return the cached tenants of a source with unchanged files."""
+    """Return the tenants of a source that are in the cache and have no changed files."""
     names = set(tenants)
     cached = CachedTenants({}, {}, 0)
     file_count = 0
@@ -65,8 +66,10 @@ def read_cached_tenants(source: Source, cache: FileCache, tenants: Iterable[str]
 def check_tenants(
     task: TenantCheck, tenants: Sequence[str], options: CheckOptions, cache: FileCache | None = None
 ) -> TenantResults:
-    """Return the results of `tenants`, in their order. Adds tenants without problems to the cache, and removes the
-    others."""
+    """Return the results of `tenants`, in their order.
+
+    Adds each tenant without problems to the cache, and removes each tenant with problems from it.
+    """
     artifacts: dict[str, Any] = {}
     store_artifacts = options.store_artifacts or artifacts.__setitem__
     results: list[TenantResult] = []
@@ -89,7 +92,7 @@ def check_tenants(
 
 
 def to_tally_entry(plain: Iterable[Any]) -> TallyEntry:
-    """Return a tally entry built from tuples or from JSON's lists. Returns a tally entry unchanged."""
+    """Return the tally entry that `plain` holds as tuples or as lists from JSON. Return a tally entry unchanged."""
     from allotment.capacity.units import UnitClaim
     from allotment.rules.tally import SharedStorage, StorageCopy, StorageUsage, TallyEntry, UnknownStorage
 

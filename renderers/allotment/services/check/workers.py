@@ -1,4 +1,4 @@
-"""Reads and checks scopes, on all cores if there are many tenants."""
+"""Reads and checks the platform, the clusters and the tenants. Uses all cores if there are many tenants."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from allotment.declared.inventory import Catalog, ScopeDeclarations
 
 BATCH_SIZE = 50
-MAX_PROBLEMS = 1_000  # of a tenant that are located in its files: each costs a parse of its own
-MIN_PARALLEL_TENANTS = 60  # for fewer tenants, other processes cost more than they save
+MAX_PROBLEMS = 1_000  # of a tenant that get a line number: to find the lines, files are parsed a second time
+MIN_PARALLEL_TENANTS = 60  # for fewer tenants, worker processes cost more time than they save
 
 RenderInput = tuple["ScopeDeclarations", RuntimeState, CpuBudget]  # a tenant without errors, its state and its budget
 RenderBatch = Callable[
@@ -47,7 +47,10 @@ class BatchTask(Protocol[R]):
 
 
 class ScopeContent(NamedTuple):
-    """The files of a scope with their bytes, the problems of unreadable files, and the key of the content."""
+    """The files of a scope with their bytes, and the problems of unreadable files.
+
+    `content_key` is a hash of the files. With `stamp`, a later check finds out whether the files have changed.
+    """
 
     scope: Scope
     files: list[tuple[str, bytes]]
@@ -57,8 +60,13 @@ class ScopeContent(NamedTuple):
 
 
 class TenantResult(NamedTuple):
-    """The result of one tenant: its file count, the key and the stamp of its content, its tally entry, its problems,
-    the result of `render`, and the trace of the bug that the tenant caused, if any."""
+    """The result of the check of one tenant.
+
+    - `content_key` and `stamp` identify the content of its files, as in `ScopeContent`.
+    - `tally_entry` is its summary for the rules that compare several tenants.
+    - `artifacts` is the result of `render`.
+    - `trace` is the traceback if a bug of Allotment occurred on this tenant.
+    """
 
     name: str
     file_count: int
@@ -101,7 +109,7 @@ def read_scope(source: Source, scope: Scope, *, stamped: bool = False) -> ScopeC
 
 
 def locate_findings(findings: Iterable[Finding], source: Source) -> list[Problem]:
-    """Return findings as problems. A finding about a missing file gets that file's first line."""
+    """Return the findings as problems, each with its line. If the file is missing, the line is 1."""
     by_path: dict[str, list[Finding]] = {}
     for finding in findings:
         by_path.setdefault(finding.path, []).append(finding)
@@ -120,8 +128,10 @@ def locate_findings(findings: Iterable[Finding], source: Source) -> list[Problem
 
 
 def _locate_first_findings(findings: list[Finding], source: Source) -> list[Problem]:
-    """Return a tenant's findings as problems. Of more than MAX_PROBLEMS it returns the first, and the number of the
-    others."""
+    """Return the first MAX_PROBLEMS findings of a tenant as problems.
+
+    If there are more findings, a last problem gives their number.
+    """
     problems = locate_findings(findings[:MAX_PROBLEMS], source)
     if (remaining := len(findings) - MAX_PROBLEMS) > 0:
         problems.append(path_problem(findings[-1].path, f"and {remaining:,} more problems of this tenant", "size"))
@@ -131,8 +141,8 @@ def _locate_first_findings(findings: list[Finding], source: Source) -> list[Prob
 class TenantCheck(NamedTuple):
     """The input that a process needs to check tenants.
 
-    `runtime_states` returns the runtime state of a tenant. `cpu_seconds` is the processor time of each tenant, None for
-    no limit. Tenants are rendered with `valid_catalog`, the catalog without the clusters that have an error.
+    `runtime_states` returns the runtime state of a tenant. `cpu_seconds` limits the processor time of each tenant; None
+    is no limit. Tenants are rendered with `valid_catalog`, the catalog without the clusters that have an error.
     `invalid_clusters` maps those clusters to their first errors; a tenant that declares something there is rejected.
     """
 
@@ -148,7 +158,8 @@ class TenantCheck(NamedTuple):
     def run_batch(self, names: list[str]) -> list[TenantResult]:
         """Read, check and, if there is a renderer, render some tenants.
 
-        Each step runs for all tenants before the next step, so that its code stays in the processor's caches.
+        Each step runs for all tenants before the next step, so that the code of the step stays in the processor's
+        caches.
         """
         contents = [read_scope(self.source, Scope("tenant", name), stamped=self.with_stamps) for name in names]
         tenant_jobs = [_TenantJob(content, CpuBudget(self.cpu_seconds)) for content in contents]
@@ -229,7 +240,7 @@ class _TenantJob:
         return self.folder if all(problem.warning for problem in self.problems) else None
 
     def store_artifacts(self, artifact: Any) -> None:
-        """Store the rendered artifact, or reject the tenant."""
+        """Store the rendered artifact. If it is a Rejection, reject the tenant instead."""
         if isinstance(artifact, Rejection):
             self._reject(artifact)
         else:
@@ -269,7 +280,10 @@ _task: BatchTask[Any] | None = None  # a forked process inherits it
 
 
 def _disable_gc() -> None:
-    """Disable the garbage collector. It gains nothing in a process that lives for seconds and builds no reference cycles."""
+    """Disable the garbage collector.
+
+    Garbage collection gains nothing in a process that lives for seconds and builds no reference cycles.
+    """
     gc.freeze()
     gc.disable()
 
@@ -280,7 +294,7 @@ def _run_batch(names: list[str]) -> list[Any]:
 
 
 def run_batches(work: BatchTask[R], names: list[str], processes: int) -> Iterator[R]:
-    """Yield the result of every tenant, in the order of `names` for any number of processes."""
+    """Yield the result of every tenant, always in the order of `names`: the number of processes does not matter."""
     global _task  # noqa: PLW0603  # a forked process inherits it without pickling
     chunks = [names[at : at + BATCH_SIZE] for at in range(0, len(names), BATCH_SIZE)]
     if len(names) < MIN_PARALLEL_TENANTS or processes < 2 or not hasattr(os, "fork"):

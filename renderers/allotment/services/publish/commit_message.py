@@ -16,10 +16,11 @@ _PART_LABELS = {"argo": "project and Applications", "namespaces": "namespace"}
 def format_commit_message(
     cluster: str, changes: Mapping[str, str], replaced: str | None, trailers: Mapping[str, str], *, approved: bool
 ) -> str:
-    """Return the commit's message. `changes` maps each path to A, M or D, without folder markers.
+    """Return the commit's message.
 
-    Text from tenants is limited to names, which consist of a-z, 0-9 and '-'. The reporter shows the Source-Commit
-    trailer in the status; only a signed trailer takes part in a decision.
+    `changes` maps each path, except folder markers, to A (added), M (changed) or D (removed). Text from tenants is
+    limited to names, which consist of a-z, 0-9 and '-'. The reporter shows the Source-Commit trailer in the status;
+    only a signed trailer takes part in a decision.
     """
     letters = Counter(changes.values())
     subject = ", ".join(f"{letters[letter]} {verb}" for letter, verb in CHANGE_VERBS.items())

@@ -29,7 +29,11 @@ def limit_retention(
     gate: IsolationGate,
     published: FindPublishedClaim,
 ) -> FindPublishedClaim:
-    """Return `published` with 0 rendered units for an instance that moves to another GPUSpec and may not keep its Deployment."""
+    """Return a function like `published` that lets only some instances keep their published Deployments.
+
+    If an instance moves to another GPUSpec and may not keep its Deployment, the function returns its published claim
+    with 0 rendered units.
+    """
     revoked = list_revoked_images(catalog)
 
     @cache

@@ -1,9 +1,9 @@
-"""Delays the replacement of a pool's nodes until every instance of its cluster is protected from drained nodes.
+"""Delays the replacement of a pool's nodes until every instance in the cluster is protected from node drains.
 
-The PodDisruptionBudgets are published first (`manifests/tenant/disruption.py`). In a cluster with a reporter, a tenant
-is protected when the cluster's status confirms its budget; a lost or untrusted status confirms nothing. In a cluster
-without a reporter, a tenant is protected when its budget was published before, whether it was synced or not. A tenant
-that is new in the same publish delays nothing.
+A PodDisruptionBudget protects the instances of a tenant (`manifests/tenant/disruption.py`). It is published before the
+nodes are replaced. If the cluster has a reporter, a tenant is protected once the cluster's status confirms its budget;
+a lost or untrusted status confirms nothing. If the cluster has no reporter, a tenant is protected once an earlier
+publish contains its budget, even if Argo CD has not synced it. A tenant that is new in the same publish delays nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FOREIGN_FORMAT_ERRORS = (Malformed, LookupError, TypeError, AttributeError)
 
 
 class HeldPool(NamedTuple):
-    """The file of a pool with its published nodes, and a message that names the unprotected tenants."""
+    """The file of a node pool that keeps its published nodes for now, and a message about the unprotected tenants."""
 
     path: str
     data: bytes
@@ -49,10 +49,10 @@ class NodeReplacementGuard:
         self._unprotected_tenants: dict[str, dict[str, bool]] = {}
 
     def hold_template(self, path: str, data: bytes) -> HeldPool | None:
-        """Return the pool with its published nodes if `data`, the rendered file of `path`, would replace them too
-        early.
+        """Return the pool with its published nodes if its rendered file would replace them too early; otherwise None.
 
-        Return None for any other file. `path` has the form `<cluster>/<path>`.
+        `path` has the form `<cluster>/<path>`, and `data` is the rendered file. Returns None if the file is not one of
+        a pool.
         """
         cluster, _, inner = path.partition("/")
         if not _is_pool(inner) or self._published_trees.find_blob(path) is None:
@@ -67,9 +67,9 @@ class NodeReplacementGuard:
             return None  # Allotment did not write the file
 
     def retain_removed_pools(self, cluster: str, rendered: Collection[str]) -> Iterator[HeldPool]:
-        """Yield the published pools of a cluster that are not among the `rendered` paths while tenants are unprotected.
+        """Yield each published pool of a cluster that is no longer rendered, if a tenant there is unprotected.
 
-        The removal of a pool would remove its nodes.
+        The removal of a pool would remove its nodes. `rendered` are the paths of the rendered files.
         """
         branch = self._published_trees.branches[cluster]
         for inner in sorted({inner for inner in branch.files if _is_pool(inner)} - set(rendered)):
@@ -91,8 +91,10 @@ class NodeReplacementGuard:
         return f"{words} protected from node drains; this publish adds the protection, and a later publish replaces the nodes"
 
     def _find_unprotected_tenants(self, cluster: str) -> dict[str, bool]:
-        """Return the unprotected tenants with instances in a cluster. The value is true if the tenant's budget is
-        published."""
+        """Return the unprotected tenants with instances in a cluster.
+
+        The value is true if the tenant's budget is published and only its confirmation in the status is missing.
+        """
         if cluster not in self._unprotected_tenants:
             self._unprotected_tenants[cluster] = {
                 tenant: published

@@ -1,7 +1,7 @@
 """Reads the clusters' status branches into the observed state: preparations, pods, and deletions in progress.
 
-The status branch of a cluster counts for that cluster alone. A lost, older, unreadable or untrusted status counts as no
-status. Without a status, a publish changes nothing that runs and deletes nothing (`tenant_transition`).
+The status branch of a cluster describes only this cluster. A lost, unreadable or untrusted status is treated as absent.
+Without a status, a publish changes nothing that runs and deletes nothing (`tenant_transition`).
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ _REASONS_WITH_PODS = (word.TERMINATING, word.REMOVED_STILL_RUNNING)
 class Attempt(NamedTuple):
     """The last attempt to prepare a storage: the name and uid of its Job, and its progress.
 
-    - `finished` is true once the Job has ended or can never start, so that no other attempt writes beside it.
-    - `prune_protected` is true if the cluster was seen to have the Job with the annotation that stops Argo CD from
-      pruning it.
+    - `finished` is true once the Job has ended or can never start. Only then may another attempt write to the volume.
+    - `prune_protected` is true if the Job in the cluster has the annotation that stops Argo CD from pruning it.
     - `volume_lost` is true if the volume that the Job filled is gone.
     """
 
@@ -47,13 +46,14 @@ ResourceKey = tuple[str, str, str]  # cluster, kind and name of a resource; the 
 class ObservedTenant(NamedTuple):
     """The observed state of a tenant.
 
-    - `attempts` has the last attempt by cluster and storage.
+    - `attempts` has the last attempt to prepare each storage, by cluster and storage.
     - `with_pods` has the instances (cluster, name) with pods.
     - `pod_units` has the GPUSpec and the units that live pods hold, by cluster and instance.
     - `present` has the instances, storages, snapshots and namespaces that exist in the clusters.
     - `marked_since` has the time, by the API server's clock, since when a resource is marked for deletion.
     - `unprotected` has the resources that are seen without their protection from deletion.
-    - `unreadable_clusters` has the clusters with a status of the tenant from another version of Allotment.
+    - `unreadable_clusters` has the clusters with an unreadable status of the tenant: another version of Allotment wrote
+      it.
     - `pdb_clusters` has the clusters that protect the tenant's instances from drained nodes.
     """
 
@@ -89,7 +89,10 @@ class ObservedState(NamedTuple):
         return self.tenants.get(tenant, NOTHING_OBSERVED)
 
     def deletion_clock(self) -> dict[str, str]:
-        """Return the time of each status that reports a deletion in progress. Its next step depends on that time."""
+        """Return, by cluster, the time of each status that reports a deletion in progress.
+
+        The next step of the deletion depends on this time.
+        """
         deleting = {key[0] for observed_tenant in self.tenants.values() for key in observed_tenant.marked_since}
         return {cluster: time for cluster, time in self.observed_at.items() if cluster in deleting}
 
@@ -98,7 +101,10 @@ EMPTY_STATE = ObservedState()
 
 
 class StatusReader:
-    """Reads status branches repeatedly, and parses an unchanged file once. `state` is the result of the last read."""
+    """Reads status branches repeatedly. A file is parsed again only if it has changed.
+
+    `state` is the result of the last read.
+    """
 
     def __init__(self, repository: Repository, remote: Remote) -> None:
         self._repository = repository
@@ -109,7 +115,7 @@ class StatusReader:
     def read(self, clusters: Mapping[str, str | None]) -> ObservedState:
         """Return the observed state; `clusters` maps each cluster to the declared public key of its reporter.
 
-        If the remote does not answer, the state of the last read remains, and `troubles` has the error.
+        If the remote does not answer, return the state of the last read with the error in `troubles`.
         """
         reports: Mapping[str, StatusBranch] = {}
         try:

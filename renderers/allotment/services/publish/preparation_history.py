@@ -1,5 +1,8 @@
-"""Determines which preparations have succeeded and which may start, from the observed state and the published
-manifests."""
+"""Determines which preparations have succeeded and which may start.
+
+A preparation is a Job that fills the volume of a storage. The sources are the observed state and the published
+manifests.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from allotment.services.publish.published_file_cache import PublishedFileCache
 
 
 class PreparationHistory:
-    """The preparations of all tenants, by the observed state and the published manifests."""
+    """The preparations of all tenants, according to the observed state and the published manifests."""
 
     def __init__(
         self, observed_state: ObservedState, branches: Mapping[str, Branch], file_cache: PublishedFileCache
@@ -28,11 +31,12 @@ class PreparationHistory:
         self._file_cache = file_cache
 
     def list_succeeded_jobs(self) -> dict[str, frozenset[tuple[str, str]]]:
-        """Return the succeeded preparations of each tenant as (cluster, Job). Jobs of a storage's predecessor don't
-        count.
+        """Return the Jobs that have prepared each tenant's storages, as (cluster, Job).
 
-        The published record of a preparation stays valid: a lost or older status does not close an open start gate. It
-        loses its validity only if a status reports another volume and no instance runs on the storage.
+        Leaves out a Job that prepared an earlier storage of the same name. The published file of a storage records the
+        Job that prepared it. This record stays valid if the status is lost or old, so that an open start gate stays
+        open. It becomes invalid only if a status reports that the prepared volume is gone and no instance runs on the
+        storage.
         """
         jobs_by_tenant: dict[str, set[tuple[str, str]]] = defaultdict(set)
         for tenant, observed_tenant in self._observed_state.tenants.items():
@@ -55,9 +59,9 @@ class PreparationHistory:
         return not self._is_used(cluster, tenant, storage)
 
     def _was_open(self, cluster: str, tenant: str, storage: str) -> bool:
-        """Return whether a storage was published as prepared by a version that kept no record of it.
+        """Return whether an older version of Allotment, which recorded no Job, published a storage as prepared.
 
-        An instance that runs on the storage, or an open share, is the evidence.
+        The evidence is a published instance that runs on the storage, or a published share of the storage.
         """
         path = paths.namespace_file(tenant)
         branch = self._branches[cluster]
@@ -81,9 +85,10 @@ class PreparationHistory:
     def find_storage_users(
         self, cluster: str, tenant: str, storage: str, claims: Mapping[str, UnitClaim], published: Iterable[str]
     ) -> StorageUsers:
-        """Return the users that delay a new preparation of a storage.
+        """Return the instances and Jobs that use a storage. They may delay its next preparation.
 
-        `claims` are the current claims of the tenant's instances, by name; `published` are the paths of its files.
+        `claims` are the current claims of the tenant's instances, by name; `published` are the paths of the tenant's
+        published files.
         """
         observed_tenant = self._observed_state.find_tenant(tenant)
         running, stopping = [], []
@@ -122,8 +127,10 @@ class PreparationHistory:
         return claim is not None and claim.rendered > 0
 
     def _is_current(self, cluster: str, tenant: str, storage: str, uid: str) -> bool:
-        """Return whether an attempt prepared the published storage. On a branch without a publish, every attempt
-        counts."""
+        """Return whether the Job `uid` prepared the published storage, and not an earlier storage of the same name.
+
+        If nothing has been published on the branch yet, return True.
+        """
         branch = self._branches.get(cluster)
         if branch is None:
             return False
@@ -133,9 +140,9 @@ class PreparationHistory:
         return self._file_cache.read_predecessor(branch, path) != uid
 
     def _list_prepared_storages(self, branch: Branch) -> Iterator[tuple[str, str, str, str]]:
-        """Yield the tenant, the name and the Jobs of each published storage, also while its deletion is in progress.
+        """Yield the tenant, the name and the Jobs of each published storage with a preparation.
 
-        The Jobs are those of `PublishedFileCache.read_prepared_jobs`.
+        Includes the storages that are being deleted. The Jobs are those of `PublishedFileCache.read_prepared_jobs`.
         """
         spots = {
             path: spot

@@ -20,7 +20,7 @@ from allotment.services.publish.observed_state import ObservedTenant
 from allotment.services.publish.publisher import BrakeEngaged, KeyMissing, Publisher, PublishResult, SourceRewound
 from allotment.services.publish.tenant_retention import PlatformInvalid
 
-REPUBLISH_SECONDS = 600  # deletions in progress advance at least this often
+REPUBLISH_SECONDS = 600  # the longest time between two publishes, so that deletions in progress advance
 STALLED_SECONDS = 600
 MALFORMED_ERRORS = (MalformedTree, LimitExceeded, UnsoundObjects)
 _ERROR_REASONS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (  # of errors that a restart does not fix
@@ -85,7 +85,7 @@ class PublishLoop(Loop):
         return damage
 
     def classify_error(self, error: Exception) -> Failure:
-        """Return the reason that nothing was published."""
+        """Return the failure, with the reason why nothing was published."""
         if isinstance(error, PlatformInvalid):
             return Failure("platform-invalid", "; ".join(str(problem) for problem in error.problems), connected=True)
         for kinds, reason in _ERROR_REASONS:
@@ -97,7 +97,7 @@ class PublishLoop(Loop):
 
     def run_once(self) -> None:
         """Publish the newest commit, unless nothing has changed since the last publish."""
-        previous_snapshot, self._last_snapshot = self._last_snapshot, None  # until this run succeeds
+        previous_snapshot, self._last_snapshot = self._last_snapshot, None  # a failed run leaves None
         tip = self._source.fetch(self._branch).get(self._branch)
         if tip is None:
             raise OperationRefused(f"the source has no branch {self._branch}")
@@ -126,7 +126,7 @@ class PublishLoop(Loop):
         return _Snapshot(tip, refs, observed_state.tenants, observed_state.deletion_clock())
 
     def _log_untrusted_status(self) -> None:
-        """Log the trouble of each cluster's status once."""
+        """Log, once for each cluster and reason, why a status is not trusted or can't be read."""
         troubles = self._publisher.status_reader.state.troubles
         for cluster, words in troubles.items():
             if self._logged_troubles.get(cluster) != words:

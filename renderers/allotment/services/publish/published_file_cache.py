@@ -14,11 +14,14 @@ from allotment.lifecycle.published_manifests import (
 )
 from allotment.manifests import paths
 
-MAX_ENTRIES = 100_000  # of each kind, some 200 bytes each
+MAX_ENTRIES = 100_000  # for each of the three caches; an entry has about 200 bytes
 
 
 class PublishedFileCache:
-    """The claims of instances, and the predecessors and preparation Jobs of storages, by blob."""
+    """The claims of instances, and the predecessors and preparation Jobs of storages, by blob.
+
+    The predecessor of a storage is an earlier storage of the same name.
+    """
 
     def __init__(self, max_entries: int = MAX_ENTRIES) -> None:
         self._max_entries = max_entries
@@ -49,8 +52,11 @@ class PublishedFileCache:
         return self._predecessors[blob]
 
     def read_prepared_jobs(self, branch: Branch, storage_paths: Iterable[str]) -> Mapping[str, tuple[str, str]]:
-        """Return, by path, the Job that prepared a storage, and the Job of a storage from an older version without that
-        record. At least one of the two is empty."""
+        """Return two Jobs for the path of each storage. At least one of them is empty.
+
+        The first Job prepared the storage, according to a record in the published file. If an older version of
+        Allotment published the file without such a record, the second Job is the preparation Job in the file.
+        """
         paths = list(storage_paths)
         unread = [path for path in paths if branch.files[path] not in self._jobs]
         if len(self._jobs) + len(unread) > self._max_entries:

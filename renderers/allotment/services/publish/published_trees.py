@@ -18,7 +18,7 @@ from allotment.manifests.pod_template_pin import with_pod_template_of
 Blobs = dict[str, str]  # blob by `<cluster>/<path>`
 RenderedBlobs = dict[
     str, tuple[str, bytes | None]
-]  # blob by `<cluster>/<path>`, and the bytes of a new or changed file
+]  # by `<cluster>/<path>`: the blob, and the bytes if the file is new or changed
 
 
 class PublishedTrees:
@@ -59,7 +59,7 @@ class PublishedTrees:
             if self.find_blob(path) not in (None, blob) and _is_instance(path):
                 then = with_pod_template_of(data, self.read_file(path))
                 if then != data:
-                    data, blob = then, compute_blob_id(then)  # noqa: PLW2901  # the published file
+                    data, blob = then, compute_blob_id(then)  # noqa: PLW2901  # with the published pod template
                     retained_folders.add(folder_of(path))
             changed_blobs[path] = (blob, None if self.find_blob(path) == blob else data)
         for folder in retained_folders:
@@ -70,7 +70,7 @@ class PublishedTrees:
 
     @staticmethod
     def _render_marker(folder: str, changed_blobs: RenderedBlobs) -> tuple[str, bytes]:
-        """Return the marker of a tenant's folder with its path `<cluster>/<path>`. The marker lists the folder's files."""
+        """Return the path, `<cluster>/<path>`, and the bytes of a folder's marker, which lists the folder's files."""
         cluster, _, inner = folder.partition("/")
         blobs = {path.partition("/")[2]: blob for path, (blob, _) in changed_blobs.items() if folder_of(path) == folder}
         ((path, data),) = render_markers(cluster, [inner], blobs)
@@ -89,7 +89,7 @@ class PublishedTrees:
                 yield claim
 
     def list_letters(self, cluster: str) -> set[str]:
-        """Return the letters that have a shard in a cluster."""
+        """Return the first letters of tenant names for which a cluster has a published shard file."""
         return {letter for path in self.branches[cluster].files if (letter := paths.shard_letter(path))}
 
 
@@ -99,5 +99,5 @@ def _is_instance(path: str) -> bool:
 
 
 def deleting_path(path: str) -> str:
-    """Return the path of a storage's or snapshot's file during its deletion."""
+    """Return the path of the file of a storage or snapshot while the resource is being deleted."""
     return f"{path.removesuffix(paths.FILE_SUFFIX)}{paths.DELETING_SUFFIX}{paths.FILE_SUFFIX}"

@@ -1,8 +1,8 @@
-"""Bounds the units that a status reports for pods by the units that were published for them.
+"""Limits the units that a status reports for pods to the units that were published for them.
 
-The right to push to a status branch is enough to write any number of pods and any name. A status therefore counts only
-for an instance of our own published branch or its history, and at most for the units of its last published version with
-units.
+The right to push to a status branch is enough to invent instances and pods. Therefore an instance in a status is
+ignored unless our published branch or its history contains the instance. Its pods hold at most the units of the newest
+published version of the instance that has units.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FOREIGN_FORMAT_ERRORS = (Malformed, LookupError, TypeError, AttributeError, Val
 
 
 class PodKey(NamedTuple):
-    """An instance and the GPUSpec of its pods, in the order of the first fields of a UnitClaim."""
+    """An instance and the GPUSpec of its pods. The fields are the first fields of a UnitClaim, in the same order."""
 
     cluster: str
     gpu_spec: str
@@ -39,13 +39,13 @@ class PodKey(NamedTuple):
 
     @property
     def is_instance(self) -> bool:
-        """Whether an instance can have that name. The name comes from a branch, which may hold any text."""
+        """Whether an instance can have this name. The name comes from a status branch, which may contain any text."""
         spot = paths.parse_tree_path(self.file)
         return spot is not None and (spot.kind, spot.resource_name) == ("instance", self.instance)
 
 
 class PodUnits:
-    """The units that pods hold according to the statuses, bounded by the published units.
+    """The units that pods hold according to the statuses, limited to the published units.
 
     `published` returns the published claim of an instance in its cluster, or None. It is called only if a status
     reports more units than the instance claims, or if a GPUSpec is oversold.
@@ -87,7 +87,10 @@ class PodUnits:
         return usage_beyond_claims(claims, bounded_claims)
 
     def _bound_units(self, keys: Iterable[PodKey]) -> None:
-        """Bound the units of some instances, for each cluster with one walk over its history."""
+        """Limit the units of some instances.
+
+        Reads the history of each cluster's branch at most once for all its instances.
+        """
         by_cluster: dict[str, list[PodKey]] = defaultdict(list)
         for key in keys:
             published = self._find_published_claim(UnitClaim(*key, 0, 0))
@@ -101,8 +104,10 @@ class PodUnits:
 
 
 def _find_last_units(branch: Branch, keys: Iterable[PodKey]) -> dict[PodKey, int]:
-    """Return the units of the newest published version of each instance that held units, as far as the history has such
-    a version."""
+    """Return the units of each instance in its newest published version with units.
+
+    Leaves out an instance without such a version in the last MAX_COMMITS commits.
+    """
     keys_by_folder: dict[str, set[PodKey]] = defaultdict(set)
     for key in keys:
         keys_by_folder[folder_of(key.file)].add(key)
@@ -124,7 +129,7 @@ def _find_last_units(branch: Branch, keys: Iterable[PodKey]) -> dict[PodKey, int
 
 
 def _read_units(branch: Branch, key: PodKey, blob: str) -> int | None:
-    """Return the units in a version of an instance; 0 if they are of another GPUSpec, None if it held no units."""
+    """Return the units in a version of an instance; 0 if they are of another GPUSpec, None if it has no units."""
     try:
         version = read_unit_claim(key.cluster, key.tenant, branch.read_blob(blob))
     except _FOREIGN_FORMAT_ERRORS:  # an older version of Allotment wrote another format

@@ -1,5 +1,7 @@
-"""Publishes a commit: reads the rendered branches, builds the next release, commits and pushes it. Repeats this if
-another push was faster."""
+"""Publishes a commit: reads the rendered branches, builds the next release, commits it and pushes it.
+
+If another push is faster, the publisher does all this again.
+"""
 
 from __future__ import annotations
 
@@ -72,8 +74,8 @@ class KeyMissing(OperationRefused):
 class ClusterCommit(NamedTuple):
     """The commit to a cluster's branch, or the commit that a dry run would create.
 
-    `changes` maps paths to A, M or D, without markers. `foreign_commit` is the foreign commit that it replaces.
-    `was_behind` is true if the branch was behind our last commit.
+    `changes` maps each path, except folder markers, to A, M or D. `foreign_commit` is the commit of another author that
+    this commit replaces, if any. `was_behind` is true if the branch was behind our last commit.
     """
 
     cluster: str
@@ -90,8 +92,8 @@ class ClusterCommit(NamedTuple):
 class PublishResult(NamedTuple):
     """The result of a publish: the new commits, and the current tip of each branch.
 
-    `newer_source` is the published source commit if it is newer than this commit. `record_trouble` is the reason that
-    the record of the retained tenants did not count, or was not written.
+    If a newer commit is already published, `newer_source` is that commit, and nothing was written. `record_trouble` is
+    the reason why the record of the retained tenants is invalid or was not written; empty if there is none.
     """
 
     source: str
@@ -108,12 +110,12 @@ Precondition = Callable[[str | None, str], None]
 class Publisher:
     """Publishes commits of a source repository to the rendered branches of a remote.
 
-    - `root` is a folder of the repository that fetches from and pushes to `remote`.
+    - `root` is the folder of the declarations in the local repository, which fetches from `remote` and pushes to it.
     - `status` is the remote of the status branches; by default `remote`.
-    - `find_remotes` returns both remotes as a commit declares them.
-    - `find_tip` returns the newest commit of the source branch, or None. By default it is read from the declared branch of
-      `origin`.
-    - `check_precondition` is called before each try with the published source commit and the new source commit, and raises
+    - `find_remotes` returns the remotes of the rendered and the status branches that a source declares.
+    - `find_tip` returns the newest commit of the source branch, or None. By default, the publisher fetches this commit
+      from the declared branch of `origin`.
+    - `check_precondition` receives the published source commit and the new source commit before each try. It raises
       OperationRefused to stop the publish.
     - `signing_key` signs the commits.
     - `adopt` accepts published commits that are unsigned or that our refs don't name.
@@ -154,8 +156,11 @@ class Publisher:
         self.status_reader = StatusReader(self.repository, self.status_reader.remote)
 
     def publish(self, ref: str) -> PublishResult:
-        """Publish a commit. Raises OperationRefused, SourceRewound, BrakeEngaged or PlatformInvalid; then nothing was
-        written."""
+        """Publish a commit.
+
+        Raises OperationRefused, SourceRewound, BrakeEngaged or PlatformInvalid. If it raises one of them, nothing was
+        written.
+        """
         for attempt in range(MAX_TRIES):
             source = self.switch_to(ref)
             key = self._find_publisher_key(source)
@@ -195,8 +200,10 @@ class Publisher:
         raise OperationRefused(f"lost the push race {MAX_TRIES} times: run the command again")
 
     def _find_publisher_key(self, source: CommitSource) -> str | None:
-        """Return the key that must sign the commits; None if the source declares no key. Raises KeyMissing if the
-        configured signing key differs."""
+        """Return the key that must sign the commits; None if the source declares no key.
+
+        Raises KeyMissing if the configured signing key is a different key or missing.
+        """
         key = read_publisher_key(source)
         if key is None or self._dry_run or (self._signer or "").split()[:2] == key.split()[:2]:
             return key
@@ -206,9 +213,9 @@ class Publisher:
         )
 
     def switch_to(self, ref: str) -> CommitSource:
-        """Use a commit as the source and its declared remotes as the targets. Return the commit.
+        """Switch to a commit and to the remotes that it declares. Return the commit as a source.
 
-        The source of the last call is cached: a commit never changes, so it is listed once.
+        The source of the last call is cached. A commit never changes, so its files are listed only once.
         """
         commit = self.repository.resolve_named_commit(ref)
         if self._last_source is None or self._last_source.commit != commit:
@@ -222,9 +229,11 @@ class Publisher:
     def _with_trusted_source(self, source: CommitSource, remote_state: RenderedBranches) -> RenderedBranches:
         """Return the remote state with the trusted source commit of the last publish.
 
-        Trust the source ref if it contains every source commit that the signatures prove and lies in the published
-        history. Otherwise trust the newest proven commit. Without proven commits, the ref counts. A publish that
-        changes no branch moves only the ref, so the ref may be ahead.
+        The source ref names this commit, but the right to push is enough to move the ref. Signatures prove some source
+        commits (`proven_sources`). If none is proven, the ref is trusted. Otherwise the ref is trusted if it contains
+        all proven commits and is in the history of the new commit, or if it contains the new commit and the tip of the
+        source branch is another commit. If the ref is not trusted, the newest proven commit is returned. The ref may be
+        ahead of the proven commits, because a publish that changes no branch moves only the ref.
         """
         new, recorded_source = source.commit, remote_state.source
         if not remote_state.proven_sources:
@@ -241,8 +250,8 @@ class Publisher:
     def _is_older(self, source: CommitSource, remote_state: RenderedBranches) -> bool:
         """Return whether a newer source is already published. Raises SourceRewound if the source was rewound.
 
-        The tip of the source branch is fetched after the remote state was read: a publish that another publish overtook
-        is older, and proves no rewind.
+        If a publish of a newer commit was faster, the source was not rewound. To see this, the tip of the source branch
+        is fetched after the remote state was read.
         """
         new = source.commit
         if self.repository.is_shallow():
@@ -271,8 +280,11 @@ class Publisher:
         )
 
     def _rewind_message(self, new: str, old: str, *, proven: bool, signed: bool) -> str:
-        """Return the message of a rewind. It offers to abandon the old commit only if the tip of the branch proves the
-        rewind."""
+        """Return the message about a rewound source.
+
+        The message explains how to abandon the old commit only if the tip of the source branch proves the rewind
+        (`proven`).
+        """
         words = (
             f"the source was rewound: {old[:12]} was published, but {new[:12]} doesn't contain it. Nothing was published."
             f" Bring {old[:12]} back; to undo its changes, revert it in a new commit."
@@ -286,7 +298,10 @@ class Publisher:
         )
 
     def _check_new_clusters(self, remote_state: RenderedBranches, source: CommitSource) -> None:
-        """Check that each cluster without a published commit is new. Raises PublicationUnproven."""
+        """Raise PublicationUnproven if a cluster without a published commit is not new.
+
+        A cluster is not new if the last published source declares it.
+        """
         unknown = any(branch.published_commit is None for branch in remote_state.branches.values())
         if unknown and remote_state.source is not None and not self._adopt:
             check_published(
@@ -325,7 +340,10 @@ class Publisher:
         return verdict.released_clusters
 
     def _read_brake_window(self, source: CommitSource, remote_state: RenderedBranches) -> brake.BrakeWindow:
-        """Return the facts for the brake. Nothing is approved if the last published source cannot be read."""
+        """Return the facts for the verdict of the brake.
+
+        If the last published source can't be read, nothing is approved.
+        """
         day_ago = _list_brake_items(
             {name: branch.files_before(brake.WINDOW_SECONDS) for name, branch in remote_state.branches.items()}
         )
@@ -382,7 +400,10 @@ class Publisher:
         assembly: Release,
         record: LastRecord,
     ) -> Pushed:
-        """Return whether the remote accepted all refs. Unchanged refs are pushed too, so that the remote compares them."""
+        """Push the refs of a publish. Return whether the remote accepted all of them.
+
+        Also pushes unchanged refs: if another push has moved one of them, the remote rejects this push.
+        """
         if self._dry_run:
             return Pushed(True)
         moves = {SOURCE_REF: source}
@@ -403,8 +424,10 @@ class Publisher:
 
 
 def fetch_newest_commit(repository: Repository, branch: str, *urls: str) -> str | None:
-    """Return the newest commit of a branch at the first URL that answers; None if none answers or it has no such
-    branch."""
+    """Return the newest commit of a branch at the first URL that answers.
+
+    Returns None if no URL answers, or if the branch does not exist at the first URL that answers.
+    """
     name = f"refs/heads/{branch}"
     for url in urls:
         with contextlib.suppress(OperationRefused):  # no such remote
@@ -413,5 +436,5 @@ def fetch_newest_commit(repository: Repository, branch: str, *urls: str) -> str 
 
 
 def _list_brake_items(files: Mapping[str, Iterable[str]]) -> brake.BrakeItems:
-    """Return the items that the brake counts, from the paths of files by cluster."""
+    """Return the items that the brake counts. `files` has the paths of the published files by cluster."""
     return brake.brake_items(f"{cluster}/{path}" for cluster, paths in files.items() for path in paths)

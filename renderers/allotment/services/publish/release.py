@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class Release(NamedTuple):
     """The next release.
 
-    - `files` has the blob of every file by cluster and path; `data` has the bytes of the files that the last release
-      lacks.
+    - `files` has the blob of every file by cluster and path; `data` has the bytes of the files that are new or changed
+      since the last release.
     - `retained_tenants` has each retained tenant with its reason.
     - `waiting_instances` are messages about instances that wait for units.
     - `pending_deletions` are messages about deletions in progress.
@@ -37,7 +37,7 @@ class Release(NamedTuple):
     - `problems` are the problems that concern no single tenant.
     - `declared_tenants` are the tenants with a folder; `rendered_count` is the number of tenants that were rendered
       now.
-    - `traces` has the traceback of a bug, by tenant.
+    - `traces` has the traceback of the bug, for each tenant on which a bug of Allotment occurred.
     - `retained_clusters` are the clusters that stay as they were published, with their problems.
     - `approved_clusters` are the clusters in which an approval released a deletion that the brake would stop.
     """
@@ -59,7 +59,7 @@ class Release(NamedTuple):
 
 
 class ClusterTrees:
-    """The files of all clusters, which the steps of a release add in turn.
+    """The files of all clusters in the next release. The steps of `release_assembly` add the files.
 
     `files` has the blobs by cluster and path; `data` has the bytes of the files that differ from the published files.
     """
@@ -67,13 +67,13 @@ class ClusterTrees:
     def __init__(self, catalog: Catalog, published_trees: PublishedTrees) -> None:
         self._catalog, self._published_trees = catalog, published_trees
         self.gate = build_gate(catalog)
-        # By cluster: the tenant folders with other files than the rendered files of their tenant.
+        # By cluster: the tenants' folders that get a file that differs from the rendered file, so they need new markers.
         self._touched_folders: dict[str, set[str]] = defaultdict(set)
         self.files: dict[str, Blobs] = {name: {} for name in catalog.clusters}
         self.data: dict[str, dict[str, bytes]] = {name: {} for name in catalog.clusters}
 
     def add_tenant(self, rendered: RenderedTenant | None, tenant_transition: TenantTransition) -> None:
-        """Add a tenant's rendered files, and its published files that stay or change.
+        """Add a tenant's rendered files, and the published files that its transition keeps or changes.
 
         Raises IsolationBroken, and adds nothing, if the gate refuses a file.
         """
@@ -92,7 +92,7 @@ class ClusterTrees:
     def check_transition(self, tenant_transition: TenantTransition) -> dict[str, bytes]:
         """Return a tenant's retained files without the objects that the gate refuses.
 
-        Raises IsolationBroken if the gate refuses a changed file.
+        Raises IsolationBroken if the gate refuses a file that the transition changes.
         """
         for path, data in tenant_transition.updated.items():
             self.gate.check(path, data, published=True)
@@ -119,7 +119,7 @@ class ClusterTrees:
         letters: Callable[[str], Collection[str]],
         guard: NodeReplacementGuard | None = None,
     ) -> list[str]:
-        """Add the clusters' own files, and the pools that `guard` holds. Return a message about each held pool."""
+        """Add the files that belong to the clusters themselves. Return a message about each pool that `guard` holds."""
         messages: list[str] = []
         for path, data in render_cluster_files(self._catalog, claims, letters):
             held_file = guard.hold_template(path, data) if guard is not None else None
@@ -134,13 +134,17 @@ class ClusterTrees:
         return messages
 
     def _check_changed_file(self, path: str, now: bytes, data: bytes) -> bytes:
-        """Return the published file `data`. Passes it through the gate if it differs from the rendered file `now`."""
+        """Return `data`, the file to publish. If it differs from the rendered file `now`, it must pass the gate."""
         if data != now:
             self.gate.check(path, data, published=True)
         return data
 
     def add_markers(self) -> None:
-        """Add the markers of all folders with other files than the rendered files, or with files of a foreign commit."""
+        """Add the markers of the clusters' own folders, and of the tenants' folders that need a new marker.
+
+        A tenant's folder needs a new marker if it has a file that differs from the rendered file, or if a foreign
+        commit has files in it.
+        """
         over = {}
         strayed = {
             name: stray_folders
@@ -151,7 +155,7 @@ class ClusterTrees:
         for cluster, folders in strayed.items():
             branch = self._published_trees.branches[cluster]
             if branch.has_files(expected[cluster]):
-                continue  # the tip already holds this release: a push was interrupted
+                continue  # the tip already has the files of this release, because an earlier push was interrupted
             present_folders = folders & {folder_of(path) for path in self.files[cluster]}
             self._touched_folders[cluster] |= {folder for folder in present_folders if folder.startswith("tenants/")}
             over[cluster] = dict.fromkeys(present_folders, branch.tip or "")

@@ -51,7 +51,7 @@ class TenantOutcomes(NamedTuple):
     traces: dict[str, str]
 
     def merge(self, result: RerenderResult) -> TenantOutcomes:
-        """Return the outcomes with those of the tenants that were rendered again."""
+        """Return the outcomes with the results for the tenants that were rendered again."""
         rendered = self.rendered | result.rendered_tenants
         return self._replace(rendered=rendered).retain(result.rejected_tenants, result.traces)
 
@@ -65,7 +65,7 @@ class TenantOutcomes(NamedTuple):
 
 
 class TransitionResult(NamedTuple):
-    """The transitions of tenants, the tenants that a bug rejects, and its traces, by tenant."""
+    """The transitions, the tenants that are rejected because of a bug, and the traces of the bugs, each by tenant."""
 
     by_tenant: dict[str, TenantTransition]
     rejected_tenants: RetentionByTenant
@@ -75,7 +75,7 @@ class TransitionResult(NamedTuple):
 def transition_tenants(inputs: ReleaseInputs, outcomes: TenantOutcomes, trees: ClusterTrees) -> TransitionResult:
     """Return the transition of each published or rendered tenant that is not retained.
 
-    Raises the error of a bug that does not concern one tenant.
+    Raises an error of a transition if the error does not concern a single tenant (`build_rejection`).
     """
     result = TransitionResult({}, {}, {})
     published_trees, declared = inputs.published_trees, inputs.repository_check.tally_entries
@@ -99,15 +99,16 @@ def transition_tenants(inputs: ReleaseInputs, outcomes: TenantOutcomes, trees: C
 def allocate_release(
     inputs: ReleaseInputs, outcomes: TenantOutcomes, rerenderer: Rerenderer, trees: ClusterTrees
 ) -> tuple[TenantOutcomes, Allocation]:
-    """Return the outcomes with the tenants that get fewer units than they declare, and the allocation of units.
+    """Allocate units, and render the tenants again that get fewer units than they declare.
 
-    A tenant that the gate rejects with fewer units is retained, and the units are allocated again.
+    Returns the outcomes and the allocation. If a tenant is rejected when it is rendered with fewer units, the tenant is
+    retained, and the units are allocated again.
     """
     catalog, published_trees = inputs.repository_check.valid_catalog, inputs.published_trees
     find_published_claim = inputs.preparations.find_published_claim
     pods = PodUnits(inputs.observed_state, published_trees.branches, find_published_claim)
     published = limit_retention(catalog, outcomes.rendered, published_trees, trees.gate, find_published_claim)
-    while True:  # each round retains at least one more tenant
+    while True:  # each round retains at least one more tenant, so the loop ends
         claims = outcomes.list_rendered_claims() | {
             name: tuple(published_trees.read_claims(name)) for name in outcomes.retained
         }
@@ -174,7 +175,8 @@ def _add_retained_files(
 ) -> tuple[RetentionByTenant, list[Problem]]:
     """Add the published files of retained instances and tenants to the trees.
 
-    Return the retained tenants, each with the problems of files that the gate refuses, and such problems of instances.
+    Return the retained tenants, and the problems of retained instances. If the gate refuses objects in a file, there is
+    a problem for the file: a retained tenant has the problems of its own files.
     """
     files, left_out = read_retained_instance_files(allocation.retained_instances, inputs.published_trees, trees)
     trees.add_retained_files(files)
@@ -187,7 +189,11 @@ def _add_retained_files(
 
 
 def _list_shared_errors(inputs: ReleaseInputs, claims: list[UnitClaim]) -> list[Problem]:
-    """Return the errors that several owners cause. The errors of stocks are those of the published claims."""
+    """Return the errors that several owners cause together.
+
+    The check found the shortages of stocks for the declared claims. They are replaced by the shortages for the
+    published `claims`.
+    """
     repository_check = inputs.repository_check
     findings = stock.check_retained_units(repository_check.valid_catalog, claims)
     return [

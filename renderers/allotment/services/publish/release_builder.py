@@ -1,8 +1,8 @@
 """Builds the next release: checks and renders the tenants that changed, then calls the steps of `release_assembly`.
 
-No tenant stops another, and a merge of a tenant loses no data of another tenant. An invalid tenant keeps its published
-manifests (`tenant_retention`). An undeclared resource is removed in steps (`tenant_transition`). An instance waits
-until a unit is free (`unit_allocation`).
+No tenant stops the publish of another tenant, and a merge of one tenant loses no data of another tenant. An invalid
+tenant keeps its published manifests (`tenant_retention`). An undeclared resource is removed in steps
+(`tenant_transition`). If no unit is free, an instance waits (`unit_allocation`).
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ from allotment.services.renderer import Renderer
 class ReleaseBuilder:
     """Builds releases repeatedly, and renders only the tenants that changed since the last release.
 
-    A tenant that exceeds `cpu_seconds` of processor time keeps its published manifests. With `open_cache` the builder
-    continues from the manifests that another process rendered.
+    A tenant that exceeds `cpu_seconds` of processor time keeps its published manifests. If `open_cache` is given, the
+    builder reuses the manifests that another process rendered.
     """
 
     def __init__(
@@ -78,11 +78,11 @@ class ReleaseBuilder:
     ) -> Release:
         """Return the release that follows the published `branches`.
 
-        `window` returns the facts of the brake; it is called only if a tenant deletes something. Raises
+        `window` returns the facts for the verdict of the brake; it is called only if a tenant deletes something. Raises
         PlatformInvalid.
         """
         published_trees = PublishedTrees(branches)
-        _ = published_trees.tenant_files  # fill the cache before other processes are forked
+        _ = published_trees.tenant_files  # compute this before the fork of worker processes, which inherit it
         preparations = PreparationHistory(observed_state, branches, self._file_cache)
         repository_check, retained_tenants, rendered = self._check_and_render(
             source, as_of, published_trees, preparations
@@ -112,8 +112,10 @@ class ReleaseBuilder:
     def _check_and_render(
         self, source: Source, as_of: datetime.date, published_trees: PublishedTrees, preparations: PreparationHistory
     ) -> tuple[RepositoryCheck, RetentionByTenant, dict[str, RenderedTenant]]:
-        """Return the checked source, the retained tenants, and the rendered manifests of the others. Raises
-        PlatformInvalid."""
+        """Return the checked source, the retained tenants, and the rendered manifests of the other tenants.
+
+        Raises PlatformInvalid.
+        """
         try:
             repository_check = self._check_source(source, as_of, published_trees, preparations)
             retained_tenants = find_tenants_of_invalid_clusters(
@@ -121,7 +123,7 @@ class ReleaseBuilder:
             ) | find_invalid_tenants(repository_check)
             return repository_check, retained_tenants, self._merge_with_cache(repository_check, retained_tenants)
         except BaseException:
-            self._cache.clear()  # the check already recorded tenants, but not their manifests
+            self._cache.clear()  # the check has cached tenants, but their manifests are not stored yet
             raise
 
     def _check_source(
@@ -143,7 +145,7 @@ class ReleaseBuilder:
     def _merge_with_cache(
         self, repository_check: RepositoryCheck, retained_tenants: RetentionByTenant
     ) -> dict[str, RenderedTenant]:
-        """Return the manifests of each tenant that is not retained, rendered now or earlier."""
+        """Return the manifests of each tenant that is not retained. They were rendered now or earlier."""
         now = {
             name: build_rendered_tenant(artifact, repository_check.tally_entries[name].claims)
             for name, artifact in repository_check.artifacts.items()

@@ -1,5 +1,7 @@
-"""Caches the last rendered blobs of each tenant, so that an unchanged tenant is not read again by this process or, on
-request, by the next process."""
+"""Caches the last rendered blobs of each tenant, so that an unchanged tenant is not read again.
+
+The cache is in the memory of this process. On request, it is also stored for the next process.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,10 @@ PreparedJobs = Mapping[str, frozenset[JobKey]]
 
 
 class RenderCache:
-    """The tenants that a check accepted, with their rendered manifests and their prepared Jobs.
+    """The accepted tenants of a check, with their rendered blobs and the Jobs that have prepared their storages.
 
-    The three belong together: a tenant in the check's cache is published with the manifests in this cache.
-    `open_persistent` returns a cache that outlives this process and stores all three under one name.
+    The three belong together: if the check takes a tenant from its cache, the tenant is published with the blobs in
+    this cache. `open_persistent` returns a cache that outlives this process and stores all three in one entry.
     """
 
     def __init__(self, open_persistent: OpenCache | None = None) -> None:
@@ -33,10 +35,10 @@ class RenderCache:
         self.rendered_blobs: dict[str, Blobs] = {}
 
     def bind_prepared_jobs(self, prepared: PreparedJobs) -> OpenCache:
-        """Return a function that opens the check's cache without the tenants with other succeeded preparations than
-        before.
+        """Return a function that opens the check's cache.
 
-        `prepared` has the Jobs that have succeeded.
+        `prepared` has the Jobs that have succeeded, by tenant. If the Jobs of a tenant have changed since the last
+        call, the cache lacks this tenant, because it must be rendered again.
         """
         return partial(self._open_memory, prepared)
 

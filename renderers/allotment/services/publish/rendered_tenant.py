@@ -30,7 +30,7 @@ class RenderedTenant(NamedTuple):
 
 
 def build_rendered_tenant(changed_blobs: RenderedBlobs | None, claims: tuple[UnitClaim, ...]) -> RenderedTenant:
-    """Return a tenant that was just rendered."""
+    """Return the rendered tenant with the files of a renderer's result, `changed_blobs`."""
     files = changed_blobs or {}
     return RenderedTenant(
         {path: blob for path, (blob, _) in files.items()},
@@ -48,7 +48,7 @@ class RerenderResult(NamedTuple):
 
 
 class Rerenderer:
-    """Renders tenants again: with fewer units than they declare, or because the cache has only their blobs."""
+    """Renders tenants again: with fewer units than they declare, or because the cache lacks the bytes of a file."""
 
     def __init__(
         self, source: Source, repository_check: RepositoryCheck, published_trees: PublishedTrees, processes: int
@@ -61,7 +61,10 @@ class Rerenderer:
         )
 
     def render_tenants(self, tenants: Iterable[str], fewer: ReducedUnits = MappingProxyType({})) -> RerenderResult:
-        """Render tenants with `fewer` units. The gate may reject a tenant with these units."""
+        """Render tenants again; `fewer` has the units of the instances that get fewer than they declare.
+
+        A tenant that is valid as declared may be rejected with fewer units.
+        """
 
         def find_runtime_state(tenant: str) -> RuntimeState:
             allocated_units = {instance: units for (owner, instance), units in fewer.items() if owner == tenant}

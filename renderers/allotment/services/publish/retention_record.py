@@ -1,4 +1,4 @@
-"""Writes the record of the retained tenants, in each publish in which it differs from the last record."""
+"""Writes the record of the retained tenants. A publish writes it only if it differs from the last record."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ MAX_LINES = 50  # lines of a commit message
 
 
 def moved_record(repository: Repository, source: str, assembly: Release, last: LastRecord) -> str | None:
-    """Return the commit that the ref points at after a publish of `source`; None if there is no record.
+    """Return the commit that the record's ref points at after a publish of `source`; None if there is no record.
 
-    Raises OperationRefused.
+    If the record has not changed, this is the commit of the last record. Raises OperationRefused.
     """
     if not assembly.retained_tenants and not assembly.retained_clusters and (last.commit is None or _is_empty(last)):
         return last.commit
@@ -58,8 +58,13 @@ def _message(record: RetentionRecord) -> str:
 
 
 class RecordMove(NamedTuple):
-    """The move of the record's ref in a push: its new target, the lease on an old target that no commit can follow, and
-    the reason why there is no new target."""
+    """The move of the record's ref in a push.
+
+    - `moves` maps the ref to its new target; empty if there is no new target.
+    - `lease` maps the ref to its old target if no commit can have this target as its parent. Then the push replaces the
+      old target.
+    - `trouble` is the reason why there is no new target.
+    """
 
     moves: Mapping[str, str]
     lease: Mapping[str, str]
@@ -67,8 +72,10 @@ class RecordMove(NamedTuple):
 
 
 def record_move(repository: Repository, source: str, assembly: Release, last: LastRecord) -> RecordMove:
-    """Return the move of the record's ref after a publish of `source`. A record that cannot be written stops no
-    publish."""
+    """Return the move of the record's ref after a publish of `source`.
+
+    If the record can't be written, returns a move with a `trouble`, because the record must not stop a publish.
+    """
     try:
         commit = moved_record(repository, source, assembly, last)
         stuck = last.commit is not None and is_stuck(repository, last.commit)
@@ -79,7 +86,7 @@ def record_move(repository: Repository, source: str, assembly: Release, last: La
 
 
 class Pushed(NamedTuple):
-    """Whether the remote accepted all refs, and the reason that it did not accept the record."""
+    """Whether the remote accepted all refs, and the reason why it did not accept the record."""
 
     done: bool
     trouble: str = ""
@@ -88,8 +95,8 @@ class Pushed(NamedTuple):
 def push_with_record(remote: Remote, moves: Mapping[str, str], over: Mapping[str, str], record: RecordMove) -> Pushed:
     """Push refs together with the record of the retained tenants.
 
-    If that fails, push the other refs without the record: no decision depends on it, so it stops no publish. Raises
-    OperationRefused.
+    If the remote does not accept this push, push the other refs without the record, because no decision depends on the
+    record. Raises OperationRefused, after a timeout without a second push.
     """
     if not record.moves:
         return Pushed(remote.push(moves, over), record.trouble)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TenantBrakeResult(NamedTuple):
-    """The tenants that the brake retains, and the clusters of deletions that an approval released."""
+    """The tenants that the brake retains, and the clusters in which an approval released a deletion."""
 
     retained_tenants: dict[str, Retention]
     approved_clusters: frozenset[str]
@@ -33,7 +33,7 @@ def check_tenant_brakes(
     window: Callable[[], BrakeWindow],
     retained_tenants: Collection[str],
 ) -> TenantBrakeResult:
-    """Judge the deletions of each tenant that is not in `retained_tenants`."""
+    """Return the brake's verdict on the deletions of each tenant that is not in `retained_tenants`."""
     platform = catalog.platform.get_singleton(Platform)
     assert platform is not None
     retained: dict[str, Retention] = {}

@@ -1,5 +1,7 @@
-"""Computes a tenant's transition: the next file of each published volume, and the deletion steps of undeclared
-resources."""
+"""Computes a tenant's transition: the change from its published files to their next versions.
+
+The transition has the next file of each published volume, and the deletion steps of undeclared resources.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,11 @@ from allotment.services.publish.rendered_tenant import RenderedTenant
 class TenantTransition(NamedTuple):
     """The transition of a tenant.
 
-    - `findings` are the reasons of a refused transition, which retains the tenant.
+    - `findings` are the reasons why the transition is refused, so that the tenant is retained; empty if it is not
+      refused.
     - `updated` has the files that differ from the rendered files because they depend on the published files.
-    - `retained` has the files of undeclared resources, and programs that Jobs still name.
+    - `retained` has the published files that stay without being rendered: files of undeclared resources, and programs
+      that Jobs still name.
     - `unreferenced` has the paths of programs that no Job names yet.
     - `pending_deletions` and `pending_preparations` are messages about deletions in progress and preparations that
       wait.
@@ -45,11 +49,12 @@ class TenantTransition(NamedTuple):
 
 
 class TransitionContext(NamedTuple):
-    """The inputs of a transition: the observed state, and the seconds between the mark of an object for deletion and
-    its removal.
+    """The inputs of a transition.
 
-    `find_users` returns the users that delay a new preparation of a storage in a cluster. `find_last_job_uid` returns
-    the uid of the Job that last prepared a storage of that name.
+    - `observed_state` is the content of the clusters' statuses.
+    - `grace_seconds` is the time between the mark of an object for deletion and its removal.
+    - `find_users` returns the users that delay a new preparation of a storage in a cluster.
+    - `find_last_job_uid` returns the uid of the Job that last prepared a storage with a given name in a cluster.
     """
 
     observed_state: ObservedState
@@ -100,7 +105,7 @@ def transition_tenant(
 def _remove_files(
     tenant: str, declared: bool, now: RenderedTenant, published_trees: PublishedTrees, watched: TransitionContext
 ) -> dict[str, RemovalStep]:
-    """Return the next step, by cluster, of the removal of the published files that are no longer rendered."""
+    """Return, by cluster, the next step in the removal of the published files that are no longer rendered."""
     removed_paths = published_trees.tenant_files.get(tenant, {}).keys() - now.blobs.keys()
 
     def next_step(cluster: str) -> RemovalStep:
@@ -123,7 +128,7 @@ def _remove_files(
 def _with_referenced_programs(
     now: RenderedTenant, published_trees: PublishedTrees, tenant_transition: TenantTransition
 ) -> TenantTransition:
-    """Return a transition that also retains the programs that the Jobs of its storages name."""
+    """Return the transition with more retained files: the published programs that the Jobs of its storages name."""
     own_files = {**tenant_transition.updated, **tenant_transition.retained}
     folders = {folder_of(path) for path in own_files}
     if not folders:
@@ -168,8 +173,10 @@ def _format_pending_preparation(tenant: str, path: str, reason: str) -> str:
 
 
 def _list_changed_storages(tenant: str, now: RenderedTenant, published_trees: PublishedTrees) -> list[str]:
-    """Return the paths of changed storages and snapshots that have a published file, also while their deletion is in
-    progress."""
+    """Return the paths of published storages and snapshots with changed rendered files.
+
+    Includes the storages and snapshots that are being deleted.
+    """
     part = f"/tenants/{tenant}/storage/"
     changed = [path for path, blob in now.blobs.items() if part in path and published_trees.find_blob(path) != blob]
     return [
@@ -188,9 +195,9 @@ def _is_resource_file(path: str) -> bool:
 def _find_recreated_storages(
     now: RenderedTenant, published_trees: PublishedTrees, watched: TransitionContext
 ) -> Iterator[tuple[str, str]]:
-    """Yield the path of each new storage, and the uid of the Job that prepared its predecessor of the same name.
+    """Yield the path of each new storage, and the uid of the Job that prepared an earlier storage of the same name.
 
-    That Job does not count as a preparation of the new storage.
+    This Job did not prepare the new storage.
     """
     for path in now.blobs:
         if published_trees.find_blob(path) is not None:

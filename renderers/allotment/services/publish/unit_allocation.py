@@ -118,8 +118,9 @@ def _format_waiting_message(claim: UnitClaim, old: UnitClaim) -> str:
 def _find_previous_claim(claim: UnitClaim, pods: int, published: UnitClaim | None) -> UnitClaim | None:
     """Return the claim that an instance already holds.
 
-    This is its published claim. If its pods hold more units (`pods`) than it has published for this cluster and
-    GPUSpec, it is a claim of these units instead. Returns None if nothing is published and no pod holds a unit.
+    This is its published claim. If its pods hold more units (`pods`) than are published for the cluster and GPUSpec of
+    `claim`, return a claim of the units of its pods instead. Return None if nothing is published and no pod holds a
+    unit.
     """
     here = claim.cluster, claim.gpu_spec
     published_units = (

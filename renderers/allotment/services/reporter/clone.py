@@ -13,11 +13,11 @@ from allotment.declared.layout import ROOTS
 from allotment.services.platform_settings import BranchUrls, read_branch, read_platform, resolve_branch_urls
 
 ORIGIN = "origin"
-MAX_SEARCHED = 100  # commits, to find the newest with a readable platform
+MAX_SEARCHED = 100  # commits that are searched for a readable Platform declaration
 
 
 class DeclaredCommit(NamedTuple):
-    """The commit of the declarations: the newest of a branch of origin, or HEAD if `branch` is empty."""
+    """The commit that the declarations are read from: the tip of `branch` at origin, or HEAD if `branch` is empty."""
 
     source: CommitSource
     branch: str = ""
@@ -41,11 +41,14 @@ class Clone:
         self._remotes: dict[str, Remote] = {}
 
     def remote(self, url: str) -> Remote:
-        """Return a remote. The clone remembers its refs, so that a fetch transfers only new objects."""
+        """Return the remote with a URL.
+
+        The clone keeps the fetched refs of the remote, so that the next fetch transfers only new objects.
+        """
         return self._remotes.setdefault(url, Remote(self.repository, url, keep=True))
 
     def has_remote(self, url: str) -> bool:
-        """Return whether a remote exists, by its URL or name."""
+        """Return whether the clone has a remote. `url` is a URL, which always exists, or the name origin."""
         return url != ORIGIN or self.has_origin
 
     @property
@@ -54,7 +57,7 @@ class Clone:
         return self.repository.git.url_of(ORIGIN) is not None
 
     def fetch_declared_commit(self) -> DeclaredCommit:
-        """Return the newest commit of the branch spec.git.branch of origin; HEAD if there is none.
+        """Return the newest commit of the branch spec.git.branch at origin; HEAD if there is no such branch.
 
         Raises OperationRefused if origin doesn't answer.
         """
@@ -69,8 +72,11 @@ class Clone:
         return DeclaredCommit(CommitSource(self.root, tip, self.repository, like=here), branch)
 
     def find_settings_commit(self, declared: DeclaredCommit) -> CommitSource:
-        """Return the commit that the platform's settings come from: the declared commit, or its newest ancestor with a
-        readable platform."""
+        """Return the commit from which the platform's settings are read.
+
+        If the Platform declaration of the declared commit can't be read, this is the newest ancestor with a readable
+        declaration. The search ends after MAX_SEARCHED commits; without a result, the declared commit is returned.
+        """
         source = declared.source
         for _ in range(MAX_SEARCHED):
             parents = self.repository.parents(source.commit)
@@ -86,9 +92,10 @@ class Clone:
         return count_differing_files(self.repository, declared.source.commit, folders)
 
     def resolve_urls(self, declared: DeclaredCommit) -> BranchUrls:
-        """Return the URLs that the declarations are published and reported to.
+        """Return the URLs of the rendered branches and of the status branches.
 
-        Without origin, the rendered branches are at the given URL of the status branches, if any.
+        If the clone has no origin and the URL of the status branches is given, that URL is also used for the rendered
+        branches.
         """
         where = resolve_branch_urls(self.find_settings_commit(declared), ORIGIN, status=self._status)
         return where._replace(rendered=self._status) if self._status and not self.has_origin else where

@@ -77,7 +77,7 @@ def find_cluster(source: CommitSource, declared: DeclarationFile[Declaration] | 
 
 
 def explain_stop(source: CommitSource, path: str) -> str | None:
-    """Return the reason why the declarations keep an instance from running; empty if it is to run.
+    """Return the reason why the declarations keep an instance from running; empty if the instance should run.
 
     Returns None if the path can't be read or declares no instance.
     """
@@ -96,15 +96,18 @@ def explain_stop(source: CommitSource, path: str) -> str | None:
 def is_declared_in(source: CommitSource, spot: DeclaredResource, cluster: str) -> bool:
     """Return whether a resource is declared in a cluster.
 
-    A file with the line as `allot fmt` writes it is not parsed. A tenant can hide such a line in another text, but this
-    misleads only the view of its own resource.
+    If the file has the line `cluster: NAME` as `allot fmt` writes it, the file is not parsed. A tenant can put such a
+    line into a longer text, but this misleads only the view of the tenant's own resource.
     """
     line = f"\n  cluster: {cluster}\n".encode()
     return line in source.read(spot.path) or find_cluster(source, read_declaration_at(source, spot.path)) == cluster
 
 
 def is_declared(source: CommitSource, item: BrakeItem) -> bool:
-    """Return whether a commit declares an item of the brake in the same cluster; for a tenant, whether it has a folder."""
+    """Return whether a commit declares an item that the brake counts.
+
+    An instance, storage or snapshot must be declared in the cluster of the item. A tenant must have a folder.
+    """
     if not item.name:
         return Scope("tenant", item.tenant) in source.scopes()[0]
     path = RESOURCE_KINDS[item.kind].declaration_path(item.tenant, item.name)
@@ -112,12 +115,15 @@ def is_declared(source: CommitSource, item: BrakeItem) -> bool:
 
 
 def read_published_blobs(resource: ResourceRef, source: CommitSource, branches: Mapping[str, Branch]) -> BlobVersions:
-    """Return the published state of a resource. `source` is the source commit of the rendered branches."""
+    """Return the declared version of a resource that is published, and the version in the cluster's rendered branch.
+
+    `source` is the source commit of the rendered branches.
+    """
     kind = RESOURCE_KINDS[resource.kind]
     path = kind.declaration_path(resource.tenant, resource.name)
     blob = source.blob(path) or ""
     if blob and not resource.blob and find_cluster(source, read_declaration_at(source, path)) != resource.cluster:
-        blob = ""  # it moved to another cluster, so it is removed here
+        blob = ""  # the resource moved to another cluster, so it is removed in this cluster
     branch = branches.get(resource.cluster)
     file = paths.resource_file(resource.tenant, kind.tree_part, kind.file_stem(resource.name))
     data = branch.read(file) if branch is not None and file in branch.files else b""

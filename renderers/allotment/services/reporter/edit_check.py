@@ -34,9 +34,10 @@ _TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 class PublishedCommit(NamedTuple):
-    """The last publish on a cluster's rendered branch, and its remote, or the reason why there is none.
+    """The last published commit of a cluster and its remote, or the reason why there is none.
 
-    `skip_reason` means that nothing can be compared. `failure_reason` means that a comparison should be possible.
+    `skip_reason` is a reason that is no fault: there is nothing to compare. `failure_reason` is a fault: the comparison
+    should be possible.
     """
 
     repository: Repository | None = None
@@ -47,8 +48,7 @@ class PublishedCommit(NamedTuple):
 
 
 def fetch_published_commit(root: Path, cluster: str) -> PublishedCommit:
-    """Fetch a cluster's rendered branch into the repository around `root`. Return the last publish, as `allot status`
-    finds it."""
+    """Fetch a cluster's rendered branch into the repository that contains `root`. Return the last published commit."""
     try:
         clone = Clone(root)
         has_origin = clone.has_origin
@@ -74,10 +74,10 @@ def fetch_published_commit(root: Path, cluster: str) -> PublishedCommit:
 def compare_live_objects(
     published: PublishedCommit, cluster: str, looked: ClusterSnapshot, begun: datetime.datetime
 ) -> EditComparison:
-    """Return the differences in tenants' namespaces.
+    """Return the differences between the live objects in tenants' namespaces and their published manifests.
 
-    `begun` is the time of the branch's fetch, by the cluster's clock: an object that was created later may belong to a
-    later publish.
+    `begun` is the time of the branch's fetch, by the cluster's clock. An object that was created after this time may
+    belong to a later publish.
     """
     if published.repository is None or published.remote is None:
         return EditComparison(skipped=published.skip_reason, failed=published.failure_reason)
@@ -102,7 +102,7 @@ def _compare_tenants(
         except NotReadable as error:
             if (
                 error.missing_permission or error.failed
-            ):  # an API that isn't served has no objects; the topic `apis` reports it if it is needed
+            ):  # an API that isn't served has no objects; if the API is needed, the topic `apis` reports this
                 unseen.append(error)
     statuses = {status.tenant: status for status in _read_synced_statuses(published.repository, cluster, looked)}
     age = looked.now.timestamp() - published.repository.committed_at(published.commit)
@@ -119,11 +119,11 @@ def _compare_tenants(
 
 
 def _read_synced_statuses(repository: Repository, cluster: str, looked: ClusterSnapshot) -> Iterable[TenantStatus]:
-    """Return the tenants with their synced Applications, each with the Git tree that it has applied."""
+    """Return a status for each tenant with synced Applications, with the Git tree that each of them has applied."""
     try:
         applications: list[Object] = looked.list_objects(APPLICATIONS)
     except NotReadable:
-        return []  # the topic `argocd` reports this
+        return []  # the topic `argocd` reports that Applications can't be read
     parts_by_tenant = defaultdict[str, list[ApplicationStatus]](list)
     for application in applications:
         labels, sync = application["metadata"].get("labels", {}), application.get("status", {}).get("sync", {})

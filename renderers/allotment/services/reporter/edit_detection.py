@@ -18,9 +18,11 @@ from allotment.observed.status import TenantStatus
 from allotment.problems import OperationRefused
 from allotment.services.reporter.published_objects import PublishedBranch, PublishedFile
 
-EDIT_DELAY_SECONDS = 30  # how long a difference must last, because watches of two kinds may lag behind each other
-UNSYNCED_SECONDS = 300  # where no Application of the tenant reports the sync of the object: Argo CD may need this long
-_ORPHAN_KINDS = frozenset(OBJECT_KINDS.values())  # `observed.orphans` reports those that have our label
+EDIT_DELAY_SECONDS = 30  # a difference must last this long, because the watches of two kinds are not in step
+# If no Application of the tenant reports the sync of the object, a difference must last this long: Argo CD may need the
+# time to apply the published manifest.
+UNSYNCED_SECONDS = 300
+_ORPHAN_KINDS = frozenset(OBJECT_KINDS.values())  # `observed.orphans` reports objects of these kinds with our label
 Identity = tuple[str, str]
 
 
@@ -33,16 +35,17 @@ class _CachedComparison(NamedTuple):
 
 
 class EditDetector:
-    """Finds the differences of each tenant. Stores only results, and the time when each difference was first seen.
+    """Finds the differences between the live objects of tenants and their published manifests.
 
-    `edits` maps each tenant to the differences that have lasted long enough. `undecided_tenants` are the tenants to
-    compare again as time passes.
+    `edits` maps each tenant to the differences that have lasted long enough. `undecided_tenants` are the tenants with
+    other differences: they must be compared again later. The detector stores no objects, only results and the time when
+    each difference was first seen.
     """
 
     def __init__(self, branch: PublishedBranch) -> None:
         self._branch = branch
-        self._cached: dict[str, dict[str, _CachedComparison]] = {}  # by tenant: by the object's uid
-        self._first_seen: dict[str, dict[Identity, str]] = {}  # by tenant
+        self._cached: dict[str, dict[str, _CachedComparison]] = {}  # by tenant, and by the uid of the object
+        self._first_seen: dict[str, dict[Identity, str]] = {}  # by tenant and object
         self.edits: dict[str, list[ManualEdit]] = {}
         self.undecided_tenants: set[str] = set()
 
@@ -59,7 +62,7 @@ class EditDetector:
         published: PublishedObjects,
         now: str,
     ) -> list[ManualEdit]:
-        """Return the differences of a tenant with this status that have lasted long enough.
+        """Return the differences of the tenant of `status` that have lasted long enough.
 
         Raises OperationRefused or Malformed if a published file can't be read.
         """
@@ -94,10 +97,11 @@ class EditDetector:
         *,
         is_recent: bool,
     ) -> list[ManualEdit]:
-        """Return the edits of a tenant's objects, without waiting for them to last.
+        """Return the current differences of a tenant, even if they have just begun.
 
-        If the publish `is_recent`, Argo CD may still be applying the objects that no Application of the tenant covers,
-        so they are left out. Raises OperationRefused or Malformed if a published file can't be read.
+        Leaves out the objects of a folder that Argo CD has not applied yet. If the publish `is_recent`, also leaves out
+        each object without an Application of the tenant that reports its sync, because Argo CD may still be applying
+        the object. Raises OperationRefused or Malformed if a published file can't be read.
         """
         files = self._branch.list_files(status.tenant)
         live = _index_by_identity(objects)
@@ -133,7 +137,8 @@ class EditDetector:
     ) -> dict[Identity, tuple[Difference, ...]]:
         """Return the differences of each edited published object, and an empty tuple for each foreign object.
 
-        An object that hasn't changed since the last comparison isn't compared again.
+        A foreign object is an object that a person has added. If an object hasn't changed since the last comparison, it
+        isn't compared again.
         """
         previous_results = self._cached.get(tenant, {})
         compared: dict[str, _CachedComparison] = {}
@@ -193,7 +198,7 @@ def detect_edits_or_none(
     published: PublishedObjects | None,
     now: str,
 ) -> list[ManualEdit] | None:
-    """Return the differences of a tenant; None if they aren't known."""
+    """Return the differences of a tenant; None if the published manifests aren't known."""
     if published is None:
         return None
     try:
@@ -212,9 +217,10 @@ def _find_resource(file: PublishedFile | None) -> tuple[str, str]:
 
 
 def _find_edit_delay(file: PublishedFile | None, live_object: LiveObject) -> int:
-    """Return the seconds for which an object must differ.
+    """Return how many seconds a difference of an object must last.
 
-    Argo CD may be about to remove an object that is no longer published.
+    If the object has our label but is not published, the time is longer, because Argo CD may be about to remove the
+    object. The time is also longer if no Application of the tenant reports the sync of the object.
     """
     synced = live_object.managed is False if file is None else file.tree_path.part in TREE_PARTS
     return EDIT_DELAY_SECONDS if synced else UNSYNCED_SECONDS

@@ -26,7 +26,7 @@ from allotment.services.reporter.published_objects import PublishedBranch
 
 SILENT_SECONDS = 180  # three missed bookmarks
 _DELETION_STEPS = {word.MARKED_FOR_DELETION, word.UNPROTECTED}
-MAX_TRANSITIONS = 5_000  # of a tenant, while nothing can be pushed
+MAX_TRANSITIONS = 5_000  # of a tenant that are stored while nothing can be pushed
 
 
 class WatchState(Protocol):
@@ -53,7 +53,7 @@ class ObjectStore(Protocol):
         ...
 
     def take_changed(self) -> set[str]:
-        """Return the owners with changed objects since the last call."""
+        """Return the owners of objects that have changed since the last call."""
         ...
 
 
@@ -68,14 +68,21 @@ class ClusterSession(NamedTuple):
 
 
 class LiveSourceFinder:
-    """Finds the live source commits, in a clone that has the rendered branch."""
+    """Finds the source commits of the manifests that are live, in a clone that has the rendered branch.
+
+    The source commit is the commit of the declarations from which the manifests were rendered.
+    """
 
     def __init__(self, repository: Repository, branch: PublishedBranch) -> None:
         self._repository = repository
         self._branch = branch
 
     def find_sources(self, tenant: str, live: TenantObjects, previous: TenantStatus | None) -> PartSources:
-        """Return the live source commit of each part of a tenant, if its folder changed since the `previous` status."""
+        """Return the live source commit of each changed part of a tenant.
+
+        A part is the folder of one Application of the tenant. Leaves out a part that has not changed since the
+        `previous` status.
+        """
         previous_trees = {part.name: part.tree for part in previous.applications} if previous else {}
         sources = {}
         for application in live.applications:
@@ -90,10 +97,10 @@ class LiveSourceFinder:
 
 
 class Observer:
-    """The current statuses of a cluster.
+    """Derives the current statuses of a cluster.
 
-    - `statuses` has them by tenant.
-    - `pending_transitions` are their transitions since the last written status.
+    - `statuses` has the status of each tenant.
+    - `pending_transitions` has the changes of state of each tenant that no commit contains yet.
     - `orphans` maps a tenant to the removed resources that are still in the cluster.
     - `recent_cold_starts` are the last cold starts of each GPUSpec.
     """
@@ -115,7 +122,7 @@ class Observer:
         self.recent_cold_starts: tuple[ColdStart, ...] = ()
 
     def resume(self, written_statuses: Mapping[str, TenantStatus], cluster: ClusterStatus) -> None:
-        """Continue from the written status: every change since then is pending."""
+        """Continue from the written statuses. Every change since then becomes a pending transition."""
         self.recent_cold_starts = select_newest((*cluster.cold_starts, *self.recent_cold_starts))
         self.statuses = dict(written_statuses)
         for collection in (
@@ -132,7 +139,7 @@ class Observer:
         self._observe_tenants(set(written_statuses) | self._session.store.owners())
 
     def observe_changes(self) -> None:
-        """Observe the tenants that changed since the last call."""
+        """Observe the tenants that may have changed since the last call."""
         self._branch.poll()
         self._observe_tenants(
             self._session.store.take_changed()
@@ -142,7 +149,8 @@ class Observer:
         )
 
     def _find_republished_tenants(self) -> set[str]:
-        """Return the tenants with other published objects than at the last observation, or with unknown objects."""
+        """Return the tenants with published objects that have changed since their last observation, or are not
+        known."""
         commit = self._branch.commit
         if commit == self._compared_commit:
             return set()
@@ -175,15 +183,19 @@ class Observer:
         )
 
     def find_newest_deletion_mark(self) -> str:
-        """Return the time when the newest deletion mark in the cluster was first seen; empty if there is none."""
+        """Return when the newest deletion mark on a volume in the cluster was first seen; empty if there is none."""
         return max(self._deletion_marks.values(), default="")
 
     def measure_silence(self) -> float:
-        """Return the seconds since the last message of the API servers, the longest among all watches."""
+        """Return the seconds since the last message on the watch that has been silent for the longest time."""
         return time.monotonic() - min(watch.contact for watch in self._session.watches)
 
     def build_cluster_status(self, previous: ClusterStatus) -> ClusterStatus:
-        """Return the current stocks of the cluster. `previous` has the time since when the cluster is silent."""
+        """Return the current status of the cluster, with its stocks.
+
+        `previous` is the last written status: if the cluster is silent, it may have the time since when the cluster is
+        silent.
+        """
         name, objects = self._session.cluster, self._session.store.objects(self._session.stock_owner)
         held_units: dict[tuple[str, str], int] = defaultdict(int)
         for tenant, status in self.statuses.items():
@@ -240,8 +252,10 @@ class Observer:
 
 
 def _find_newest_deletion_mark(status: TenantStatus) -> str:
-    """Return the time when the newest deletion mark of a tenant's protected volumes was first seen; empty if there is
-    none."""
+    """Return when the newest deletion mark on a volume of a tenant was first seen; empty if there is none.
+
+    Ignores the volumes that have already lost their protection from deletion.
+    """
     condition_lists = [
         *(storage.conditions for storage in status.storages),
         *(snapshot.conditions for snapshot in status.snapshots),
@@ -260,7 +274,7 @@ def _find_newest_deletion_mark(status: TenantStatus) -> str:
 
 
 def without_history(status: TenantStatus) -> TenantStatus:
-    """Return a status without the fields that belong to one of its commits."""
+    """Return a status without its transitions and without the commit of the previous version."""
     return msgspec.structs.replace(status, transitions=(), previous="")
 
 

@@ -21,8 +21,8 @@ from allotment.observed.orphans import OBJECT_KINDS, STOPPED_DEPLOYMENT, Publish
 from allotment.observed.retention import RetainedTenant
 from allotment.problems import OperationRefused
 
-POLL_SECONDS = 30.0  # between two looks at the branch
-FETCH_SECONDS = 1.0  # between two fetches of a missing commit
+POLL_SECONDS = 30.0  # between two fetches of the branch
+FETCH_SECONDS = 1.0  # between two fetches for a missing commit
 READ_BATCH_SIZE = 500  # files in one read
 _WATCHED_KINDS = frozenset({*OBJECT_KINDS.values(), *drift.COMPARED_KINDS})
 
@@ -41,9 +41,9 @@ class PublishedFile(NamedTuple):
 class PublishedBranch:
     """A cluster's rendered branch, fetched from time to time into the local clone.
 
-    `commit` is our last commit on the branch. It is None if it isn't known: the remote doesn't answer, nothing is
-    published yet, or the commit can't be read. `trouble` then gives the reason, if a person should act. The branch's
-    tip is ignored, because others may push there.
+    `commit` is our last commit on the branch. It is None if the remote doesn't answer, if nothing is published yet, or
+    if the commit can't be read. If a person should act, `trouble` gives the reason. The tip of the branch is ignored,
+    because others may push to the branch.
     """
 
     def __init__(self, repository: Repository, remote: Remote, cluster: str, now: Callable[[], str]) -> None:
@@ -54,12 +54,12 @@ class PublishedBranch:
         self._polled_at = self._fetched_at = float("-inf")
         self._published_at = ""
         self._indexed_commit = ""
-        self._identities_by_blob: dict[str, ObjectIdentities] = {}  # by blob
+        self._identities_by_blob: dict[str, ObjectIdentities] = {}
         self._tenant_objects: dict[str, ObjectIdentities] = {}
         self._tenant_paths: dict[str, dict[paths.TreePath, str]] = {}  # by tenant: the blob of each file
         self.commit: str | None = None
         self.trouble = ""
-        # By name, from the record, without a check of the publisher's key. None while it is not known.
+        # By name, from the record of the retained tenants. The signature of the record is not checked. None if not known.
         self.retained: Mapping[str, RetainedTenant] | None = None
 
     def forget(self) -> None:
@@ -68,9 +68,9 @@ class PublishedBranch:
         self.commit, self.trouble, self.retained = None, "", None
 
     def read_commit(self, commit: str) -> None:
-        """Read one of our commits that the clone has already, without a fetch.
+        """Read one of our commits that the clone already has. Fetches nothing.
 
-        Raises OperationRefused or Malformed if it can't be read.
+        Raises OperationRefused or Malformed if the commit can't be read.
         """
         self._index_commit(commit)
         self.commit, self._published_at = commit, self._read_clock()
@@ -156,7 +156,7 @@ class PublishedBranch:
         self._indexed_commit = commit
 
     def _read_identities(self, blobs: set[str]) -> dict[str, ObjectIdentities]:
-        """Return the objects of each file, of the watched kinds only."""
+        """Return, by blob, the kind and name of each object in a file. Leaves out the kinds that nobody watches."""
         contents = {blob: self._identities_by_blob[blob] for blob in blobs & self._identities_by_blob.keys()}
         new = sorted(blobs - contents.keys())
         for at in range(0, len(new), READ_BATCH_SIZE):

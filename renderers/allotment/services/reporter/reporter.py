@@ -45,10 +45,10 @@ from allotment.services.reporter.observer import ClusterSession, LiveSourceFinde
 from allotment.services.reporter.published_objects import PublishedBranch
 
 HEARTBEAT_SECONDS = 3600  # the status is written at least this often, even without a change
-DELETION_MARK_SECONDS = 10  # the shortest time until a status after a deletion mark
+DELETION_MARK_SECONDS = 10  # an unchanged status is repeated after this time if a volume is marked for deletion
 POLL_SECONDS = 60  # between two checks of the branch for foreign commits
-WAKE_DELAY_SECONDS = 0.2  # collects related events
-MAX_SHOWN_CHANGES = 50  # lines of a commit's message
+WAKE_DELAY_SECONDS = 0.2  # after an event, so that one turn handles all related events
+MAX_SHOWN_CHANGES = 50  # changes that a commit message lists
 BACKOFF = Backoff(0.8, 30.0)  # after an error
 RACE_BACKOFF = Backoff(1.0, 1.0, jitter=(0.2, 1.0))  # after another reporter pushed first
 OBSERVE_INTERVAL = 1.0  # between two observations, at most
@@ -58,7 +58,10 @@ MAX_TRIES = 10
 
 
 class ReportTarget(NamedTuple):
-    """The target of the status: the clone, the remote, the declared key, and the remote of the rendered branch."""
+    """The repositories of a reporter: the clone, and the remotes of the status branch and of the rendered branch.
+
+    `reporter_key` is the reporter's declared public key; None if the cluster declares none.
+    """
 
     repository: Repository
     remote: Remote
@@ -102,7 +105,9 @@ class Reporter(Loop):
         self._logged_edits: set[tuple[str, str, str]] = set()
         self._logged_trouble = ""
         self._written_statuses: dict[str, TenantStatus] = {}
-        self._written_retained: list[RetainedTenant] | None = []  # of the summary; None if it has an earlier list
+        self._written_retained: (
+            list[RetainedTenant] | None
+        ) = []  # in the last summary; None if an earlier process wrote it
         self._written_cluster_status = ClusterStatus(session.cluster, "")
 
     @property
@@ -111,8 +116,10 @@ class Reporter(Loop):
         return str(self._target.remote)
 
     def report_once(self) -> None:
-        """Write the current status without waiting for the interval. Raises OperationRefused if the cluster doesn't
-        answer in time."""
+        """Write the current status without waiting for the interval.
+
+        Raises OperationRefused if the cluster doesn't answer in time, or if other pushes are always faster.
+        """
         end = time.monotonic() + SYNC_SECONDS
         while not self.is_synced():
             if time.monotonic() > end:
@@ -137,7 +144,7 @@ class Reporter(Loop):
         raise OperationRefused(f"lost the push race {MAX_TRIES} times: run the command again")
 
     def is_due(self) -> bool:
-        """Return True: the reporter also observes while it can't write, to report the changes later."""
+        """Return True: while the reporter can't write, it still observes the cluster, to report the changes later."""
         return True
 
     def ready(self) -> bool:
@@ -145,19 +152,19 @@ class Reporter(Loop):
         return super().ready() and self.is_synced()
 
     def is_synced(self) -> bool:
-        """Return whether every kind was listed once."""
+        """Return whether the watch of every kind has listed its objects once."""
         return all(watch.synced for watch in self._session.watches)
 
     def on_leadership_lost(self) -> None:
-        """Forget the branch: a replica that leads again reads the commits of other replicas."""
+        """Forget the branch: before this replica leads again, other replicas may write commits."""
         self._branch, self._trusted_commit = None, None
         self._metrics.clear_observations()
 
     def repair_clone(self, errors: Sequence[str]) -> CloneDamage | None:
-        """Check the clone, and read the branches again if it was replaced.
+        """Check the clone. If it was replaced, read the branches again.
 
-        After an error, always read the status branch again: no ref of the clone points at the last commit, so git fsck
-        doesn't notice if it is lost.
+        After an error, always read the status branch again: no ref of the clone points at the last written commit, so
+        git fsck doesn't notice if that commit is lost.
         """
         trouble = [self._published_branch.trouble] if self._published_branch.trouble else []
         damage = repair_if_clone(self._target.repository, [*errors, *trouble])
@@ -169,7 +176,7 @@ class Reporter(Loop):
         return damage
 
     def tick(self) -> None:
-        """Take one turn. Before the cluster is observed, only log the reason, and keep the record of earlier failures."""
+        """Run one turn. If the watches are not synced yet, only log the reason, and keep the count of failures."""
         if self.is_leader() and not self.is_synced():
             self.log_once(self._describe_unsynced_watches())
         else:
@@ -190,8 +197,11 @@ class Reporter(Loop):
         )
 
     def _observe_and_commit(self) -> None:
-        """Observe the cluster, and commit if a commit is due. The transitions of a time without writing are reported
-        later."""
+        """Observe the cluster, and commit if a commit is due.
+
+        After an error, the reporter observes but does not write for a while. A later commit reports the changes of that
+        time.
+        """
         if (
             self._branch is not None or self._trusted_commit is not None
         ):  # otherwise the first poll of the branch observes all tenants
@@ -245,7 +255,8 @@ class Reporter(Loop):
         self._logged_edits = {edit.key for edit in edits}
 
     def _poll_branch(self) -> None:
-        """Read the branch, and resume from it only if its tip is trusted."""
+        """Read the branch. If its trusted commit differs from the last known commit, continue from the trusted
+        commit."""
         report = read_status_branch(
             self._target.repository, self._target.remote, self._session.cluster, self._target.reporter_key
         )
@@ -262,7 +273,7 @@ class Reporter(Loop):
             self._resume_from(report)
 
     def _resume_from(self, report: StatusBranch) -> None:
-        """Continue from the written status: every change since then is pending."""
+        """Continue from the status on the branch. Every change since then becomes a pending transition."""
         self._written_statuses, self._written_cluster_status = {}, ClusterStatus(self._session.cluster, "")
         for path in report.branch.files if report.trusted_commit else ():
             try:
@@ -271,7 +282,7 @@ class Reporter(Loop):
                 elif path == CLUSTER:
                     self._written_cluster_status = parse_cluster_status(report.branch.read(path))
             except Malformed:
-                continue  # from another version of the program: it is written again
+                continue  # another version of the program wrote the file: the next commit writes it again
         summary = report.branch.read(SUMMARY) if report.trusted_commit and SUMMARY in report.branch.files else b""
         self._written_retained = None if RETAINED_TITLE.encode() in summary else []
         self._observer.resume(self._written_statuses, self._written_cluster_status)
@@ -281,7 +292,7 @@ class Reporter(Loop):
         assert self._branch is not None
         if self._foreign_reason or self._branch.published_commit is None:
             return True
-        # The clock may have been set back, and a forged status may lie years ahead, so compare the absolute distance.
+        # The clock may have been set back, and a forged status may lie years ahead, so use the absolute value.
         age = abs(_measure_age(self._written_cluster_status.observed_at, self._session.read_clock()))
         if age < self._interval and not self._written_cluster_status.silent_since:
             return False
@@ -300,8 +311,8 @@ class Reporter(Loop):
     def _is_heartbeat_due(self, age: float) -> bool:
         """Return whether to write the status although nothing changed.
 
-        It is due once an hour. After a deletion mark it is due at ages that double, because the publisher derives from
-        two timestamps of the cluster how long the volume has been marked.
+        The status is due once an hour. While a volume is marked for deletion, it is due more often, at intervals that
+        double: the publisher computes from the timestamps of two statuses how long the volume has been marked.
         """
         if age >= HEARTBEAT_SECONDS:
             return True
@@ -336,7 +347,7 @@ class Reporter(Loop):
             {reported_ref(self._session.cluster): branch.invalid_published_ref} if branch.invalid_published_ref else {}
         )
         if not self._target.remote.push(refs, over):
-            self._branch = None  # another reporter pushed first: read the branch, and report the rest
+            self._branch = None  # another reporter pushed first: the next turn reads the branch again
             self.stop_event.wait(RACE_BACKOFF.delay(1))
             return
         self._branch = Branch(self._target.repository, self._session.cluster, commit, commit, None)
@@ -353,8 +364,10 @@ class Reporter(Loop):
         self._on_commit()
 
     def _retained_tenants(self) -> list[RetainedTenant] | None:
-        """Return the retained tenants that have something in the cluster. While they are not known, return the last
-        written list."""
+        """Return the retained tenants with published or observed objects in the cluster.
+
+        If the retained tenants are not known, return the last written list.
+        """
         retained = self._published_branch.retained
         if retained is None:
             return self._written_retained
@@ -362,7 +375,10 @@ class Reporter(Loop):
         return [retained[name] for name in sorted(retained.keys() & cluster_tenants)]
 
     def _build_files(self, status: ClusterStatus, changed: Sequence[str]) -> tuple[dict[str, bytes], list[str]]:
-        """Return the files to write, and the files of ended tenants to remove, once their end is reported."""
+        """Return the files to write, and the paths of the files to remove.
+
+        The file of a tenant with nothing left in the cluster is removed after a commit has reported that.
+        """
         branch = self._branch
         assert branch is not None
         is_full = bool(self._foreign_reason) and not self._written_statuses
@@ -396,7 +412,7 @@ def _is_empty(status: TenantStatus) -> bool:
 
 
 def _measure_age(time: str, now: str) -> float:
-    """Return the seconds between two times; infinity if the first isn't known."""
+    """Return the seconds between two times; infinity if `time` is empty."""
     if not time:
         return float("inf")
     return seconds_between(time, now)

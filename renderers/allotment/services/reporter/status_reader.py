@@ -42,9 +42,10 @@ class ReportedStatus(NamedTuple):
 def read_reported_status(
     repository: Repository, remote: Remote, clusters: Iterable[tuple[str, str | None]], tenant: str | None
 ) -> ReportedStatus:
-    """Return the status of one tenant, or of all, from clusters with their declared keys.
+    """Return the status of one tenant, or of all tenants if `tenant` is None.
 
-    Raises OperationRefused if the remote can't be reached.
+    `clusters` has the name of each cluster and the declared public key of its reporter. Raises OperationRefused if the
+    remote can't be reached.
     """
     reported_status = ReportedStatus([], [], {})
     for cluster, look in read_status_branches(repository, remote, dict(clusters)).items():
@@ -87,7 +88,7 @@ def read_history(
 ) -> list[tuple[str, Transition]]:
     """Return the newest transitions of a tenant, or of one of its resources, with their clusters, oldest first.
 
-    Each status file names the commit of its predecessor, so only the tenant's own versions are read.
+    Each status file names the commit of its previous version, so commits without a change of the tenant are not read.
     """
     rows: list[tuple[str, Transition]] = []
     for cluster, look in read_status_branches(repository, remote, dict(clusters)).items():
@@ -120,8 +121,8 @@ def _walk_history(repository: Repository, commit: str | None, tenant: str) -> It
 def read_cached_cold_times(repository: Repository, cluster: str, key: str | None) -> dict[str, ColdStartTime]:
     """Return the durations of cold starts, by GPUSpec, from the status branch that the clone fetched last.
 
-    `git fetch origin`, and every command that shows a status, fetches that branch; this function fetches nothing. A
-    commit that is absent, or not signed with the declared key, is ignored.
+    This function fetches nothing: `git fetch origin`, and every command that shows a status, fetches the branch. If
+    `key` is declared, a commit without its signature is ignored.
     """
     starts: list[ColdStart] = []
     for data in _read_cached_versions(repository, cluster, key, CLUSTER):
@@ -133,7 +134,7 @@ def read_cached_cold_times(repository: Repository, cluster: str, key: str | None
 def read_cached_deletion_marks(
     repository: Repository, cluster: str, key: str | None, tenant: str
 ) -> dict[tuple[str, str], str]:
-    """Return since when each volume of a tenant, by kind and name, has been seen as marked for deletion.
+    """Return, by kind and name, when each volume of a tenant was first seen as marked for deletion; empty if it is not.
 
     The data comes from the last fetch, as in `read_cached_cold_times`.
     """
@@ -149,7 +150,7 @@ def read_cached_deletion_marks(
 
 
 def _read_cached_versions(repository: Repository, cluster: str, key: str | None, path: str) -> Iterator[bytes]:
-    """Yield the valid versions of a file that the clone has from fetches of a cluster's status branch."""
+    """Yield the valid versions of a file that earlier fetches of a cluster's status branch left in the clone."""
     branch = status_branch(cluster)
     fetched = branch.replace("refs/heads/", "refs/remotes/origin/", 1)
     for ref in (tracking_ref(branch), tracking_ref(reported_ref(cluster)), fetched):
