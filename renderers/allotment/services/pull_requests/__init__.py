@@ -1,2 +1,1 @@
-"""Plans pull requests, checks the permissions for their changes, comments on them, and follows their rollout after the
-merge."""
+"""Plans pull requests, checks the permissions for their changes, and comments on their plans and rollouts."""

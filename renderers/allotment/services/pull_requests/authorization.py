@@ -1,4 +1,7 @@
-"""Checks that one of its owners, as the base declares them, changed or approved each changed file."""
+"""Checks that an owner changed or approved each changed file.
+
+The base of the pull request declares the owners, because the change itself may alter them.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +93,7 @@ def _build_file_change(
 
 
 def _read_values(source: TreeSource, path: str, blob: str) -> tuple[Any, bool]:
-    """Return the values of a document, and whether a document exists that can't be read."""
+    """Return the values of a document, and whether the document exists but can't be read."""
     if not blob:
         return None, False
     try:

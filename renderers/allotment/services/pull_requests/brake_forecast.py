@@ -1,4 +1,7 @@
-"""Forecasts the brake's verdict on a merge, from the rendered branches that a clone fetched last."""
+"""Forecasts the brake's verdict on a merge, from the rendered branches that a clone fetched last.
+
+The brake stops mass deletions. It counts items: tenants, instances, storages and snapshots (`lifecycle/brake`).
+"""
 
 from __future__ import annotations
 
@@ -36,10 +39,10 @@ ItemChanges = dict[str, tuple[BrakeItems, BrakeItems]]  # by tenant: the items b
 
 
 class CachedItems(NamedTuple):
-    """The published items by tenant, now and 24 hours ago, as a clone fetched them last.
+    """The published items by tenant, now and 24 hours ago, according to the last fetch of a clone.
 
-    `find_approved_commits` returns, by cluster, the last commit that an approval released. A brake's checksum depends
-    on it. It returns None if that is not known.
+    `find_approved_commits` returns, by cluster, the last commit in which an approval released a deletion; None if these
+    commits are not known. The checksum of a deletion depends on them.
     """
 
     items: Mapping[str, BrakeItems] = {}
@@ -48,11 +51,10 @@ class CachedItems(NamedTuple):
 
 
 def read_cached_items(here: Repository, base: CommitSource) -> CachedItems | None:
-    """Return the items on the rendered branches of a commit's clusters, as the clone fetched them; None if a branch is
-    missing.
+    """Return the published items of the clusters that `base` declares; None if the clone lacks a rendered branch.
 
-    `git fetch origin`, `allot status` and `allot comment` fetch these branches; this function fetches nothing. If the
-    commit declares the publisher's key, only the newest signed commit of a branch and its ancestors count.
+    This function fetches nothing: `git fetch origin`, `allot status` and `allot comment` fetch the rendered branches.
+    If `base` declares the publisher's key, only the newest signed commit of a branch and its ancestors are read.
     """
     key = read_publisher_key(base)
     published, day_ago, commits = set[BrakeItem](), set[BrakeItem](), dict[str, str]()
@@ -86,9 +88,10 @@ def read_cached_items(here: Repository, base: CommitSource) -> CachedItems | Non
 
 
 def _find_approved_commits(here: Repository, commits: Mapping[str, str], key: str | None) -> Mapping[str, str] | None:
-    """Return, by cluster, the last commit that an approval released, up to `commits`.
+    """Return, by cluster, the last commit in which an approval released a deletion.
 
-    Returns None if the search ends before the beginning of a branch.
+    The search goes from the commits in `commits` to their ancestors. If it ends before the beginning of a branch,
+    return None.
     """
     used: dict[str, str] = {}
     for cluster, commit in commits.items():
@@ -103,8 +106,8 @@ def _find_approved_commits(here: Repository, commits: Mapping[str, str], key: st
 class BrakeForecast:
     """The items of every tenant before and after a merge.
 
-    `published` are the published items by tenant, empty if they are not known. Then a tenant that cannot be rendered
-    both before and after the merge is counted by the names of its files.
+    `published` are the published items by tenant, empty if they are not known. If a tenant can't be rendered before the
+    merge, its items are derived from the names of its files.
     """
 
     def __init__(self, base: CommitSource, after: TreeSource, published: Mapping[str, BrakeItems]) -> None:
@@ -113,11 +116,11 @@ class BrakeForecast:
     def build_item_changes(
         self, outcomes: Iterable[TenantComparison], invalid_after: Collection[str], clusters: Collection[str]
     ) -> ItemChanges:
-        """Return the items of each tenant that the merge may affect. `clusters` are the clusters declared after the
-        merge.
+        """Return the items, before and after the merge, of each tenant that the merge may affect.
 
-        A tenant that is invalid after the merge keeps its published items. A tenant that the brake retains already has
-        more published items than the base declares.
+        `clusters` are the clusters declared after the merge. Leaves out a tenant that is invalid after the merge,
+        because it keeps its published items. The items before the merge include the published items: a tenant that the
+        brake already retains has more published items than the base declares.
         """
         sides: ItemChanges = {}
         for outcome in outcomes:
@@ -125,7 +128,7 @@ class BrakeForecast:
                 published = self._published_items.get(outcome.name, frozenset())
                 stays = (item for item in published if not item.cluster or item.cluster in clusters)
                 sides[outcome.name] = outcome.brake_items[0].union(stays), outcome.brake_items[1]
-            elif outcome.name not in invalid_after:  # so it is invalid before the merge
+            elif outcome.name not in invalid_after:  # it is invalid only before the merge
                 sides[outcome.name] = self._list_items_by_file_name(outcome.name)
         return sides
 
@@ -139,7 +142,8 @@ class BrakeForecast:
     def _list_items_by_file_name(self, tenant: str) -> tuple[BrakeItems, BrakeItems]:
         """Return the items of a tenant before and after the merge, by the names of its files.
 
-        Each remaining item has its published cluster.
+        The names don't contain the cluster. If the published items are known, return all of them, and those of them
+        that still have a file after the merge.
         """
         scope = Scope("tenant", tenant)
         before, after = (frozenset(_list_declared_items(source, scope)) for source in (self._base, self._after))
@@ -151,7 +155,7 @@ class BrakeForecast:
 def find_stopped_deletions(
     limits: Brake, sides: ItemChanges, other_items: BrakeItems, window: BrakeWindow
 ) -> list[BrakeExcess]:
-    """Return the deletions that the brake will stop, a deletion across tenants first.
+    """Return the deletions that the brake will stop. A deletion by several tenants together comes first.
 
     `other_items` are the items of the tenants that the merge does not affect.
     """
@@ -168,7 +172,7 @@ def find_stopped_deletions(
 
 
 def _list_declared_items(source: TreeSource, scope: Scope) -> Iterator[BrakeItem]:
-    """Yield the items of a tenant by the names of its files, without their clusters."""
+    """Yield the items of a tenant by the names of its files. The cluster of each item is empty."""
     words = {resource.kind.name: resource.word for resource in RESOURCE_KINDS.values()}
     for path in source.files(scope).paths:
         spot = parse_path(path)

@@ -1,6 +1,6 @@
 """Plans a change: checks and renders the base and the merge result, and compares the two.
 
-Nothing of the head is checked out, run or imported. The program only reads its blobs, as it reads any declarations.
+The program never checks out, runs or imports files of the head. It only reads them as declarations.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LOST_IMMEDIATELY = (
     " declaration with its name gets a new, empty volume"
 )
 MAX_BYTES = 64 << 20  # of all files that a change writes
-REMOTES_PREFIX = "refs/remotes/"  # Git's prefix of remote branches, which people leave out
+REMOTES_PREFIX = "refs/remotes/"  # Git's prefix of remote branches; a plan shows the name without it
 _WHOLE_REQUEST, _SIZE, _TREE = "(pull request)", "size", "tree"
 _REBASE_DIFFERS = (
     "a rebase gives another result than a merge: its merge commits contain extra changes, or it reverts"
@@ -65,11 +65,11 @@ def plan_change(
     processes: int | None = None,
     first: RepositoryCheck | None = None,
 ) -> ChangePlan:
-    """Return the effects of merging `head_ref` into `base_ref`. Without `head_ref`, plan the current files of the
-    folder `root`.
+    """Return the plan of a merge of `head_ref` into `base_ref`.
 
-    `day` is the day of the prices. `today` is the day before which no new price may begin, by default `day`. `first` is
-    the result of `check_base`, if it is known already.
+    If `head_ref` is None, plan the current files of the folder `root` instead. `day` is the day of the prices. `today`
+    is the day before which no new price may begin, by default `day`. `first` is the result of `check_base`, if the
+    caller has it.
 
     Raises OperationRefused if a ref names no commit, or if the base can't be read.
     """
@@ -78,7 +78,7 @@ def plan_change(
     commits.append(checked_out_commit(here) if head_ref is None else here.resolve_named_commit(head_ref))
     with sandbox_repository(here, commits[0]) as repository:
         base = CommitSource(root, commits[0], repository)
-        base.scopes()  # raise the errors of the base's own trees here, because they aren't the head's fault
+        base.scopes()  # if a tree of the base is damaged, raise the error here: it isn't the head's fault
         options = PlanOptions(
             base_name=base_ref.removeprefix(REMOTES_PREFIX),
             day=day,
@@ -102,9 +102,10 @@ def plan_change(
 def _with_recovery_deadlines(
     here: Repository, base: CommitSource, losses: Iterable[Destruction]
 ) -> Iterator[Destruction]:
-    """Yield losses. The loss of a deleted volume gets the deadline for a new declaration that keeps its data.
+    """Yield the losses. A message about a lost volume gets the deadline until which its data can be saved.
 
-    The deadline comes from the status that was fetched last.
+    To save the data, declare the volume again before the deadline. The deadline comes from the status that was fetched
+    last.
     """
     platform, keys = read_platform(base), read_reporter_keys(base)
     now = datetime.datetime.now(datetime.UTC)
@@ -125,7 +126,7 @@ def _with_recovery_deadlines(
 
 
 def _with_cold_times(here: Repository, base: CommitSource, cold_units: Iterable[ColdStart]) -> Iterator[ColdStart]:
-    """Yield units that start cold, with the time that nodes took to arrive, if the status was fetched before."""
+    """Yield the cold starts. If the last fetched status has the time that nodes took to arrive, add this time."""
     times_by_cluster: dict[str, Mapping[str, ColdStartTime]] = {}
     for units in cold_units:
         if units.cluster not in times_by_cluster:
@@ -136,7 +137,7 @@ def _with_cold_times(here: Repository, base: CommitSource, cold_units: Iterable[
 
 
 def _plan_folder(here: Repository, root: Path, base: CommitSource, commit: str, options: PlanOptions) -> ChangePlan:
-    """Return the plan of the current files of a folder. `commit` is its checked-out commit."""
+    """Return the plan of the current files of a folder. `commit` is the checked-out commit."""
     try:
         head = commit_of_folder(here, base.repository, root, commit, MAX_BYTES)
         everything = list_changed_files(base.repository, commit, head)
@@ -149,7 +150,7 @@ def _plan_folder(here: Repository, root: Path, base: CommitSource, commit: str, 
 
 
 def _refused_plan(base: CommitSource, head: str, options: PlanOptions, words: str, rule: str) -> ChangePlan:
-    """Return the plan of a change that can't be merged as a whole."""
+    """Return a plan with a single problem: the reason why the whole change can't be merged."""
     problem = path_problem(_WHOLE_REQUEST, words, rule)
     return ChangePlan(
         base=base.commit, head=head, day=options.day, currency="", base_name=options.base_name, problems=(problem,)

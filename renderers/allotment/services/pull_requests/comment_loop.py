@@ -1,6 +1,7 @@
-"""Comments on pull requests in rounds: plans of open pull requests, rollouts of merged pull requests.
+"""Comments on pull requests: on each open pull request with its plan, on each merged pull request with its rollout.
 
-If the forge rejects or misses a request, only this loop waits: publishing and reporting continue.
+The loop does this in rounds. If the forge rejects a request or doesn't answer, only this loop waits: publishing and
+reporting continue.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from allotment.services.pull_requests.pull_failures import PullFailure, capture_
 from allotment.services.pull_requests.rollout_comment import RolloutCommenter
 
 BACKOFF = Backoff(1.0, 300.0)  # after an error
-RETRY_SECONDS = 3600.0  # after a request that the forge declined, or a bug, unless something changes before
+RETRY_SECONDS = 3600.0  # after the forge declined a request or a bug occurred, unless the pull request changes
 COMMENT_REASONS = ("forge", "rate-limited", *FAILURE_REASONS)
-STALLED_SECONDS = 3000  # enough time for ten plans of one commit, and for the base
+STALLED_SECONDS = 3000  # enough time to read the base and to plan ten pull requests of one commit
 
 
 class PullServices(NamedTuple):
@@ -40,8 +41,8 @@ class PullServices(NamedTuple):
 class CommentLoop(Loop):
     """Comments on the pull requests of one repository until it is stopped.
 
-    `work` creates the services. The loop calls it as soon as the source can be read, because the source names its
-    forge.
+    `work` creates the services. The source names the forge, so `work` fails until the source can be read. The loop
+    calls it in each turn until it succeeds.
     """
 
     def __init__(
@@ -60,10 +61,10 @@ class CommentLoop(Loop):
         self._metrics = metrics
         metrics.initialize_reasons(COMMENT_REASONS)
         self._reviewed_states: dict[int, tuple[str, str, str, tuple[int, ...]]] = {}
-        self._review_retry_at: dict[int, float] = {}  # when to review a pull request again that got no verdict
-        self._open_heads: dict[str, int] = {}  # one pull request of each commit, as of the last round
+        self._review_retry_at: dict[int, float] = {}  # by pull request without a verdict: the time of its next review
+        self._open_heads: dict[str, int] = {}  # by head commit: one of its pull requests in the last round
         self._logged_failures: dict[int, str] = {}
-        self._run_failures: list[str] = []  # with single pull requests, in this turn
+        self._run_failures: list[str] = []  # the failures of single pull requests in this turn
 
     def ready(self) -> bool:
         """Return True: a restart of this replica would not bring back an unreachable forge."""
@@ -96,10 +97,11 @@ class CommentLoop(Loop):
         return Failure("forge", str(error)) if isinstance(error, ForgeError) else super().classify_error(error)
 
     def run_once(self) -> Failure | None:
-        """Announce new commits, retract the status of withdrawn commits, follow the merges, and then review.
+        """Do one round: mark new commits as pending, retract statuses, follow the merges, and review pull requests.
 
-        Reviews each open pull request that changed or has a changed base. Returns the failure if merges can't be
-        followed now.
+        The status of a commit is retracted if no open pull request has this head any more. The review covers each open
+        pull request that has changed, or that has a changed base. If the merges can't be followed now, the reviews
+        still take place, and the failure is returned.
         """
         self._services = self._services or self._create_services()
         place = self._services.pull_source
@@ -126,9 +128,9 @@ class CommentLoop(Loop):
         return None if trouble is None else Failure(trouble.reason, trouble.message)
 
     def _is_reviewed(self, request: PullRequest) -> bool:
-        """Return whether a pull request is unchanged since its last review.
+        """Return whether a pull request is unchanged since its last review, except for its base.
 
-        Changed pull requests are reviewed first, before those with only a changed base.
+        Pull requests that have changed are reviewed before pull requests with only a changed base.
         """
         review_state = self._reviewed_states.get(request.number)
         return review_state is not None and (review_state[0], review_state[2]) == (request.head, request.updated_at)
@@ -136,7 +138,8 @@ class CommentLoop(Loop):
     def _follow_merges(self, rollouts: RolloutCommenter, requests: int) -> PullFailure | None:
         """Follow the merged pull requests.
 
-        Returns the failure if they can't be read now, so that open pull requests still get their verdicts.
+        If they can't be read now, return the failure instead of raising an error, so that open pull requests are still
+        reviewed.
         """
         outcome = capture_failure(partial(rollouts.follow_merges, datetime.datetime.now(datetime.UTC)))
         if isinstance(outcome, PullFailure):
@@ -149,7 +152,7 @@ class CommentLoop(Loop):
     def _retract_closed(self, reviews: PlanCommenter, open_heads: dict[str, int]) -> None:
         """Retract the status of commits that no longer belong to an open pull request.
 
-        The next round repeats a retraction that fails.
+        If a retraction fails and a retry is useful, the next round repeats it.
         """
         retries: dict[str, int] = {}
         for head, number in self._open_heads.items():
@@ -161,7 +164,7 @@ class CommentLoop(Loop):
         self._open_heads = open_heads | retries
 
     def _announce_pending(self, reviews: PlanCommenter, alike: list[PullRequest]) -> None:
-        """Set the status of a commit to pending. An error is ignored here: the review meets it again and logs it."""
+        """Set the status of a commit to pending. Ignores an error, because the review meets and logs it again."""
         capture_failure(partial(reviews.announce_pending, alike))
 
     def _review_head(self, reviews: PlanCommenter, alike: list[PullRequest], base: str) -> None:

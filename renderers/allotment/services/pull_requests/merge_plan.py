@@ -47,7 +47,7 @@ from allotment.services.pull_requests.tenant_comparison import (
 )
 from allotment.services.renderer import render_cluster_files
 
-MAX_DECLARED = 60  # fields of each topic that a plan lists, but all of access and approvals; all are counted
+MAX_DECLARED = 60  # changed fields of a topic that a plan lists; no limit for access and approvals
 _UNKNOWN_WINDOW_NOTE = (
     "other deletions within 24 hours, which the brake also counts: the rendered branches are not in this clone; run `git fetch`"
     " or `allot status`"
@@ -98,7 +98,7 @@ class MergePlan:
         self.base_check = first
         self.merge_result = after
         declared = filter_declarations(differing)
-        if all(is_tenant_file(changed_file) for changed_file in declared):  # only these tenants are read again
+        if all(is_tenant_file(changed_file) for changed_file in declared):  # then only their tenants are read again
             owners = {changed_file.path.split("/")[1] for changed_file in declared}
             self.result_check = recheck_tenants(
                 self.base_check, after, sorted(owners), comparison=Comparison(base=base)
@@ -237,7 +237,7 @@ class MergePlan:
     def _predict_brake(self, outcomes: Iterable[TenantComparison]) -> tuple[list[BrakeExcess], bool]:
         """Return the deletions that the brake will stop, and whether the merge deletes anything that the brake counts.
 
-        A deletion across tenants comes first.
+        A deletion by several tenants together comes first.
         """
         platforms = [each.catalog.platform.get_singleton(Platform) for each in (self.base_check, self.result_check)]
         if self.platform_errors[1] or platforms[1] is None:
@@ -252,7 +252,7 @@ class MergePlan:
         if not excesses:
             return [], deletes
         used = published.find_approved_commits()
-        if used is None:  # without the approved commits, no checksum can be computed, and so no approval counts
+        if used is None:  # without these commits, the checksum can't be computed, so no approval can match it
             return [replace(excess, checksum="") for excess in excesses], deletes
         approvals = platforms[0].model.spec.brake.approved_plans if platforms[0] else ()
         return find_stopped_deletions(
@@ -286,7 +286,7 @@ class MergePlan:
         if self.platform_errors[0] or self.platform_errors[1]:
             skipped.append("the rendered manifests: the declarations of the platform are invalid")
             names = self._list_changed_tenants() & (tenant_names[0] | tenant_names[1])
-            work = CompareTask(*ends, tenant_names, names, self._currency)  # declarations only
+            work = CompareTask(*ends, tenant_names, names, self._currency)  # compares declarations only
             return list(run_batches(work, sorted(names), self.options.processes)), files, skipped
         skipped += [
             f"the rendered manifests of cluster {name}, which is invalid" for name in sorted(self.invalid_clusters)
@@ -315,7 +315,7 @@ class MergePlan:
         return outcomes, files, skipped
 
     def _find_possible_losses(self, outcomes: Iterable[TenantComparison]) -> Iterator[Destruction]:
-        """Yield the tenants, or the platform, that are invalid at the base and valid after the merge."""
+        """Yield a possible loss for the platform and each tenant, if invalid at the base and valid after the merge."""
         if self.platform_errors[0] and not self.platform_errors[1]:
             yield Destruction("the platform's catalog", _INVALID_BASE_NOTE)
         for outcome in outcomes:
@@ -340,7 +340,7 @@ class MergePlan:
     def _list_claims(self, outcomes: Iterable[TenantComparison]) -> list[tuple[Catalog, list[Any]]]:
         """Return the catalog and the claims of all tenants, at the base and after the merge.
 
-        A compared tenant has the claims that its comparison used.
+        If a tenant was rendered for the comparison, return the claims that the comparison used.
         """
         sides = []
         for end, repository_check in enumerate((self.base_check, self.result_check)):
@@ -371,7 +371,10 @@ def _find_tenants_in_clusters(repository_check: RepositoryCheck, clusters: froze
 
 
 def _find_invalid_tenants(repository_check: RepositoryCheck, unsound: frozenset[str]) -> frozenset[str]:
-    """Return the tenants that a publish retains: those with errors, and those in one of the `unsound` clusters."""
+    """Return the tenants that a publish retains: tenants with errors, and tenants in one of the `unsound` clusters.
+
+    An unsound cluster has invalid declarations.
+    """
     return frozenset(repository_check.split_errors_by_owner()[1]) | _find_tenants_in_clusters(repository_check, unsound)
 
 
@@ -395,7 +398,7 @@ def filter_declarations(changed_files: Iterable[ChangedFile]) -> list[ChangedFil
 
 
 def is_tenant_file(changed_file: ChangedFile) -> bool:
-    """Return whether a file is, and was, a regular file in a tenant's folder."""
+    """Return whether a changed file is a regular file in a tenant's folder, both before and after the change."""
     parts = changed_file.path.split("/")
     regular = all(mode in ("", *REGULAR) for mode in (changed_file.old_mode, changed_file.mode))
     return parts[0] == "tenants" and len(parts) > 2 and regular and "\\" not in changed_file.path

@@ -45,9 +45,9 @@ from allotment.services.pull_requests.plan_sandbox import (
 STATUS_CONTEXT = "allot/plan"
 WAITING_MESSAGE = "waits for its plan"
 RETRACTED_MESSAGE = "no open pull request has this commit"
-MAX_STATUSES = 500  # of a commit, before the last status stays; GitHub accepts a thousand
+MAX_STATUSES = 500  # of a commit that this program sets; GitHub accepts a thousand
 STATUS_LIMIT_REACHED = f"{MAX_STATUSES} statuses are the limit for a commit: push a new commit"
-MAX_SAME_HEAD = 10  # pull requests of one commit
+MAX_SAME_HEAD = 10  # pull requests with the same head commit that are planned
 _COMMITS_LINE = re.compile(r"^Plan of `[0-9a-f]+` merged into `[0-9a-f]+`", re.MULTILINE)
 
 
@@ -65,7 +65,10 @@ class PullRequestSource(NamedTuple):
 
 
 class ReviewResult(NamedTuple):
-    """The result of a review: `state` of the commit status, empty if none was set, and `message` with the reason."""
+    """The result of a review.
+
+    `state` is the state of the commit status; empty if no status was set. `message` is the reason.
+    """
 
     state: StatusState | Literal[""]
     message: str
@@ -75,7 +78,7 @@ _PlanResult = tuple[StatusState, str, str]  # state, summary and comment
 
 
 def group_by_head(requests: Iterable[PullRequest]) -> list[list[PullRequest]]:
-    """Return pull requests in groups with the same head commit, in their order."""
+    """Return the pull requests in groups with the same head commit. Their order stays the same."""
     groups: dict[str, list[PullRequest]] = {}
     for pull_request in requests:
         groups.setdefault(pull_request.head, []).append(pull_request)
@@ -122,13 +125,14 @@ class PlanCommenter:
     ) -> ReviewResult:
         """Plan a pull request, and report the plan on the forge.
 
-        `head` is the commit that an event named; if the pull request has another head by now, nothing is reported.
+        An event caused the review, and `head` is the commit that the event named. If the pull request has another head
+        by now, nothing is reported.
 
-        A commit status belongs to a commit, so all open pull requests of that commit are planned together. The status
-        is the worst verdict, and each comment reports its own. `open_requests` are the open pull requests, if they are
-        known.
+        Pull requests with the same head commit share the commit status, so all open pull requests of the commit are
+        planned together. The status has the worst verdict, and the comment on each pull request has its own verdict.
+        `open_requests` are the open pull requests, if the caller knows them.
 
-        Raises ForgeError. The next review then reports the rest.
+        Raises ForgeError. The next review reports the rest.
         """
         forge = self._pull_source.forge
         request = forge.pull_request(number)
@@ -177,9 +181,11 @@ class PlanCommenter:
         return ReviewResult(state, words)
 
     def announce_pending(self, alike: Collection[PullRequest]) -> None:
-        """Set the commit of some open pull requests to pending, unless its status is about all of them already.
+        """Set the status of a commit to pending, unless it already covers all open pull requests (`alike`) of the
+        commit.
 
-        Otherwise a new pull request of a commit with a successful status could be merged by that status.
+        Otherwise a new pull request with the same head commit could be merged because of an older success of that
+        commit.
         """
         forge, first = self._pull_source.forge, min(alike)
         newest = next((status for status in forge.list_statuses(first.head) if status.context == STATUS_CONTEXT), None)
@@ -191,9 +197,10 @@ class PlanCommenter:
             set_commit_status(forge, first.head, STATUS_CONTEXT, "pending", WAITING_MESSAGE, first.url)
 
     def retract(self, number: int, head: str) -> None:
-        """Set a commit to pending that no longer belongs to an open pull request, unless it was merged.
+        """If a commit is no longer the head of the open pull request `number`, set its status to pending.
 
-        Otherwise a new pull request of the commit could be merged by the old status.
+        Otherwise a new pull request with this head commit could be merged because of the old status. If the commit was
+        merged, its status stays.
         """
         request = self._pull_source.forge.pull_request(number)
         is_merged = request.merge_commit and request.head == head
@@ -201,9 +208,10 @@ class PlanCommenter:
             set_commit_status(self._pull_source.forge, head, STATUS_CONTEXT, "pending", RETRACTED_MESSAGE, request.url)
 
     def _plan_requests(self, alike: list[PullRequest], base: str, head: str) -> dict[int, _PlanResult]:
-        """Return the results of the pull requests of one commit, by number; if there are too many, of the first alone.
+        """Return the results of the pull requests with the same head commit, by number.
 
-        If one plan is too large, all remaining pull requests get its result.
+        If there are more than MAX_SAME_HEAD, return a failure for only one of them. If one plan is too large, all
+        remaining pull requests get its result.
         """
         if len(alike) > MAX_SAME_HEAD:
             words = f"more than {MAX_SAME_HEAD} pull requests have this commit: close some"
@@ -215,7 +223,7 @@ class PlanCommenter:
         return outcomes
 
     def _find_skip_reason(self, request: PullRequest, head: str) -> str:
-        """Return the reason to report nothing about a pull request; empty if there is none."""
+        """Return the reason why nothing is reported about a pull request; empty if there is no such reason."""
         if not request.is_open:
             return "it is not open"
         if request.base != self._pull_source.branch:
@@ -223,7 +231,7 @@ class PlanCommenter:
         return "" if request.head == head else "its head has changed"
 
     def _find_commits(self, request: PullRequest) -> tuple[str, str] | None:
-        """Return the commits of base and head; None if the head isn't the commit that the forge named."""
+        """Return the commits of base and head; None if the head's ref has another commit than the forge named."""
         names = self._list_refs(request)
         commits = self._pull_source.remote.look(*names)
         base, head = (commits.get(name) for name in names)
@@ -254,7 +262,10 @@ class PlanCommenter:
             raise ForgeUnreachable(str(error)) from None
 
     def _fetch_rendered_branches(self, base: str) -> None:
-        """Fetch the rendered branches, which hold the items that the brake counts. Without them, the plan names the gap."""
+        """Fetch the rendered branches, which hold the items that the brake counts.
+
+        If this fails, the plan names the check that it skips.
+        """
         source = CommitSource(self._pull_source.root, base, self._pull_source.remote.repository)
         with contextlib.suppress(OperationRefused):
             read_rendered_branches(
@@ -264,7 +275,8 @@ class PlanCommenter:
     def _plan_request(self, request: PullRequest, base: str, head: str) -> _PlanResult:
         """Return state, summary and comment of one pull request.
 
-        A bug that only this pull request meets must neither let it pass nor stop the others.
+        If a bug prevents the plan, raises the error. Then the commit status stays pending, so the pull request doesn't
+        pass.
         """
         forge = self._pull_source.forge
         source = CommitSource(self._pull_source.root, base, self._pull_source.remote.repository)
@@ -356,10 +368,10 @@ def _format_failure(title: str, words: str) -> str:
 def set_commit_status(
     forge: Forge, commit: str, context: str, state: StatusState, words: str, url: str
 ) -> tuple[StatusState, str]:
-    """Set a commit's status, unless our newest status of that context is the same. Return state and message.
+    """Set a commit's status, unless the newest status of that context is the same. Return state and message.
 
-    The forge limits the statuses of a commit. Nobody may exhaust that limit, by opening and closing pull requests, so
-    that a success stays the last status. After MAX_STATUSES statuses, the state of a plan is therefore a failure.
+    The forge limits the number of statuses of a commit. If somebody exhausted the limit by opening and closing pull
+    requests, a success could stay the last status. Therefore each plan after MAX_STATUSES statuses is a failure.
     """
     statuses = list(
         islice((status for status in forge.list_statuses(commit) if status.context == context), MAX_STATUSES)
@@ -373,7 +385,7 @@ def set_commit_status(
 
 
 def find_own_comments(forge: Forge, number: int, marker: str) -> list[Comment]:
-    """Return our own comments with a marker, the oldest first. Comments of others with the same marker don't count."""
+    """Return our own comments that begin with a marker, the oldest first. Ignores such comments of others."""
     identity = normalize_login(forge.identity())
     return [
         comment
@@ -385,8 +397,8 @@ def find_own_comments(forge: Forge, number: int, marker: str) -> list[Comment]:
 def upsert_comment(forge: Forge, number: int, marker: str, text: str) -> None:
     """Keep a single comment of our own on a pull request: create it, or edit it if its text differs.
 
-    An interrupted POST may have taken effect, and another instance of the program may have commented at the same time.
-    Of several comments, the oldest stays.
+    An interrupted POST may have created a comment, or another instance of the program may have commented at the same
+    time. If there are several comments, only the oldest stays.
     """
     comments = find_own_comments(forge, number, marker)
     if not comments:
@@ -399,5 +411,5 @@ def upsert_comment(forge: Forge, number: int, marker: str, text: str) -> None:
 
 
 def _normalize_comment(text: str) -> str:
-    """Return the text of a comment without the commits that it was planned for."""
+    """Return the text of a comment without the names of the planned commits."""
     return _COMMITS_LINE.sub("", text.replace("\r\n", "\n")).strip()

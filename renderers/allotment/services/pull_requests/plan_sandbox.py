@@ -1,7 +1,7 @@
 """Plans a pull request in a separate process with limited time and memory.
 
-The caller always gets an answer, even if a pull request kills the process, and plans the next pull request. The process
-is not forked, because the caller has threads, and it gets no token.
+Even if a pull request makes this process fail, the caller gets an answer and plans the next pull request. The process
+is not forked, because the caller has threads. It gets no token.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from allotment.problems import AllotmentError, IsolationBroken, OperationRefused
 
 MAX_STATUS_LENGTH = 140  # characters that every forge accepts in a commit status
 TOO_LARGE = "too large or too slow: split it"
-BASE_SECONDS = 900.0  # for reading the base branch, which is no pull request's fault
+BASE_SECONDS = 900.0  # to read the base branch; not part of a pull request's budget
 COMMAND = [sys.executable, "-P", "-m", "allotment.services.pull_requests.plan_sandbox"]
 _READY = b"ready\n"
 _SECRET_VARIABLES = ("ALLOT_FORGE_TOKEN", "ALLOT_FORGE_TOKEN_FILE", "ALLOT_WEBHOOK_SECRET_FILE")
 _PR_SET_PDEATHSIG = 1  # prctl(2)
-_BUG_EXIT_STATUS = 70  # of this program, for a bug
+_BUG_EXIT_STATUS = 70  # the exit status of this program after a bug
 
 
 class PlanBudget(NamedTuple):
@@ -41,11 +41,11 @@ class PlanBudget(NamedTuple):
 
 
 class PlanRequest(NamedTuple):
-    """The request for a plan: two commits of a clone, the day, the author and the approvers, and the limit of a comment
-    in bytes.
+    """The request for a plan of merging `head` into `base`, which are commits of the clone at `root`.
 
-    People are accounts in text form. `pushers` is None if the forge doesn't report them. `teams` maps the forge's teams
-    to their members, None for a team that can't be read.
+    The author, the pushers, the approvers and the members of teams are accounts in text form. `pushers` is None if the
+    forge doesn't report them. `teams` maps the forge's teams to their members, None for a team that can't be read.
+    `comment_bytes` is the size limit of a comment.
     """
 
     root: str
@@ -73,7 +73,7 @@ class PlanBudgetExceeded(OperationRefused):
 
 
 class _ProcessKilled(PlanBudgetExceeded):
-    """A signal ended the process, and this program didn't send it."""
+    """A signal from outside this program ended the process."""
 
 
 class BaseUnreadable(AllotmentError):
@@ -88,8 +88,8 @@ def plan_in_sandbox(plan_request: PlanRequest, budget: PlanBudget, cache: Path |
     """Return the plan of a pull request.
 
     `cache` is the folder that stores the valid tenants of the base, by default the user's cache folder. If a signal
-    ends the process, it is run once more with the rest of the budget: the sender is unknown, and may have freed memory
-    for other work.
+    ends the process, it runs once more with the remaining time. The sender of the signal is unknown: the kernel may
+    have killed the process to free memory for other work.
 
     Raises PlanBudgetExceeded, IsolationBroken, OperationRefused, BaseUnreadable or PlanProcessBug.
     """
@@ -105,7 +105,7 @@ def _run_process(plan_request: PlanRequest, budget: PlanBudget, cache: Path | No
     environment = {name: value for name, value in os.environ.items() if name not in _SECRET_VARIABLES}
     if cache is not None:
         environment["XDG_CACHE_HOME"] = str(cache)
-    # This process deletes the folders that a killed process leaves.
+    # The plan's process puts its temporary files here. If it is killed, this process deletes them.
     with tempfile.TemporaryDirectory(prefix="allot-pull-") as folder, tempfile.TemporaryFile() as errors:
         environment["TMPDIR"] = folder
         process = subprocess.Popen(  # noqa: S603  # this program
@@ -126,7 +126,10 @@ def _run_process(plan_request: PlanRequest, budget: PlanBudget, cache: Path | No
 
 
 def _read_reply(process: subprocess.Popen[bytes], request: bytes, budget: PlanBudget) -> bytes:
-    """Return the output of a process until it ends. Raises PlanBudgetExceeded or BaseUnreadable if it exceeds its limits."""
+    """Return the output of a process until it ends.
+
+    Raises PlanBudgetExceeded or BaseUnreadable if the process exceeds its limits.
+    """
     assert process.stdin is not None
     assert process.stdout is not None
     with contextlib.suppress(BrokenPipeError), process.stdin as file:
@@ -153,7 +156,10 @@ def _read_reply(process: subprocess.Popen[bytes], request: bytes, budget: PlanBu
 
 
 def _wait_for_exit(process: subprocess.Popen[bytes], output: bytes, end: float) -> bytes:
-    """Return the output of a process that has closed it, once it has ended. Raises PlanBudgetExceeded if it doesn't end."""
+    """Wait until a process that has closed its output ends. Return `output`.
+
+    Raises PlanBudgetExceeded if the process doesn't end.
+    """
     try:
         process.wait(max(1.0, end - time.monotonic()))
     except subprocess.TimeoutExpired:
@@ -162,7 +168,7 @@ def _wait_for_exit(process: subprocess.Popen[bytes], output: bytes, end: float) 
 
 
 def _parse_reply(output: bytes, status: int, errors: IO[bytes]) -> PlanReply:
-    """Return the reply of a process. Raises the error that its output or its exit status means."""
+    """Return the reply of a process. Raises an error if the output or the exit status reports a failure."""
     _, _, answer = output.partition(_READY)
     if status == 0:
         reply: dict[str, Any] = json.loads(answer)
@@ -223,7 +229,7 @@ def _handle_request(plan_request: PlanRequest, ready: Any) -> dict[str, Any]:
 
 
 def _exit_with_parent() -> None:
-    """Ask the kernel to kill this process with its parent, because only the parent limits its time and memory."""
+    """Ask the kernel to kill this process when its parent ends: only the parent limits its time and memory."""
     if sys.platform == "linux":
         import ctypes
 
@@ -231,9 +237,9 @@ def _exit_with_parent() -> None:
 
 
 def main() -> None:
-    """Answer the request on standard input, on standard output."""
+    """Read a request from standard input, and write the reply to standard output."""
     _exit_with_parent()
-    with contextlib.suppress(OSError):  # if memory runs out, the kernel kills this process and no other
+    with contextlib.suppress(OSError):  # if memory runs out, the kernel kills this process first
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     out = os.dup(1)
     os.dup2(2, 1)

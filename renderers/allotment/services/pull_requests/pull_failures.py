@@ -1,4 +1,4 @@
-"""Separates the failure of one pull request from failures that concern all, so that the others are still handled."""
+"""Catches the failure of one pull request, so that the others are still handled. Raises failures that concern all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class PullFailure(NamedTuple):
-    """The failure of one pull request. `is_permanent` means that a retry soon is useless."""
+    """The failure of one pull request. `is_permanent` is true if an early retry is useless."""
 
     reason: Literal["forge", "refused", "bug"]
     message: str
@@ -21,9 +21,10 @@ class PullFailure(NamedTuple):
 
 
 def capture_failure(act: Callable[[], T], of_all: tuple[type[AllotmentError], ...] = ()) -> T | PullFailure:
-    """Return the result of `act`, which handles one pull request, or its failure. Bugs count as failures.
+    """Return the result of `act`, which handles one pull request. If `act` fails, return the failure.
 
-    Raises errors of the types `of_all`, and errors that make the forge refuse every request.
+    A bug is a failure too. Some errors concern all pull requests and are raised: a rate limit, an invalid token, and an
+    error of a type in `of_all` that is no ForgeError.
     """
     try:
         return act()

@@ -1,4 +1,7 @@
-"""Follows merged pull requests: keeps one comment on each until everything that it changed runs."""
+"""Follows merged pull requests: updates one comment on each until its rollout is complete.
+
+The rollout is complete when every resource that the pull request changed is in its declared state.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,10 @@ _STATES: dict[str, StatusState] = {"going": "pending", "done": "success", "faile
 
 
 class _Snapshot(NamedTuple):
-    """A snapshot: the published release, its source commit, the status of all clusters, and the retained tenants."""
+    """The state at one time: the published branches, their source commit, the statuses, and the retained tenants.
+
+    `statuses` has the statuses by tenant, and `troubles` the fault of a cluster's status branch.
+    """
 
     published_look: RenderedBranches
     source: CommitSource | None
@@ -85,10 +91,10 @@ class RolloutCommenter:
         self._merged_changes: dict[int, _MergedChange] = {}
 
     def follow_merges(self, now: datetime.datetime) -> RolloutSummary:
-        """Read the state once, and report news. Return the summary.
+        """Update the comments on the merged pull requests. Return the summary.
 
-        A failure with one merge, even a bug, does not keep the others from being followed. Raises ForgeError or
-        OperationRefused.
+        The state of the clusters is read once for all. If one pull request fails, even because of a bug, the others are
+        still followed. Raises ForgeError or OperationRefused.
         """
         forge, going, troubles = self._pull_source.forge, 0, dict[int, PullFailure]()
         snapshot: _Snapshot | None = None
@@ -103,7 +109,7 @@ class RolloutCommenter:
             if not isinstance(outcome, PullFailure):
                 going += outcome
             elif outcome.reason == "forge" and outcome.is_permanent:
-                self._finished.add(request.number)  # the pull request is gone, or was locked meanwhile
+                self._finished.add(request.number)  # the pull request is gone, or somebody has just locked it
             else:
                 troubles[request.number] = outcome
                 going += 1
@@ -114,7 +120,7 @@ class RolloutCommenter:
         return not self._is_old(request, now) and self._update_comment(request, snapshot)
 
     def _is_old(self, request: PullRequest, now: datetime.datetime) -> bool:
-        """Return whether a merge is older than FOLLOW_PERIOD. Later events of the pull request don't matter."""
+        """Return whether a merge is older than FOLLOW_PERIOD. The time of later events does not matter."""
         repository = self._pull_source.remote.repository
         if (
             not repository.has_object(request.merge_commit)
@@ -146,10 +152,9 @@ class RolloutCommenter:
         return rollout.progress != "done"
 
     def _was_removed(self, forge: Forge, request: PullRequest) -> bool:
-        """Return whether the rollout was reported as finished before this process began, or a person removed the
-        comment.
+        """Return whether the rollout was already reported as complete, or a person removed the comment.
 
-        The commit status proves that there was a comment, because nobody can remove it.
+        If there is a commit status, there was a comment: nobody can remove a commit status.
         """
         own_statuses = (
             status
@@ -180,7 +185,7 @@ class RolloutCommenter:
         return _Snapshot(published, source, statuses, reported_status.troubles, read_consoles(declared), retained)
 
     def _build_rollout(self, request: PullRequest, now: _Snapshot) -> Rollout | None:
-        """Return the rollout of a pull request; None if it changed nothing that is rolled out."""
+        """Return the rollout of a pull request; None if it changed no declarations, or if they can't be read."""
         repository = self._pull_source.remote.repository
         if request.number not in self._merged_changes:
             changes = self._find_changes(request)
@@ -199,8 +204,10 @@ class RolloutCommenter:
         return Rollout(request.merge_commit, tuple(sorted(clusters)) if is_out else (), stages)
 
     def _find_changes(self, request: PullRequest) -> _MergedChange | None:
-        """Return the changes of a pull request as it was merged; None if it changed no declarations, or if they can't
-        be read here."""
+        """Return the changes of a merged pull request.
+
+        Returns None if the pull request changed no declarations, or if this clone can't read them.
+        """
         repository, source = self._pull_source.remote.repository, self._pull_source.remote
         name = self._pull_source.find_head_ref(request.number)
         if source.look(name).get(name) != request.head or not repository.has_object(request.merge_commit):
@@ -258,7 +265,10 @@ def _find_links(resource: ResourceRef, now: _Snapshot) -> InstanceLinks:
 
 
 def _list_resources(path: str, before: CommitSource, after: CommitSource) -> Iterator[ResourceRef]:
-    """Yield the resource that a path declares: its new version, and its old cluster if it moved or was removed."""
+    """Yield the resource that a path declares: in its old cluster, if it has left that cluster, and in its new cluster.
+
+    In the old cluster, the resource has no version, because it is removed there.
+    """
     spot = parse_resource_path(path)
     if spot is None:
         return

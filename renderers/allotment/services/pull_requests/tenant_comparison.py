@@ -1,4 +1,4 @@
-"""Compares tenants: renders each before and after a change, in any process, and compares the results."""
+"""Compares tenants: renders each tenant before and after a change, and compares the results."""
 
 from __future__ import annotations
 
@@ -28,15 +28,18 @@ from allotment.preparation.runtime_state import RuntimeState
 from allotment.services.check.workers import read_scope
 from allotment.services.renderer import build_gate, check_tenant_files
 
-MAX_TEXTS = 400  # files with their texts in a plan; it counts all, and its checksum covers all
+MAX_TEXTS = 400  # files with their texts in a plan; its counts and its checksum cover all files
 
 
 class TenantComparison(NamedTuple):
     """The comparison of one tenant before and after a change.
 
-    `diff` is None if the tenant is invalid on one side, and `cost` is None if it isn't known. The other fields are the
-    changed fields of its declarations, the changes of its exposure, the changed files, its claims, and the items that
-    the brake counts on both sides.
+    - `diff` is None if the tenant is invalid before or after the change.
+    - `cost` is None if the cost is not known.
+    - `exposure` has the changes of the addresses and of the access to them.
+    - `files` has the changed rendered files.
+    - `claims` are the claims of units before and after the change.
+    - `brake_items` are the items that the brake counts, before and after the change.
     """
 
     name: str
@@ -50,7 +53,7 @@ class TenantComparison(NamedTuple):
 
 
 class CompareTask(NamedTuple):
-    """The input that a process needs to compare tenants."""
+    """The input that a process needs to compare tenants. The pairs are the state before and after the change."""
 
     sources: tuple[Source, Source]
     catalogs: tuple[Catalog, Catalog]
@@ -123,15 +126,19 @@ class CompareTask(NamedTuple):
         )
 
     def _list_brake_items(self, files: Iterable[str]) -> frozenset[BrakeItem]:
-        """Return the items that the brake counts in a tenant's files. A removed cluster's branch stays, so its items
-        don't count."""
+        """Return the items that the brake counts in a tenant's files.
+
+        If the change removes a cluster, its rendered branch stays, so the items in this cluster are left out.
+        """
         return brake_items(path for path in files if path.partition("/")[0] in self.catalogs[1].clusters)
 
 
 def list_platform_markers(steps: Iterable[FileStep], own: Iterable[Mapping[str, bytes]]) -> Iterator[FileStep]:
-    """Yield a step, without its blobs, for the folder marker of each changed folder of the clusters.
+    """Yield a step for the folder marker of each changed folder that belongs to a cluster itself.
 
-    `own` are the clusters' own files before and after the change.
+    A step has the path of a file and its blobs before and after the change. Here a blob is empty if the marker exists,
+    because the marker is not rendered, and None if it does not exist. `own` are the clusters' own files before and
+    after the change.
     """
     touched = {folder_of(path) for path, *_ in steps}
     before, after = (

@@ -149,8 +149,7 @@ class Observer:
         )
 
     def _find_republished_tenants(self) -> set[str]:
-        """Return the tenants with published objects that have changed since their last observation, or are not
-        known."""
+        """Return the tenants with published objects that are unknown or have changed since the last observation."""
         commit = self._branch.commit
         if commit == self._compared_commit:
             return set()

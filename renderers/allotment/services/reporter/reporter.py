@@ -105,9 +105,8 @@ class Reporter(Loop):
         self._logged_edits: set[tuple[str, str, str]] = set()
         self._logged_trouble = ""
         self._written_statuses: dict[str, TenantStatus] = {}
-        self._written_retained: (
-            list[RetainedTenant] | None
-        ) = []  # in the last summary; None if an earlier process wrote it
+        # The retained tenants in the last summary. None if an earlier process wrote them.
+        self._written_retained: list[RetainedTenant] | None = []
         self._written_cluster_status = ClusterStatus(session.cluster, "")
 
     @property
@@ -255,8 +254,7 @@ class Reporter(Loop):
         self._logged_edits = {edit.key for edit in edits}
 
     def _poll_branch(self) -> None:
-        """Read the branch. If its trusted commit differs from the last known commit, continue from the trusted
-        commit."""
+        """Read the branch. If its trusted commit differs from the last known commit, continue from it."""
         report = read_status_branch(
             self._target.repository, self._target.remote, self._session.cluster, self._target.reporter_key
         )

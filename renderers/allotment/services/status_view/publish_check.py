@@ -1,6 +1,7 @@
-"""Finds out whether the declared commit is published.
+"""Finds out whether the declared commit is published, and if not, why.
 
-It uses the record of the retained tenants if that is enough, and a publish that writes nothing otherwise.
+If the record of the retained tenants is enough for the answer, reads only this record. Otherwise runs a publish that
+writes nothing.
 """
 
 from __future__ import annotations
@@ -23,14 +24,17 @@ from allotment.services.status_view.status_view import StatusView
 
 
 class PublishCheck:
-    """Finds out the state of publishing. `today` returns the day of a source, `open_cache` the cache of rendered tenants."""
+    """Finds out the state of publishing.
+
+    `today` returns the day of the prices for a source. `open_cache` opens the cache of rendered tenants.
+    """
 
     def __init__(self, today: Callable[[Source], datetime.date], open_cache: OpenCache | None = None) -> None:
         self._find_date, self._open_cache = today, open_cache
         self._states: dict[tuple[str, ...], PublishState] = {}
 
     def find_state(self, view: StatusView) -> PublishState:
-        """Return the state of publishing from the view of a clone. Writes nothing."""
+        """Return the state of publishing as a clone sees it. Writes nothing."""
         key = (view.declared_commit.source.commit, view.published_release.trouble, *sorted(view.published_release.tips))
         if key not in self._states:
             self._states[key] = self._determine_state(view)
@@ -51,7 +55,7 @@ class PublishCheck:
             return state
         retained = {tenant.tenant: tenant for tenant in record.tenants} if record else {}
         if published.commit == declared and view.kept_tenants <= retained.keys():
-            # A dry run renders everything, so it would slow down every status.
+            # Read the record: a publish without writing renders everything, which would slow down every `allot status`.
             clusters, omitted = (record.clusters, record.omitted_tenants) if record else ((), 0)
             return state._replace(retained_tenants=retained, retained_clusters=clusters, omitted_tenants=omitted)
         try:
@@ -95,7 +99,7 @@ class PublishCheck:
 def explain_unpublished(
     view: StatusView, rows: Iterable[ResourceStatus], check: PublishCheck
 ) -> Iterator[ResourceStatus]:
-    """Yield the rows. The message of an unpublished resource explains why."""
+    """Yield the rows. If a resource is not published, the message of its row explains why."""
     for row in rows:
         if row.stage.state in ("merged", "kept"):
             state = check.find_state(view)

@@ -23,7 +23,7 @@ from allotment.starter.program import PROGRAM_LOCK, REQUIREMENTS_LOCK
 
 
 def collect_repository_facts(root: Path, repository_check: RepositoryCheck, check: PublishCheck) -> RepositoryState:
-    """Return the facts of a checked repository; without a commit or a remote, only those of its files.
+    """Return the facts of a checked repository. Without a commit or a remote, return only the facts of its files.
 
     `check` finds out the state of publishing.
     """
@@ -49,10 +49,10 @@ def collect_repository_facts(root: Path, repository_check: RepositoryCheck, chec
 
 
 def _find_missing_files(root: Path, workflow: str) -> Iterator[str]:
-    """Yield the paths of the workflow and of its lock files that are absent.
+    """Yield the path of the CI workflow if it is absent, otherwise the absent lock files that the workflow names.
 
-    A workflow that runs its jobs in an image names no such files. Links don't count, because a checkout decides where
-    they point.
+    If a workflow runs its jobs in an image, it names no lock files. A link is treated as absent, because a checkout
+    decides where the link points.
     """
     try:
         data = FolderSource(root).read(workflow) if is_regular(root, workflow) else None

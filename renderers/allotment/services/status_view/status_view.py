@@ -44,10 +44,10 @@ ReportedResource = tuple[TenantStatus, Resource]
 
 
 class PublishedRelease(NamedTuple):
-    """The published release: its source commit, None if it is not known, and each cluster's branch.
+    """The published release: its source commit, each cluster's branch, and the record of the retained tenants.
 
-    `trouble` is the reason why the source is not known. `never_published` means that nothing was ever published.
-    `record` is the record of the retained tenants.
+    If the source commit is not known, `source` is None and `trouble` is the reason. `never_published` means that
+    nothing was ever published.
     """
 
     source: CommitSource | None
@@ -64,7 +64,7 @@ class PublishedRelease(NamedTuple):
 
 
 class StatusView:
-    """The state at one point in time. The published release is read only if it is needed."""
+    """The state at one point in time, as one clone sees it. Reads the published release only if it is needed."""
 
     def __init__(self, clone: Clone, tenant: str | None = None) -> None:
         """Read the state of a tenant, or of all. Raises OperationRefused if a remote doesn't answer."""
@@ -97,8 +97,10 @@ class StatusView:
         return ReportedStatus([], [], dict.fromkeys(self.reporter_keys, words))
 
     def read_refs(self) -> dict[str, str]:
-        """Return the targets of the refs that affect the view. Fetches nothing. Raises OperationRefused if a remote
-        doesn't answer."""
+        """Return the targets of the refs that affect the view. Fetches nothing.
+
+        Raises OperationRefused if a remote doesn't answer.
+        """
         clusters = sorted(self.reporter_keys)
         refs_by_url = defaultdict[str, list[str]](list)
         if self.declared_commit.branch:
@@ -206,7 +208,7 @@ class StatusView:
         )
 
     def _list_published(self) -> Iterator[ResourceRef]:
-        """Yield the published resources, including the volumes being deleted, as if nothing declared them."""
+        """Yield the published resources, including the volumes being deleted. The declared blob of each is empty."""
         for cluster, branch in self.published_release.branches.items():
             for path in branch.files:
                 spot = paths.parse_tree_path(path)
@@ -237,7 +239,8 @@ class StatusView:
 
     @property
     def kept_tenants(self) -> set[str]:
-        """The tenants with a declaration that is published in an older version although its commit is published."""
+        """The tenants with a declaration that stays published in an old version, although its new commit is
+        published."""
         return {row.resource.tenant for row in self.rows if row.stage.state == "kept"}
 
     @property
@@ -247,10 +250,10 @@ class StatusView:
 
     @cached_property
     def is_behind(self) -> bool:
-        """Whether the published commit is newer than every merged commit that this clone knows.
+        """Whether the published commit is newer than the declared commit, because this clone lacks newer commits.
 
-        The newest commit of a branch of origin is never behind: if it lacks the published commit, the branch was
-        rewound.
+        If the declared commit is the tip of a branch at origin, this is false: if the tip lacks the published commit,
+        the branch was rewound.
         """
         source, declared = self.published_release.source, self.declared_commit
         if source is None or declared.branch or source.commit == declared.source.commit:
@@ -302,8 +305,10 @@ class StatusView:
 
 
 def _count_declared_replicas(declared: DeclarationFile[Declaration] | None) -> int:
-    """Return the number of replicas that an instance declares; 0 if it is declared stopped, can't be read, or is no
-    instance."""
+    """Return the number of replicas that an instance declares.
+
+    Returns 0 if the instance is declared stopped, or if the declaration can't be read or is no instance.
+    """
     model = declared.model if declared is not None else None
     return model.spec.replicas if isinstance(model, GPUInstance) and model.spec.state != STOPPED else 0
 
