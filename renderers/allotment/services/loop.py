@@ -27,7 +27,8 @@ class LoopTiming(NamedTuple):
     """The timing of a loop, in seconds.
 
     - `interval` is the longest wait between two turns.
-    - A turn is stalled after `stall_timeout`, or after STALLED_INTERVALS intervals if that is longer.
+    - `stall_timeout` is the time after which a turn is stalled. STALLED_INTERVALS intervals apply instead if they are
+      longer.
     - `backoff` sets the wait after an error.
     - `wake_delay` is the wait between a wake-up and the turn that follows.
     """

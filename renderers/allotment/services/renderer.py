@@ -114,8 +114,8 @@ def render_cluster_files(
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the path, `<cluster>/<path>`, and the bytes of each file that belongs to a cluster and to no tenant.
 
-    `letters` returns the first letters of the names of a cluster's tenants, because each letter has a file. If `only`
-    is not empty, it names the clusters to render.
+    `letters` returns the first letters of the names of a cluster's tenants, because a cluster has a file for each of
+    these letters. If `only` is not empty, it names the clusters to render.
     """
     from allotment.capacity.units import count_placeholders
     from allotment.manifests.layout import render_cluster

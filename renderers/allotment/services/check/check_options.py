@@ -23,7 +23,7 @@ OpenCache = Callable[[str], FileCache]
 class CheckOptions:
     """How a check treats tenants.
 
-    - `open_cache` returns the cache with a key. The check neither reads nor renders an unchanged tenant in the cache.
+    - `open_cache` returns the cache for a key. The check neither reads nor renders an unchanged tenant in the cache.
       Without `open_cache`, the check reads all tenants.
     - `render` renders the tenants without errors, in the process that read them.
     - `store_artifacts` receives the name of each tenant and the result of `render`, in the order of names. Without it,

@@ -34,7 +34,7 @@ MIN_PARALLEL_TENANTS = 60  # for fewer tenants, worker processes cost more time 
 RenderInput = tuple["ScopeDeclarations", RuntimeState, CpuBudget]  # a tenant without errors, its state and its budget
 RenderBatch = Callable[
     ["Catalog", list[RenderInput]], list[Any]
-]  # such as `services.renderer.Renderer`; its `keep` builds the artifacts
+]  # for example `services.renderer.Renderer`, which builds an artifact for each tenant
 R = TypeVar("R")
 
 

@@ -20,7 +20,7 @@ from allotment.services.publish.observed_state import ObservedTenant
 from allotment.services.publish.publisher import BrakeEngaged, KeyMissing, Publisher, PublishResult, SourceRewound
 from allotment.services.publish.tenant_retention import PlatformInvalid
 
-REPUBLISH_SECONDS = 600  # the longest time between two publishes, so that deletions in progress advance
+REPUBLISH_SECONDS = 600  # after this time, publish without a change, so that deletions in progress advance
 STALLED_SECONDS = 600
 MALFORMED_ERRORS = (MalformedTree, LimitExceeded, UnsoundObjects)
 _ERROR_REASONS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (  # of errors that a restart does not fix

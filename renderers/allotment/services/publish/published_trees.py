@@ -89,7 +89,7 @@ class PublishedTrees:
                 yield claim
 
     def list_letters(self, cluster: str) -> set[str]:
-        """Return the first letters of tenant names for which a cluster has a published shard file."""
+        """Return the first letters of tenant names for which a file is published in a cluster (`paths.shard_file`)."""
         return {letter for path in self.branches[cluster].files if (letter := paths.shard_letter(path))}
 
 

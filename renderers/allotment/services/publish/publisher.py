@@ -118,7 +118,7 @@ class Publisher:
     - `check_precondition` receives the published source commit and the new source commit before each try. It raises
       OperationRefused to stop the publish.
     - `signing_key` signs the commits.
-    - `adopt` accepts published commits that are unsigned or that our refs don't name.
+    - `adopt` accepts published commits that are unsigned or that no ref of Allotment names.
     """
 
     def __init__(
@@ -250,8 +250,8 @@ class Publisher:
     def _is_older(self, source: CommitSource, remote_state: RenderedBranches) -> bool:
         """Return whether a newer source is already published. Raises SourceRewound if the source was rewound.
 
-        If a publish of a newer commit was faster, the source was not rewound. To see this, the tip of the source branch
-        is fetched after the remote state was read.
+        If a publish of a newer commit was faster, the source was not rewound. To detect this, the tip of the source
+        branch is fetched after the remote state was read.
         """
         new = source.commit
         if self.repository.is_shallow():

@@ -175,8 +175,8 @@ def _add_retained_files(
 ) -> tuple[RetentionByTenant, list[Problem]]:
     """Add the published files of retained instances and tenants to the trees.
 
-    Return the retained tenants, and the problems of retained instances. If the gate refuses objects in a file, there is
-    a problem for the file: a retained tenant has the problems of its own files.
+    If the gate refuses objects in a file, there is a problem for the file. Return the retained tenants with the
+    problems of their files, and the problems of the files of retained instances.
     """
     files, left_out = read_retained_instance_files(allocation.retained_instances, inputs.published_trees, trees)
     trees.add_retained_files(files)
@@ -191,8 +191,8 @@ def _add_retained_files(
 def _list_shared_errors(inputs: ReleaseInputs, claims: list[UnitClaim]) -> list[Problem]:
     """Return the errors that several owners cause together.
 
-    The check found the shortages of stocks for the declared claims. They are replaced by the shortages for the
-    published `claims`.
+    The check found the shortages of stocks for the declared claims. They are replaced by the shortages for `claims`,
+    the allocated claims of the release.
     """
     repository_check = inputs.repository_check
     findings = stock.check_retained_units(repository_check.valid_catalog, claims)

@@ -33,7 +33,7 @@ class TenantTransition(NamedTuple):
     - `findings` are the reasons why the transition is refused, so that the tenant is retained; empty if it is not
       refused.
     - `updated` has the files that differ from the rendered files because they depend on the published files.
-    - `retained` has the published files that stay without being rendered: files of undeclared resources, and programs
+    - `retained` has the files that are published without being rendered: files of undeclared resources, and programs
       that Jobs still name.
     - `unreferenced` has the paths of programs that no Job names yet.
     - `pending_deletions` and `pending_preparations` are messages about deletions in progress and preparations that

@@ -142,8 +142,8 @@ class BrakeForecast:
     def _list_items_by_file_name(self, tenant: str) -> tuple[BrakeItems, BrakeItems]:
         """Return the items of a tenant before and after the merge, by the names of its files.
 
-        The names don't contain the cluster. If the published items are known, return all of them, and those of them
-        that still have a file after the merge.
+        The names don't contain the cluster. If the published items are known, return them as the items before the
+        merge; the items after the merge are those of them that still have a file.
         """
         scope = Scope("tenant", tenant)
         before, after = (frozenset(_list_declared_items(source, scope)) for source in (self._base, self._after))

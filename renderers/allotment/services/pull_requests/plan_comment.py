@@ -45,7 +45,7 @@ from allotment.services.pull_requests.plan_sandbox import (
 STATUS_CONTEXT = "allot/plan"
 WAITING_MESSAGE = "waits for its plan"
 RETRACTED_MESSAGE = "no open pull request has this commit"
-MAX_STATUSES = 500  # of a commit that this program sets; GitHub accepts a thousand
+MAX_STATUSES = 500  # statuses that this program sets for a commit; GitHub accepts a thousand
 STATUS_LIMIT_REACHED = f"{MAX_STATUSES} statuses are the limit for a commit: push a new commit"
 MAX_SAME_HEAD = 10  # pull requests with the same head commit that are planned
 _COMMITS_LINE = re.compile(r"^Plan of `[0-9a-f]+` merged into `[0-9a-f]+`", re.MULTILINE)
@@ -181,8 +181,7 @@ class PlanCommenter:
         return ReviewResult(state, words)
 
     def announce_pending(self, alike: Collection[PullRequest]) -> None:
-        """Set the status of a commit to pending, unless it already covers all open pull requests (`alike`) of the
-        commit.
+        """Set the status of a commit to pending, unless it already covers all its open pull requests (`alike`).
 
         Otherwise a new pull request with the same head commit could be merged because of an older success of that
         commit.

@@ -53,7 +53,7 @@ class TenantComparison(NamedTuple):
 
 
 class CompareTask(NamedTuple):
-    """The input that a process needs to compare tenants. The pairs are the state before and after the change."""
+    """The input that a process needs to compare tenants. Each pair is the state before and after the change."""
 
     sources: tuple[Source, Source]
     catalogs: tuple[Catalog, Catalog]

@@ -48,7 +48,7 @@ class Clone:
         return self._remotes.setdefault(url, Remote(self.repository, url, keep=True))
 
     def has_remote(self, url: str) -> bool:
-        """Return whether the clone has a remote. `url` is a URL, which always exists, or the name origin."""
+        """Return False if `url` is the name origin and the clone has no remote of that name, else True."""
         return url != ORIGIN or self.has_origin
 
     @property

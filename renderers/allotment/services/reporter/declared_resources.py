@@ -115,9 +115,9 @@ def is_declared(source: CommitSource, item: BrakeItem) -> bool:
 
 
 def read_published_blobs(resource: ResourceRef, source: CommitSource, branches: Mapping[str, Branch]) -> BlobVersions:
-    """Return the declared version of a resource that is published, and the version in the cluster's rendered branch.
+    """Return two versions of a resource: in the published source commit, and in the cluster's rendered branch.
 
-    `source` is the source commit of the rendered branches.
+    `source` is the published source commit. If the volume of the resource is being deleted, the result says so.
     """
     kind = RESOURCE_KINDS[resource.kind]
     path = kind.declaration_path(resource.tenant, resource.name)

@@ -38,8 +38,8 @@ class EditDetector:
     """Finds the differences between the live objects of tenants and their published manifests.
 
     `edits` maps each tenant to the differences that have lasted long enough. `undecided_tenants` are the tenants with
-    other differences: they must be compared again later. The detector stores no objects, only results and the time when
-    each difference was first seen.
+    more recent differences: they must be compared again later. The detector stores no objects, only results and the
+    time when each difference was first seen.
     """
 
     def __init__(self, branch: PublishedBranch) -> None:

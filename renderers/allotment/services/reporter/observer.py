@@ -24,7 +24,7 @@ from allotment.observed.tenants import PartSources, TenantObjects, derive_tenant
 from allotment.services.reporter.edit_detection import EditDetector, detect_edits_or_none
 from allotment.services.reporter.published_objects import PublishedBranch
 
-SILENT_SECONDS = 180  # three missed bookmarks
+SILENT_SECONDS = 180  # a watch has missed three bookmark events
 _DELETION_STEPS = {word.MARKED_FOR_DELETION, word.UNPROTECTED}
 MAX_TRANSITIONS = 5_000  # of a tenant that are stored while nothing can be pushed
 
@@ -192,8 +192,8 @@ class Observer:
     def build_cluster_status(self, previous: ClusterStatus) -> ClusterStatus:
         """Return the current status of the cluster, with its stocks.
 
-        `previous` is the last written status: if the cluster is silent, it may have the time since when the cluster is
-        silent.
+        `previous` is the last written status. If the cluster was already silent then, `previous` has the time since
+        when.
         """
         name, objects = self._session.cluster, self._session.store.objects(self._session.stock_owner)
         held_units: dict[tuple[str, str], int] = defaultdict(int)

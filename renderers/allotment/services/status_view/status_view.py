@@ -239,8 +239,10 @@ class StatusView:
 
     @property
     def kept_tenants(self) -> set[str]:
-        """The tenants with a declaration that stays published in an old version, although its new commit is
-        published."""
+        """The tenants with a declaration that stays published in an old version.
+
+        The commit with the new version is published, but the tenant's manifests are still those of the old version.
+        """
         return {row.resource.tenant for row in self.rows if row.stage.state == "kept"}
 
     @property
