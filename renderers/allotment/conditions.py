@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 # States of an instance. It passes through the first three in this order.
-INIT = "Init"  # its units are locked
-READY = "Ready"  # its container has started; people read it as STARTING
-RUNNING = "Running"  # its probe was answered
+INIT = "Init"  # the instance holds its units
+READY = "Ready"  # its container has started; `display_state` shows this state as Starting
+RUNNING = "Running"  # its probe succeeds
 STOPPED = "Stopped"
 WAITING = "Waiting"
 FAILED = "Failed"
 
-# States of a declared resource that its cluster doesn't report yet, in the order in which it passes through them.
+# States of a resource that come from Git, because the cluster doesn't report them.
 MERGED = "Merged"
 KEPT = "Kept"  # its tenant is retained at its last published manifests
 PUBLISHED = "Published"
 REMOVING = "Removing"  # no longer declared, but still published
-OVERTAKEN = "Overtaken"  # the published commit is newer than this clone
+OVERTAKEN = "Overtaken"  # this clone lacks the commit that was published
 
 # States of a storage, and of its preparation.
 PENDING = "Pending"
@@ -57,13 +57,14 @@ STARTED = "Started"
 AVAILABLE = "Available"
 EXPOSED = "Exposed"
 
-# Conditions of a storage, beside Synced.
+# Conditions that only storages have. Storages also have the condition Synced.
 BOUND = "Bound"
 PREPARED = "Prepared"
 RESIZED = "Resized"
 ACCESSOR_AVAILABLE = "AccessorAvailable"
 
-# Conditions of a resource in deletion only, in the order of the steps. Publish reads their times.
+# Conditions only of a resource that is being deleted, in the order of the deletion steps. `allot publish` reads the
+# times of these conditions.
 MARKED_FOR_DELETION = "MarkedForDeletion"
 UNPROTECTED = "Unprotected"
 
@@ -73,29 +74,30 @@ PROTECTED = "Protected"
 # Condition only of an orphan: removed from the rendered branch, but still in the cluster.
 DECLARED = "Declared"
 
-# Conditions only of objects that differ from their published manifests although Argo CD reports Synced.
+# Conditions, and their reasons, only of objects that differ from their published manifests although Argo CD reports
+# Synced.
 AS_PUBLISHED = "AsPublished"
 ONLY_PUBLISHED = "OnlyPublished"
 EDITED_BY_HAND = "EditedByHand"
 FOREIGN_OBJECT = "ForeignObject"
 
-# Condition only of an instance that is published without replicas and still has pods.
+# Condition, and its reasons, only of an instance that is published without replicas and still has pods.
 STOPPED_DECLARED = "Stopped"
 STOPPING = "Stopping"
 STOPPED_STILL_RUNNING = "StoppedStillRunning"
 
-# Reasons of Declared being false: the deletion may be in progress, or the object stays.
+# Reasons why Declared is false. The deletion is in progress, or something prevents it.
 REMOVED = "Removed"
 REMOVED_STILL_RUNNING = "RemovedStillRunning"
 REMOVED_STILL_THERE = "RemovedStillThere"
 REMOVED_STILL_OPEN = "RemovedStillOpen"
 
-# Reasons why an instance has no replicas, from publish.
+# Reasons why `allot publish` gives an instance no replicas.
 STOPPED_AS_DECLARED = "StoppedAsDeclared"
 TENANT_SUSPENDED = "TenantSuspended"
 VERSION_REVOKED = "VersionRevoked"
 NO_FREE_UNIT = "NoFreeUnit"
-RESIZE_PENDING = "ResizePending"  # the instance has replicas, and runs as it was published
+RESIZE_PENDING = "ResizePending"  # an exception: the instance keeps its replicas, as last published
 STORAGE_UNPREPARED = "StorageUnprepared"
 SOURCE_UNPREPARED = "SourceUnprepared"  # the source of a storage or snapshot is not prepared
 

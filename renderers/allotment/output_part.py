@@ -6,5 +6,8 @@ import msgspec
 
 
 class Part(msgspec.Struct, frozen=True, rename="camel"):
-    """A part of an output. In JSON its fields are in camelCase, or have the `name` of the field. Parts only gain
-    fields."""
+    """A value in the JSON output of a command.
+
+    The JSON name of a field is the `name` of its `msgspec.field`, or else its Python name in camelCase. A new version of
+    Allotment may add fields to a part, but never removes or renames fields.
+    """

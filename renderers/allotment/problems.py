@@ -12,8 +12,11 @@ _UNPRINTABLE = re.compile("[^\x20-\x7e]")
 
 
 def escape_unprintable(text: str, limit: int = 120) -> str:
-    """Return `text` in a form that is safe for a terminal and a log: a single line of ASCII, with escapes for other
-    characters (which expose look-alikes), cut after `limit` characters."""
+    """Return `text` as a single line of ASCII, which is safe in a terminal and in a log.
+
+    Escapes replace all other characters, so that a reader can tell look-alike letters apart. Text after the first
+    `limit` characters is cut.
+    """
     escaped_text = _UNPRINTABLE.sub(
         lambda match: match.group().encode("unicode_escape").decode("ascii"), text[: limit + 1]
     )
@@ -21,7 +24,10 @@ def escape_unprintable(text: str, limit: int = 120) -> str:
 
 
 def quote_value(value: object) -> str:
-    """Return a value for a message: text is quoted, escaped and cut."""
+    """Return a value as text for a message.
+
+    A string is quoted, escaped and cut. For a mapping or a list, the text only names the type.
+    """
     if isinstance(value, str):
         return f"'{escape_unprintable(value)}'"
     if isinstance(value, bool):
@@ -57,8 +63,8 @@ def format_field(field: FieldPath) -> str:
 class Finding(NamedTuple):
     """A fault in a field of a file, before its line is known.
 
-    `related` are the other files that cause the fault or are affected by it. A problem is reported to the owners of all
-    of them.
+    `related` are the other files that cause the fault or are affected by it. The fault is reported to the owners of
+    `path` and of the `related` files.
     """
 
     path: str
@@ -71,7 +77,7 @@ class Finding(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A finding with its position: `line` and `column` count from 1, columns in characters."""
+    """A finding with its position: the first line and the first column are 1, and a column is a character."""
 
     path: str
     line: int

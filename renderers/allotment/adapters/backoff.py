@@ -6,20 +6,22 @@ import random
 from typing import NamedTuple
 
 MAX_DOUBLINGS = 16
-# A separate generator: threads draw from it, and a seed that other code sets must not make its numbers repeat.
+# A generator of its own: if other code seeds the shared generator of `random`, these numbers must not repeat.
 _RANDOM = random.Random()  # noqa: S311  # no secret
 
 
 class Backoff(NamedTuple):
-    """The wait after the first failure and the longest wait, in seconds, and the range of the random factor of each
-    wait."""
+    """The wait after the first failure and the longest wait, in seconds.
+
+    Each wait is multiplied by a random factor from the range `jitter`.
+    """
 
     first: float
     maximum: float
     jitter: tuple[float, float] = (0.75, 1.25)
 
     def delay(self, failures: int) -> float:
-        """Return the seconds to wait after this many failures in a row. Each wait is twice as long as the last."""
+        """Return the seconds to wait after this many failures in a row: twice as long after each, up to `maximum`."""
         doublings = min(max(failures - 1, 0), MAX_DOUBLINGS)
         return min(self.maximum, self.first * 2.0**doublings) * _RANDOM.uniform(*self.jitter)
 

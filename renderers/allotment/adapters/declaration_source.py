@@ -1,4 +1,4 @@
-"""The interface of a source of declarations: a folder or a commit, listed by scope and read as bytes."""
+"""The interface of a source of declarations, such as a folder or a commit."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ MAX_FILES = 150_000
 
 
 class ScopeFiles(NamedTuple):
-    """The files of a scope, sorted, and the problems of paths that need no file to be opened.
+    """The sorted paths of a scope's files, and the problems that the paths alone show.
 
-    `stamp` is the later argument of `is_unchanged`; None if a change could not be detected. `content_hash` is the key
-    of the content, if the source knows it without reading the files.
+    `stamp` can later be passed to `is_unchanged`. It is None if the caller didn't request a stamp, or if `is_unchanged`
+    could overlook a change. `content_hash` is the `content_key` of the files; None if the source would have to read the
+    files to compute it.
     """
 
     paths: tuple[str, ...]
@@ -29,25 +30,28 @@ class Source(Protocol):
     """A source of declarations."""
 
     def scopes(self) -> tuple[list[Scope], list[Problem]]:
-        """Return the scopes that have a folder, sorted, and the problems of other paths beside them."""
+        """Return the sorted scopes that have a folder, and a problem for each path that belongs to no scope."""
         ...
 
     def files(self, scope: Scope, *, stamped: bool = False) -> ScopeFiles:
-        """Return a scope's files, with a stamp on request."""
+        """Return a scope's files. With `stamped`, the result has a stamp."""
         ...
 
     def is_unchanged(self, scope: Scope, stamp: Any) -> bool:
-        """Return whether a scope is certainly unchanged since it was stamped."""
+        """Return whether a scope is certainly unchanged since `files` returned this stamp."""
         ...
 
     def read(self, path: str) -> bytes:
-        """Return the bytes of a listed file. Of a file beyond the size limit of a declaration, return a part that is
-        still too large."""
+        """Return the bytes of a listed file.
+
+        If the file exceeds the size limit of a declaration, the returned bytes may differ from its content, but they
+        exceed the limit too.
+        """
         ...
 
 
 def content_key(files: Iterable[tuple[str, str]]) -> str:
-    """Return the key of a scope's content from its sorted pairs of path and blob id."""
+    """Return a hash of a scope's content. `files` are the sorted pairs of path and blob id of the scope's files."""
     text = "\n".join(f"{path}\t{blob}" for path, blob in files)
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 

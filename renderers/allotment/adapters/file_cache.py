@@ -1,6 +1,7 @@
-"""Caches the results of earlier checks by content, in a JSON file with its checksum outside the repository.
+"""Caches the results of checks in a JSON file outside the repository.
 
-The cache only saves time. A cache that is missing, damaged, or of another program version or platform counts as empty.
+The cache only saves time. A cache is treated as empty if its file is missing or damaged, or if it was written with
+another key. The key covers the version of the program and everything else on which all results depend.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def program_key() -> str:
-    """Return the key of the program: its source, its interpreter, and the libraries that affect a check."""
+    """Return a hash of the program: its source, its interpreter, and the libraries that affect a check."""
     digest = hashlib.sha256(f"{VERSION} {sys.version}".encode())
     for path in sorted(_PACKAGE.rglob("*.*")):
         if path.suffix in (".py", ".yaml"):
@@ -33,21 +34,21 @@ def program_key() -> str:
     return digest.hexdigest()
 
 
-_MIN_CHANGES = 100  # fewer changes than 1 in this many are not saved: they are quick to compute again
+_MIN_CHANGES = 100  # a cache is saved only if more than 1 in this many values changed: fewer are quick to compute again
 
 
 class FileCache:
-    """Cached values by name, valid for one key. Saved only if enough values changed."""
+    """Cached values by name, which are valid for one key. The cache is saved only if enough values changed."""
 
     def __init__(self, path: Path | None, key: str, values: dict[str, Any]) -> None:
         self.path = path
         self.key = key
         self.values = values
-        self.changed_count = 0  # changed values since the last save
+        self.changed_count = 0  # changes since the cache was loaded
 
     @staticmethod
     def load(name: str, key: str) -> FileCache:
-        """Return the cache of this name; an empty cache if the file is damaged or has another key."""
+        """Return the cache of this name; an empty cache if the file is missing, is damaged or has another key."""
         path = _cache_folder() / f"{name}.json"
         try:
             checksum, _, body = path.read_bytes().partition(b"\n")
@@ -82,7 +83,7 @@ class FileCache:
             self.changed_count += 1
 
     def save(self) -> None:
-        """Write the cache atomically, unless too few values changed. A folder that can't be written is no error."""
+        """Write the cache atomically, unless too few values changed. Does nothing if the folder can't be written."""
         if self.path is None or self.changed_count * _MIN_CHANGES <= len(self.values):
             return
         body = json.dumps(self.values, separators=(",", ":")).encode()

@@ -14,7 +14,7 @@ from allotment.declared.encoding import MAX_BYTES
 from allotment.declared.layout import PLATFORM, ROOTS, Scope, folder_of, scope_of
 from allotment.problems import OperationRefused, Problem
 
-RACY_SECONDS = 2  # a file that changed this recently may change again within the resolution of its timestamp
+RACY_SECONDS = 2  # a file that changed this recently may change again without a new timestamp
 MAX_DEPTH = 8
 
 
@@ -84,7 +84,7 @@ class FolderSource:
         return ScopeFiles(tuple(sorted(paths)), tuple(problems), stamp)
 
     def is_unchanged(self, scope: Scope, stamp: Any) -> bool:
-        """Return whether every file and folder is as it was stamped. A folder's time shows added and removed files."""
+        """Return whether no file and no folder changed since the stamp. A folder's time shows added and removed files."""
         try:
             folders, paths, token = stamp
             return bool(token == self._stat_digest([*folders, *paths])[0])
@@ -92,8 +92,7 @@ class FolderSource:
             return False
 
     def read(self, path: str) -> bytes:
-        """Return a file's bytes, at most one more than the size limit of a declaration. Raises OSError if it can't be
-        read."""
+        """Return a file's bytes, but at most one byte more than the size limit of a declaration. Raises OSError."""
         handle = os.open(self._base + path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             data = os.read(handle, MAX_BYTES + 1)
@@ -132,7 +131,7 @@ def _is_utf8(name: str) -> bool:
 
 
 def is_regular(root: Path, path: str) -> bool:
-    """Return whether a path below a folder is a regular file without a symbolic link on the way to it."""
+    """Return whether a path below `root` is a regular file, and no part of the path is a symbolic link."""
     *above, _ = PurePosixPath(path).parents
     if any((root / place).is_symlink() for place in [PurePosixPath(path), *above]):
         return False

@@ -1,5 +1,4 @@
-"""Serves HTTP: the liveness and readiness probes and a webhook, and on a separate port the metrics, which should not be
-reachable from outside."""
+"""Serves probes and a webhook on one port, and metrics on another, which should not be reachable from outside."""
 
 from __future__ import annotations
 
@@ -15,19 +14,20 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, NamedTuple
 
-MAX_BODY_BYTES = 1 << 20  # bytes of a webhook's body; the next poll finds the change behind a larger webhook
+MAX_BODY_BYTES = 1 << 20  # of a webhook's body; a larger webhook is refused, and the next poll finds the change
 _DIGITS = re.compile(r"[0-9]{1,10}")
 _CHUNK_BYTES = 1 << 16
-MIN_INTERVAL = 5.0  # the least seconds between two runs that webhooks start
-# Each header has a prefix and the HMAC-SHA256 of the body in hexadecimal digits.
+MIN_INTERVAL = 5.0  # minimum seconds between two runs that webhooks start
+# The headers that may have a signature, and their prefixes. After the prefix, the value of the header is the HMAC-SHA256
+# of the body in hexadecimal digits.
 _SIGNATURE_HEADERS = (
-    ("X-Hub-Signature-256", "sha256="),  # GitHub; the others send it too
+    ("X-Hub-Signature-256", "sha256="),  # GitHub, and also Gitea and Forgejo
     ("X-Gitea-Signature", ""),
     ("X-Forgejo-Signature", ""),
 )
-_GITLAB_HEADER = "X-Gitlab-Token"  # the secret itself
+_GITLAB_HEADER = "X-Gitlab-Token"  # its value is the secret itself
 TIMEOUT = 10  # seconds that a connection may last, even if its client keeps sending
-MAX_CONNECTIONS = 32  # simultaneous connections; the library holds up to 6 MB of a request's head
+MAX_CONNECTIONS = 32  # simultaneous connections; `http.server` holds up to 6 MB of headers for each
 
 
 WebhookOutcome = Literal["taken", "unsigned", "wrong"]
@@ -36,8 +36,8 @@ WebhookOutcome = Literal["taken", "unsigned", "wrong"]
 class WebHandlers(NamedTuple):
     """The handlers of the requests.
 
-    `on_webhook` is called for a webhook that is signed with `secret`, or for any webhook if `secret` is empty. Nothing
-    else in a webhook is used. `on_webhook_outcome` is called with the outcome of each webhook.
+    `on_webhook` is called for a webhook that is signed with `secret`, or for any webhook if `secret` is empty. The
+    content of a webhook is not used. `on_webhook_outcome` is called with the outcome of each webhook.
     """
 
     is_alive: Callable[[], bool]
@@ -55,8 +55,10 @@ class MetricsSource(NamedTuple):
 
 
 class Throttle:
-    """Limits the rate of calls: forwards the first call at once, and merges calls within `gap` seconds of it into one
-    later call."""
+    """Limits the rate of calls.
+
+    Forwards the first call at once. Merges all calls in the next `gap` seconds into one call after these seconds.
+    """
 
     def __init__(self, on_wake: Callable[[], None], gap: float = MIN_INTERVAL) -> None:
         self._callback, self._min_interval = on_wake, gap
@@ -65,7 +67,7 @@ class Throttle:
         self._is_waiting = False
 
     def __call__(self) -> None:
-        """Forward the call, now or later together with others."""
+        """Forward this call at once, or later as one call together with others."""
         with self._lock:
             if self._is_waiting:
                 return
@@ -97,7 +99,7 @@ class WebServer:
 
     @property
     def port(self) -> int:
-        """The port that is listened on."""
+        """The port on which the server listens."""
         return int(self._server.server_address[1])
 
     def close(self) -> None:
@@ -109,8 +111,9 @@ class WebServer:
 class _Server(ThreadingHTTPServer):
     """Holds a limited number of connections, each for a limited time.
 
-    At the limit, a new connection replaces the oldest connection of the address with the most connections. A client
-    that uses up the limit therefore blocks nobody: a probe takes milliseconds, so its connection is never the oldest.
+    When the limit is reached and a client connects, the server first closes another connection: the oldest connection
+    of the client address that has the most. A client that opens many connections therefore cannot block a probe, because
+    a probe takes milliseconds and its connection is never the oldest.
     """
 
     daemon_threads = True
@@ -188,7 +191,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: Any) -> None:  # the library's name
+    def log_message(self, format: str, *args: Any) -> None:  # the base class has a parameter of this name
         """Log no requests: probes come every few seconds."""
 
 
@@ -232,7 +235,7 @@ class _ProbeHandler(_RequestHandler):
             self._send(status, "text/plain", b"not signed with the secret\n")
 
     def _check_signature(self, length: int) -> WebhookOutcome:
-        """Read a body in chunks, without holding all of it, and return whether it is signed."""
+        """Return whether a body is signed. Reads the body in chunks, so that memory never holds all of it."""
         secret = self.answers.secret
         digest = hmac.new(secret, digestmod="sha256")
         while length > 0:

@@ -16,9 +16,9 @@ _SCP_URL = re.compile(r"(?P<user>[A-Za-z0-9._-]+)@(?P<host>[A-Za-z0-9.-]+):(?P<p
 
 
 def installed_address() -> str:
-    """Return the address of the running program, with its commit or hash; empty where none is known.
+    """Return the address of the running program, with its commit or hash; empty if the address is unknown.
 
-    pip records it: https://packaging.python.org/en/latest/specifications/direct-url/
+    pip records the address: https://packaging.python.org/en/latest/specifications/direct-url/
     """
     try:
         recorded = json.loads(metadata.distribution("allotment").read_text("direct_url.json") or "{}")
@@ -58,8 +58,10 @@ def checkout_address(folder: Path) -> str:
 
 
 def without_password(url: str) -> str:
-    """Return a URL in pip's syntax: scp's short form becomes ssh://. Removes the password, and for https:// also the
-    user."""
+    """Return a URL in pip's syntax, without its password. Only an ssh:// URL keeps its user.
+
+    The short form of scp, `user@host:path`, becomes ssh://.
+    """
     if short := _SCP_URL.fullmatch(url):
         return f"ssh://{short['user']}@{short['host']}/{short['path']}"
     parts = urlsplit(url)

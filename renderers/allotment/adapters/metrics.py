@@ -1,7 +1,7 @@
 """Defines the Prometheus metrics of the publisher, the reporter and the commenter.
 
-A counter starts at 0 for each label value that is known in advance: otherwise increase() in Prometheus misses the first
-event of a series.
+Every counter starts at 0 for each label value that is known in advance. If a counter first appeared with the value 1,
+increase() in Prometheus would miss this first event.
 """
 
 from __future__ import annotations
@@ -188,17 +188,17 @@ class ReportMetrics:
         self._silence.labels(self._cluster).set(silence)
 
     def record_orphans(self, count: int, stopped: int) -> None:
-        """Record the number of orphans, and of stopped instances that still run."""
+        """Record the number of orphans, and the number of stopped instances that still run."""
         self._removed.labels(self._cluster).set(count)
         self._stopped.labels(self._cluster).set(stopped)
 
     def record_edits(self, count: int, foreign: int) -> None:
-        """Record the number of objects that were edited, and that were added, by hand."""
+        """Record the number of objects that somebody edited by hand, and the number that somebody added by hand."""
         self._edited.labels(self._cluster).set(count)
         self._foreign_objects.labels(self._cluster).set(foreign)
 
     def clear_observations(self) -> None:
-        """Remove the counts of objects and instances: the leading replica reports them."""
+        """Remove the numbers of objects and instances, because only the leading replica reports them."""
         for gauge in (self._removed, self._stopped, self._edited, self._foreign_objects):
             gauge.clear()
 
@@ -232,13 +232,13 @@ class CommentMetrics:
         self._errors.labels(reason).inc()
 
     def record_open_requests(self, open_requests: int, followed: int) -> None:
-        """Record the number of open pull requests, and of followed rollouts of merges."""
+        """Record the number of open pull requests, and the number of merges with a followed rollout."""
         self._open.set(open_requests)
         self._followed.set(followed)
 
 
 class WebhookMetrics:
-    """The webhooks of one process."""
+    """The metrics of the webhooks that one process receives."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._webhooks = Counter(

@@ -24,14 +24,15 @@ class Limit(NamedTuple):
 
 
 class Patience(NamedTuple):
-    """The seconds to wait for a process: between two outputs (`silent_seconds`), and until its end (`total_seconds`)."""
+    """The longest waits for a process, in seconds: for its next output (`silent_seconds`) and for its end
+    (`total_seconds`)."""
 
     silent_seconds: float
     total_seconds: float
 
 
 class ProcessLimitExceeded(Exception):
-    """A process exceeded its limit; the message names which."""
+    """A process exceeded a limit. The message says which limit."""
 
 
 def memory_megabytes(pid: int) -> float:
@@ -40,7 +41,8 @@ def memory_megabytes(pid: int) -> float:
     while pids:
         process_id = pids.pop()
         try:
-            # Pss counts a part of each shared page: a forked process shares all memory of its parent.
+            # A forked process shares the memory of its parent. Pss divides each shared page among the processes that
+            # share it, so the sum counts the page once.
             for line in (
                 Path(f"/proc/{process_id}/smaps_rollup").read_text(encoding="ascii", errors="replace").splitlines()
             ):
@@ -49,7 +51,7 @@ def memory_megabytes(pid: int) -> float:
             for task in Path(f"/proc/{process_id}/task").iterdir():
                 pids += map(int, (task / "children").read_text(encoding="ascii").split())
         except (OSError, ValueError):
-            continue  # it has ended
+            continue  # the process has ended
     return total / 1024
 
 
@@ -62,12 +64,13 @@ def terminate_group(process: subprocess.Popen[bytes]) -> None:
 def run_within(
     command: Sequence[str], environment: Mapping[str, str], limit: Limit, errors: int, check: Callable[[], None]
 ) -> int:
-    """Run a command without input and output, with errors written to the file `errors`. Return its exit status.
+    """Run a command without input and output, and return its exit status.
 
-    `check` is called repeatedly and may raise. Raises ProcessLimitExceeded if the command exceeds its limit. Leaves no
-    process behind.
+    The command writes its errors to the file descriptor `errors`. `check` is called every POLL_SECONDS; an exception
+    that `check` raises ends the command. Raises ProcessLimitExceeded if the command exceeds its limit. Leaves no process
+    behind.
     """
-    process = subprocess.Popen(  # noqa: S603  # the caller's
+    process = subprocess.Popen(  # noqa: S603  # the caller chooses the command
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -93,7 +96,7 @@ def run_within(
 def communicate_within(process: subprocess.Popen[bytes], patience: Patience) -> tuple[bytes, bytes]:
     """Return the output and the errors of a process that leads a session, once it has ended.
 
-    Raises ProcessLimitExceeded if it is silent for too long or doesn't end in time. Leaves no process behind.
+    Raises ProcessLimitExceeded if the process is silent for too long or doesn't end in time. Leaves no process behind.
     """
     assert process.stdout is not None
     assert process.stderr is not None

@@ -1,7 +1,9 @@
 """Replaces a rendered tree in a folder of the file system atomically.
 
-Changed files are written to a second folder, unchanged files are linked there, and one system call exchanges both
-folders. A kill leaves the old or the new tree, and at most a leftover folder beside it that the next run removes.
+`TreeFolder` writes the changed files to a second folder, adds hard links to the unchanged files there, and exchanges
+both folders with one system call. If the process is killed, the folder holds either the old or the new tree, and the
+next run removes the other folder. Where the system call is not supported, two renames replace it. If the process is
+killed between these renames, the next run restores the old tree.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ class WriteCounts(NamedTuple):
 
 
 class TreeFolder:
-    """A folder that is made equal to a tree. While it is entered, other runs of `allot render` wait.
+    """A folder that is made equal to a rendered tree. Inside its `with` block, other runs of `allot render` wait.
 
     Raises OperationRefused if the folder may belong to somebody else, or can't be read or written.
     """
@@ -57,7 +59,7 @@ class TreeFolder:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX)
             if self.replaced_folder.exists() and not self.out.exists():
-                os.rename(self.replaced_folder, self.out)  # a run was killed between its two renames
+                os.rename(self.replaced_folder, self.out)  # an earlier run was killed between its two renames
             for leftover in (self.staging, self.replaced_folder):
                 if leftover.exists():
                     shutil.rmtree(leftover)
@@ -81,9 +83,9 @@ class TreeFolder:
         )
 
     def stage(self, path: str, data: bytes) -> bool:
-        """Write a file's new content to the staging folder. Return whether it differs from the existing file.
+        """Write a file to the staging folder if it differs from the existing file. Return whether it differs.
 
-        May be called in any process.
+        Worker processes may call this method too.
         """
         if path in self.existing_files and (self.out / path).read_bytes() == data:
             return False
@@ -96,9 +98,10 @@ class TreeFolder:
         return True
 
     def commit(self, produced: dict[str, bool], selected: Callable[[str], bool]) -> WriteCounts:
-        """Make the folder equal to the tree. `produced` maps each path to whether it changed.
+        """Make the folder equal to the tree. `produced` maps each path of the tree to the result of `stage`.
 
-        Existing files that are `selected` and not produced are removed; the others stay.
+        An existing file that was not produced is removed if `selected` returns True for its path. Otherwise, the file
+        stays.
         """
         produced[MARKER] = self.stage(MARKER, MARKER_TEXT)
         removed = {path for path in self.existing_files if path not in produced and selected(path)}
@@ -118,8 +121,8 @@ class TreeFolder:
 
 
 def _list_existing_files(out: Path) -> frozenset[str]:
-    """Return the files of an earlier tree. Raises OperationRefused if the folder holds other files, and OSError if it
-    can't be read."""
+    """Return the files of an earlier tree. Raises OperationRefused if the folder holds other files, and OSError if the
+    folder can't be read."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise OperationRefused(f"{quote_value(str(out))} is a file or a symbolic link: name a folder")
     if not out.exists():
@@ -151,9 +154,10 @@ def _hard_link(source: Path, target: Path) -> None:
 
 
 def _swap_folders(new: Path, old: Path, aside: Path) -> None:
-    """Exchange two folders in one system call. If that is not supported, or `old` is missing, rename them.
+    """Put the folder `new` in the place of the folder `old`.
 
-    Raises OperationRefused.
+    Exchanges both folders in one system call. If the call is not supported, or if `old` is missing, renames `old` to
+    `aside` and `new` to `old`, and deletes `aside`. Raises OperationRefused.
     """
     libc, encoded_paths = ctypes.CDLL(None), (os.fsencode(new), os.fsencode(old))
     if sys.platform == "darwin":

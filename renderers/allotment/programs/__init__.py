@@ -1,8 +1,9 @@
-"""The programs that fill a volume. The pod of a preparation runs them with Python's standard library alone.
+"""The programs that fill the volume of a storage.
 
-To the rest of Allotment they are data. A ConfigMap in the tenant's namespace holds the modules of a Job, and stays for
-as long as the Job exists (`manifests/tenant/programs.py`). `ending` defines the exit statuses, which a status shows as
-reasons.
+A Job of Kubernetes runs these programs in the cluster. Its pod has only Python with the standard library, so the
+programs import nothing else of Allotment. Allotment itself never runs them: it renders their source code into a
+ConfigMap in the tenant's namespace, which stays as long as the Job exists (`manifests/tenant/programs.py`). `ending`
+defines the exit statuses of the programs. The status of the storage shows each exit status as a reason.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib.resources import files
 
-# Program → its modules.
+# The modules that each program consists of.
 MODULES: dict[str, tuple[str, ...]] = {
     "check": ("ending", "volume", "check"),
     "hold": ("ending", "volume", "hold"),
@@ -24,7 +25,7 @@ MODULES: dict[str, tuple[str, ...]] = {
 
 @lru_cache
 def texts(*programs: str) -> dict[str, str]:
-    """Return the modules of `programs` as files of a ConfigMap, by name."""
+    """Return the files of a ConfigMap for some programs: the source code of their modules, by file name."""
     names = {"__init__": None, **{name: None for program in programs for name in MODULES[program]}}
     here = files(__package__)
     return {

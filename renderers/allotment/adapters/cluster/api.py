@@ -23,7 +23,7 @@ MOST_BYTES = 256 << 20  # bytes of one response
 _CHUNK_BYTES = 1 << 20
 
 
-# The messages of errors that prevent a response. The first matching type counts.
+# The messages for exceptions that mean that no response arrived. The first type that matches is used.
 _ERROR_TEXTS: tuple[tuple[type[Exception], str], ...] = (
     (urllib3.exceptions.NameResolutionError, "nobody knows its name"),
     (urllib3.exceptions.NewConnectionError, "nothing listens there, or no way leads there"),
@@ -61,10 +61,10 @@ class ApiServer:
 
     @staticmethod
     def from_kubeconfig(kubeconfig: Path | None, context: str | None) -> ApiServer:
-        """Return the API server of a kubeconfig's context. Without either, return that of the cluster in which this
-        process runs, or of the default kubeconfig.
+        """Return the API server that a context of a kubeconfig names.
 
-        Raises OperationRefused if there is none.
+        If both arguments are None, return the API server of the cluster in which this process runs. Outside of a
+        cluster, return the API server of the default kubeconfig. Raises OperationRefused if there is none.
         """
 
         def load() -> client.Configuration:
@@ -93,10 +93,9 @@ class ApiServer:
         return client.ApiClient(self._load())
 
     def open(self, path: str, query: Mapping[str, str], accept: str, read_seconds: float) -> urllib3.BaseHTTPResponse:
-        """Return the response to a GET request with an unread body, which the caller closes. Raises ApiError or
-        ApiUnavailable.
+        """Return the response to a GET request before its body is read. The caller reads and closes the response.
 
-        `read_seconds` is the longest silence.
+        `read_seconds` is the longest wait for the next bytes. Raises ApiError or ApiUnavailable.
         """
         with self._lock:
             pool, configuration = self._pool, self._configuration
@@ -127,12 +126,12 @@ class ApiServer:
     def read(self, path: str, query: Mapping[str, str], accept: str, seconds: float, most: int | None = None) -> bytes:
         """Return the whole body of a response. Raises ApiError or ApiUnavailable.
 
-        The response may take `seconds` and have `most` bytes, by default MOST_BYTES.
+        The response may take at most `seconds` and have at most `most` bytes, by default MOST_BYTES.
         """
         return read_body(self.open(path, query, accept, seconds), seconds, MOST_BYTES if most is None else most)
 
     def server_time(self) -> str:
-        """Return the server's time as RFC 3339 in UTC; empty before the first response. It never goes back."""
+        """Return the server's time as RFC 3339 in UTC; empty before the first response. The returned time never goes back."""
         with self._lock:
             if self._clock_offset is None:
                 return ""
@@ -150,11 +149,11 @@ class ApiServer:
                 self._clock_offset = moment - time.monotonic()
 
     def _reload_credentials(self) -> None:
-        """Read the credentials again: they have expired or were replaced."""
+        """Read the credentials again, because they have expired or were replaced."""
         try:
             configuration = self._load()
         except OperationRefused:
-            return  # the file is just being written; the next 401 tries again
+            return  # perhaps another program is writing the file now; after the next 401, it is read again
         with self._lock:
             self._configuration, self._pool = configuration, _connection_pool(configuration)
 
@@ -188,7 +187,7 @@ def error_text(error: Exception) -> str:
 
 
 def _authorization_header(configuration: client.Configuration) -> dict[str, str]:
-    """Return the Authorization header. The package reads a token file again after a minute."""
+    """Return the Authorization header. The `kubernetes` package reads a token file again after a minute."""
     bearer_token = configuration.auth_settings().get("BearerToken")
     return {"Authorization": str(bearer_token["value"])} if bearer_token and bearer_token["value"] else {}
 
@@ -208,7 +207,7 @@ def parse_http_date(date: str) -> float | None:
 
 
 def _parse_retry_after(retry_after: str, now: float) -> float:
-    """Return the seconds to wait according to a Retry-After header, which has seconds or a date."""
+    """Return the seconds to wait according to a Retry-After header, which contains seconds or a date."""
     if retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 7:
         return float(retry_after)
     moment = parse_http_date(retry_after)

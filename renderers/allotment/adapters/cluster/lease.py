@@ -1,4 +1,4 @@
-"""Elects a leader among replicas with a Lease. Another replica takes over when the leader is gone."""
+"""Elects a leader among replicas with a Lease. If the leader stops renewing the Lease, another replica takes over."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 
 from allotment.adapters.cluster.api import ApiServer
 
-LEASE_SECONDS = 15  # a leader without a renewal for this long loses the Lease
-RENEW_SECONDS = 10  # a leader stops after this long without a renewal, before another replica may start
+LEASE_SECONDS = 15  # a leader that does not renew the Lease for this long loses it
+RENEW_SECONDS = 10  # a leader that fails to renew for this long stops, before another replica may start
 RETRY_SECONDS = 2
-ANSWER_SECONDS = 5  # a slower API server counts as silent
+ANSWER_SECONDS = 5  # the longest wait for a response of the API server
 
 
 class Leadership:

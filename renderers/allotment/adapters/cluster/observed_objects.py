@@ -1,4 +1,4 @@
-"""Collects the objects that a cluster's watches have seen, by tenant, and the tenants that changed since the last call."""
+"""Collects the objects of each tenant from the watches of a cluster, and records which tenants have changed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import defaultdict
 from allotment.observed.decoding import WatchedKind
 from allotment.observed.objects import Application, Deployment, ObservedObject, Pod
 
-STOCKS_OWNER = "*"  # the owner of placeholders; no tenant can have this name
+STOCKS_OWNER = "*"  # owns the placeholders; no tenant can have this name
 
 
 class ObservedObjects:
@@ -39,7 +39,7 @@ class ObservedObjects:
             self._add_object(self._owners[kind.name], resource)
 
     def remove(self, kind: WatchedKind, resource: ObservedObject) -> None:
-        """Remove an object by its uid: a recreated object of the same name is another object."""
+        """Remove an object by its uid, because a recreated object has the same name but another uid."""
         with self._lock:
             self.events += 1
             self._remove_object(self._owners[kind.name], resource.uid)
@@ -55,7 +55,7 @@ class ObservedObjects:
             return list(self._objects.get(owner, {}).values())
 
     def take_changed(self) -> set[str]:
-        """Return the owners that changed since the last call."""
+        """Return the owners with objects that changed since the last call of this method."""
         with self._lock:
             changed_owners, self._changed = self._changed, set()
             self.changed.clear()

@@ -1,4 +1,4 @@
-"""Reads the objects for a diagnosis once from an API server, with paginated GET requests."""
+"""Reads the objects that a diagnosis needs from an API server, once, with paginated GET requests."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from allotment.problems import OperationRefused, escape_unprintable, pluralize
 _UNREADABLE_TEXT = "its answer can't be read"
 MAX_PAGE_BYTES = 32 << 20  # bytes of one response
 MAX_TOTAL_BYTES = 256 << 20  # bytes of all pages of a kind
-MOST_PAGES = 400  # of a kind: 200,000 objects
-MAX_MESSAGE_LENGTH = 200  # characters about an invalid response
-LOOK_SECONDS = 300.0  # for all requests
+MOST_PAGES = 400  # pages of one kind: 200,000 objects
+MAX_MESSAGE_LENGTH = 200  # characters of a message about an invalid response
+LOOK_SECONDS = 300.0  # for all requests of a snapshot together
 _FORMAT_ERRORS = (msgspec.MsgspecError, ValueError, TypeError, AttributeError, KeyError, RecursionError)
 
 
 def take_snapshot(
     here: ApiServer, hub: ApiServer, kinds: Iterable[ResourceQuery], served: Iterable[str]
 ) -> ClusterSnapshot:
-    """Return the objects of some kinds in a cluster and in the cluster of Argo CD, and the resources of the API
-    versions `served`.
+    """Return the objects of some kinds, and the resources that belong to the API versions `served`.
 
-    Raises OperationRefused if the cluster doesn't answer or rejects the credentials.
+    `here` is the diagnosed cluster, and `hub` is the cluster in which Argo CD runs. Each kind says from which of them its
+    objects are read. Raises OperationRefused if the cluster `here` doesn't answer or rejects the credentials.
     """
     end = time.monotonic() + LOOK_SECONDS
     near = _DeadlineApi(here, end)
@@ -51,7 +51,7 @@ def take_snapshot(
 
 
 class _DeadlineApi:
-    """An API server that is queried until `end`, in monotonic seconds."""
+    """An API server that gets no requests after the monotonic time `end`."""
 
     def __init__(self, api: ApiServer, end: float) -> None:
         self._api, self._end = api, end
@@ -65,8 +65,8 @@ class _DeadlineApi:
         return self._api.read(path, query, JSON, min(PAGE_SECONDS, remaining), MAX_PAGE_BYTES)
 
     def mapping(self, path: str) -> dict[str, Any]:
-        """Return the mapping in a response. Raises ApiError, ApiUnavailable, or one of _FORMAT_ERRORS if it is no
-        mapping."""
+        """Return the mapping in a response. Raises ApiError, ApiUnavailable, or one of _FORMAT_ERRORS if
+        the response is no mapping."""
         return _parse_mapping(self.read(path, {}))
 
 
@@ -87,8 +87,11 @@ def _server_version(api: _DeadlineApi) -> Mapping[str, str]:
 
 
 def _served_resources(api: _DeadlineApi, api_versions: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Return the API versions of a server, with the resources of the requested versions; nothing if the server doesn't
-    say."""
+    """Return the names of the resources of each API version that a server serves.
+
+    Only the resources of `api_versions` are requested; for other versions, the result has an empty set. If a response
+    is missing or unreadable, the result is empty.
+    """
     try:
         groups = api.mapping("/apis").get("groups") or ()
         resources = {
@@ -117,7 +120,7 @@ def _list_kind(api: _DeadlineApi, kind: ResourceQuery) -> QueryAnswer:
 
 
 def _list_objects(api: _DeadlineApi, kind: ResourceQuery) -> list[Any]:
-    """Return the objects of all pages; of a kind in WHOLE_OBJECT_QUERIES, only those in tenants' namespaces.
+    """Return the objects on all pages. Of a kind in WHOLE_OBJECT_QUERIES, return only the objects of tenants.
 
     Raises ApiError, ApiUnavailable, or one of _FORMAT_ERRORS.
     """

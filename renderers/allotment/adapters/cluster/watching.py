@@ -1,9 +1,10 @@
-"""Lists and watches objects as a Kubernetes client should: the latest state arrives in spite of any error of the API
-server.
+"""Lists and watches objects of a Kubernetes API server, and recovers from every error of the server.
 
-A list counts once its last page has arrived, and a watch continues from its resourceVersion. After an end of the watch
-(410, silence, a broken connection, an error), it is resumed, or listed again if it can't be resumed, after a growing
-delay. Only a complete list or a DELETED event removes an object.
+`Watch` first lists all objects of a kind. It uses the list only if all pages of the list arrive. It then watches the
+objects from the resourceVersion of the list. When a watch ends (410, silence, a broken connection, an error), `Watch`
+waits for a delay that grows with each failure, and starts the next watch at the resourceVersion of the last event. If
+the API server no longer has the changes since then, `Watch` lists all objects again. Only a complete list or a DELETED
+event removes an object.
 """
 
 from __future__ import annotations
@@ -25,21 +26,24 @@ from allotment.observed.objects import ObservedObject
 JSON = "application/json"
 METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
 PAGE_OBJECTS = 500
-PAGE_SECONDS = 60.0  # the longest duration of a page request
-ABSENT_SECONDS = 10.0  # a kind that is missing for this long is not installed
-IMMEDIATE_RETRY_SECONDS = 1.0  # no watch ends this soon by itself
-MAX_LINE_BYTES = 32 << 20  # bytes of one event
+PAGE_SECONDS = 60.0  # the longest duration of the request for one page
+ABSENT_SECONDS = 10.0  # if the API server answers 404 for this long, the kind is not installed
+IMMEDIATE_RETRY_SECONDS = 1.0  # a stream that ends sooner than this without an event was not a watch
+MAX_LINE_BYTES = 32 << 20  # of one event
 _CHUNK_BYTES = 1 << 16
-_RANDOM = random.Random()  # noqa: S311  # no secret; watches run in threads and leave the shared generator alone
+_RANDOM = random.Random()  # noqa: S311  # no secret; the shared generator of `random` belongs to other code
 
 
 class WatchTiming(NamedTuple):
-    """The timing of a watch: the delays between attempts, as in client-go, and the longest silence in seconds. The API
-    server sends a bookmark every minute."""
+    """The timing of a watch, in seconds.
+
+    `backoff` has the delays between attempts; they are those of client-go. `max_silence` is the longest time without
+    data from the API server, which sends a bookmark event at least every minute.
+    """
 
     backoff: Backoff = Backoff(0.8, 30.0)
     max_silence: float = 70.0
-    stable_after: float = 60.0  # after a watch of this many seconds, the delays start again with the first
+    stable_after: float = 60.0  # after an attempt that lasted this long, the delays start again with the first
     max_retry_after: float = 600.0  # the longest accepted Retry-After
 
 
@@ -67,9 +71,9 @@ _WATCH_TIMING = WatchTiming()
 
 
 class Watch:
-    """Watches a kind in its own thread, until the process ends.
+    """Lists and watches the objects of a kind in its own thread, until `stop` is called.
 
-    - `contact` is the monotonic time of the API server's last complete response, in seconds.
+    - `contact` is the monotonic time, in seconds, of the last page, event or 404 from the API server.
     - `synced` is true after the first complete list, or if the kind is not installed.
     - `trouble` is a short message about the current error, empty if there is none.
     """
@@ -104,7 +108,7 @@ class Watch:
         threading.Thread(target=self.run, name=f"watch {self.kind.name}", daemon=True).start()
 
     def stop(self) -> None:
-        """Stop before the next attempt, without waiting for an open stream."""
+        """Stop after the next event or before the next attempt. Returns at once."""
         self._stopped.set()
 
     def run(self) -> None:
@@ -130,7 +134,7 @@ class Watch:
     def _record_error(self, error: ApiError) -> None:
         self.trouble = f"it answers {error.status}"
         if error.status == HTTPStatus.NOT_FOUND:
-            # An API server that has just started lacks CRDs for a moment, so the known objects stay.
+            # An API server that has just started may not serve a CRD yet, so the objects that are known stay.
             now = time.monotonic()
             self._missing_since = self._missing_since or now
             self.contact = now
@@ -140,9 +144,9 @@ class Watch:
             self._missing_since = None
 
     def _wait_before_retry(self, lived: float, retry_after: float) -> None:
-        """Wait before the next attempt: longer after each failure, at least as long as the API server asked.
+        """Wait before the next attempt: longer after each failure, and at least `retry_after` seconds.
 
-        After a watch that lasted long enough, the delays start again with the first.
+        `lived` is the duration of the last attempt. If it lasted long enough, the delays start again with the first.
         """
         if lived >= self._timing.stable_after:
             self._failures = 0
@@ -154,7 +158,7 @@ class Watch:
         return METADATA.format(suffix) if self.kind.metadata_only else JSON
 
     def _list_all(self) -> str:
-        """Replace all objects by a complete list, and return its resourceVersion.
+        """Replace all known objects with a complete list, and return the resourceVersion of the list.
 
         Raises ResourceVersionExpired, UnreadableResponse, ApiError or ApiUnavailable.
         """
@@ -192,7 +196,7 @@ class Watch:
             raise
 
     def _watch_events(self) -> None:
-        """Apply events since the last resourceVersion, until the stream ends.
+        """Apply the events since the last resourceVersion, until the stream ends.
 
         Raises ResourceVersionExpired, UnreadableResponse, ApiError or ApiUnavailable.
         """
@@ -218,7 +222,7 @@ class Watch:
             if self._stopped.is_set():
                 return
         if not has_events and time.monotonic() - begun < IMMEDIATE_RETRY_SECONDS:
-            raise ResourceVersionExpired  # status 200 with an empty body: the responder is no watch
+            raise ResourceVersionExpired  # a response with status 200 and an empty body is not a watch
 
     def _apply_event(self, event: WatchEvent) -> None:
         if event.kind == "ERROR":
@@ -233,7 +237,7 @@ class Watch:
             self._sink.put(self.kind, event.object)
 
     def _stream_lines(self, answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-        """Yield the lines of a stream until it ends. Raises ApiUnavailable if no complete line arrives in time."""
+        """Yield the lines of a stream until the stream ends. Raises ApiUnavailable if a line takes too long or is too long."""
         buffer, last = bytearray(), time.monotonic()
         try:
             while chunk := answer.read1(_CHUNK_BYTES):

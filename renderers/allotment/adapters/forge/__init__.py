@@ -1,5 +1,7 @@
-"""Connects to the forge of a repository. All kinds of forges implement the same Protocol, and each is imported on
-first use."""
+"""Connects to the forge of a repository, such as GitHub or GitLab.
+
+The module of each kind of forge implements the Protocol `Forge`, and is imported on first use.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The interface of a forge, and its errors.
 
-A pull request, its head, its author and its approvers come only from the forge: never from a commit, a file or another
-job.
+Allotment reads the head, the author and the approvers of a pull request only from the forge: never from a commit, a
+file or another CI job.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import requests
 from allotment.declared.people import Account
 from allotment.problems import AllotmentError, escape_unprintable
 
-TIMEOUT = 30  # seconds without a response
+TIMEOUT = 30  # seconds to wait for a response
 PAGE = 50
-_TRANSPORT_STATUSES = (407, 408, 421, 425)  # 4xx of a proxy or a connection, unrelated to the request
+_TRANSPORT_STATUSES = (407, 408, 421, 425)  # 4xx statuses that a proxy or the connection causes, not the request
 StatusState = Literal["pending", "success", "failure"]
 
 
 class Token:
-    """A secret that is never shown in text."""
+    """A secret. Its `repr` doesn't show it."""
 
     def __init__(self, secret: str) -> None:
         self.secret = secret
@@ -65,15 +65,15 @@ class NotFound(RequestDeclined):
 
 
 class Forbidden(RequestDeclined):
-    """The token lacks the permission, the pull request is locked, or its author blocks us."""
+    """The token lacks the permission, the pull request is locked, or its author blocks the token's owner."""
 
 
 class PullRequest(NamedTuple):
     """A pull request as the forge has it.
 
-    `head` is the commit to merge, `base` the target branch, and `base_commit` the commit of the base that the forge
-    records for the pull request. `merge_commit` is the commit that the merge created on the base, empty before the
-    merge.
+    `head` is the commit to merge, and `base` is the target branch. `base_commit` is the commit of the target branch that
+    the forge records for the pull request. `merge_commit` is the commit that the merge created on the target branch;
+    empty before the merge.
     """
 
     number: int
@@ -107,7 +107,7 @@ class CommitStatus(NamedTuple):
 
 
 class Forge(Protocol):
-    """A repository on a forge. Every method raises ForgeError."""
+    """A repository on a forge. Every method may raise ForgeError."""
 
     name: str
     comment_bytes: int
@@ -125,27 +125,28 @@ class Forge(Protocol):
         ...
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
-        """Yield the pull requests that were merged into a branch and updated since a time, the newest first."""
+        """Yield the pull requests that were merged into `base` and have been updated since `since`, the newest first."""
         ...
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
         """Return the accounts that pushed to a pull request since it was opened, up to this head.
 
-        The initial commits are the author's. Return None if the forge doesn't say, or if the base was changed since:
-        then some commits may have no known pusher.
+        The push of the commits with which the author opened the pull request is left out. Return None if the forge
+        doesn't report every push. Return None also if the target branch was changed, because then the pusher of some
+        commits may be unknown.
         """
         ...
 
     def approvals(self, number: int, head: str) -> frozenset[Account]:
-        """Return the accounts that approve exactly this head with its current base.
+        """Return the accounts that approve exactly this head for the current target branch.
 
-        The last review of each account counts. Reviews of another head, or from before a change of the base, don't
-        count.
+        Only the last review of each account is considered. A review is ignored if its head is another commit, or if the
+        target branch was changed after the review.
         """
         ...
 
     def members(self, team: str) -> frozenset[Account]:
-        """Return the members of a team, @organisation/team. Raises NotFound, Forbidden."""
+        """Return the members of a team. `team` is `@organisation/team`. Raises NotFound and Forbidden."""
         ...
 
     def list_comments(self, number: int) -> Iterator[Comment]:
@@ -157,11 +158,11 @@ class Forge(Protocol):
         ...
 
     def update_comment(self, number: int, comment: int, body: str) -> None:
-        """Replace the text of our own comment."""
+        """Replace the text of a comment of the token's owner."""
         ...
 
     def delete_comment(self, number: int, comment: int) -> None:
-        """Delete our own comment."""
+        """Delete a comment of the token's owner."""
         ...
 
     def list_statuses(self, commit: str) -> Iterator[CommitStatus]:
@@ -169,7 +170,7 @@ class Forge(Protocol):
         ...
 
     def set_status(self, commit: str, status: CommitStatus) -> None:
-        """Set a commit's status with us as its author."""
+        """Set a status of a commit. Its author is the token's owner."""
         ...
 
 
@@ -194,7 +195,7 @@ def error_from_response(status: int, headers: Mapping[str, str], words: str) -> 
 
 
 def _retry_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a response asks to wait; None if it doesn't."""
+    """Return the seconds after which the forge accepts the next request; None if the headers don't say."""
     after = headers.get("retry-after")
     if after is not None:
         if after.strip().isdigit():
@@ -211,7 +212,7 @@ def _retry_seconds(headers: Mapping[str, str]) -> float | None:
 
 
 def raise_for_response(answer: requests.Response, *_: object, **__: object) -> None:
-    """Raise the error of an unsuccessful response. A hook of `requests`."""
+    """Raise a ForgeError if a response has an error status. `requests` calls this hook for each response."""
     if answer.status_code >= 400:
         try:
             words = str(answer.json().get("message", ""))

@@ -69,7 +69,7 @@ class Gitea:
                 yield _to_pull_request(pull)
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
-        """Yield the pull requests that were merged into a branch and updated since a time."""
+        """Yield the pull requests that were merged into `base` and have been updated since `since`."""
         for pull in self._list_pages(f"{self._repository}/pulls", state="closed", sort="recentupdate"):
             if datetime.datetime.fromisoformat(pull["updated_at"]) < since:
                 return
@@ -77,10 +77,11 @@ class Gitea:
                 yield _to_pull_request(pull)
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
-        """Return the accounts that pushed, from the pull request's timeline, which lags a moment behind the head.
+        """Return the accounts that pushed, from the pull request's timeline.
 
-        A force push replaces the earlier pushes. Return None if the base was changed: the account that changed it would
-        count as the pusher of all commits.
+        The timeline is updated a moment after the head. Pushes before the last force push are left out, because it
+        replaced their commits. Return None if the target branch was changed, because then the timeline would name the
+        account that changed it as the pusher of all commits.
         """
         for wait in (*_TIMELINE_PAUSES, None):
             timeline = self._read_timeline(number)
@@ -137,8 +138,8 @@ class Gitea:
     def list_statuses(self, commit: str) -> Iterator[CommitStatus]:
         """Yield a commit's statuses, the newest first.
 
-        Their times have a resolution of seconds, and Gitea's two sort options by index are swapped, so all statuses are
-        read and sorted here.
+        This method sorts the statuses by id, for two reasons: their times are only in seconds, and Gitea swaps its two
+        options that sort by index.
         """
         statuses = list(self._list_pages(f"{self._repository}/commits/{commit}/statuses"))
         for status in sorted(statuses, key=lambda status: int(status["id"]), reverse=True):
@@ -161,8 +162,11 @@ class Gitea:
             return answer.json() if answer.content else None
 
     def _list_pages(self, path: str, *, is_linked: bool = True, **query: str) -> Iterator[Any]:
-        """Yield all entries of a list. Some lists are not paginated and have no link to a next page; timelines never
-        have links."""
+        """Yield all entries of a list, which may have several pages.
+
+        Each page except the last links to the next page. Pages of a timeline have no links (`is_linked`), so they are
+        requested until a page is empty.
+        """
         page = 1
         while True:
             with translate_request_errors():

@@ -31,7 +31,7 @@ from allotment.adapters.forge.forge import (
 from allotment.declared.people import Account
 
 WRITE_SECONDS = 1.0  # between two writes, as GitHub requires
-_VIEWER_QUERY = "query { viewer { login } }"  # the token of an app has no user, but it is a viewer
+_VIEWER_QUERY = "query { viewer { login } }"  # also works for the token of an app, which has no user
 _DECISIVE_STATES = ("APPROVED", "CHANGES_REQUESTED", "DISMISSED")
 _BASE_EVENTS = ("base_ref_changed", "automatic_base_change_succeeded")
 
@@ -49,8 +49,8 @@ class GitHub:
     comment_bytes = 60_000  # GitHub accepts 65,536 characters
 
     def __init__(self, api: str, repository: str, token: Token) -> None:
-        # The caller waits for a rate limit: the library would sleep in the middle of a call. The library waits only the
-        # second that GitHub requires between two writes.
+        # With `retry`, the library would sleep at a rate limit, in the middle of a call. Without it, the caller decides
+        # when to try again. The library only waits for the second that GitHub requires between two writes.
         self._github = github.Github(
             auth=AuthToken(token.secret),
             base_url=api,
@@ -87,7 +87,7 @@ class GitHub:
                 yield _to_pull_request(pull)
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
-        """Yield the pull requests that were merged into a branch and updated since a time."""
+        """Yield the pull requests that were merged into `base` and have been updated since `since`."""
         with _translate_errors():
             for pull in self._repository.get_pulls(state="closed", base=base, sort="updated", direction="desc"):
                 if pull.updated_at is None or pull.updated_at < since:
@@ -96,10 +96,10 @@ class GitHub:
                     yield _to_pull_request(pull)
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
-        """Return the accounts that pushed, from the latest activities of the branch; None if another repository is not
-        readable.
+        """Return the accounts that pushed, from the latest activities of the branch.
 
-        A force push replaces the earlier pushes.
+        Pushes before the last force push are left out, because it replaced their commits. Return None if the branch is
+        in another repository that the token can't read.
         """
         with _translate_errors():
             pull = self._read_pull(number)

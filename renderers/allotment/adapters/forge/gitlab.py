@@ -47,7 +47,7 @@ class GitLab:
 
     def __init__(self, server: str, project: str, token: Token) -> None:
         session = requests.Session()
-        session.hooks["response"].append(raise_for_response)  # or else the library sleeps at a rate limit
+        session.hooks["response"].append(raise_for_response)  # raises at a rate limit, before the library sleeps
         self._gitlab: Any = gitlab.Gitlab(server, private_token=token.secret, timeout=TIMEOUT, session=session)
         self._project: Any = self._gitlab.projects.get(project, lazy=True)
         self._identity = ""
@@ -70,7 +70,7 @@ class GitLab:
         yield from self._merge_requests(state="opened", target_branch=base)
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
-        """Yield the merge requests that were merged into a branch and updated since a time."""
+        """Yield the merge requests that were merged into `base` and have been updated since `since`."""
         query = {"updated_after": since.isoformat(), "order_by": "updated_at", "sort": "desc"}
         yield from self._merge_requests(state="merged", target_branch=base, **query)
 
@@ -78,14 +78,16 @@ class GitLab:
         with _translate_errors():
             for request in self._project.mergerequests.list(iterator=True, per_page=PAGE, **query):
                 attributes = request.attributes
-                if not attributes.get("diff_refs"):  # a list lacks them
+                if not attributes.get("diff_refs"):  # a list of merge requests may lack them
                     attributes = self._project.mergerequests.get(request.iid).attributes
                 yield _to_pull_request(attributes)
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
-        """Return the accounts that pushed, from the events of the source project; None if that project is not readable.
+        """Return the accounts that pushed, from the events of the source project.
 
-        Each push creates a version of the merge request. A change of the base creates a version with the same head.
+        Each push creates a version of the merge request. A change of the target branch creates a version too, with the
+        same head as the version before. Return None if two versions have the same head, if the source project is not
+        readable, or if the event of a push is missing.
         """
         with _translate_errors():
             request = self._project.mergerequests.get(number)
@@ -113,9 +115,9 @@ class GitLab:
         return frozenset(accounts.values()) if len(accounts) == len(heads) - 1 else None
 
     def approvals(self, number: int, head: str) -> frozenset[Account]:
-        """Return the accounts that approved since this head was pushed. An approval without a time doesn't count.
+        """Return the accounts that approved after this head was pushed. An approval without a time is ignored.
 
-        GitLab doesn't say which head was approved, but it has the times of the approvals and of the versions.
+        GitLab doesn't report which head an account approved, but it reports the times of approvals and of versions.
         """
         with _translate_errors():
             request = self._project.mergerequests.get(number, lazy=True)
@@ -176,7 +178,7 @@ class GitLab:
                 )
 
     def set_status(self, commit: str, status: CommitStatus) -> None:
-        """Set a commit's status. GitLab refuses to set a status that is already set, which counts as success."""
+        """Set a commit's status. If the commit already has it, GitLab refuses the request; this is not an error."""
         body = {
             "state": _TO_GITLAB.get(status.state, status.state),
             "name": status.context,
