@@ -18,8 +18,8 @@ MAX_BODY_BYTES = 1 << 20  # of a webhook's body; a larger webhook is refused, an
 _DIGITS = re.compile(r"[0-9]{1,10}")
 _CHUNK_BYTES = 1 << 16
 MIN_INTERVAL = 5.0  # minimum seconds between two runs that webhooks start
-# The headers that may have a signature, and their prefixes. After the prefix, the value of the header is the HMAC-SHA256
-# of the body in hexadecimal digits.
+# The headers that may have a signature, and their prefixes. After the prefix, the value of the header is the
+# HMAC-SHA256 of the body in hexadecimal digits.
 _SIGNATURE_HEADERS = (
     ("X-Hub-Signature-256", "sha256="),  # GitHub, and also Gitea and Forgejo
     ("X-Gitea-Signature", ""),
@@ -112,8 +112,8 @@ class _Server(ThreadingHTTPServer):
     """Holds a limited number of connections, each for a limited time.
 
     When the limit is reached and a client connects, the server first closes another connection: the oldest connection
-    of the client address that has the most. A client that opens many connections therefore cannot block a probe, because
-    a probe takes milliseconds and its connection is never the oldest.
+    of the client address that has the most. A client that opens many connections therefore cannot block a probe,
+    because a probe takes milliseconds and its connection is never the oldest.
     """
 
     daemon_threads = True

@@ -67,8 +67,8 @@ def run_within(
     """Run a command without input and output, and return its exit status.
 
     The command writes its errors to the file descriptor `errors`. `check` is called every POLL_SECONDS; an exception
-    that `check` raises ends the command. Raises ProcessLimitExceeded if the command exceeds its limit. Leaves no process
-    behind.
+    that `check` raises ends the command. Raises ProcessLimitExceeded if the command exceeds its limit. Leaves no
+    process behind.
     """
     process = subprocess.Popen(  # noqa: S603  # the caller chooses the command
         command,

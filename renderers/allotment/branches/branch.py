@@ -1,5 +1,4 @@
-"""Reads a branch that only Allotment writes: its files, its last published commit, and the next commit on top of the
-tip."""
+"""Reads a branch that only Allotment should write, and creates the next commit on top of its tip."""
 
 from __future__ import annotations
 
@@ -17,12 +16,15 @@ MAX_CLOCK_SKEW = 300.0  # seconds that the clock of another publisher may be ahe
 
 
 class Branch:
-    """A cluster's branch as the remote had it: its tip, the last published commit, and the last approved commit.
+    """A cluster's branch at a remote: its tip, its last published commit, and its last approved commit.
 
-    - `now_at` returns the current path of a file that an older version of Allotment may have published elsewhere.
-    - `forged` is the target of the published ref if that is known to be a foreign commit.
-    - `adopted` is true if the published commit lacks the signature of the declared key: then the next commit is created
-      even without changes.
+    An approved commit contains a mass deletion that an approval let past the brake.
+
+    - `now_at` maps the path at which a file was published to its current path: an older version of Allotment may have
+      published the file at another path.
+    - `forged` is the target of the published ref if Allotment knows that it did not write this target.
+    - `adopted` is true if a person adopts the branch and the platform declares a key. The next commit is then
+      created even if no file changed, because it carries the signature of the key.
     - `signed` is true if the platform declares the publisher's key.
     """
 
@@ -72,7 +74,10 @@ class Branch:
         return self._repository.read(blob)
 
     def history(self, most: int) -> Iterator[str]:
-        """Yield at most `most` of our commits, the newest first. Each step follows the last parent."""
+        """Yield the last published commit and the commits before it, the newest first, at most `most`.
+
+        Follows the last parent of each commit. An earlier parent may be a foreign commit.
+        """
         commit = self.published_commit
         for _ in range(most):
             if commit is None:
@@ -81,11 +86,11 @@ class Branch:
             commit = next(reversed(self._repository.parents(commit)), None)
 
     def tree_of(self, commit: str, folder: str) -> str | None:
-        """Return the id of a folder's tree in one of our commits; None if there is no such folder."""
+        """Return the id of a folder's tree in a commit of Allotment; None if there is no such folder."""
         return self._repository.tree_of(commit, folder)
 
     def listing(self, commit: str, folder: str) -> Mapping[str, str]:
-        """Return the blob of every file of a folder in one of our commits, by path."""
+        """Return the blob of every file of a folder in a commit of Allotment, by path."""
         return self._repository.listing(commit, folder)
 
     @property
@@ -95,18 +100,17 @@ class Branch:
 
     @cached_property
     def is_behind(self) -> bool:
-        """Whether the branch is behind the last published commit: a push was interrupted between two refs, or somebody
-        reset it."""
+        """Whether the branch is behind the last published commit: somebody reset it, or a push moved only one ref."""
         if self.tip is None or self.published_commit is None or self.tip == self.published_commit:
             return False
         return self._repository.is_ancestor(self.tip, self.published_commit)
 
     def is_interrupted(self, files: Mapping[str, str], message: CommitMessage) -> bool:
-        """Return whether the tip is exactly the commit that this publish would create: an earlier push moved the
-        branch, but not the published ref.
+        """Return whether the tip is the commit that this publish would create.
 
-        Compares the parent, files, message and author. The commit time must lie between the last published commit and
-        now. If a key is declared, only its signature proves that a commit is ours.
+        That is so after an interrupted push, which moved the branch but not the published ref. Compares the parent, the
+        files, the message and the author. The commit time must be between the last published commit and now. If a key
+        is declared, always return False, because then only a signature proves that Allotment wrote a commit.
         """
         if (
             self.tip is None
@@ -136,7 +140,7 @@ class Branch:
 
     @property
     def invalid_published_ref(self) -> str | None:
-        """The target of the published ref if no commit can follow it; None otherwise."""
+        """The target of the published ref if it is no commit, and so can't be the parent of a new commit; else None."""
         return (
             self.forged_commit
             if self.forged_commit and self._repository.peel_to_commit(self.forged_commit) is None
@@ -144,10 +148,11 @@ class Branch:
         )
 
     def files_before(self, seconds: float) -> Iterable[str]:
-        """Return the paths that were published `seconds` ago; those of the first commit if the branch is younger, or of
-        the last approved commit if that is newer.
+        """Return the paths that were published `seconds` ago.
 
-        Follows the last parent, which is always ours except in the first commit.
+        If the last approved commit is newer, return its paths. If the first commit is newer, return the paths of the
+        first commit. Follows the last parent of each commit, which is the commit that Allotment published before; only
+        the first commit of Allotment may have another parent.
         """
         commit, moment = self.published_commit, time.time() - seconds
         while commit is not None and commit != self.approved_commit and self._repository.committed_at(commit) > moment:
@@ -158,20 +163,21 @@ class Branch:
         return [self._current_path(path) for path in self._repository.listing(commit)] if commit else []
 
     def compare_files(self, files: Mapping[str, str]) -> dict[str, str]:
-        """Return A, M or D (added, changed, removed) for each path at which `files` differ from the published files,
-        sorted.
+        """Return A, M or D (added, changed, removed) for each path at which `files` differ from the published files.
 
-        A file that only has another path now is listed at both paths.
+        The result is sorted by path. If a file was published at another path than its current path, both paths are in
+        the result.
         """
         return _compare_blobs(self._published_blobs, files)
 
     def create_commit(
         self, files: Mapping[str, str], changed: Mapping[str, str], data: Mapping[str, bytes], message: CommitMessage
     ) -> str:
-        """Return a commit that holds exactly `files` (blobs by path), on top of the branch's tip.
+        """Create a commit that has exactly `files` (blobs by path), on top of the branch's tip, and return it.
 
-        `changed` is the result of `compare_files`; `data` has the bytes of new or changed files. If the branch has a
-        foreign tip, the commit has that tip and the last published commit as parents, so that both refs move forwards.
+        `changed` is the result of `compare_files`. `data` has the bytes of new or changed files, by path. If the tip is
+        a foreign commit, the new commit has two parents: the tip and the last published commit. Both the branch and the
+        published ref can then move forwards.
         """
         parents, base = [self.published_commit] if self.published_commit else [], ""
         if self.forged_commit or not self._is_continued():
@@ -193,8 +199,10 @@ class Branch:
         return write_commit(self._repository, parents, changes, message, base)
 
     def foreign_folders(self) -> set[str]:
-        """Return the folders in which a foreign commit on top of the published commit differs from the published files;
-        all folders if its tree cannot be read."""
+        """Return the folders in which a foreign tip of the branch differs from the published files.
+
+        Return all published folders if the files of the tip cannot be read.
+        """
         if self._is_continued():
             return set()
         assert self.tip is not None

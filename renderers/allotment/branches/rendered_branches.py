@@ -1,16 +1,22 @@
-"""Reads the rendered branches of a remote and decides which commits are ours.
+"""Reads the rendered branches of a remote and decides which of their commits Allotment wrote.
 
-Each branch `refs/heads/rendered/<cluster>` has these refs beside it:
+Beside the branches `refs/heads/rendered/<cluster>`, the remote has these refs:
 
-    refs/allotment/published/<cluster>  the last commit that we published there
-    refs/allotment/approved/<cluster>   the last commit with a deletion that an approval released
+    refs/allotment/published/<cluster>  the last commit that Allotment published on the branch
+    refs/allotment/approved/<cluster>   the last published commit with a deletion that an approval let past the brake
     refs/allotment/source               the source commit of the last publish
     refs/allotment/retained             the record of the retained tenants (`retention_ref.py`)
 
-All refs move together with the branches or not at all, so ancestry gives the order and a foreign commit is visible.
-Refs are not proof of authorship: the right to push all of them is enough to forge a publish. If the platform declares
-the publisher's key, the newest commit that it signed for the cluster counts, and the source commit that this commit
-names. Missing or damaged refs don't make a cluster new: the publish stops until a person adopts the branch.
+A publish pushes the branches and these refs in one atomic push. If the tip of a branch is neither the target of its
+published ref nor an ancestor of the target, the tip is therefore a foreign commit: somebody else pushed it.
+
+The refs don't prove the authorship of a commit: anyone who can push to the branches and to all of these refs can forge
+a publish. If the platform declares the publisher's public key, signatures decide instead of refs. The last published
+commit of a cluster is then the newest commit that was signed with the key for this cluster, and the message of this
+commit names the published source commit.
+
+If refs are missing or damaged, Allotment does not treat the cluster as a new cluster. It stops publishing until a
+person adopts the branch (`allot publish --adopt`).
 """
 
 from __future__ import annotations
@@ -31,10 +37,9 @@ from allotment.manifests.paths import current_path
 from allotment.problems import OperationRefused
 
 SOURCE_REF = "refs/allotment/source"
-BRAKE_APPROVED_LINE = (
-    "Brake: approved"  # a line of each commit that an approval let past the brake; with a key, it is signed
-)
-MOST_FORGED = 1_000  # commits on top of the published commit; to verify one takes 15 ms, once per process
+BRAKE_APPROVED_LINE = "Brake: approved"  # a line in the message of each commit that an approval let past the brake
+# A search for a published commit reads at most this many commits of a branch. To verify a signature takes 15 ms.
+MOST_FORGED = 1_000
 _ADOPT_REMEDY = (
     "To adopt the current branches, run `allot publish --adopt` once; see docs/operate/repository.md of Allotment"
 )
@@ -42,25 +47,27 @@ _KEY_REMEDY = (
     "If the key is new, run `allot publish --adopt --signing-key FILE` once. Otherwise, a foreign commit "
     "was pushed: see docs/operate/repository.md of Allotment"
 )
-# Shown in a status. Takes part in a decision only if the key signed it.
+# The line of a commit message that names the source commit. A status shows this commit. Decisions depend on the line
+# only if the publisher's key signed the commit message.
 _SOURCE_TRAILER = re.compile(r"^Source-Commit: ([0-9a-f]{40}|[0-9a-f]{64})$", re.MULTILINE)
 
 
 def published_ref(cluster: str) -> str:
-    """Return the ref of the last published commit."""
+    """Return the ref that points at a cluster's last published commit."""
     return f"refs/allotment/published/{cluster}"
 
 
 def approved_ref(cluster: str) -> str:
-    """Return the ref of the last commit that an approval released."""
+    """Return the ref that points at the last commit that an approval let past the brake."""
     return f"refs/allotment/approved/{cluster}"
 
 
 def live_source(repository: Repository, revision: str, folder: str, known_tree: str) -> tuple[str, str] | None:
-    """Return the source commit of a folder's content in a rendered commit, and the folder's tree.
+    """Return the source commit that a folder of a rendered commit was rendered from, and the folder's tree.
 
-    Return None if the tree is `known_tree`, because Argo CD reports the newest commit for every Application, even for
-    an Application without changes. Return None also if the tree cannot be read: then the commit is foreign.
+    `revision` is a rendered commit that Argo CD reports. Argo CD reports the newest commit for every Application, even
+    if its folder didn't change, so return None if the folder's tree is `known_tree`. Return None also if there is no
+    such folder, or if the tree cannot be read, as in a foreign commit.
     """
     try:
         tree = repository.tree_of(revision, folder)
@@ -73,22 +80,22 @@ def live_source(repository: Repository, revision: str, folder: str, known_tree: 
 
 
 class PublicationUnproven(OperationRefused):
-    """The published state is unknown: our refs are missing or damaged, or the declared key signed no commit."""
+    """The published state is unknown: Allotment's refs are missing or damaged, or the declared key signed no commit."""
 
 
 def publish_subject_prefix(cluster: str) -> str:
-    """Return the prefix of each commit message on a cluster's branch. It binds a signature to the cluster."""
+    """Return the prefix of each commit message on a cluster's branch. It limits a signature to this cluster."""
     return f"Publish {cluster}: "
 
 
 class RenderedBranches(NamedTuple):
-    """The refs of a remote at one time: the branches by cluster, and the last published source commit according to its
-    ref.
+    """The rendered branches of a remote and the refs beside them, as they were when they were fetched.
 
+    - `source` is the last published source commit according to SOURCE_REF. `branches` has the branches by cluster.
     - `refs` has the targets of all refs.
-    - `forged_refs` has the targets of the refs that point at foreign objects and cannot move forwards.
-    - `proven_sources` are the source commits that signatures prove to be published, the newest of each cluster. Empty
-      without a key, or if the caller adopts the branches.
+    - `forged_refs` has the targets of the refs that point at foreign objects, so that they can't move forwards.
+    - `proven_sources` are the source commits that the signed commits of the clusters name, without ancestors of each
+      other. It is empty without a key, or if the caller adopts the branches.
     """
 
     source: str | None
@@ -99,7 +106,7 @@ class RenderedBranches(NamedTuple):
 
 
 def list_tips(remote: Remote, clusters: Iterable[str]) -> tuple[tuple[str, str | None, str | None], ...]:
-    """Return, for each cluster, the targets of its branch and of its published ref."""
+    """Return the name of each cluster with the targets of its branch and of its published ref."""
     names = sorted(clusters)
     refs = remote.fetch(*(ref(name) for name in names for ref in (rendered_branch, published_ref)), ours=True)
     return tuple((name, refs.get(rendered_branch(name)), refs.get(published_ref(name))) for name in names)
@@ -110,8 +117,8 @@ def read_rendered_branches(
 ) -> RenderedBranches:
     """Return the rendered branches of some clusters at a remote.
 
-    `key` is the publisher's declared public SSH key. `adopt` accepts commits that are unsigned or that our refs don't
-    name. Raises OperationRefused if the remote doesn't answer, and PublicationUnproven.
+    `key` is the publisher's declared public SSH key. With `adopt`, commits are accepted although they aren't signed or
+    the published refs don't name them. Raises OperationRefused if the remote doesn't answer, and PublicationUnproven.
     """
     names = sorted(clusters)
     cluster_refs = (ref(name) for name in names for ref in (rendered_branch, published_ref, approved_ref))
@@ -188,7 +195,7 @@ def _read_branch(
 
 
 def check_published(remote_state: RenderedBranches, clusters: Iterable[str]) -> None:
-    """Check that each cluster that was published before has a published commit. Raises PublicationUnproven."""
+    """Raise PublicationUnproven if one of `clusters`, which were published before, has no published commit."""
     for name in sorted(remote_state.branches.keys() & set(clusters)):
         if remote_state.branches[name].published_commit is None:
             fault = f"{rendered_branch(name)} has no commit of Allotment: the published manifests of this cluster are unknown"
@@ -204,14 +211,14 @@ def _unproven_error(cluster: str, own: str | None, fault: str, way_out: str) -> 
 def _listing_fault(branch: Branch) -> str:
     """Return the reason that the files of the published commit cannot be read; empty if they can."""
     try:
-        branch.files  # noqa: B018  # an early read, so that later readers need no check
+        branch.files  # noqa: B018  # reads and caches the listing
     except OperationRefused as error:
         return f"that can't be read: {error}"
     return ""
 
 
 def _newest_similar_commit(repository: Repository, tip: str | None, cluster: str) -> str | None:
-    """Return the newest readable ancestor of `tip` with a subject of a publish. Anyone could have written it."""
+    """Return the newest readable commit of a branch that has the subject of a publish. Anyone could have written it."""
     for commit in repository.list_ancestors(tip, MOST_FORGED) if tip else ():
         with contextlib.suppress(OperationRefused):
             if (
@@ -227,7 +234,8 @@ def last_publish(
 ) -> str | None:
     """Return the newest publish of a cluster among some commits and their ancestors; None if there is none.
 
-    With a key, that is the newest commit that it signed; otherwise the newest commit with a subject of a publish.
+    With a key, a publish is a commit that the key signed. Without a key, it is any commit with the subject of a
+    publish.
     """
     if key is not None:
         return _newest_signed_publish(repository, starts, cluster, key)
@@ -240,7 +248,10 @@ def last_publish(
 
 
 class ReleasedDeletion(NamedTuple):
-    """The newest commit that an approval released, or None. `is_complete` is false if the search reached its limit."""
+    """The newest commit that an approval let past the brake, or None if the search found none.
+
+    `is_complete` is False if the search ended at its limit of commits without a result.
+    """
 
     commit: str | None
     is_complete: bool
@@ -249,7 +260,7 @@ class ReleasedDeletion(NamedTuple):
 def last_released_deletion(
     repository: Repository, commit: str, cluster: str, key: str | None = None
 ) -> ReleasedDeletion:
-    """Return the newest commit, from `commit` backwards, with the line that an approval released a deletion."""
+    """Return the newest publish, from `commit` backwards, that an approval let past the brake."""
     searched = repository.list_ancestors(commit, MOST_FORGED)
     for older in searched:
         with contextlib.suppress(OperationRefused):
@@ -262,8 +273,7 @@ def last_released_deletion(
 
 
 def _newest_signed_publish(repository: Repository, starts: Iterable[str | None], cluster: str, key: str) -> str | None:
-    """Return the newest commit, from some commits backwards, that the publisher signed for a cluster; None if there is
-    none."""
+    """Return the newest commit that the publisher signed for a cluster among some commits and their ancestors."""
     newest = None
     for start in dict.fromkeys(starts):
         signed_commit = _newest_signed_commit(repository, start, cluster, key)
@@ -273,15 +283,20 @@ def _newest_signed_publish(repository: Repository, starts: Iterable[str | None],
 
 
 def _is_behind(repository: Repository, own: str | None, last: str | None, cluster: str, key: str | None) -> bool:
-    """Return whether the published ref holds an earlier signed commit, as after a push that moved only the branch."""
+    """Return whether `own`, the target of the published ref, is signed and older than the published commit `last`.
+
+    That is so after a push that moved the branch but not the published ref.
+    """
     if own is None or last is None or key is None or repository.peel_to_commit(own) != own:
         return False
     return repository.is_ancestor(own, last) and _newest_signed_commit(repository, own, cluster, key, most=1) == own
 
 
 def _is_approved(repository: Repository, commit: str | None, last: str, cluster: str, key: str) -> bool:
-    """Return whether a commit is our ancestor of `last`, or `last`, with the signed line that an approval released a
-    deletion."""
+    """Return whether `commit` is signed for the cluster and says that an approval let it past the brake.
+
+    It must be the published commit `last` or an ancestor of that commit.
+    """
     if commit is None or repository.peel_to_commit(commit) != commit or not repository.is_ancestor(commit, last):
         return False
     return _newest_signed_commit(
@@ -298,7 +313,7 @@ def _newest_signed_commit(
 ) -> str | None:
     commit = repository.peel_to_commit(start) if start else None
     for ancestor in repository.list_ancestors(commit, most or MOST_FORGED) if commit else ():
-        with contextlib.suppress(OperationRefused):  # an unreadable commit is not ours
+        with contextlib.suppress(OperationRefused):  # Allotment did not write an unreadable commit
             if repository.subject(ancestor).startswith(publish_subject_prefix(cluster)) and repository.is_signed_by(
                 ancestor, key
             ):

@@ -2,7 +2,7 @@
 
 The ref `refs/allotment/retained` is in the repository of the rendered branches. It points at a commit that contains
 only the file `retained.json`. A publish pushes this ref together with the rendered branches. The record only informs
-people: anyone with the right to push to that repository can forge it, so no deletion and no allocation depends on it.
+people. Anyone with the right to push to that repository can forge it, so no deletion and no allocation depends on it.
 """
 
 from __future__ import annotations

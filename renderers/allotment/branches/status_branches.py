@@ -1,8 +1,9 @@
 """Reads a cluster's status branch at its remote, and decides whether its commit is trusted.
 
-`refs/allotment/status/<cluster>` points at the reporter's last commit on `refs/heads/status/<cluster>`. Both move
-together and only forwards, so a foreign commit is visible: it is neither overwritten nor trusted. If the cluster
-declares the reporter's key, only commits with its signature are trusted.
+`refs/allotment/status/<cluster>` points at the reporter's last commit on `refs/heads/status/<cluster>`. The reporter
+moves both refs in one push, and only forwards. If the branch is at another commit, this commit is foreign: it is
+neither overwritten nor trusted. If the cluster declares the reporter's key, only commits with its signature are
+trusted.
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ def tenant_of(path: str) -> str | None:
 
 
 class StatusBranch(NamedTuple):
-    """A cluster's status branch as the remote had it. `trusted_commit` is the commit that counts, or None.
+    """A cluster's status branch at a remote.
 
-    `distrust_reason` is the reason that the branch is not as its reporter left it; empty if it is.
+    `trusted_commit` is the commit from which the status is read; None if no commit is trusted. `distrust_reason` says
+    what is wrong with the branch; empty if the branch is as the reporter left it.
     """
 
     branch: Branch
@@ -82,7 +84,7 @@ def _check_status_branch(
 
 
 def _check_readable(repository: Repository, branch: Branch) -> None:
-    """Raise OperationRefused if a file cannot be read, so that later readers need no check."""
+    """Raise OperationRefused if a file of the branch cannot be read. Later reads need no such check."""
     for blob, (kind, size) in repository.objects.info(branch.files.values()).items():
         if kind != "blob" or size > MAX_READ_BYTES:
             raise OperationRefused(f"object {blob} is no file of ours")

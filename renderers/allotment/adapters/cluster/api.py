@@ -131,7 +131,7 @@ class ApiServer:
         return read_body(self.open(path, query, accept, seconds), seconds, MOST_BYTES if most is None else most)
 
     def server_time(self) -> str:
-        """Return the server's time as RFC 3339 in UTC; empty before the first response. The returned time never goes back."""
+        """Return the server's time as RFC 3339 in UTC; empty before the first response. It never decreases."""
         with self._lock:
             if self._clock_offset is None:
                 return ""

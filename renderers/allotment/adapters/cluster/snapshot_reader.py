@@ -32,8 +32,8 @@ def take_snapshot(
 ) -> ClusterSnapshot:
     """Return the objects of some kinds, and the resources that belong to the API versions `served`.
 
-    `here` is the diagnosed cluster, and `hub` is the cluster in which Argo CD runs. Each kind says from which of them its
-    objects are read. Raises OperationRefused if the cluster `here` doesn't answer or rejects the credentials.
+    `here` is the diagnosed cluster, and `hub` is the cluster in which Argo CD runs. Each kind says from which of them
+    its objects are read. Raises OperationRefused if the cluster `here` doesn't answer or rejects the credentials.
     """
     end = time.monotonic() + LOOK_SECONDS
     near = _DeadlineApi(here, end)

@@ -237,7 +237,7 @@ class Watch:
             self._sink.put(self.kind, event.object)
 
     def _stream_lines(self, answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-        """Yield the lines of a stream until the stream ends. Raises ApiUnavailable if a line takes too long or is too long."""
+        """Yield the lines of a stream until it ends. Raises ApiUnavailable if a line takes too long or is too long."""
         buffer, last = bytearray(), time.monotonic()
         try:
             while chunk := answer.read1(_CHUNK_BYTES):

@@ -71,9 +71,9 @@ class Forbidden(RequestDeclined):
 class PullRequest(NamedTuple):
     """A pull request as the forge has it.
 
-    `head` is the commit to merge, and `base` is the target branch. `base_commit` is the commit of the target branch that
-    the forge records for the pull request. `merge_commit` is the commit that the merge created on the target branch;
-    empty before the merge.
+    `head` is the commit to merge, and `base` is the target branch. `base_commit` is the commit of the target branch
+    that the forge records for the pull request. `merge_commit` is the commit that the merge created on the target
+    branch; empty before the merge.
     """
 
     number: int
@@ -125,7 +125,7 @@ class Forge(Protocol):
         ...
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
-        """Yield the pull requests that were merged into `base` and have been updated since `since`, the newest first."""
+        """Yield the pull requests that were merged into `base` and updated since `since`, the newest first."""
         ...
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:

@@ -69,7 +69,7 @@ class Gitea:
                 yield _to_pull_request(pull)
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
-        """Yield the pull requests that were merged into `base` and have been updated since `since`."""
+        """Yield the pull requests that were merged into `base` and updated since `since`."""
         for pull in self._list_pages(f"{self._repository}/pulls", state="closed", sort="recentupdate"):
             if datetime.datetime.fromisoformat(pull["updated_at"]) < since:
                 return

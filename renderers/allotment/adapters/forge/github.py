@@ -87,7 +87,7 @@ class GitHub:
                 yield _to_pull_request(pull)
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
-        """Yield the pull requests that were merged into `base` and have been updated since `since`."""
+        """Yield the pull requests that were merged into `base` and updated since `since`."""
         with _translate_errors():
             for pull in self._repository.get_pulls(state="closed", base=base, sort="updated", direction="desc"):
                 if pull.updated_at is None or pull.updated_at < since:

@@ -70,7 +70,7 @@ class GitLab:
         yield from self._merge_requests(state="opened", target_branch=base)
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
-        """Yield the merge requests that were merged into `base` and have been updated since `since`."""
+        """Yield the merge requests that were merged into `base` and updated since `since`."""
         query = {"updated_after": since.isoformat(), "order_by": "updated_at", "sort": "desc"}
         yield from self._merge_requests(state="merged", target_branch=base, **query)
 

@@ -26,11 +26,11 @@ GIT_ENTRIES = (
     "HEAD FETCH_HEAD ORIG_HEAD branches config description gc.log gc.pid hooks index info logs objects packed-refs"
     " refs shallow"
 ).split()
-REPLACEMENT_BACKOFF = Backoff(600.0, 7200.0, jitter=(1, 1))  # between two replacements
-SAME_ERROR_SECONDS = 600.0  # the least time between two checks for the same error
+REPLACEMENT_BACKOFF = Backoff(600.0, 7200.0, jitter=(1, 1))  # the seconds between two replacements of a clone
+SAME_ERROR_SECONDS = 600.0  # the minimum time between two checks because of the same error
 _LOCKABLE_FILES = ("HEAD", "config", "index", "packed-refs", "shallow")
 _MAX_OUTPUT = 500  # characters of the output of git fsck
-# Lines of git fsck that report no damage: others may have pushed such objects.
+# A line of git fsck that begins like this reports no damage of the clone: somebody may have pushed such an object.
 _HARMLESS_PREFIXES = ("error in ", "warning in ", "notice: ", "dangling ", "unreachable ", "Checking ")
 CHECK_SHARE = 10  # checks take at most 1 / CHECK_SHARE of the time
 _clones: dict[Path, Clone] = {}  # by folder, locked until the command ends
@@ -39,7 +39,10 @@ T = TypeVar("T")
 
 
 class CloneDamage(NamedTuple):
-    """The output of git fsck, and whether the clone was replaced; if not, `retry_seconds` until the next replacement."""
+    """The output of git fsck, and whether the clone was replaced.
+
+    If it wasn't, the next replacement is possible in `retry_seconds`.
+    """
 
     fsck_output: str
     is_replaced: bool
@@ -77,15 +80,16 @@ class Clone(Repository):
         return clone
 
     def sign_with(self, key: Path, *, keep: bool = True) -> str:
-        """Sign every commit that is made here, also after the clone is replaced."""
+        """Sign every later commit in this clone. With `keep`, this setting outlives a replacement of the clone."""
         self._signing_key = key if keep else None
         return super().sign_with(key, keep=keep)
 
     def repair(self, errors: Iterable[str]) -> CloneDamage | None:
-        """Return the damage that git fsck finds, or None. `errors` are the messages of the caller's errors: each new
-        error leads to a check.
+        """Check the clone with git fsck, replace it if it is damaged, and return the damage, or None.
 
-        A damaged clone is replaced, but not too often: until the next replacement is due, `is_replaced` is false.
+        `errors` are the messages of the caller's recent errors. The clone is checked only if they contain a message
+        that led to no check in the last SAME_ERROR_SECONDS, and if the last check was long enough ago. If the last
+        replacement was too recent, a damaged clone is not replaced, and `is_replaced` is False.
         """
         self.remove_locks()
         now = time.monotonic()
@@ -120,7 +124,8 @@ class Clone(Repository):
     def remove_locks(self) -> None:
         """Remove the lock files of a killed Git process.
 
-        No other process uses the clone, so a lock belongs to a Git process that runs in it, or to none.
+        Only this process and its Git processes use the clone. If no Git process runs in the clone, nobody holds the
+        locks.
         """
         locks = list(_lock_files(self.folder))
         if locks and not self._has_running_git():
@@ -140,7 +145,7 @@ class Clone(Repository):
         if not self._is_usable():
             return "Git doesn't take the folder for a repository"
         ended = self.git.run("fsck", "--full", "--no-dangling", "--no-progress")
-        if ended.exit_code <= 0:  # below 0: a signal ended it
+        if ended.exit_code <= 0:  # below 0: a signal ended git fsck
             return ""
         lines = f"{ended.stderr}\n{ended.stdout.decode('utf-8', 'replace')}".splitlines()
         return escape_unprintable(
@@ -148,7 +153,7 @@ class Clone(Repository):
         )
 
     def _recreate(self) -> None:
-        """Delete Git's entries, and create an empty clone. A readable configuration stays."""
+        """Delete Git's entries, and create an empty clone. The configuration stays if it is readable."""
         self.objects.close()
         config = self.folder / "config"
         text = config.read_bytes() if self._is_usable() else None
@@ -162,9 +167,9 @@ class Clone(Repository):
             self.sign_with(self._signing_key)
 
     def _has_running_git(self) -> bool:
-        """Return whether a Git process runs in the clone's folder, except a reader of objects, which takes no lock."""
+        """Return whether a Git process that may hold a lock runs in the clone. `git cat-file` takes no lock."""
         for process in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):  # it has ended, or belongs to somebody else
+            with contextlib.suppress(OSError):  # the process has ended, or belongs to another user
                 words = (process / "cmdline").read_bytes()
                 name = (process / "comm").read_text(encoding="utf-8", errors="replace")
                 if name.startswith("git") and b"cat-file" not in words and (process / "cwd").readlink() == self.folder:
@@ -173,7 +178,7 @@ class Clone(Repository):
 
 
 def release_clones() -> None:
-    """Unlock the clones of this process, which no longer uses them."""
+    """Unlock the clones of this process. The process must no longer use them."""
     while _clones:
         _, clone = _clones.popitem()
         clone.objects.close()
@@ -181,7 +186,7 @@ def release_clones() -> None:
 
 
 def _check_ownership(folder: Path) -> None:
-    """Check that a folder without a marker holds no foreign repository. Raises OperationRefused."""
+    """Raise OperationRefused if a folder without a marker holds a repository that Allotment did not create."""
     is_empty = not any(os.path.lexists(folder / name) for name in ("HEAD", ".git", "objects", "refs"))
     if not is_empty and not _is_old_clone(folder):
         raise OperationRefused(
@@ -245,7 +250,7 @@ def _lock_files(folder: Path) -> Iterator[Path]:
 
 
 def _delete(path: Path) -> None:
-    """Delete a file or folder. Of a symbolic link, delete only the link."""
+    """Delete a file or folder. If it is a symbolic link, delete only the link."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

@@ -1,7 +1,7 @@
 """Runs Git's commands in one repository. It is the only module that imports GitPython.
 
-Objects of strangers are only named by ids and full ref names, after `--end-of-options` where Git supports it, so no
-text of theirs can become an option.
+A command names objects of strangers only by ids and by full ref names, after `--end-of-options` where Git supports it.
+Therefore no text that a stranger wrote can become an option of Git.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import git
 from allotment.adapters.processes import Patience, communicate_within
 from allotment.problems import OperationRefused
 
-# No password prompt, untranslated messages, no transport that runs a command from a URL, and no patterns in paths.
+# Git prompts for no password, doesn't translate its messages, runs no command that a URL contains, and takes paths
+# literally, not as patterns.
 ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
@@ -27,14 +28,15 @@ ENVIRONMENT = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_GRAFT_FILE": f"{os.devnull}/none",
 }
-# Git stores fetched and written objects as a pack, completely or not at all: loose objects of a killed process could
-# lack others. A pack is also faster; Git's maintenance merges the packs. No hook of the repository runs.
+# No hook of the repository runs. Git stores the objects of a fetch or an import as one pack, either all or none of
+# them. If Git stored them as loose objects and was killed, some objects could refer to objects that are missing. A pack
+# is also faster. Git's maintenance merges the packs.
 QUIET_SETTINGS = (
     f"core.hooksPath={os.devnull}",
     "fetch.unpackLimit=1",
     "fastimport.unpackLimit=1",
 )
-# A reader of a work tree starts no file system monitor and ignores line endings.
+# A command that reads a work tree starts no file system monitor, and prints no warnings about line endings.
 READ_SETTINGS = (*QUIET_SETTINGS, "core.fsmonitor=false", "core.safecrlf=false")
 # A line of progress from the remote or from Git: `remote: Counting objects: 100% (3/3), done.`
 _PROGRESS = re.compile(
@@ -58,9 +60,10 @@ class GitResult(NamedTuple):
 class GitCommands:
     """Runs Git in the repository around a folder. The first command raises OperationRefused if there is none.
 
-    - `sandbox` is Git's folder instead (`sandbox_repository.py`); the objects of the repository are readable as well.
-    - `offline` prevents requests to other repositories. In a partial clone, Git would fetch missing objects with a
-      program that the repository names.
+    - With `sandbox`, Git uses this folder as its `.git` folder (`sandbox_repository.py`), and also reads the objects of
+      the repository.
+    - `offline` prevents requests to other repositories. Otherwise, Git would fetch the missing objects of a partial
+      clone, with a program that the repository names.
     - `alone` restricts Git to the folder itself: if the folder is damaged, Git must not use a repository around it.
     """
 
@@ -99,12 +102,12 @@ class GitCommands:
         settings: Iterable[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> GitResult:
-        """Run a command with `data` as its input. Return its result, whether it succeeded or not."""
+        """Run a command with `data` as its input, and return its result. Does not raise if the command fails."""
         more = {"env": dict(environment)} if environment else {}
         process = self._bind_command(command, settings)(*arguments, as_process=True, istream=-1, **more)
         try:
             out, errors = process.communicate(data)
-        except BaseException:  # on an interrupt: Git must end before its output folder is removed
+        except BaseException:  # on an interrupt: Git must end before the caller removes its folder
             process.proc.kill()
             process.proc.wait()
             raise
@@ -121,7 +124,8 @@ class GitCommands:
         repository = self._repo().git
         configured = [word for setting in settings for word in ("-c", setting)]
         words = [repository.GIT_PYTHON_GIT_EXECUTABLE, *configured, command, *arguments]
-        started = repository.execute(words, as_process=True, start_new_session=True)  # kills Git on its finalization
+        # GitPython kills Git when it finalizes the object `started`.
+        started = repository.execute(words, as_process=True, start_new_session=True)
         process = started.proc
         assert process is not None
         out, errors = communicate_within(process, patience)
@@ -200,7 +204,7 @@ class GitCommands:
 
 
 def _alternate_object_folders() -> list[str]:
-    """Return the object folders that the environment names, as in a hook that checks a push."""
+    """Return the object folders that the environment names. Git sets them for a hook that checks a push."""
     own, alternates = (os.environ.get(f"GIT_{name}") for name in ("OBJECT_DIRECTORY", "ALTERNATE_OBJECT_DIRECTORIES"))
     return [*([quote_list_path(Path(own).resolve())] if own else []), *([alternates] if alternates else [])]
 

@@ -24,7 +24,8 @@ _IRREGULAR_KINDS = {LINK: "a symbolic link", SUBMODULE: "a submodule"}
 class TreeSource:
     """The declarations in a tree of Git, such as the tree of a commit or of a merge result.
 
-    `like` is a source of the same repository: only the differences to its listing are read.
+    `like` is another source of the same repository. If it has a listing, only the differences from that listing are
+    read.
     """
 
     def __init__(self, repository: Repository, tree: str, like: TreeSource | None = None) -> None:
@@ -38,9 +39,10 @@ class TreeSource:
         self._read_ahead: dict[str, bytes] = {}
 
     def with_changes(self, tree: str, blobs: Mapping[str, str]) -> TreeSource:
-        """Return the source of another tree that differs only in regular files of scopes, without listing that tree.
+        """Return the source of `tree`, which differs from this tree only in regular files of scopes.
 
-        `blobs` maps the path of each changed file to its new blob, empty if the file is removed. Raises LimitExceeded.
+        `blobs` maps the path of each changed file to its new blob, empty if the file is removed. From `blobs`, the
+        listing of `tree` is computed without reading it. Raises LimitExceeded.
         """
         self._load_listing()
         source = TreeSource(self.repository, tree)
@@ -63,15 +65,17 @@ class TreeSource:
         self._is_listed = True
 
     def scopes(self) -> tuple[list[Scope], list[Problem]]:
-        """Return the scopes that have files, and the problems of other paths. A commit never changes, so it is listed
-        once."""
+        """Return the sorted scopes that have files, and the problems of other paths.
+
+        The tree is listed only once, because it never changes.
+        """
         self._load_listing()
         return sorted(self._files), self._problems
 
     def _load_listing(self) -> None:
         if self._is_listed or self._try_inherit_listing(self._similar_source):
             return
-        self._blobs, self._files, self._problems = {}, {}, []  # discard the results of a refused listing
+        self._blobs, self._files, self._problems = {}, {}, []  # discard the results of a listing that raised
         grouped: dict[Scope, list[tuple[str, str]]] = {}
         for file in self._regular_files():
             path = file.path
@@ -86,9 +90,9 @@ class TreeSource:
         self._files, self._is_listed = {scope: sorted(files) for scope, files in grouped.items()}, True
 
     def _try_inherit_listing(self, other: TreeSource | None) -> bool:
-        """Copy another source's listing with the differences. Return whether the result is complete.
+        """Copy another source's listing and apply the differences to it. Return whether this was possible.
 
-        It is incomplete if either tree has irregular files, or if a limit is exceeded.
+        It is not possible if `other` isn't listed, if either tree has irregular files, or if a limit is exceeded.
         """
         self._similar_source = None
         if other is None or not other._is_listed or other._problems:
@@ -100,12 +104,12 @@ class TreeSource:
             if comparison.has_empty_folder or not all(map(_is_scope_file, declared)):
                 return False
             self._inherit_listing(other, {change.path: change.blob for change in declared})
-        except (LimitExceeded, MalformedTree):  # perhaps outside the declarations
+        except (LimitExceeded, MalformedTree):  # the fault may be outside of the declarations
             return False
         return True
 
     def files(self, scope: Scope, *, stamped: bool = False) -> ScopeFiles:
-        """Return a scope's files. The key of their content, which is also the stamp, is computed from Git's ids."""
+        """Return a scope's files. The content hash is computed from the ids of their blobs, and is also the stamp."""
         self._load_listing()
         files = self._files.get(scope, [])
         key = content_key(files)
@@ -116,8 +120,10 @@ class TreeSource:
         return scope in self._files and bool(stamp == content_key(self._files[scope]))
 
     def read(self, path: str) -> bytes:
-        """Return a file's bytes. Raises KeyError if there is no such file. Before the listing, only the trees on the
-        path are read."""
+        """Return a file's bytes. Raises KeyError if there is no such file.
+
+        If the tree isn't listed yet, only the folders on the path are read.
+        """
         if not self._is_listed:
             return self._read_unlisted(path)
         blob = self._blobs[path]
@@ -132,9 +138,10 @@ class TreeSource:
         return self._read_blobs(entry.id)[entry.id]
 
     def _read_with_neighbors(self, path: str) -> dict[str, bytes]:
-        """Return the bytes of a file and of the next files of its scope, by blob: the caller usually reads those next.
+        """Return the bytes of a file and of the next files of its scope, by blob: callers usually read those next.
 
-        A file beyond the size limit isn't read; its replacement is too large as well.
+        A file that exceeds the size limit isn't read. Instead of its bytes, the result has blanks that exceed the limit
+        too.
         """
         files = self._files[scope_of(path)]
         at = bisect_left(files, (path, ""))
@@ -161,9 +168,9 @@ class TreeSource:
 
 
 class CommitSource(TreeSource):
-    """The declarations in a commit, in the same folder as `root` in the work tree.
+    """The declarations in a commit. They are in the folder that is `root` in the work tree.
 
-    `repository` is the caller's open repository, if any, so that a single Git process reads for both.
+    A caller that has opened the repository passes it as `repository`, so that one Git process reads for both.
     """
 
     def __init__(
@@ -180,7 +187,7 @@ class CommitSource(TreeSource):
 
 
 def _irregular_file_error(file: File) -> str:
-    """Return the problem of a file that is not regular; empty if it is."""
+    """Return the reason that a file can't be a declaration; empty if it can."""
     if file.mode == TREE:
         return "no declaration lies so deep: remove it"
     if any("\udc80" <= letter <= "\udcff" for letter in file.path):
@@ -195,7 +202,7 @@ def _is_scope_file(change: ChangedFile) -> bool:
     depth = change.path.count("/")
     return (
         {change.old_mode, change.mode} <= {"", *REGULAR}
-        and "\\" not in change.path  # perhaps an escaped name
+        and "\\" not in change.path  # the path may be escaped, because its name is not UTF-8
         and (depth > 1 or (depth == 1 and change.path.startswith("platform/")))
         and depth <= MAX_DEPTH
     )

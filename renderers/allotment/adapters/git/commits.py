@@ -1,7 +1,7 @@
 """Writes commits without a work tree: `git fast-import` turns files into blobs and trees, without an index or a
 checkout.
 
-No ref names such a commit until it is pushed. Git's maintenance removes commits that are never pushed.
+No local ref points at a new commit. Git's maintenance later removes the commits that were never pushed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAX_OUTPUT = 800  # characters of Git's output
 
 
 class CommitMessage(NamedTuple):
-    """The text of a commit, and its author as the raw `name <mail> time zone` of another commit's header."""
+    """The text of a commit, and its author as in the header of a commit: `name <mail> time zone`."""
 
     text: str
     author: bytes
@@ -32,13 +32,15 @@ def write_commit(
     message: CommitMessage,
     base: str = "",
 ) -> str:
-    """Return the id of a new commit. `changes` to its first parent maps each path to its new bytes, or to None for a
-    removal.
+    """Write a new commit and return its id. It has the files of its first parent with `changes` applied to them.
 
-    With `base`, the changes apply to that commit instead, or to an empty tree for NULL_COMMIT: then the new commit
-    contains no other file of the first parent.
+    `changes` maps each changed path to its new bytes, or to None if the path is removed. A removed path may be a
+    folder.
 
-    The removal of a folder removes all files below it. The commit is signed if Git is configured to sign commits.
+    With `base`, `changes` are applied to the files of the commit `base` instead, and no other file of the first parent
+    is in the new commit. If `base` is NULL_COMMIT, `changes` are applied to an empty tree.
+
+    The commit is signed if Git is configured to sign commits.
     Raises OperationRefused if Git has no identity to commit with.
     """
     options = ("--quiet", "--done", "--date-format=raw")
@@ -103,7 +105,7 @@ def _fast_import_stream(
 
 
 def _encode_path(path: str) -> bytes:
-    """Return a path as fast-import reads it without quotes. Rendered paths consist of names that never need quotes."""
+    """Return a path as fast-import reads it without quotes. The paths of rendered files never need quotes."""
     raw = path.encode("utf-8")
     if not path or path[0] in '"/' or "\n" in path or "\0" in path:
         raise ValueError(f"no path of a rendered file: {path!r}")

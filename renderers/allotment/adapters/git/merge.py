@@ -14,12 +14,12 @@ from allotment.adapters.git.tree_comparison import ChangedFile, TreeComparison
 from allotment.problems import OperationRefused, quote_value
 
 MAX_BYTES = 32 << 20  # bytes of a file that is merged
-MAX_COMMITS = 100  # own commits of a pull request that has merge commits or an advanced base
+MAX_COMMITS = 100  # a pull request's own commits, if some are merges or if its base has advanced
 MAX_NAMED_PATHS = 10
 
 
 class MergeConflict(NamedTuple):
-    """The reason that there is no merge result: the conflicting paths, or none if the two share no history."""
+    """A merge without a result. `paths` are the conflicting paths; empty if the two commits share no history."""
 
     paths: tuple[str, ...]
 
@@ -40,7 +40,7 @@ def merge_base(repository: Repository, commit: str, other: str) -> str | None:
 
 
 def merge_tree_of(repository: Repository, base: str, head: str) -> str | MergeConflict:
-    """Return the tree of merging `head` into `base`, or the conflict.
+    """Return the tree that a merge of `head` into `base` results in, or the conflict.
 
     Raises LimitExceeded, and OperationRefused in a shallow clone.
     """
@@ -52,9 +52,8 @@ def merge_tree_of(repository: Repository, base: str, head: str) -> str | MergeCo
         )
     if common is None:
         return MergeConflict(())
-    changes = list_changed_files(
-        repository, common, head
-    )  # stops at a tree that expands without limit, or that Git wouldn't write, before the merge
+    # Before Git merges, this comparison raises if a tree is malformed or expands without limit.
+    changes = list_changed_files(repository, common, head)
     if common == base:
         return repository.trees.root(head)
     if common == head:
@@ -77,10 +76,10 @@ def _merge_tree(repository: Repository, commit: str, other: str) -> GitResult:
 
 
 def is_same_by_rebase(repository: Repository, base: str, head: str, tree: str) -> bool:
-    """Return whether a forge that merges by rebase produces the tree `tree` too, or no merge at all.
+    """Return whether a forge that merges by rebase would also produce `tree`, or would refuse the merge.
 
-    A rebase applies the head's own commits in turn. It omits merge commits, including their own changes, and commits
-    with a change that the base already has. Raises LimitExceeded, and MalformedTree.
+    A rebase applies the head's own commits in turn. It omits merge commits with the changes that they make themselves,
+    and commits with a change that the base already has. Raises LimitExceeded, and MalformedTree.
     """
     common, git = merge_base(repository, base, head), repository.git
     own = git.run_text("rev_list", "--parents", f"--max-count={MAX_COMMITS + 1}", f"{base}..{head}").splitlines()
@@ -90,7 +89,7 @@ def is_same_by_rebase(repository: Repository, base: str, head: str, tree: str) -
     if len(parents) > MAX_COMMITS:
         raise LimitExceeded(f"it has more than {MAX_COMMITS} commits of its own: squash them")
     comparison = TreeComparison(repository.trees)
-    for commit, commit_parents in parents.items():  # stops at a tree that expands without limit before Git reads it
+    for commit, commit_parents in parents.items():  # raises if a tree expands without limit, before Git reads it
         if not commit_parents:
             return False
         comparison.compare(*(repository.trees.root(revision) for revision in (commit_parents[0], commit)))
@@ -114,14 +113,15 @@ def _cherry_pick(repository: Repository, onto: str, commit: str, commit_parent: 
             raise OperationRefused(f"Git makes no commit: {ended.stderr[-400:]}")
         return ended.stdout.decode("ascii").strip()
 
-    # Both commits have the same parent, so their merge applies the change of `commit` to `onto`.
+    # The commit `same` has the files of `onto` and the parent of `commit`. A merge of `same` and `commit` therefore
+    # applies the change of `commit` to `onto`.
     same = child_of(commit_parent, repository.trees.root(onto))
     ended = _merge_tree(repository, same, commit)
     return None if ended.exit_code else child_of(onto, ended.stdout.decode("ascii").split("\0")[0])
 
 
 def declarations_tree(repository: Repository, tree: str, prefix: str) -> str:
-    """Return the tree of the declarations, which lie in the folder `prefix` of a whole repository's tree."""
+    """Return the tree of the folder `prefix`, which has the declarations, in the tree of a whole repository."""
     subtree = repository.tree_of(tree, prefix)
     if subtree is None:
         raise OperationRefused(f"the merge removes the folder {prefix}")

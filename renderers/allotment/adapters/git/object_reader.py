@@ -1,7 +1,7 @@
 """Reads objects through Git's object reader, which reports the size of an object before the object is requested.
 
-A pusher chooses the content of objects, and a pack of 50 KB can expand to gigabytes. Every read therefore has a limit,
-and at most `MAX_BATCH_BYTES` are held at once.
+A pusher chooses the content of objects, and a pack of 50 KB can expand to gigabytes. Every read therefore has a limit
+for each object, and requests at most `MAX_BATCH_BYTES` at once, or a single larger object.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 from allotment.problems import OperationRefused, escape_unprintable
 
 BATCH_SIZE = 500  # objects per request: their ids fit into a pipe
-MAX_BATCH_BYTES = 8 << 20  # bytes of a response
+MAX_BATCH_BYTES = 8 << 20  # bytes of a response with more than one object
 OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class LimitExceeded(OperationRefused):
-    """An object or change exceeds a limit of repositories of declarations."""
+    """An object or a change is larger than Allotment allows in a repository of declarations."""
 
 
 class ObjectInfo(NamedTuple):
@@ -37,14 +37,14 @@ class _ReaderExited(Exception):
 
 
 class ObjectReader:
-    """Reads objects by their ids. `begin` starts `git cat-file --batch-command --buffer`."""
+    """Reads objects by their ids. `begin` must start `git cat-file --batch-command --buffer`."""
 
     def __init__(self, begin: Callable[[], Any]) -> None:
         self._start_reader = begin
         self._reader: tuple[int, Any, Any] | None = None
 
     def close(self) -> None:
-        """End the reader. The next request starts a new reader, which opens the packs of that time."""
+        """End the reader process. The next request starts a new process, which also finds newer packs."""
         if self._reader is not None:
             self._reader[2]()
             self._reader = None
@@ -58,7 +58,7 @@ class ObjectReader:
         return infos
 
     def resolve_commit(self, name: str) -> str | None:
-        """Return the id of the commit that a name, of one line, resolves to; None if there is none."""
+        """Return the id of the commit that a name resolves to; None if there is none. `name` must be a single line."""
         with self._request("info", [f"{name}^{{commit}}"]) as pipe:
             words = _read_lines(pipe, 1)[0].split()
         return words[0].decode("ascii") if len(words) == 3 and words[1] == b"commit" else None
@@ -66,8 +66,8 @@ class ObjectReader:
     def read(self, ids: Iterable[str], kind: str, most: int) -> Iterator[tuple[str, bytes | None]]:
         """Yield each distinct object of a kind with its bytes, in the order of `ids`.
 
-        An object of more than `most` bytes isn't read and yields None. Raises OperationRefused if an object is missing
-        or of another kind.
+        An object of more than `most` bytes isn't read: None is yielded instead of its bytes. Raises OperationRefused if
+        an object is missing or of another kind.
         """
         for some in _id_batches(ids):
             infos = self.info(some)
@@ -91,7 +91,7 @@ class ObjectReader:
         yield from self._contents(batch)
 
     def _contents(self, infos: dict[str, ObjectInfo]) -> list[tuple[str, bytes]]:
-        """Return objects of known sizes, which determine their positions in the response."""
+        """Return the bytes of some objects. Their sizes in `infos` determine their positions in the response."""
         if not infos:
             return []
         heads = [f"{object_id} {kind} {size}\n".encode("ascii") for object_id, (kind, size) in infos.items()]
@@ -111,8 +111,10 @@ class ObjectReader:
 
     @contextlib.contextmanager
     def _request(self, command: str, ids: list[str]) -> Iterator[Any]:
-        """Send a request, and yield the pipe for its response. After an error, the reader ends, so that no rest of a
-        response is left."""
+        """Send a request, and yield the pipe from which the caller reads the response.
+
+        After an error, the reader process is killed: the rest of a response must not answer the next request.
+        """
         if self._reader is None or self._reader[0] != os.getpid():
             process = self._start_reader()
             self._reader = os.getpid(), process, weakref.finalize(self, _stop_reader, os.getpid(), process)
@@ -126,12 +128,12 @@ class ObjectReader:
             status = process.proc.wait()
             self._reader = None
             end()
-            if status == -signal.SIGINT:  # the user's interrupt reaches all processes, and reached Git first
+            if status == -signal.SIGINT:  # Ctrl-C reaches all processes, and reached Git first
                 raise KeyboardInterrupt from None
             raise OperationRefused(
                 f"git cat-file ended before it had answered: {escape_unprintable(errors, 1000) or 'the repository may be damaged'}"
             ) from None
-        except BaseException:  # the rest of the response must not answer the next request
+        except BaseException:
             self._reader = None
             end()
             raise
@@ -145,7 +147,7 @@ def _id_batches(ids: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _read_lines(pipe: Any, count: int) -> list[bytes]:
-    """Return this many lines."""
+    """Return the next `count` lines."""
     text: bytes = pipe.readline()
     while text.count(b"\n") < count:
         if not (more := pipe.read1(1 << 16)):
@@ -166,13 +168,13 @@ def _kind_error(object_id: str, kind: str, info: ObjectInfo) -> str:
 
 
 def _stop_reader(owner: int, process: Any) -> None:
-    """End an object reader, in the process that started it.
+    """Kill an object reader. Do nothing in a process that was forked from the process that started the reader.
 
-    Forked processes may hold its pipes open, so closing ours alone would not end it.
+    If this process only closed its pipes, the reader would not end, because forked processes may have them open too.
     """
     if os.getpid() == owner:
         process.proc.kill()
         for pipe in (process.stdin, process.stdout, process.stderr):
-            with contextlib.suppress(OSError):  # unwritten input
+            with contextlib.suppress(OSError):  # input that Git has not read
                 pipe.close()
         process.proc.wait()

@@ -1,4 +1,8 @@
-"""Fetches objects of a stranger into a quarantine folder, within limits. A failed fetch leaves nothing behind."""
+"""Fetches objects of a stranger, such as the author of a pull request, within limits.
+
+Git writes the objects into a quarantine folder. They are moved into the repository only after a successful fetch, so a
+failed fetch leaves nothing behind.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +16,22 @@ from allotment.adapters.git.commands import ENVIRONMENT, QUIET_SETTINGS, GitResu
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Limit, ProcessLimitExceeded, run_within
 
-MOST_BYTES = 256 << 20  # bytes of packed objects; files beyond 32 MiB can't be merged anyway
-# By default, Git would unpack one delta per processor at once, and repack existing objects, without a limit.
+MOST_BYTES = 256 << 20  # of packed objects; a file of more than 32 MiB can't be merged anyway
+# By default, Git would unpack as many deltas at once as there are processors, and also repack the repository's objects.
+# The memory that Git needs would then have no limit.
 _SETTINGS = ("pack.threads=1", "maintenance.auto=false")
 _MAX_OUTPUT = 20_000  # bytes
 
 
 def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[str, ...], limit: Limit) -> GitResult:
-    """Run `git fetch` with arguments. After a successful fetch, the objects are in the repository, without a ref.
+    """Run `git fetch` with the given settings and arguments, and return its result.
 
-    Raises ProcessLimitExceeded.
+    If it succeeds, the fetched objects are in the repository, but no ref points at them. Raises ProcessLimitExceeded.
     """
     objects = repository.git.objects_folder
     configured = [word for setting in (*QUIET_SETTINGS, *settings, *_SETTINGS) for word in ("-c", setting)]
-    # Git's own prefix for such a folder, so that Git's maintenance removes the leftovers of a kill.
+    # Git itself uses this prefix for its quarantine folders. If this process is killed, Git's maintenance therefore
+    # removes the folder.
     with (
         tempfile.TemporaryDirectory(prefix="tmp_objdir-incoming-", dir=objects) as name,
         tempfile.TemporaryFile() as output,
@@ -42,7 +48,7 @@ def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[st
         output.seek(0)
         ended = GitResult(status, b"", output.read(_MAX_OUTPUT).decode("utf-8", "replace"))
         if status == 0:
-            _check_size(folder)  # it may have grown after the last check
+            _check_size(folder)  # the folder may have grown after the last check
             _move_objects(folder, objects)
     return ended
 
@@ -50,7 +56,7 @@ def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[st
 def _check_size(folder: Path) -> None:
     size = 0
     for file in folder.rglob("*"):
-        with contextlib.suppress(FileNotFoundError):  # Git has renamed it
+        with contextlib.suppress(FileNotFoundError):  # Git has renamed the file
             size += file.stat().st_size
     if size > MOST_BYTES:
         raise ProcessLimitExceeded(f"it has more than {MOST_BYTES >> 20} MB")

@@ -1,8 +1,9 @@
-"""Fetches refs from another repository, and pushes refs to it atomically and forwards only.
+"""Fetches refs from another repository, and pushes refs to it: all of them atomically, each as a fast-forward.
 
-The remote refuses a push that isn't a fast-forward, so a faster push is never lost. No branch is ever forced: only a
-ref under `refs/allotment/` that points at a foreign object is overwritten, with a lease on its current target. A kill
-at any moment leaves the remote's refs in their old or new state.
+The remote refuses a push that isn't a fast-forward, so a push cannot undo another push that was faster. No branch is
+ever force-pushed. Only a ref under `refs/allotment/` that points at an object of somebody else is overwritten, and only
+if it still points at this object (`--force-with-lease`). If the process is killed, the remote has either all old or all
+new targets.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Limit, Patience, ProcessLimitExceeded
 from allotment.problems import OperationRefused, quote_value
 
-# The messages of a remote that another push overtook. Any other refusal is permanent. A lock failure in
-# _LOCK_FAILURE_TEXTS is not caused by a completed push.
+# Texts in Git's output that mean that another push has moved a ref. Output with a text of _LOCK_FAILURE_TEXTS means
+# that a ref is locked, and not that another push has moved it. Any other refusal is permanent.
 _OVERTAKEN_TEXTS = (
     "fetch first",
     "non-fast-forward",
@@ -28,19 +29,20 @@ _OVERTAKEN_TEXTS = (
     "stale info",
 )
 _LOCK_FAILURE_TEXTS = ("Unable to create", "exists; cannot create")
-# A running push holds its locks for less than a second: after these pauses, in seconds, only a stale file can remain.
+# The seconds to wait before each retry of a push that met a lock. A running push holds a lock for less than a second. A
+# lock that is still there after all pauses is therefore a leftover of a killed process.
 _LOCK_PAUSES = (0.25, 0.5, 1.0)
 _LOCK_PATTERN = re.compile(r"Unable to create '([^']*\.lock)': File exists")
-# During a fetch or push, Git writes progress each second while data arrives; `git ls-remote` writes none. A publisher
-# counts as stalled, and is restarted, only after a longer silence than this.
+# During a fetch or push, Git prints its progress every second while data arrives. `git ls-remote` prints no progress.
+# The liveness probe of a publisher fails only after a longer silence than these.
 TRANSFER_PATIENCE = Patience(silent_seconds=300, total_seconds=3600)
 LOOK_PATIENCE = Patience(silent_seconds=120, total_seconds=120)
 _MAX_OUTPUT = 800  # characters of Git's output
 _TRACKING_PREFIX = "refs/allotment/seen/"
 _FSCK_TEXTS = ("fsck error", "git fsck")
-# In a fetch, each finding of git fsck is an error, except the faults that early versions of Git and converters wrote
-# into commits and tags, which nothing here reads, and modes with a leading zero: `trees.parse_entries` refuses such a
-# tree when it is read.
+# A fetch fails if git fsck finds a fault in an object, except for these faults. Early versions of Git, and converters
+# from other systems, wrote them into commits and tags, where Allotment tolerates them. Only zeroPaddedFilemode is a
+# fault of a tree: `trees.parse_entries` refuses the tree when it is read.
 _HARMLESS_FSCK_ERRORS = (
     "badDate",
     "badDateOverflow",
@@ -63,20 +65,20 @@ _STRICT_SETTINGS = (
 
 
 def tracking_ref(ref: str) -> str:
-    """Return our ref at which a fetch with `keep` stores the target of a remote's ref."""
+    """Return the local ref that points at the target of a remote's ref after a fetch with `keep`."""
     return f"{_TRACKING_PREFIX}{ref}"
 
 
 class UnsoundObjects(OperationRefused):
-    """The objects to fetch include malformed objects that Git doesn't write. Nothing was fetched."""
+    """The remote has malformed objects, which Git itself doesn't write. Nothing was fetched."""
 
 
 class RemoteTimeout(OperationRefused):
-    """The remote accepted the connection but exceeded the time limit. Git was ended."""
+    """The remote did not answer within a time limit, so Git was killed."""
 
 
 class RemoteLocked(OperationRefused):
-    """A lock at the remote prevents a ref update for longer than any push takes: a killed process left it."""
+    """A lock at the remote still prevents a push after the last retry. A killed process left the lock."""
 
 
 class FetchTooCostly(OperationRefused):
@@ -86,9 +88,9 @@ class FetchTooCostly(OperationRefused):
 class Remote:
     """The repository at a URL, a path, or the name of a remote of `repository`.
 
-    Fetched objects have no ref in `repository` and stay until Git's maintenance removes them. With `keep`, tracking
-    refs hold them, so that repeated fetches transfer only new objects. `transfer` and `look` are the limits on the
-    waits of a fetch or push, and of listing refs.
+    By default, no ref in `repository` points at the fetched commits, so Git's maintenance removes them later. With
+    `keep`, tracking refs point at them, so that they stay and the next fetch transfers only new objects. `transfer` is
+    the time limit of a fetch or push, and `look` is the time limit of a request that only lists refs.
     """
 
     def __init__(
@@ -115,17 +117,21 @@ class Remote:
 
     @property
     def display_url(self) -> str:
-        """The address without credentials; for a named remote, with its URL."""
+        """The URL without credentials; for a named remote, its name and URL."""
         url = self.repository.git.url_of(self.url)
         return f"{self.url} ({_without_userinfo(url)})" if url else str(self)
 
     def fetch(self, *refs: str, ours: bool = False, unfetched: tuple[str, ...] = ()) -> dict[str, str]:
-        """Return the targets of refs, by their full names, and fetch these commits. Missing refs are left out.
+        """Fetch the targets of refs, and return these targets by the full names of the refs.
 
-        The targets of `unfetched` refs are only returned. Git checks each fetched object. `ours` means that the refs
-        are branches on which we write on top of foreign commits: malformed objects in their history are fetched all the
-        same, and the reader of trees refuses them. Raises OperationRefused, with Git's message, if the remote doesn't
-        answer, and UnsoundObjects.
+        A ref that the remote doesn't have is left out. The result also has the targets of the `unfetched` refs, which
+        are not fetched. Git checks each fetched object, and the fetch fails if an object is malformed.
+
+        Set `ours` for the branches and refs that Allotment itself writes. Allotment must be able to publish on top of
+        any commit there, so a fetch that fails because of malformed objects is repeated without the check. Later, the
+        reader of trees refuses the malformed trees.
+
+        Raises UnsoundObjects, and OperationRefused, with Git's message, if the remote doesn't answer.
         """
         commits = self.look(*refs, *unfetched)
         names = {commits[name]: name for name in refs if name in commits}
@@ -140,7 +146,7 @@ class Remote:
         return commits
 
     def look(self, *refs: str) -> dict[str, str]:
-        """Return the targets of refs, by their full names, without a fetch. Raises OperationRefused."""
+        """Return the targets of refs by the full names of the refs, without a fetch. Raises OperationRefused."""
         try:
             output = self._run("ls-remote", "--end-of-options", self.url, *refs, patience=self._look_patience)
         except GitFailed as error:
@@ -167,10 +173,10 @@ class Remote:
         return OperationRefused(f"{quote_value(str(self))} doesn't answer: {self._redact(words)}")
 
     def fetch_limited(self, limit: Limit, ref: str, commit: str) -> None:
-        """Fetch a stranger's commit, to which `ref` points at the remote, unless it is already here.
+        """Fetch the commit of a stranger, such as the author of a pull request, unless `repository` has it.
 
-        Raises OperationRefused, UnsoundObjects, and FetchTooCostly if Git exceeds the limit while it checks the
-        objects: a small pack may expand to any size.
+        `ref` is the ref of the remote that points at the commit. Raises OperationRefused, UnsoundObjects, and
+        FetchTooCostly if Git exceeds `limit`, because a small pack can expand to any size.
         """
         if self.repository.has_object(commit):
             return
@@ -201,10 +207,11 @@ class Remote:
             self._run_transfer("fetch", *_FETCH_OPTIONS, self.url, *commits, settings=("fetch.fsckObjects=false",))
 
     def push(self, refs: Mapping[str, str], over: Mapping[str, str] | None = None) -> bool:
-        """Point all refs at commits, and return True. Return False, and move none, if another push was faster.
+        """Point all refs at their commits, and return True. If another push was faster, move no ref and return False.
 
-        Unchanged refs are compared too. `over` has the current targets of refs that are overwritten without a
-        fast-forward. Raises RemoteLocked, and OperationRefused, with Git's message, for any other refusal.
+        `refs` may contain refs that already point at their commits. The push then fails if another push has moved such
+        a ref. `over` maps each ref that may be moved without a fast-forward to its current target. Raises RemoteLocked,
+        and OperationRefused, with Git's message, for any other refusal.
         """
         moves = [f"{commit}:{name}" for name, commit in sorted(refs.items())]
         leases = [f"--force-with-lease={name}:{old}" for name, old in sorted((over or {}).items())]

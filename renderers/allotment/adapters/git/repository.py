@@ -20,7 +20,7 @@ from allotment.problems import OperationRefused, escape_unprintable, quote_value
 
 NO_COMMIT_TEXT = "nothing is committed here yet: run `git add --all` and `git commit` first"
 MOST_FILES = 1_000_000  # files of a listing
-MAX_LISTINGS = 4  # cached listings: of a branch or two, before and after a commit
+MAX_LISTINGS = 4  # cached listings: enough for two branches, each before and after a commit
 MAX_READ_BYTES = 32 << 20  # bytes of a file
 _COMMITTER_TIME = re.compile(rb"^committer [^\0]*> ([0-9]{1,11}) [+-][0-9]{4}$")
 _PARENT_LINE = re.compile(rb"parent ([0-9a-f]{40}|[0-9a-f]{64})")
@@ -30,7 +30,7 @@ _IDENTITY = re.compile(rb"[^<>\0]+ <[^<>\0]*> [0-9]{1,11} [+-][0-9]{4}")
 class Repository:
     """The repository around a folder. The first access raises OperationRefused if there is none.
 
-    `git` runs its commands; by default, Git searches the repository from the folder upwards.
+    `git` runs Git's commands. By default, they run in the nearest repository from the folder upwards.
     """
 
     def __init__(self, folder: Path, git: GitCommands | None = None) -> None:
@@ -53,7 +53,7 @@ class Repository:
         return cls(folder)
 
     def clear_cache(self) -> None:
-        """Clear all caches of objects: the repository no longer holds them."""
+        """Clear all caches, because the repository no longer has the cached objects."""
         self.objects.close()
         self.git.reset()
         self._listings.clear()
@@ -61,13 +61,16 @@ class Repository:
         self._signature_checks.clear()
 
     def run_maintenance(self) -> None:
-        """Run `git gc --auto` and wait for it. It searches no deltas between large objects, because strangers made some
-        of them."""
+        """Run `git gc --auto` and wait for its end.
+
+        Strangers pushed some of the objects. The settings therefore limit the memory for deltas, and Git tries no
+        deltas between large objects.
+        """
         settings = ["gc.autoDetach=false", "core.bigFileThreshold=8m", "pack.windowMemory=64m"]
         self.git.run_text("gc", "--auto", "--quiet", settings=settings)
 
     def resolve(self, name: str, otherwise: str) -> str:
-        """Return the id of the commit that a name resolves to. Raises OperationRefused with the message `otherwise`."""
+        """Return the id of the commit that a name resolves to. If there is none, raises OperationRefused(otherwise)."""
         if "\n" in name or "\0" in name or not _is_utf8(name):
             raise OperationRefused(otherwise)
         commit = self.objects.resolve_commit(name)
@@ -84,16 +87,16 @@ class Repository:
         )
 
     def folder_prefix(self, folder: Path) -> str:
-        """Return the path of a folder in the repository's commits; empty for their root."""
+        """Return the path of a folder in the repository's commits; empty for the root folder."""
         tree = self.git.work_tree
         path = folder.resolve().relative_to(tree.resolve()).as_posix() if tree else "."
         return "" if path == "." else path
 
     def listing(self, commit: str, folder: str = "") -> Mapping[str, str]:
-        """Return the blob id of every file of a commit, or of one of its folders, by its path, sorted.
+        """Return the path and the blob id of every file in a commit, or in a folder of the commit, sorted by path.
 
-        If a parent was listed recently, only the differences are read. Raises OperationRefused if the commit or folder
-        is missing, and MalformedTree.
+        If a parent of the commit was listed recently, only the differences are read. Raises OperationRefused if the
+        commit or folder is missing, and MalformedTree.
         """
         tree = self.tree_of(commit, folder)
         if tree is None:
@@ -120,10 +123,10 @@ class Repository:
         return {path: files[path] for path in sorted(files)}
 
     def _listing_from_parent(self, commit: str, tree: str) -> dict[str, str] | None:
-        """Return the listing of a commit, from the listing of a parent and the differences.
+        """Return the listing of a commit: the cached listing of a parent with the differences applied.
 
-        Return None if no parent was listed, or if there are too many differences. The commit may be foreign, so only
-        its own header is read for this.
+        Return None if no listing of a parent is cached, or if there are too many differences. Of the history, only the
+        header of `commit` is read, because a stranger may have written the commit.
         """
         parents = list[str]()
         with contextlib.suppress(OperationRefused):
@@ -138,7 +141,7 @@ class Repository:
         try:
             for change in TreeComparison(self.trees).compare(parent_tree, tree):
                 files.pop(change.path, None)
-                if "\\" in change.path:  # perhaps an escaped name
+                if "\\" in change.path:  # the path may be escaped, because its name is not UTF-8
                     return None
                 if change.blob:
                     files[change.path] = change.blob
@@ -196,28 +199,30 @@ class Repository:
         return ended.exit_code == 0
 
     def newest_commits(self, commits: Iterable[str]) -> tuple[str, ...]:
-        """Return the commits that no other of them contains, and each missing commit."""
+        """Return the commits that are no ancestor of another of these commits. Missing commits are returned too."""
         candidates = list(dict.fromkeys(commits))
         here = [commit for commit, info in self.objects.info(candidates).items() if info.kind == "commit"]
         ends = self.git.run_text("merge_base", "--independent", *here).split() if len(here) > 1 else here
         return (*ends, *(commit for commit in candidates if commit not in here))
 
     def count_between(self, old: str, new: str) -> int:
-        """Return how many commits `new` contains and `old` doesn't."""
+        """Return the number of commits that `new` contains and `old` does not."""
         return int(self.git.run_text("rev_list", "--count", new, f"^{old}"))
 
     def author(self, commit: str) -> bytes:
         """Return a commit's author and author time, as in its header: `name <mail> time zone`.
 
-        The pusher wrote that line. If it is malformed, return the current committer instead.
+        Anything may be in that line, because the pusher wrote it. If it is malformed, return the current committer.
         """
         line = next(line for line in self.trees.header(commit) if line.startswith(b"author "))
         author = line.removeprefix(b"author ")
         return author if _IDENTITY.fullmatch(author) else self.committer()
 
     def parents(self, commit: str) -> list[str]:
-        """Return a commit's parents: like Git, only from the lines directly after the tree. Raises OperationRefused if
-        a line is malformed."""
+        """Return a commit's parents. Raises OperationRefused if one of their lines is malformed.
+
+        Like Git, this method reads only the `parent` lines that directly follow the `tree` line.
+        """
         lines = itertools.takewhile(lambda line: line.startswith(b"parent "), self.trees.header(commit)[1:])
         matches = [(line, _PARENT_LINE.fullmatch(line)) for line in lines]
         for line, parent in matches:
@@ -253,11 +258,11 @@ class Repository:
         return self.git.run_text("log", "-1", "--format=%B", commit, "--", folder)
 
     def sign_with(self, key: Path, *, keep: bool = True) -> str:
-        """Sign every commit that is made here with a private SSH key, and return its public key.
+        """Sign every later commit in this repository with a private SSH key, and return its public key.
 
         `keep` writes the settings into the repository's own configuration; otherwise they apply only to this object.
         """
-        done = subprocess.run(  # noqa: S603  # Git signs by the same program, and its arguments are ours
+        done = subprocess.run(  # noqa: S603  # Git signs with this program too; no argument is from a stranger
             ["ssh-keygen", "-y", "-P", "", "-f", str(key.resolve())],  # noqa: S607
             capture_output=True,
             text=True,
@@ -291,14 +296,15 @@ class Repository:
         return self.objects.resolve_commit("HEAD") is not None
 
     def is_shallow(self) -> bool:
-        """Return whether the history is incomplete. Git records its ends in a file."""
+        """Return whether the clone is shallow. Git records the ends of its incomplete history in a file."""
         noted = self.git.common_folder / "shallow"
         return noted.exists() and noted.stat().st_size > 0
 
     def committer(self) -> bytes:
         """Return the current committer and time. Raises OperationRefused if Git knows no identity.
 
-        Git is asked for the identity once, but each time if GIT_COMMITTER_DATE sets the time.
+        The identity is read from Git once. If GIT_COMMITTER_DATE is set, identity and time are read from Git at each
+        call.
         """
         if self._committer is None or "GIT_COMMITTER_DATE" in os.environ:
             identity = self._try_git("var", "GIT_COMMITTER_IDENT")
@@ -312,7 +318,7 @@ class Repository:
         return b"%s> %d +0000" % (self._committer, time.time())
 
     def is_signing_configured(self) -> bool:
-        """Return whether Git is configured to sign commits (commit.gpgSign). Git is asked once."""
+        """Return whether Git is configured to sign commits (commit.gpgSign). The setting is read once."""
         if self._signs_commits is None:
             self._signs_commits = self._try_git("config", "--type=bool", "--get", "commit.gpgsign") == "true"
         return self._signs_commits

@@ -1,8 +1,8 @@
 """Creates a temporary repository that reads another repository's objects, without its configuration, attributes, hooks
 or index.
 
-Git commands here run no program that the other repository names (filters, merge drivers, fsmonitor, hooks), and write
-nothing there.
+Git commands in the temporary repository run no program that the other repository names (filters, merge drivers,
+fsmonitor, hooks), and write nothing to the other repository.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _OBJECT_FORMAT = "[extensions]\n\tobjectFormat = sha256\n"
 
 
 def open_offline(root: Path) -> Repository:
-    """Return the repository around a folder without network access: it doesn't fetch missing objects."""
+    """Return the repository around a folder. It has no network access, so Git doesn't fetch missing objects."""
     return Repository(root, GitCommands(root, offline=True))
 
 
 @contextmanager
 def sandbox_repository(here: Repository, commit: str) -> Iterator[Repository]:
-    """Yield a temporary repository with the objects of `here` and its object format, which the length of the id
-    `commit` shows.
+    """Yield a temporary repository with the objects and the object format of `here`.
 
-    Objects that Git writes there are deleted afterwards.
+    The length of the id `commit` shows the object format (SHA-1 or SHA-256). Objects that Git writes to the temporary
+    repository are deleted with it at the end.
     """
     with temporary_folder("allot-plan-") as folder:
         for part in ("objects", "refs", "info"):
@@ -40,8 +40,8 @@ def sandbox_repository(here: Repository, commit: str) -> Iterator[Repository]:
         is_sha256 = len(commit) == _SHA256_LENGTH
         text = _CONFIGURATION.format(int(is_sha256)) + (_OBJECT_FORMAT if is_sha256 else "")
         (folder / "config").write_text(text, encoding="ascii")
-        # A user's own configuration may define filters and merge drivers, and an attributes file of the repository
-        # could select them.
+        # A user's own configuration may define filters and merge drivers, and a .gitattributes file could select them.
+        # These attributes take precedence over such a file.
         (folder / "info" / "attributes").write_text("* !filter merge=text\n", encoding="ascii")
         if here.is_shallow():
             shutil.copyfile(here.git.common_folder / "shallow", folder / "shallow")

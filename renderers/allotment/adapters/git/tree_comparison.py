@@ -1,7 +1,7 @@
 """Compares two trees within limits.
 
-Git's own diff collects everything before its first output, so a tree that expands to 10^10 paths would exhaust it. This
-module reads folders level by level, only those that differ, and only up to a limit.
+`git diff` collects all differences before it prints the first, so a tree that expands to 10^10 paths would exhaust the
+memory. This module reads only folders that differ, level by level, and stops at a limit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MAX_BATCH_BYTES = 8 << 20  # bytes of trees that are read at once
 
 
 class ChangedFile(NamedTuple):
-    """A file that differs between two trees: its old and new mode and blob, empty where it is missing."""
+    """A file that differs between two trees: its old and new mode and blob, which are empty if the file is missing."""
 
     path: str
     old_mode: str
@@ -41,11 +41,14 @@ _Pair = tuple[str, str]  # a folder's tree before and after, empty if it is miss
 
 
 class TreeComparison:
-    """Compares trees, and counts the differences of all its comparisons before it creates them."""
+    """Compares trees. Its limits apply to the differences of all its comparisons together.
+
+    Differences are counted before their paths are created, so that a tree can't expand without limit.
+    """
 
     def __init__(self, trees: TreeReader) -> None:
         self._trees = trees
-        self.has_empty_folder = False  # whether a differing folder is, or was, without entries
+        self.has_empty_folder = False  # whether one of the differing folders is empty, before or after
         self._files = self._names = self._bytes = 0
         self._within = Counter[str]()  # the counted entries, by their folder
         self._added: set[str] = set()  # folders that are new
@@ -53,7 +56,7 @@ class TreeComparison:
     def compare(self, before: str, after: str) -> list[ChangedFile]:
         """Return the files that differ between two trees, sorted by path. Raises LimitExceeded, and MalformedTree.
 
-        Two folders with the same id aren't read, because they are equal. A path that isn't UTF-8 is shown with escapes.
+        Folders with the same id are equal, so they aren't read. A path that isn't UTF-8 is shown with escapes.
         """
         return sorted(self._compare_levels(before, after))
 
@@ -79,7 +82,7 @@ class TreeComparison:
         raise LimitExceeded(f"it has folders more than {MAX_DEPTH} deep: no declaration lies there")
 
     def _read_pairs(self, pairs: Iterable[_Pair]) -> Iterator[tuple[_Pair, _Entries, _Entries]]:
-        """Yield pairs with their entries, in batches of limited size."""
+        """Yield each pair with the entries of both trees. Reads the trees in batches of limited size."""
         pairs = list(pairs)
         sizes = self._trees.sizes(tree for pair in pairs for tree in pair if tree)
         some: dict[_Pair, int] = {}
@@ -100,10 +103,9 @@ class TreeComparison:
         return ((pair, trees.get(pair[0], []), trees.get(pair[1], [])) for pair in pairs)
 
     def _changed_entries(self, here: list[str], was: _Entries, is_now: _Entries) -> list[tuple[str, Entry, Entry]]:
-        """Return the name, old entry and new entry of each difference between two folders, which lie at the paths
-        `here`.
+        """Return the name, the old entry and the new entry of each difference between two folders.
 
-        Raises LimitExceeded.
+        The same two folders may be at several paths: `here` has all of them. Raises LimitExceeded.
         """
         self._count_changes(here, abs(len(was) - len(is_now)), 0)
         common = set(was) & set(is_now)
@@ -132,8 +134,8 @@ class TreeComparison:
     def _largest_folder(self) -> str:
         """Return the folder with more than half of the counted files; empty if there is none, or if it is the root.
 
-        A new folder counts as a whole: after a commit of a `.venv`, the user needs its name, not that of a folder deep
-        inside.
+        The files of a new folder are counted together with those of its subfolders. If a user commits a `.venv`, the
+        message should name this folder, and not a folder deep inside it.
         """
         totals = Counter[str]()
         for folder, count in self._within.items():

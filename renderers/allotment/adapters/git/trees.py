@@ -1,8 +1,8 @@
 """Reads trees, and refuses trees that Git wouldn't write, so that all readers see the same files.
 
-Git itself accepts a tree with a duplicate name, and its commands differ in their choice between the two entries: the
-reviewed file could differ from the published file. `git fsck` finds such trees, but neither a push to a plain
-repository nor a fetch runs it by default.
+Git itself accepts a tree in which two entries have the same name, and its commands differ in which of the two they use.
+Allotment could then publish another file than the reviewers saw. `git fsck` finds such trees. By default, neither a
+push to a plain repository nor a fetch runs `git fsck`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_TREE_BYTES = 8 << 20  # bytes of one tree
 MAX_NAME_BYTES = 4096  # bytes of one name, as in git fsck
 MAX_COMMIT_BYTES = 1 << 20  # bytes of one commit
 MAX_DEPTH = 64
-PATH_BYTES = 128  # average bytes of a path, for the limit of all paths together
+PATH_BYTES = 128  # a limit of n files is also a limit of n times these bytes for all paths together
 
 _ENTRY = {
     digest: re.compile(
@@ -32,8 +32,8 @@ _ENTRY = {
 _ENTRIES = {digest: re.compile(rb"(?:%s)*+" % entry.pattern, re.DOTALL) for digest, entry in _ENTRY.items()}
 _NULL = {digest: bytes(digest) for digest in (20, 32)}
 _ANY_ENTRY = {digest: re.compile(rb"([0-7]+) ([^\0]*)\0(.{%d})" % digest, re.DOTALL) for digest in (20, 32)}
-# As Windows and macOS read it: any case, `git~1`, trailing dots and spaces, streams, and characters that HFS+ ignores
-# or stops at.
+# All names that Windows or macOS treat as `.git`: in any case, `git~1`, with trailing dots and spaces, with the name of
+# a stream after a colon, and with characters that HFS+ ignores or at which it cuts the name.
 _GIT_FOLDER = re.compile(
     "(?:\\A|\\\\)(?:\\.git|git~1)[. ]*(?:\\Z|[\\\\:\udc80-\udcff\ufffe\uffff])", re.IGNORECASE | re.ASCII
 )
@@ -53,7 +53,7 @@ class MalformedTree(OperationRefused):
 
 
 class Entry(NamedTuple):
-    """The mode and id of a tree's entry, both as in the tree, the id in hexadecimal."""
+    """The mode of a tree's entry, spelled as in the tree, and the id of its object in hexadecimal."""
 
     mode: str
     id: str
@@ -137,7 +137,7 @@ class TreeReader:
         self._objects = objects
 
     def root(self, revision: str) -> str:
-        """Return the tree of a commit, or the tree itself. Raises OperationRefused if there is no such object here."""
+        """Return the tree of a commit; of a tree, the tree itself. Raises OperationRefused if there is no such object."""
         info = self._objects.info([revision])[revision] if OBJECT_ID.fullmatch(revision) else ObjectInfo("", 0)
         if info.kind == "tree":
             return revision
@@ -192,10 +192,10 @@ class TreeReader:
     def walk(
         self, tree: str, most: int, roots: Collection[str] | None = None, depth: int = MAX_DEPTH
     ) -> Iterator[File]:
-        """Yield the files of a tree level by level, or only those below its entries `roots`.
+        """Yield the files of a tree, level by level. With `roots`, only these entries of the tree are read.
 
-        A folder at level `depth` is yielded as a file, unread. Each tree of a level is read once, however many names it
-        has. Raises LimitExceeded at more than `most` files or folders, and MalformedTree.
+        A folder at level `depth` isn't read, and is yielded like a file. If a tree has several paths at the same level,
+        it is read once. Raises MalformedTree, and LimitExceeded if there are more than `most` files or folders.
         """
         limit = _WalkLimit(most)
         level: dict[str, list[str]] = {tree: [""]}
@@ -205,7 +205,7 @@ class TreeReader:
             for tree_id, tree_entries in self.read(level):
                 here = level[tree_id]
                 if root_names is not None:
-                    tree_entries = [entry for entry in tree_entries if entry[1] in root_names]  # noqa: PLW2901  # the root has no others for us
+                    tree_entries = [entry for entry in tree_entries if entry[1] in root_names]  # noqa: PLW2901
                 limit.count_entries(here, tree_entries)
                 for path in here:
                     for mode, name, raw in tree_entries:
@@ -220,7 +220,7 @@ class TreeReader:
 
 
 class _WalkLimit:
-    """Counts entries before they are created, so that a tree that expands without limit is stopped at the limit."""
+    """Counts the files of a walk before their paths are created, so that a tree can't expand without limit."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -245,10 +245,7 @@ class _WalkLimit:
 
 
 def check_limits(paths: Collection[str], most: int) -> None:
-    """Check that a walk of files at these paths stays within its limits. There are no empty folders beside them.
-
-    Raises LimitExceeded.
-    """
+    """Raise LimitExceeded if a walk of a tree with these files, and without empty folders, would raise it."""
     folders = set[str]()
     for path in paths:
         folder = path.rpartition("/")[0]

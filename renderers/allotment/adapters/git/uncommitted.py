@@ -70,9 +70,9 @@ def differing_paths(repository: Repository, commit: str, folders: Iterable[str])
 
 
 def _copied_index_environment(repository: Repository, folder: Path) -> dict[str, str]:
-    """Return the environment in which Git uses a copy of the repository's index in `folder`.
+    """Return environment variables with which Git uses a copy of the repository's index, in `folder`.
 
-    Git updates the index when it reads it, while another process may be writing it.
+    Git may update an index that it reads. Without the copy, this could disturb another process that writes the index.
     """
     index = folder / "index"
     own = repository.git.folder / repository.git.run_text("rev_parse", "--git-path", "index")

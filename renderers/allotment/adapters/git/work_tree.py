@@ -1,7 +1,8 @@
 """Turns the declarations in a work tree into a temporary commit.
 
-This program reads the folder itself: Git would run filters, and enter nested repositories, which run their own. Git
-only converts the bytes of differing files as for a commit, in a sandbox (`sandbox_repository.py`).
+Allotment reads the folder itself, because Git would run the filters of the repository, and those of nested
+repositories. Git only converts the bytes of the files that differ from the commit, in a sandbox
+(`sandbox_repository.py`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from allotment.problems import OperationRefused, quote_value
 _IDENTITY_ENVIRONMENT = {
     f"GIT_{who}_{field}": "allotment" for who in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")
 }
-# The settings by which Git itself, without another program, converts the bytes of a file for a commit.
+# With these settings, Git converts the bytes of a file for a commit itself, without another program.
 _CONVERSION_SETTINGS = ("core.autocrlf", "core.eol")
 _FILE_MODE_SETTING = "core.filemode"
 _SETTINGS_PATTERN = r"^core\.(autocrlf|eol|filemode)$"
@@ -34,7 +35,7 @@ _MAX_OUTPUT = 400  # characters of Git's output
 
 
 class _FolderFile(NamedTuple):
-    """A file, symbolic link or nested repository in the folder, with its mode, as in a tree, and its size in bytes."""
+    """A file, symbolic link or nested repository in the folder. `mode` is as in a tree, `size` is in bytes."""
 
     path: str
     mode: str
@@ -49,10 +50,10 @@ def checked_out_commit(here: Repository) -> str:
 
 
 def commit_of_folder(here: Repository, sandbox: Repository, root: Path, commit: str, most: int) -> str:
-    """Return a child of `commit` with the current declarations in the folder `root`, including ignored files.
+    """Write a child of `commit` with the current declarations in the folder `root` to `sandbox`, and return it.
 
-    All other files are as committed. The commit is written to `sandbox`. Raises LimitExceeded, before it reads them, if
-    the differing files have more than `most` bytes, and OperationRefused.
+    Files that Git ignores are included. Files outside of the declarations are as in `commit`. Raises OperationRefused,
+    and LimitExceeded if the differing files have more than `most` bytes.
     """
     prefix = sandbox.folder_prefix(root)
     tree = sandbox.tree_of(commit, prefix)
@@ -80,9 +81,10 @@ def commit_of_folder(here: Repository, sandbox: Repository, root: Path, commit: 
 
 
 class _FolderReader:
-    """Reads the declarations in a folder, which lies at `inside` in its repository.
+    """Reads the declarations in the folder `root`.
 
-    `committed_entries` are their committed versions, and `digits` is the length of ids.
+    `inside` is the path of the folder in its repository, with a slash at the end; empty for the root.
+    `committed_entries` are the entries of the committed declarations, by path. `digits` is the length of an object id.
     """
 
     def __init__(
@@ -100,7 +102,7 @@ class _FolderReader:
         self._settings = dict(_read_settings(here))
 
     def entries(self, most: int) -> dict[str, Entry]:
-        """Return the entries of a tree of the folder, by path. Raises LimitExceeded, OperationRefused and OSError."""
+        """Return a tree entry for each file in the folder, by path. Raises LimitExceeded, OperationRefused and OSError."""
         entries: dict[str, Entry] = {}
         differing: dict[str, str] = {}
         size = 0
@@ -120,15 +122,17 @@ class _FolderReader:
         return entries | {path: Entry(differing[path], blob) for path, blob in self._write_blobs(list(differing))}
 
     def skipped_files(self) -> set[str]:
-        """Return the files that Git leaves out of the work tree, as in a sparse checkout: they don't count as deleted."""
+        """Return the files that a sparse checkout leaves out of the work tree. They are not treated as deleted."""
         folders = [self.inside + root for root in sorted(ROOTS)]
         output = self._repository.git.run_text("ls_files", "-t", "-z", "--", *folders, settings=READ_SETTINGS)
         prefix = f"S {self.inside}"
         return {line.removeprefix(prefix) for line in output.split("\0") if line.startswith(prefix)}
 
     def _walk(self) -> Iterator[_FolderFile]:
-        """Yield all files below the roots. A nested repository counts as a single submodule, unless files in it are
-        committed here."""
+        """Yield all files below the roots.
+
+        A nested repository is yielded as a single submodule, unless this repository has committed files inside it.
+        """
         folders = {part for path in self._committed_entries for part in _parent_folders(path)}
         waiting, count = sorted(ROOTS, reverse=True), 0
         while waiting:
@@ -188,7 +192,7 @@ class _FolderReader:
     def _check_attributes(self, paths: list[str], top: Path) -> None:
         """Check that the .gitattributes of these paths are regular files or symbolic links. Raises OperationRefused.
 
-        Git would wait forever for a pipe.
+        Git would wait forever for a named pipe.
         """
         for folder in {parent for path in paths for parent in PurePosixPath(path).parents}:
             file = folder / ".gitattributes"
@@ -211,8 +215,10 @@ class _FolderReader:
 
 
 def _read_settings(here: Repository) -> Iterator[tuple[str, str]]:
-    """Yield the repository's settings for the conversion of committed files. Of repeated settings, the effective value
-    is last."""
+    """Yield the repository's settings for the conversion of committed files.
+
+    If a setting is repeated, its last value is the effective value.
+    """
     output = here.git.run("config", "-z", "--get-regexp", _SETTINGS_PATTERN).stdout.decode("utf-8", "replace")
     for setting in output.split("\0"):
         name, newline, value = setting.partition("\n")
@@ -248,7 +254,7 @@ def _parent_folders(path: str) -> Iterator[str]:
 
 
 def _read_file(path: Path, size: int) -> bytes:
-    """Return the bytes of a file of this size. Doesn't follow a symbolic link."""
+    """Return the bytes of a file that has `size` bytes. Raises OSError if the file is a symbolic link."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(handle, "rb") as file:
         return file.read(size + 1)
@@ -256,11 +262,11 @@ def _read_file(path: Path, size: int) -> bytes:
 
 def _blob_id(data: bytes, digits: int) -> str:
     """Return the id of a blob with these bytes."""
-    digest = hashlib.sha256 if digits == 64 else hashlib.sha1  # digits of an id
+    digest = hashlib.sha256 if digits == 64 else hashlib.sha1  # digits of a SHA-256 id
     return digest(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def _quote_path(path: str) -> str:
-    """Return a path as Git reads it in a list of lines."""
+    """Return a path in the quotes with which Git reads it from a list of lines."""
     letters = [chr(byte) if byte in _UNQUOTED_BYTES else f"\\{byte:03o}" for byte in os.fsencode(path)]
     return f'"{"".join(letters)}"'
