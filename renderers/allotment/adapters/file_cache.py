@@ -1,7 +1,7 @@
 """Caches the results of checks in a JSON file outside the repository.
 
 The cache only saves time. A cache is treated as empty if its file is missing or damaged, or if it was written with
-another key. The key covers the version of the program and everything else on which all results depend.
+another key. The key covers the program and everything else on which all cached results depend.
 """
 
 from __future__ import annotations

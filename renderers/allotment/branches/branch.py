@@ -24,7 +24,7 @@ class Branch:
       published the file at another path.
     - `forged` is the target of the published ref if Allotment knows that it did not write this target.
     - `adopted` is true if a person adopts the branch and the platform declares a key. The next commit is then
-      created even if no file changed, because it carries the signature of the key.
+      created even if no file changed, so that the last commit has the signature of the key.
     - `signed` is true if the platform declares the publisher's key.
     """
 

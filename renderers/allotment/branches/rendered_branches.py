@@ -10,10 +10,10 @@ Beside the branches `refs/heads/rendered/<cluster>`, the remote has these refs:
 A publish pushes the branches and these refs in one atomic push. If the tip of a branch is neither the target of its
 published ref nor an ancestor of the target, the tip is therefore a foreign commit: somebody else pushed it.
 
-The refs don't prove the authorship of a commit: anyone who can push to the branches and to all of these refs can forge
-a publish. If the platform declares the publisher's public key, signatures decide instead of refs. The last published
-commit of a cluster is then the newest commit that was signed with the key for this cluster, and the message of this
-commit names the published source commit.
+The refs don't prove the authorship of a commit: with the right to push to the branches and to all of these refs, anyone
+can forge a publish. If the platform declares the publisher's public key, signatures decide instead of refs. The last
+published commit of a cluster is then the newest commit that was signed with the key for this cluster, and the message
+of this commit names the published source commit.
 
 If refs are missing or damaged, Allotment does not treat the cluster as a new cluster. It stops publishing until a
 person adopts the branch (`allot publish --adopt`).

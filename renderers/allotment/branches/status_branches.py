@@ -39,8 +39,8 @@ def tenant_of(path: str) -> str | None:
 class StatusBranch(NamedTuple):
     """A cluster's status branch at a remote.
 
-    `trusted_commit` is the commit from which the status is read; None if no commit is trusted. `distrust_reason` says
-    what is wrong with the branch; empty if the branch is as the reporter left it.
+    `trusted_commit` is the commit from which the status is read; None if no commit is trusted. `distrust_reason`
+    describes the fault of the branch; empty if the branch is as the reporter left it.
     """
 
     branch: Branch

@@ -137,7 +137,7 @@ class TreeReader:
         self._objects = objects
 
     def root(self, revision: str) -> str:
-        """Return the tree of a commit; of a tree, the tree itself. Raises OperationRefused if there is no such object."""
+        """Return the tree of a commit; of a tree, the tree itself. Raises OperationRefused if the object is missing."""
         info = self._objects.info([revision])[revision] if OBJECT_ID.fullmatch(revision) else ObjectInfo("", 0)
         if info.kind == "tree":
             return revision

@@ -102,7 +102,7 @@ class _FolderReader:
         self._settings = dict(_read_settings(here))
 
     def entries(self, most: int) -> dict[str, Entry]:
-        """Return a tree entry for each file in the folder, by path. Raises LimitExceeded, OperationRefused and OSError."""
+        """Return a tree entry for each file in the folder, by path. Raises OperationRefused and OSError."""
         entries: dict[str, Entry] = {}
         differing: dict[str, str] = {}
         size = 0
