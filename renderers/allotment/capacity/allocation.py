@@ -1,10 +1,13 @@
-"""Allocates units to all instances. An instance that moves to another GPUSpec keeps its published units until new units
-are free.
+"""Allocates units to all instances. An instance that changes its GPUSpec keeps its published units until new units are
+free.
 
-Otherwise a merge would stop a running instance if no unit of the new GPUSpec is free. A tenant gains no GPU by this:
-while an instance keeps its published units, the tenant's other instances get new units only up to the declared or the
-published GPUs of each model, whichever is more. Prices are not compared: a tenant may exceed its budget by the
-difference between its published and its declared units.
+Published units are those of the last publish. Without this rule, a merge would stop a running instance if no unit of
+the new GPUSpec is free.
+
+A tenant cannot use this rule to get more GPUs. While one of its instances keeps published units, its other instances
+get additional units only as long as the tenant holds no more GPUs of a model than it declares, or than it held in the
+last publish, whichever is more. The rule does not compare prices. The tenant may therefore exceed its budget by the
+price difference between its published and its declared units.
 """
 
 from __future__ import annotations
@@ -33,9 +36,10 @@ class AllocationResult(NamedTuple):
     """The result of an allocation.
 
     - `retained_claims` has the published claim of each instance that waits for units of another GPUSpec.
-    - `reduced` has the units of each other instance that gets fewer than it claims.
-    - `excess_usage` are the units that pods hold beyond all claims.
-    - `limited_instances` are the instances in `reduced` that wait until their tenant gives back published units.
+    - `reduced` maps each other instance that gets fewer units than it claims to the units that it gets.
+    - `excess_usage` are the units that pods hold in addition to the claims of their instances.
+    - `limited_instances` are the instances in `reduced` that get no more units until a retained instance of their
+      tenant gives up its published units.
     """
 
     retained_claims: dict[InstanceKey, UnitClaim]
@@ -53,11 +57,13 @@ def allocate_units(
 ) -> AllocationResult:
     """Allocate units to instances.
 
-    `published` returns the claim that an instance was published with in the same cluster. `held_claim` returns the same
-    claim or the units of its pods. `live` returns the units of pods beyond some claims.
+    - `published` takes a claim and returns the published claim of the same instance in the same cluster, or None.
+    - `held_claim` takes a claim and returns the published claim of the same instance. If its pods hold more units than
+      that, it returns a claim of the units of the pods instead. It returns None if neither exists.
+    - `live` takes claims and returns the units that pods hold in addition to these claims.
 
-    Each round retains the first instance, in the order of allocation, that would lose units. Its units of the new
-    GPUSpec are then free for the next instance.
+    Each round finds the first instance, by tenant and name, that would lose units. This instance is retained: it keeps
+    its published units, and the other instances can get its units of the new GPUSpec.
     """
     rounds = _AllocationRounds(catalog, claims, published, held_claim, live)
     while (lost := rounds.first_loser()) is not None:
@@ -66,7 +72,10 @@ def allocate_units(
 
 
 class _AllocationRounds:
-    """The claims and units of each round. A round reallocates only the units of GPUSpecs with changed claims."""
+    """The claims and the allocated units after each round.
+
+    After a round, only GPUSpecs with changed claims, or with changed excess usage, are allocated again.
+    """
 
     def __init__(
         self,
@@ -96,7 +105,7 @@ class _AllocationRounds:
         self._reallocate_units(set(self._claims_by_spec))
 
     def first_loser(self) -> tuple[InstanceKey, UnitClaim] | None:
-        """Return the first instance that would lose units, with its published claim."""
+        """Return the first instance, by tenant and name, that would lose units, and its published claim; or None."""
         for key, units in self._reduced_units().items():
             claim = self._claims[key]
             old = self._published_claim(claim)
@@ -105,7 +114,7 @@ class _AllocationRounds:
         return None
 
     def retain_instance(self, key: InstanceKey, old: UnitClaim) -> None:
-        """Retain the published units of an instance, and limit its tenant's other instances."""
+        """Let an instance keep its published claim `old`, and limit the units of its tenant's other instances."""
         self._retained_claims[key] = old
         claims, changed = self._claims_by_tenant[old.tenant], set()
         limits = _tenant_unit_limits(self._offers, claims, self._retained_claims, self._published_claim)
@@ -127,7 +136,7 @@ class _AllocationRounds:
         )
 
     def _replace_claim(self, claim: UnitClaim) -> set[ClusterSpecKey]:
-        """Replace an instance's claim; return the clusters and GPUSpecs with changed claims."""
+        """Replace the claim of an instance. Return each pair of cluster and GPUSpec with changed claims."""
         key = instance_key(claim)
         old = self._effective_claims[key]
         if claim == old:
@@ -138,7 +147,7 @@ class _AllocationRounds:
         return {old[:2], claim[:2]}
 
     def _reallocate_units(self, changed: set[ClusterSpecKey]) -> None:
-        """Reallocate the units of some GPUSpecs, and of those with other excess usage than in the last round."""
+        """Allocate again the units of the `changed` GPUSpecs, and of all GPUSpecs with changed excess usage."""
         beyond = group_by_cluster_and_spec(self._live_usage(list(self._effective_claims.values())))
         moved = {
             pair
@@ -153,8 +162,10 @@ class _AllocationRounds:
             )
 
     def _reduced_units(self) -> dict[InstanceKey, int]:
-        """Return the units of each instance that is not retained and gets fewer than it declares, in the order of
-        names."""
+        """Return the units of each instance that gets fewer than it claims, sorted by tenant and name.
+
+        The result leaves out the retained instances.
+        """
         units = {key: more for fewer in self._reduced_by_spec.values() for key, more in fewer.items()}
         units = {**self._limits, **units}
         return {
@@ -175,7 +186,10 @@ def required_units(claim: UnitClaim, old: UnitClaim) -> int:
 
 
 def _would_lose(claim: UnitClaim, units: int, old: UnitClaim) -> bool:
-    """Return whether an instance that runs now, and may run as declared, would run fewer copies than before."""
+    """Return whether an instance would run too few replicas if it changed to its new GPUSpec with `units` units.
+
+    This is true only for an instance that runs as published and may also run as declared.
+    """
     runs = old.rendered > 0 and claim.rendered > 0
     return runs and old.gpu_spec != claim.gpu_spec and units < required_units(claim, old)
 
@@ -190,7 +204,10 @@ def _effective_claim(
 def _tenant_unit_limits(
     catalog: Catalog, claims: list[UnitClaim], retained: Mapping[InstanceKey, UnitClaim], published: PublishedClaim
 ) -> dict[InstanceKey, int]:
-    """Return the limit of units of each instance of a tenant that is not retained."""
+    """Return the most units that each instance of a tenant may get while the tenant has retained instances.
+
+    Only an instance that is not retained, and that claims more units than it already has, has a limit.
+    """
     old = {instance_key(claim): was for claim in claims if (was := published(claim)) is not None}
     declared, old_gpus = _count_gpus(catalog, claims), _count_gpus(catalog, old.values())
     current_claims = {
@@ -223,6 +240,6 @@ def _count_gpus(catalog: Catalog, claims: Iterable[UnitClaim]) -> defaultdict[st
 
 
 def _gpus_of_unit(catalog: Catalog, claim: UnitClaim) -> tuple[str, Fraction]:
-    """Return the GPU model and the physical GPUs of a unit; no GPUs if its GPUSpec is not declared."""
+    """Return the GPU model and the physical GPUs of one unit of a claim; no GPUs if its GPUSpec is not declared."""
     spec = catalog.platform.of_kind(GPUSpec).get(claim.gpu_spec)
     return (spec.model.spec.gpu.model, physical_gpus(spec.model.spec)) if spec is not None else ("", Fraction(0))

@@ -1,6 +1,7 @@
 """Allocates the units of an oversold GPUSpec: published instances keep their units, and later instances wait.
 
-Review prevents overselling (`rules.stock`), but two pull requests that are valid separately can oversell together.
+A GPUSpec is oversold if the claims of its units exceed its stock. `rules.stock` rejects a pull request that oversells a
+GPUSpec, but two pull requests that are each valid can oversell it together.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ ClusterSpecKey = tuple[str, str]  # cluster and GPUSpec
 
 
 def usage_beyond_claims(claims: Iterable[UnitClaim], live: Iterable[UnitClaim]) -> list[UnitClaim]:
-    """Return the units that pods hold beyond the claims of their instances, such as pods of a stopped, removed or moved
-    instance that still run.
+    """Return the units that running pods hold in addition to the claims of their instances.
 
-    `live` are the units that the pods of instances hold.
+    For example, pods may still run after their instance was stopped, removed or moved. `live` are the units that the
+    pods of instances hold.
     """
     units: dict[tuple[str, str, str, str], tuple[int, int]] = {claim[:4]: claim[4:] for claim in claims}
     excess = []
@@ -49,10 +50,12 @@ def reduced_allocations(
 ) -> dict[tuple[str, str], int]:
     """Return the units of each (tenant, instance) that gets fewer units of a GPUSpec in a cluster than it claims.
 
-    Return nothing for an undeclared cluster. `published_claim` returns the last published claim of an instance, or the
-    units of its pods, or None; it is called only if the GPUSpec is oversold. `live` are the units that pods hold beyond
-    their claims (`usage_beyond_claims`), which no other instance gets. Published instances come first, then the order
-    of names; a smaller claim may pass a larger claim.
+    Each instance first keeps the claimed units that it already has. The free units then go to published instances, and
+    after them to new instances, each in the order of names. An instance may get only a part of its claim.
+
+    `published_claim` returns the last published claim of an instance, or the units of its pods, or None. It is called
+    only if the GPUSpec is oversold. `live` are the units that pods hold beyond their claims (`usage_beyond_claims`); no
+    other instance gets these units. The result is empty if the cluster is not declared.
     """
     cluster, gpu_spec = pair
     if cluster not in catalog.clusters:
@@ -77,7 +80,7 @@ def _sum_by_tenant(units: Iterable[tuple[str, int]]) -> dict[str, int]:
 def _divide_stock(
     nobody: UnitUsage, claims: Collection[UnitClaim], published_claim: PublishedClaim, live: Collection[UnitClaim]
 ) -> dict[UnitClaim, int]:
-    """Return the units of each claim. `nobody` has the stocks, without holders."""
+    """Return the units that each claim gets. `nobody` has the stocks of the GPUSpec, and no tenant that holds units."""
     published = {claim: published_claim(claim) for claim in claims}
     units = {claim: retained_units(claim, old) for claim, old in published.items()}
     tenant_units = ((claim.tenant, more) for claim, more in units.items())
@@ -94,5 +97,8 @@ def _divide_stock(
 
 
 def retained_units(claim: UnitClaim, old: UnitClaim | None) -> int:
-    """Return the units that an instance already has of its GPUSpec in its cluster, at most the units that it claims."""
+    """Return how many of the units of `claim` the instance already has.
+
+    It has the units of its previous claim `old` if this is for the same cluster and GPUSpec, otherwise none.
+    """
     return min(claim.units, old.units) if old is not None and old[:2] == claim[:2] else 0

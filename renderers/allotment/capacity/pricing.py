@@ -1,4 +1,7 @@
-"""Finds the price of an offer on a day, and computes the monthly cost of a tenant's declarations. A month has 730 hours."""
+"""Finds the price of an offer on a day, and computes the monthly cost of a tenant's declarations.
+
+An offer is a GPUSpec or a StorageSpec of the catalog. A month has 730 hours.
+"""
 
 from __future__ import annotations
 

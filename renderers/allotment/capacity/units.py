@@ -1,6 +1,7 @@
-"""Computes units of GPU capacity: their size, how many fit on a node pool, and their holders.
+"""Computes the size of a unit, the number of units that fit on a node pool, and the units that tenants hold.
 
-Each replica of an instance gets a unit. The formulas are in docs/decisions/0002-units.md.
+A unit is the GPU, CPU, memory and disk that one replica of an instance gets. The formulas are in
+docs/decisions/0002-units.md.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ GPU = "nvidia.com/gpu"
 SHARED_GPU = "nvidia.com/gpu.shared"  # time-slicing and MPS: the device plugin's name for a shared nvidia.com/gpu
 DRA_GPU = "gpu.allotment.dev/gpu"  # extended resources of Allotment's own DeviceClasses
 _DRA_MIG = "gpu.allotment.dev/mig-"
-MIG_SLICES = 7  # compute slices of a MIG-capable GPU: NVIDIA's 1g is a seventh
+MIG_SLICES = 7  # compute slices of a MIG-capable GPU; a 1g profile has one of them
 
 
 class Unit(NamedTuple):
-    """The requests of a unit: `amount` of an extended resource, CPU in millicores, and memory in bytes."""
+    """The resource requests of a unit: `amount` of the extended resource, CPU in millicores, and memory in bytes."""
 
     resource: str
     amount: int
@@ -41,7 +42,7 @@ def mig_resource(profile: str) -> str:
 
 
 def dra_resource(profile: str | None) -> str:
-    """Return the extended resource of DRA's whole GPUs, or of its MIG partitions with a profile."""
+    """Return the extended resource that stands for DRA's MIG partitions with a profile, or for whole GPUs if None."""
     return DRA_GPU if profile is None else f"{_DRA_MIG}{profile.replace('+', '.')}"
 
 
@@ -77,12 +78,11 @@ def mig_profile(spec: GPUSpecSpec) -> str | None:
 
 
 def gpu_memory_limit(spec: GPUSpecSpec) -> int | None:
-    """Return the bytes of GPU memory that each process of a unit may use, in whole MiB; None without a limit below the
-    device's memory.
+    """Return the bytes of GPU memory that each process of a unit may use, in whole MiB; None if nothing limits it.
 
     Only MPS sets a limit: the device plugin's daemon gives every client the GPU's memory divided by the replicas
-    (NVIDIA/k8s-device-plugin, cmd/mps-control-daemon/mps/daemon.go). The GPU itself reports somewhat less than
-    `gpu.memory`.
+    (NVIDIA/k8s-device-plugin, cmd/mps-control-daemon/mps/daemon.go). The real limit is somewhat lower than the result,
+    because a GPU reports somewhat less memory than `gpu.memory`.
     """
     if spec.sharing is None or spec.sharing.mps is None:
         return None
@@ -114,9 +114,12 @@ def units_per_node(spec: GPUSpecSpec, pool: NodePoolSpec) -> int:
 def placeholder_cpu(pool: NodePoolSpec, spec: GPUSpecSpec, stocked: Iterable[GPUSpecSpec]) -> int:
     """Return the millicores that the placeholder of a unit requests; `stocked` are the specs of the pool's stocks.
 
-    A placeholder requests exactly a unit. Under DRA it holds no device, because Kubernetes 1.36 preempts no pod for its
-    claim. There it requests its share of a node's CPU instead. If all units of the pool are alike, an empty node then
-    fits at most as many placeholders as it has devices; with mixed profiles it may fit more of some profile.
+    A placeholder is a pause pod that keeps a unit ready for an instance. Without DRA, it requests exactly one unit.
+
+    With DRA, it requests no device, because Kubernetes 1.36 does not preempt a pod to free the device that it claims.
+    Instead it requests more CPU: its share if the CPU of a node is divided among the devices of the node. An empty node
+    then fits at most as many placeholders as it has devices if all units of the pool have the same size. With mixed
+    profiles, it may fit more placeholders of some profile.
     """
     if spec.sharing is None or spec.sharing.dra is None:
         return spec.cpu
@@ -129,7 +132,7 @@ def placeholder_cpu(pool: NodePoolSpec, spec: GPUSpecSpec, stocked: Iterable[GPU
 
 
 class Packing(NamedTuple):
-    """The nodes in use, and the units of each stock that don't fit."""
+    """The number of nodes in use, and the number of units of each stock that don't fit on the nodes."""
 
     nodes: int
     missing: dict[str, int]
@@ -157,11 +160,10 @@ class _NodeGroup(NamedTuple):
 
 
 def pack_stocks(pool: NodePoolSpec, stocks: Iterable[tuple[str, GPUSpecSpec, int]]) -> Packing:
-    """Return how `stocks` (name, spec, units) fit on the pool's nodes: first fit by decreasing size, with identical
-    nodes.
+    """Pack `stocks` (name, spec, units) on the identical nodes of a pool: first fit, the largest units first.
 
-    Size is GPUs, then memory, then CPU. Nodes with the same load are counted together, so the duration does not depend
-    on the number of nodes.
+    Units are compared by GPUs, then by memory, then by CPU. Nodes with the same load are in one group, so the computing
+    time does not depend on the number of nodes.
     """
 
     def size(stock: tuple[str, GPUSpecSpec, int]) -> tuple[int, int, int, str]:
@@ -178,7 +180,7 @@ def pack_stocks(pool: NodePoolSpec, stocks: Iterable[tuple[str, GPUSpecSpec, int
 
 
 def _place_units(nodes: list[_NodeGroup], unit: Unit, remaining: int) -> tuple[list[_NodeGroup], int]:
-    """Return the nodes with `remaining` units on the first that fit them, and the number of units that don't fit."""
+    """Place `remaining` units on the first nodes with room. Return the nodes, and the number of units without room."""
     after: list[_NodeGroup] = []
     for some in nodes:
         each, free_nodes = some.free_units(unit), some.number
@@ -196,7 +198,10 @@ def _place_units(nodes: list[_NodeGroup], unit: Unit, remaining: int) -> tuple[l
 
 
 class UnitClaim(NamedTuple):
-    """The units of a GPUSpec that an instance claims in a cluster; `rendered` of them have pods that may run now."""
+    """The units of a GPUSpec that an instance claims in a cluster.
+
+    `rendered` is the number of these units with a pod that may run now.
+    """
 
     cluster: str
     gpu_spec: str
@@ -213,7 +218,7 @@ def is_active(tenant: ScopeDeclarations) -> bool:
 
 
 def holds_units(tenant: ScopeDeclarations, instance: GPUInstance) -> bool:
-    """Return whether an instance of a tenant holds units, also while it waits."""
+    """Return whether an instance of a tenant holds units; an instance that waits to start also holds its units."""
     return instance.spec.state == "Running" and is_active(tenant)
 
 
@@ -255,7 +260,7 @@ def stocks_of_spec(cluster: ScopeDeclarations, gpu_spec: str) -> SpecStocks:
 
 
 class UnitUsage(NamedTuple):
-    """The units of a GPUSpec that each tenant holds in a cluster, and the stocks."""
+    """The units of a GPUSpec that each tenant holds in a cluster, and the stocks of this GPUSpec in the cluster."""
 
     cluster: str
     gpu_spec: str
@@ -268,7 +273,10 @@ class UnitUsage(NamedTuple):
 
     @property
     def total_shared_use(self) -> int:
-        """The shared units that all tenants hold together; more than `stocks.shared_units` is oversold."""
+        """The shared units that all tenants hold together.
+
+        If they are more than `stocks.shared_units`, the GPUSpec is oversold.
+        """
         return sum(self.shared_use(tenant) for tenant in self.held_by_tenant)
 
     @property
@@ -278,7 +286,7 @@ class UnitUsage(NamedTuple):
 
 
 def compute_unit_usage(catalog: Catalog, claims: Iterable[UnitClaim]) -> list[UnitUsage]:
-    """Return the usage of each GPUSpec with a claim or a stock in a declared cluster, sorted."""
+    """Return the usage of each GPUSpec with a claim or a stock in a declared cluster, sorted by cluster and GPUSpec."""
     usage_by_spec: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     for claim in claims:
         units = usage_by_spec[(claim.cluster, claim.gpu_spec)]
@@ -294,7 +302,7 @@ def compute_unit_usage(catalog: Catalog, claims: Iterable[UnitClaim]) -> list[Un
 
 
 class StockUsage(NamedTuple):
-    """How many units of a cluster's stock are held."""
+    """A stock of a cluster, and the number of its units that tenants hold."""
 
     cluster: str
     stock: DeclarationFile[Stock]
@@ -309,7 +317,7 @@ class StockUsage(NamedTuple):
 def compute_stock_usage(catalog: Catalog, claims: Iterable[UnitClaim]) -> list[StockUsage]:
     """Return the held units of each stock, by cluster and name.
 
-    A tenant's units count on its own stocks first, then on shared stocks, each in the order of names.
+    A tenant's units fill its own stocks first, and then the shared stocks.
     """
     uses: list[StockUsage] = []
     for unit_usage in compute_unit_usage(catalog, claims):
@@ -326,7 +334,10 @@ def compute_stock_usage(catalog: Catalog, claims: Iterable[UnitClaim]) -> list[S
 
 
 def count_placeholders(catalog: Catalog, claims: Iterable[UnitClaim]) -> dict[tuple[str, str], int]:
-    """Return the number of placeholders of each stock (cluster, name): min(warm, count − units rendered)."""
+    """Return the number of placeholders of each stock (cluster, name): its free units, but at most `spec.warm`.
+
+    An instance that waits has no pod, so here its units are free.
+    """
     counts: dict[tuple[str, str], int] = {}
     for use in compute_stock_usage(catalog, [claim._replace(units=claim.rendered) for claim in claims]):
         spec = use.stock.model.spec
@@ -347,7 +358,7 @@ def pool_stocks(catalog: Catalog, cluster: ScopeDeclarations, pool: str) -> list
 
 
 def pools_for(cluster: ScopeDeclarations, gpu_spec: str, tenant: str) -> list[DeclarationFile[NodePool]]:
-    """Return the pools for a tenant's units of a GPUSpec, by name: the pools of the tenant's own and of shared stocks."""
+    """Return the pools for a tenant's units of a GPUSpec, sorted: those of its own stocks and of the shared stocks."""
     pools = cluster.of_kind(NodePool)
     stocks = stocks_of_spec(cluster, gpu_spec)
     names = {stock.model.spec.node_pool for stock in [*stocks.shared, *stocks.reserved.get(tenant, ())]}

@@ -1,4 +1,4 @@
-"""`allot add-on`: what clusters run beside Allotment, and which version of it."""
+"""`allot add-on`: lists, declares and upgrades the programs that clusters run beside Allotment."""
 
 from __future__ import annotations
 
@@ -148,12 +148,12 @@ def upgrade(name: str, version: str, digest: str | None, force: bool, style: str
 
 
 def list_ready_made() -> dict[str, Path]:
-    """Return the files of the ready-made add-ons, by name."""
+    """Return the files of the ready-made add-ons, which come with Allotment, by name."""
     return {path.stem: path for path in sorted((find_sample_folder() / "platform/add-ons").glob("*.yaml"))}
 
 
 def _read_add_ons(root: Path) -> tuple[dict[str, DeclarationFile[AddOn]], list[str]]:
-    """Return the readable add-ons by name, and the problems of the others."""
+    """Return the readable add-ons by name, and the problems of the unreadable add-ons."""
     from allotment.declared.kinds.add_on import AddOn
     from allotment.declared.layout import PLATFORM
     from allotment.declared.reading import read_folder

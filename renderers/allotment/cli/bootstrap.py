@@ -1,4 +1,4 @@
-"""`allot bootstrap`: what a platform team applies to Argo CD once."""
+"""`allot bootstrap`: writes the initial configuration of Argo CD, which the platform team applies."""
 
 from __future__ import annotations
 

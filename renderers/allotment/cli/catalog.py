@@ -1,4 +1,4 @@
-"""`allot catalog`: the catalog, and its availability for a tenant."""
+"""`allot catalog`: shows the catalog, and its availability for a tenant."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def command(
 
 
 def _find_tenant(source: Source, repository_check: RepositoryCheck, tenant: str) -> ScopeDeclarations:
-    """Return a tenant's folder. Raises OperationRefused where there is no such tenant."""
+    """Return the declarations of a tenant. Raises OperationRefused if there is no such tenant."""
     if tenant not in repository_check.tally_entries:
         raise OperationRefused(
             f"no tenant is named {quote_value(tenant)}{suggest_name(tenant, repository_check.tally_entries)}"
@@ -156,7 +156,7 @@ def _read_tenant_folder(source: Source, tenant: str) -> ScopeDeclarations:
 
 
 def _find_commit(root: Path, commit: str | None) -> str:
-    """Return the commit of the declarations, or of their work tree; empty where there is none."""
+    """Return the full hash of `commit`, by default of HEAD; empty if there is no such commit."""
     from allotment.adapters.git.commit_source import CommitSource
 
     try:
@@ -166,7 +166,11 @@ def _find_commit(root: Path, commit: str | None) -> str:
 
 
 def _count_ready_units(repo: Path | None, url: str | None) -> dict[tuple[str, str], dict[str, int]]:
-    """Return the units that are on nodes already, by cluster and GPUSpec, of each tenant; "" stands for all of them."""
+    """Return the ready units, which have a running node, of each cluster and GPUSpec, by tenant.
+
+    The tenant is the tenant for which the stock is reserved; empty for a shared stock. Clusters without a recent report
+    are left out. If the status branches can't be read, the result is empty.
+    """
     from allotment.cli.status_options import open_status_remote
     from allotment.reports.status_tables import is_stale
     from allotment.services.reporter.status_reader import read_reported_status

@@ -17,8 +17,8 @@ from allotment.adapters.backoff import Backoff
 if TYPE_CHECKING:
     from allotment.services.log import Log
 
-BACKOFF = Backoff(1.0, 300.0)  # until it is begun again
-STABLE_SECONDS = 600.0  # seconds after which a process that ends is begun again as if it were the first time
+BACKOFF = Backoff(1.0, 300.0)  # the wait before a child process that ended starts again
+STABLE_SECONDS = 600.0  # a child process that ran for longer starts again after the shortest wait
 POLL_SECONDS = 0.5
 GRACE_SECONDS = 15.0
 PASSED_VARIABLES = ("ALLOT_FORGE_TOKEN", "ALLOT_FORGE_TOKEN_FILE")
@@ -26,7 +26,10 @@ PASSED_VARIABLES = ("ALLOT_FORGE_TOKEN", "ALLOT_FORGE_TOKEN_FILE")
 
 @contextmanager
 def wake_on_input(wake: Callable[[], None], *stops: Callable[[], None]) -> Iterator[None]:
-    """Wake, for a while, at every line of standard input, and stop at its end: who began this process is no more."""
+    """Start a thread that calls `wake` for each line of standard input, and all `stops` when standard input ends.
+
+    Standard input ends when the parent process ends.
+    """
 
     def listen() -> None:
         for _ in sys.stdin.buffer:
@@ -39,8 +42,10 @@ def wake_on_input(wake: Callable[[], None], *stops: Callable[[], None]) -> Itera
 
 
 class ChildProcess:
-    """Runs `allot` with some words as another process, while this replica leads. `wake` ends a pause before it
-    begins again."""
+    """Runs `allot` with the arguments `words` in a child process, as long as this replica is the leader.
+
+    If the child process ends, it starts again after a wait.
+    """
 
     display_url = ""
 
@@ -52,7 +57,7 @@ class ChildProcess:
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self) -> None:
-        """Go on until `stop` is called."""
+        """Run the child process, and restart it when it ends, until `stop` is called."""
         failures = 0
         while not self._stop_event.is_set():
             if self._is_leader():
@@ -69,13 +74,13 @@ class ChildProcess:
                 self._stop_event.wait(POLL_SECONDS)
 
     def _run_process(self) -> int:
-        # Options that environment variables give to this process do not apply to the child: its arguments are complete.
+        # The child process must not read options from environment variables, because its arguments are complete.
         environment = {
             name: value
             for name, value in os.environ.items()
             if not name.startswith("ALLOT_") or name in PASSED_VARIABLES
         }
-        self._process = subprocess.Popen(  # noqa: S603  # our own words
+        self._process = subprocess.Popen(  # noqa: S603  # our own arguments
             [sys.executable, "-P", "-m", "allotment", *self._arguments],
             stdin=subprocess.PIPE,
             env=environment,
@@ -103,14 +108,14 @@ class ChildProcess:
             self._process.wait()
 
     def wake(self) -> None:
-        """Have it look now."""
+        """Make the child process check for work at once. If it has ended, restart it without further wait."""
         self._wake_event.set()
-        with contextlib.suppress(OSError, AttributeError, ValueError):  # it has ended, or hasn't begun
+        with contextlib.suppress(OSError, AttributeError, ValueError):  # the child process has ended or not started
             self._process.stdin.write(b"\n")  # type: ignore[union-attr]  # suppressed
             self._process.stdin.flush()  # type: ignore[union-attr]
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the child process, and do not restart it."""
         self._stop_event.set()
         self._wake_event.set()
 

@@ -1,4 +1,4 @@
-"""`allot comment`: the plan and the rollout as comments on a pull request."""
+"""`allot comment`: comments on pull requests with their plans and rollouts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from allotment.services.pull_requests.pull_failures import PullFailure
 
 T = TypeVar("T")
-MAX_WAIT_SECONDS = 600.0  # seconds that a forge may ask to wait, all together
+MAX_WAIT_SECONDS = 600.0  # the longest total wait for a forge that limits the rate of requests
 
 
 @click.command()
@@ -100,7 +100,7 @@ def command(
 
 
 class _ResultPrinter:
-    """Prints the result of each pull request, at once as text or in the end as one JSON object."""
+    """Prints the result of each pull request: as text at once, or as JSON in one object at the end."""
 
     def __init__(self, *, in_text: bool) -> None:
         self._in_text = in_text
@@ -109,7 +109,7 @@ class _ResultPrinter:
         self._bug_count = self._failure_count = 0
 
     def print_result(self, numbers: Sequence[int], verdict: ReviewResult) -> None:
-        """Tell how a review ended."""
+        """Print the result of a review of some pull requests."""
         self._record_result(numbers, verdict.state or None, verdict.message, None)
         if self._in_text:
             click.echo(
@@ -124,7 +124,7 @@ class _ResultPrinter:
         click.echo(f"{_format_numbers(numbers)}: {trouble.message}", err=True)
 
     def print_counts(self, requests: int, going: int) -> None:
-        """Tell how many are open, and how many merges don't run yet."""
+        """Print how many pull requests are open, and how many merged pull requests do not run yet."""
         self._counts = requests, going
         if self._in_text:
             click.echo(f"{requests} open, {going} merged but not running yet")
@@ -167,7 +167,7 @@ def _comment_on_all(services: PullServices, telling: _ResultPrinter) -> None:
         lambda: list(services.pull_source.forge.open_pull_requests(services.pull_source.branch))
     )
     groups = group_by_head(requests)
-    for alike in groups:  # the review fails in the same way, and reports it
+    for alike in groups:  # ignores failures: the review below fails too, and reports it
         capture_failure(partial(_retry_rate_limited, partial(services.plan_commenter.announce_pending, alike)))
     for alike in groups:
         numbers = [request.number for request in alike]
@@ -186,7 +186,11 @@ def _comment_on_all(services: PullServices, telling: _ResultPrinter) -> None:
 
 
 def _retry_rate_limited(ask: Callable[[], T]) -> T:
-    """Return the answer of the forge. Wait first for as long as the forge demands, up to a limit."""
+    """Return the result of `ask`, which sends requests to the forge.
+
+    If the forge limits the rate of requests, wait for as long as it demands, and call `ask` again. Raises RateLimited
+    if the total wait would exceed MAX_WAIT_SECONDS.
+    """
     from allotment.adapters.forge.forge import RateLimited
 
     end = time.monotonic() + MAX_WAIT_SECONDS

@@ -80,11 +80,12 @@ def create_pull_services(
     cache: Path | None = None,
     processes: int | None = None,
 ) -> PullServices:
-    """Return the services for the pull requests of the repository that the platform of `source`'s branch names.
+    """Return the services that comment on the pull requests of a repository.
 
-    `budget` limits the resources of one plan; `cache` is the folder with the cached checks of the base.
+    The declaration of the platform in `branch` of `source` names the forge and the repository. `budget` limits the
+    resources of one plan. `cache` is the folder with the cached checks of the base.
 
-    Raises OperationRefused where the branch, or its platform, can't be read.
+    Raises OperationRefused if the branch, or the declaration of the platform in it, can't be read.
     """
     from allotment.adapters import forge
     from allotment.adapters.git.commit_source import CommitSource

@@ -18,7 +18,7 @@ def _find_root(context: click.Context) -> Path | None:
     repo, here = context.params.get("repo"), context.meta.get(FOLDER_KEY, Path.cwd())
     try:
         return here / repo if repo else find_root(here)
-    except OperationRefused:  # there is nothing to complete from
+    except OperationRefused:  # outside a repository, there are no names
         return None
 
 
@@ -51,13 +51,16 @@ def complete_add_ons(context: click.Context, parameter: click.Parameter, incompl
 
 
 def complete_ready_made_add_ons(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names of the add-ons that Allotment brings."""
+    """Return the names of the add-ons that come with Allotment."""
     return _filter_by_prefix(_list_stems(find_sample_folder() / "platform/add-ons", "*.yaml"), incomplete)
 
 
 def create_resource_completer(*folders: str, alone: bool = False) -> Completer:
-    """Return a completer of TENANT/NAME for the files in some folders of a tenant. It completes TENANT first. A unique TENANT is
-    completed together with its names, unless it may stand `alone`: a shell would add a space after it."""
+    """Return a completer of TENANT/NAME, where NAME is the name of a file in one of `folders` of the tenant.
+
+    It completes TENANT first. If only one tenant matches, it offers TENANT/NAME at once, because a shell would add a
+    space after TENANT. With `alone`, it offers TENANT even then, because the command also accepts a tenant alone.
+    """
 
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         root = _find_root(context)

@@ -1,4 +1,4 @@
-"""`allot completion`: what a shell needs to complete commands, options and names."""
+"""`allot completion`: writes the script with which a shell completes commands, options and names."""
 
 from __future__ import annotations
 

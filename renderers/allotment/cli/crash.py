@@ -1,4 +1,4 @@
-"""Writes the report of a bug in Allotment: the command, the system and the trace, without text of declarations."""
+"""Writes the report of a bug in Allotment: the command, the system and the stack trace, but no declarations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def report_tenant_bugs(traces: Mapping[str, str]) -> None:
 
 
 def write_report(trace: str | None = None) -> str:
-    """Write a trace, or without one the current exception's, to a file and return the file's path."""
+    """Write a report with a stack trace, by default that of the current exception, and return the file's path."""
     lines = [
         f"allotment {VERSION}, Python {sys.version.split()[0]}, {platform.system()} {platform.machine()}",
         f"command: {' '.join(sys.argv[1:2])}",

@@ -1,4 +1,4 @@
-"""`allot doctor`: what is wrong with a cluster, or with the repository, and what to do."""
+"""`allot doctor`: finds faults of a cluster or of the repository, and shows a remedy for each fault."""
 
 from __future__ import annotations
 
@@ -104,7 +104,10 @@ KubeconfigContext = tuple[Path | None, str | None]  # a kubeconfig and a context
 def _diagnose_cluster(
     root: Path, commit: str | None, name: str, at: KubeconfigContext, hub: KubeconfigContext
 ) -> list[Diagnosis]:
-    """Return the diagnoses of a cluster. Raises OperationRefused where it isn't declared, can't be read, or doesn't answer."""
+    """Return the diagnoses of the cluster `name`, which is reached with `at`. Argo CD is reached with `hub`.
+
+    Raises OperationRefused if the cluster isn't declared, if its declaration can't be read, or if it doesn't answer.
+    """
     from allotment.adapters.cluster.api import ApiServer
     from allotment.adapters.cluster.snapshot_reader import take_snapshot
     from allotment.declared.kinds.cluster import Cluster

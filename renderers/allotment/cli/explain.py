@@ -1,4 +1,4 @@
-"""`allot explain`: the manual page of a kind, a field, a rule, or a reason of a status."""
+"""`allot explain`: shows the manual page of a kind, a field, a rule, or a reason in a status."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from allotment.reports.outputs.explain import ExplainOutput, FieldOutput
 
 
-TEXT_WIDTH = 92  # columns of a paragraph, also where a terminal is wider
+TEXT_WIDTH = 92  # the most columns of a paragraph, even on a wider terminal
 INDEXES = ("", "rule", "reason")
 _INDEX_TITLES = {
     "": "All kinds.",
@@ -58,7 +58,7 @@ def command(words: tuple[str, ...], style: str) -> None:
 
 
 def _read_page(subject: str) -> ExplainOutput:
-    """Return a subject's page; a kind's with the shortest file of that kind in the sample."""
+    """Return the page of a subject. For a kind, its example is the shortest file of this kind in the sample cloud."""
     import msgspec
 
     from allotment.reports.manual_pages import manual_page
@@ -97,7 +97,7 @@ def _build_index(subject: str) -> ExplainOutput:
 
 
 def _print_index(page: ExplainOutput) -> None:
-    """Print a line of each subject; where the terminal is too narrow, its words stand under its name."""
+    """Print one line for each subject. If the terminal is too narrow, print the description below the name."""
     from allotment.reports.sheets import terminal_width
 
     names, columns = max(len(field.name) for field in page.fields), terminal_width()
@@ -167,7 +167,10 @@ def _describe_field(field: FieldOutput) -> str:
 
 
 def _wrap_text(text: str, columns: int | None) -> str:
-    """Return a styled text in lines of at most so many columns; all but the first are indented. In a pipe it is one line."""
+    """Return a styled text in lines of at most `columns` columns, and indent all lines except the first.
+
+    In a pipe, `columns` is None, and the text stays on one line.
+    """
     if columns is None:
         return text
     lines, length = [""], 0

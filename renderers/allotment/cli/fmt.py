@@ -1,4 +1,4 @@
-"""`allot fmt`: the canonical form, comments kept."""
+"""`allot fmt`: writes declarations in their canonical form, and keeps their comments."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _print_result(problems: list[Problem], changed: list[str], check: bool, styl
 
 
 def _format_file(path: str, data: bytes, fix: bool) -> tuple[bytes, list[Problem]]:
-    """Return a file's canonical form, or the file as it is and why it can't be read."""
+    """Return a file in its canonical form. If the file can't be read, return it unformatted, with its problems."""
     from allotment.declared import documents
     from allotment.declared.autofix import autofix
     from allotment.declared.canonical import canonicalize

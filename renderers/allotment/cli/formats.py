@@ -1,4 +1,4 @@
-"""Problems as people and forges read them: text, JSON, GitHub, GitLab, SARIF."""
+"""Formats problems for people and for forges: as text, JSON, GitHub commands, a GitLab report, or SARIF."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from allotment.problems import Problem, escape_unprintable, pluralize, pronoun_f
 
 
 class CheckedScope(NamedTuple):
-    """How many files, of how many tenants, the problems are of; a part of a repository is of none. `elsewhere`
-    counts the problems, without warnings, that the rest of it has."""
+    """The extent of a check: the number of files, and the number of tenants.
+
+    If only a part of the repository is selected, `files` counts the files of this part, `tenants` is None, and
+    `elsewhere` is the number of errors outside this part.
+    """
 
     files: int
     tenants: int | None = None
@@ -29,7 +32,7 @@ class CheckedScope(NamedTuple):
 
     @property
     def elsewhere_summary(self) -> str:
-        """How much is wrong in the rest of the repository, in words."""
+        """The number of errors outside the selected part of the repository, as text."""
         return (
             f"{pluralize(self.elsewhere, 'problem')} elsewhere (`allot validate` shows {pronoun_for(self.elsewhere)})"
         )
@@ -43,13 +46,15 @@ class ProblemContext(NamedTuple):
 
 
 NO_CONTEXT = ProblemContext()
-MAX_LINE_LENGTH = 100  # characters of a line
+MAX_LINE_LENGTH = 100  # longer lines of a file are not shown
 Format = Callable[[Sequence[Problem], CheckedScope], str]
 
 
 def as_text(problems: Sequence[Problem], judged: CheckedScope, reader: ProblemContext = NO_CONTEXT) -> str:
-    """Return a line a problem, with the line that it is about where `reader` has that; then, unless --quiet was given,
-    what to do. Colour where it goes to a terminal."""
+    """Return the problems as coloured text: one line for each problem, and a summary unless --quiet was given.
+
+    If `reader` can read files, the faulty line of the file follows each problem.
+    """
     lines = []
     for problem in problems:
         line = str(problem._replace(path=reader.format_path(problem.path)))
@@ -124,7 +129,7 @@ def as_github(problems: Sequence[Problem], judged: CheckedScope) -> str:
 
 
 def as_gitlab(problems: Sequence[Problem], judged: CheckedScope) -> str:
-    """Return GitLab's code quality report, a list of findings, which has no place for anything else."""
+    """Return GitLab's code quality report. It is a list of problems, so it has no place for a summary."""
     report = [
         {
             "description": f"{problem.field}: {problem.message}",

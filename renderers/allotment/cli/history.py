@@ -1,4 +1,4 @@
-"""`allot history`: what became of an instance or storage, from the history of the status branches."""
+"""`allot history`: shows the changes of state of a tenant's resources, from the history of the status branches."""
 
 from __future__ import annotations
 

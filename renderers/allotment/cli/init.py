@@ -1,4 +1,4 @@
-"""`allot init`: a repository of declarations for a team of its own."""
+"""`allot init`: creates a repository of declarations for a platform team."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from allotment.starter.declarations import Blank, Cloud
     from allotment.starter.program import Program
 
-ALLOWED_ENTRIES = {".git"}  # what a folder may hold already
+ALLOWED_ENTRIES = {".git"}  # entries that the folder may have before `allot init`
 SAMPLE_FOLDERS = ("platform", "clusters", "tenants")
-_QUESTIONS = {  # in this order
+_QUESTIONS = {  # asked in this order
     "forge": "The kind of forge that hosts the repository",
     "url": "The clone URL of the repository, https://…",
     "cluster": "The first cluster's name",
@@ -35,7 +35,7 @@ _QUESTIONS = {  # in this order
 BOOTSTRAP_COMMAND = (
     "allot bootstrap | kubectl apply --server-side --force-conflicts --filename -     # where Argo CD runs"
 )
-_CLOUD_OPTIONS = ("cluster", "domain", "oidc_issuer", "admin")  # a sample has its own
+_CLOUD_OPTIONS = ("cluster", "domain", "oidc_issuer", "admin")  # not for a sample, which has its own values
 
 
 @click.command()
@@ -115,8 +115,10 @@ def _format_option(name: str) -> str:
 
 
 def _ask_missing_values(branch: str, options: dict[str, str | None], sample: bool) -> tuple[Program, Cloud]:
-    """Return the source of the program, and the cloud. Ask a person for each missing value until it is valid. Raises UsageError
-    in a script, with all missing and invalid values."""
+    """Return the source of the program, and the cloud. On a terminal, ask for each missing value until it is valid.
+
+    Raises UsageError if an option is invalid. Without a terminal, also raises UsageError if an option is missing.
+    """
     from allotment.starter.program import parse_program
 
     required_names = _QUESTIONS.keys() - (_CLOUD_OPTIONS if sample else ())
@@ -139,7 +141,7 @@ def _ask_missing_values(branch: str, options: dict[str, str | None], sample: boo
 
 
 def _ask_value(name: str, branch: str, options: dict[str, str | None], sample: bool) -> None:
-    """Ask a person for a value until it is valid, and fill it in."""
+    """Ask a person for a value until it is valid, and store it in `options`."""
     choice = click.Choice(list(FORGES), case_sensitive=False)
 
     def right(text: str) -> str:
@@ -154,7 +156,10 @@ def _ask_value(name: str, branch: str, options: dict[str, str | None], sample: b
 
 
 def find_default_answer(name: str) -> str | None:
-    """Return the answer that a question offers; for `program` the address of the running program, if that is pinned."""
+    """Return the default answer to a question, or None.
+
+    For `program`, the default is the source from which the running program was installed, if this source is pinned.
+    """
     if name != "program":
         return "eu-1" if name == "cluster" else None
     from allotment.adapters.installed import installed_address
@@ -171,7 +176,8 @@ def _build_cloud(branch: str, options: dict[str, str | None]) -> Cloud:
     from allotment.starter.declarations import Cloud
 
     cluster, domain = options["cluster"] or "", options["domain"] or ""
-    above = "" if name_error(cluster, MAX_NAME_LENGTHS["cluster"]) else f"{cluster}."  # of a wrong name it isn't blamed
+    # An invalid cluster name is not part of the domain, so that only one option is reported.
+    above = "" if name_error(cluster, MAX_NAME_LENGTHS["cluster"]) else f"{cluster}."
     return Cloud(
         forge=options["forge"] or "",
         url=options["url"] or "",
@@ -186,7 +192,7 @@ def _build_cloud(branch: str, options: dict[str, str | None]) -> Cloud:
 
 
 def _find_wrong_values(branch: str, options: dict[str, str | None], sample: bool) -> list[tuple[str, str]]:
-    """Return which values are wrong, by their option's name, and why; what isn't given is wrong too."""
+    """Return the name of each option with an invalid or missing value, and the reason."""
     from allotment.starter.declarations import invalid_values
     from allotment.starter.program import parse_program
 
@@ -283,7 +289,7 @@ def _print_result(folder: Path, cloud: Cloud, files: dict[str, bytes], sample: b
 
 
 def _list_push_commands(folder: Path, cloud: Cloud) -> list[str]:
-    """Return the commands that bring it to the forge; a clone has its remote already."""
+    """Return the commands that push the new repository to the forge. If the folder is a clone, it has a remote."""
     begin = [f"git init --initial-branch {cloud.branch}", f"git remote add origin {cloud.url}"]
     is_clone = (folder / ".git").exists()
     return [
@@ -294,7 +300,7 @@ def _list_push_commands(folder: Path, cloud: Cloud) -> list[str]:
 
 
 def _read_files_below(folder: Path) -> list[tuple[str, bytes]]:
-    """Return all files below a folder, by their paths from there."""
+    """Return the path, relative to a folder, and the content of each file in the folder and its subfolders."""
     return [
         (path.relative_to(folder).as_posix(), path.read_bytes()) for path in sorted(folder.rglob("*")) if path.is_file()
     ]

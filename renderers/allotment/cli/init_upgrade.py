@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 def upgrade_repository(
     folder: Path, options: Mapping[str, str | None], *, sample: bool, dry_run: bool, style: str
 ) -> None:
-    """Update the generated files of the repository in a folder, and show the difference. `options` has the other options.
+    """Update the generated files of the repository in a folder, and show the difference.
 
-    Raises UsageError for an option that only a new repository has, and OperationRefused where a file has uncommitted changes.
+    `options` has the remaining options of `allot init`. Raises UsageError for an option that applies only to a new
+    repository, and OperationRefused if a file that would be overwritten has uncommitted changes.
     """
     from allotment.cli.init import build_generated_files
     from allotment.starter.program import parse_program
@@ -49,7 +50,7 @@ def upgrade_repository(
 
 
 def _read_settings(folder: Path) -> Git:
-    """Return the forge and the branch that the repository declares. Raises OperationRefused where it declares none."""
+    """Return the declared Git settings, such as forge and branch. Raises OperationRefused if they can't be read."""
     from allotment.declared.kinds.platform import Platform
     from allotment.declared.layout import PLATFORM
     from allotment.declared.reading import read_folder
@@ -67,7 +68,7 @@ def _read_settings(folder: Path) -> Git:
 
 
 def _read_generated_files(folder: Path, new: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the generated files that the folder has, by path; also schemas and pins that this version has no more."""
+    """Return the generated files in the folder, by path. They include files that this version no longer generates."""
     from allotment.starter.program import PROGRAM_LOCK, REQUIREMENTS_LOCK
 
     schemas = [path for pattern in ("*", "output/*") for path in (folder / "schemas").glob(f"{pattern}.schema.json")]
@@ -76,7 +77,7 @@ def _read_generated_files(folder: Path, new: Mapping[str, bytes]) -> dict[str, b
 
 
 def _check_paths(folder: Path, paths: Iterable[str]) -> None:
-    """Raise OperationRefused where something else than a file is in the place of a generated file, or a link is on the way to it."""
+    """Raise OperationRefused if a path leads through a link, or if something other than a regular file has the path."""
     for path in paths:
         *parents, _ = (folder / part for part in (*reversed(PurePosixPath(path).parents), PurePosixPath(path)))
         wrong = [parent for parent in parents if parent.is_symlink() or (parent.exists() and not parent.is_dir())]
@@ -87,7 +88,7 @@ def _check_paths(folder: Path, paths: Iterable[str]) -> None:
 
 
 def _check_committed(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Raise OperationRefused where a file that would be overwritten isn't as the last commit has it."""
+    """Raise OperationRefused if a file that would be overwritten differs from the last commit."""
     from allotment.adapters.git.repository import Repository
 
     repository = Repository(folder)

@@ -1,4 +1,4 @@
-"""`allot`: the command itself. Commands are imported when they are called, so that `allot --help` is instant."""
+"""`allot`: the command line. It imports the module of a command only for a call, so that `allot --help` is fast."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ COMMAND_GROUPS = {
 COMMANDS = {name: words for commands in COMMAND_GROUPS.values() for name, words in commands.items()}
 
 
-SIGPIPE_STATUS = 141  # as a shell says of SIGPIPE
-_OPTION_COMMANDS = {"help": "--help", "version": "--version"}  # what other programs have as commands
+SIGPIPE_STATUS = 141  # the exit status of a shell for a process that SIGPIPE ended
+_OPTION_COMMANDS = {"help": "--help", "version": "--version"}  # other programs have commands of these names
 _WRITE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF}
 
 
 def _walk_commands(command: click.Command) -> Iterator[click.Command]:
-    """Yield a command, and those below it."""
+    """Yield a command and all its subcommands."""
     yield command
     for subcommand in command.commands.values() if isinstance(command, click.Group) else ():
         yield from _walk_commands(subcommand)
 
 
 def _suggest_command(name: str) -> str:
-    """Return what to call or write instead of a command that is not there."""
+    """Return the end of the error message about an unknown command: what to call or write instead."""
     from allotment.cli.verbs import HINTS_BY_VERB
     from allotment.declared.reading import suggest_name
 
@@ -104,7 +104,7 @@ class _CommandGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except BrokenPipeError as error:  # who reads it, such as `head`, has read enough
+        except BrokenPipeError as error:  # the reader of the output, such as `head`, has ended
             if _follows_interrupt(error):
                 raise KeyboardInterrupt from None
             _discard_output()
@@ -136,7 +136,7 @@ def _discard_output() -> None:
 
 
 def _show_usage_error(error: click.ClickException) -> None:
-    """Print a usage error. It names the environment variable if the wrong value came from a variable."""
+    """Print a usage error. If the wrong value comes from an environment variable, the error names the variable."""
     if isinstance(error, click.BadParameter) and error.ctx is not None and error.param is not None:
         name = error.param.name or ""
         if error.ctx.get_parameter_source(name) is ParameterSource.ENVIRONMENT:
@@ -146,8 +146,11 @@ def _show_usage_error(error: click.ClickException) -> None:
 
 
 def _repeat_interrupt(unraisable: Any) -> None:
-    """Repeat an interrupt that a library swallowed, instead of reporting it and continuing. A timer repeats it after this hook
-    returns, because an exception in the hook is lost too."""
+    """Repeat an interrupt that arrived in code, such as a destructor, from which Python can't raise an exception.
+
+    By default, Python would report the interrupt and continue. A timer repeats the interrupt after this hook returns,
+    because an exception in the hook would be lost too.
+    """
     if issubclass(unraisable.exc_type, KeyboardInterrupt):
         timer = threading.Timer(0.01, _thread.interrupt_main)
         timer.daemon = True
@@ -157,8 +160,11 @@ def _repeat_interrupt(unraisable: Any) -> None:
 
 
 def _follows_interrupt(error: BaseException | None, seconds: float = 0.1) -> bool:
-    """Return whether an error follows from an interrupt that came before, or comes within some seconds. An interrupt ends the
-    child processes too."""
+    """Return whether an interrupt caused an error: an interrupt came before the error, or comes within `seconds`.
+
+    An interrupt ends the child processes too. The error of a child process may arrive before this process notices the
+    interrupt.
+    """
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             return True
@@ -171,7 +177,7 @@ def _follows_interrupt(error: BaseException | None, seconds: float = 0.1) -> boo
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit with its status; what we didn't foresee becomes a report to send, status 3."""
+    """Run the command line and exit with its status. An unexpected exception writes a bug report, with status 3."""
     if sys.unraisablehook is sys.__unraisablehook__:
         sys.unraisablehook = _repeat_interrupt
     try:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from allotment.adapters.file_cache import FileCache
 
 
-EXIT_WITH_WARNINGS = 4  # exit status: done, and something is left to look at, as the command's page says
-FOLDER_KEY = "allotment.folder"  # of a context: the folder that -C goes to, which completing doesn't stay in
+EXIT_WITH_WARNINGS = 4  # exit status: succeeded with warnings, see the help of the command
+FOLDER_KEY = "allotment.folder"  # metadata of a click context: the folder of -C, for completers
 _QUIET_KEY = "allotment.quiet"
 
 
@@ -52,7 +52,7 @@ class FiniteRange(click.FloatRange):
 
 
 class Period(click.ParamType[int]):
-    """A duration as declarations write it, 1h30m; its value is in seconds."""
+    """A duration in the format of declarations, such as 1h30m. The value of the option is in seconds."""
 
     name = "duration"
 
@@ -70,7 +70,7 @@ class Period(click.ParamType[int]):
 
 
 class _RenamedOption(click.Option):
-    """An option that also takes its former name, the last of its names, which the help hides."""
+    """An option with a former name, which still works. It is the last of the names, and the help does not show it."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         names, self.opts = self.opts, self.opts[:-1]
@@ -163,18 +163,18 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def find_repository(repo: Path | None) -> Path:
-    """Return the repository's folder: the one named, or the one around the current folder."""
+    """Return the folder of the repository: `repo` if it is given, else the repository of the current folder."""
     return repo.resolve() if repo is not None else find_root(Path.cwd())
 
 
 def find_sample_folder() -> Path:
-    """Return where the sample lies: in the installed package, or in the checkout that this runs from."""
+    """Return the folder of the sample cloud: in the installed package, or the checkout that contains this module."""
     packaged = Path(str(files("allotment"))) / "sample"
     return packaged if packaged.is_dir() else Path(__file__).resolve().parents[3]
 
 
 def open_source(root: Path, commit: str | None) -> Source:
-    """Return the folder, or one of its commits, as a source."""
+    """Return the source of declarations: the commit `commit` if it is given, else the folder."""
     if commit is None:
         return FolderSource(root)
     from allotment.adapters.git.commit_source import CommitSource
@@ -183,14 +183,20 @@ def open_source(root: Path, commit: str | None) -> Source:
 
 
 def create_cache_opener(root: Path, suffix: str) -> Callable[[str], FileCache]:
-    """Return a function that opens the cache of accepted checks of a repository; `suffix` separates kinds of checks."""
+    """Return a function that opens the cache of earlier checks of a repository.
+
+    Each kind of check has a cache of its own, with `suffix` in its name.
+    """
     from allotment.adapters.file_cache import FileCache, cache_name
 
     return partial(FileCache.load, cache_name(root) + suffix)
 
 
 def choose_day(source: Source, as_of: datetime.date | None) -> datetime.date:
-    """Return the day that counts: the one given, or today in the billing time zone (UTC while that can't be read)."""
+    """Return the day for all prices: `as_of` if it is given, else today in the billing time zone.
+
+    If the billing time zone can't be read, return today in UTC.
+    """
     if as_of is not None:
         return as_of
     zone: datetime.tzinfo = datetime.UTC
@@ -205,15 +211,18 @@ def choose_day(source: Source, as_of: datetime.date | None) -> datetime.date:
 
 
 def today(zone: datetime.tzinfo) -> datetime.date:
-    """Return the day that it is now."""
+    """Return the current date in a time zone."""
     return datetime.datetime.now(zone).date()
 
 
 def to_repository_path(root: Path, path: Path) -> str:
-    """Return a path as the repository has it. It may be gone: a deletion has problems too."""
+    """Return a path relative to the root of the repository. Raises UsageError if the path is outside it.
+
+    The file need not exist, because the deletion of a file can cause problems too.
+    """
     if path.name in ("", ".."):  # `.` and paths that end with `..` are existing folders
         absolute = os.path.realpath(path)
-    else:  # the last part may be a link: the link itself counts
+    else:  # if the last part is a link, it is not resolved
         absolute = os.path.join(os.path.realpath(path.absolute().parent), path.name)
     relative = os.path.relpath(absolute, os.path.realpath(root))
     if relative == ".." or relative.startswith(f"..{os.sep}"):

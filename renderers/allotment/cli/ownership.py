@@ -1,4 +1,4 @@
-"""`allot ownership`: the code owners of declarations, for the forge."""
+"""`allot ownership`: writes the file of code owners for the forge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`allot plan`: what a change would do, before anybody merges it."""
+"""`allot plan`: shows the effects of a change before anybody merges it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from allotment.diff.change_plan import ChangePlan
     from allotment.services.pull_requests.merge_plan import ReviewContext
 
-COMMENT_BYTES = 60_000  # of a Markdown plan: GitHub takes the least, 65,536 characters
+# The most bytes of a plan in Markdown. GitHub has the lowest limit of the forges, 65,536 characters.
+COMMENT_BYTES = 60_000
 STYLES: dict[str, dict[str, Any]] = {
     "title": {"bold": True},
     "good": {"fg": "green"},
@@ -37,7 +38,7 @@ STYLES: dict[str, dict[str, Any]] = {
 
 
 class ForgeTeam(click.ParamType["tuple[str, frozenset[Account]]"]):
-    """A team of the forge with its members, @acme/platform=ann,bob."""
+    """A team of the forge with its members, such as @acme/platform=ann,bob."""
 
     name = "team"
 
@@ -150,7 +151,7 @@ def command(
 
 
 def _print_plan(merge_plan: ChangePlan, style: str, *, diffs: bool) -> bool:
-    """Print a plan; return whether all fitted that must."""
+    """Print a plan. Return False if the parts that a Markdown comment must contain exceed its size limit."""
     if style == "json":
         from allotment.reports.outputs import as_json
         from allotment.reports.outputs.plan import plan_output
@@ -172,7 +173,10 @@ def _print_plan(merge_plan: ChangePlan, style: str, *, diffs: bool) -> bool:
 
 
 def _find_declared_branch(root: Path) -> str:
-    """Return the branch of the remote that the folder's platform names. Raises OperationRefused where it isn't here."""
+    """Return the ref of origin's branch of merged declarations, `spec.git.branch` of the platform.
+
+    Raises OperationRefused if this clone doesn't have the branch.
+    """
     from allotment.adapters.folder_source import FolderSource
     from allotment.adapters.git.repository import NO_COMMIT_TEXT
     from allotment.adapters.git.sandbox_repository import open_offline
@@ -188,7 +192,7 @@ def _find_declared_branch(root: Path) -> str:
         f"{name} isn't in this clone, but a plan without --base needs it: {bring}, or name a commit with --base, such"
         " as --base HEAD for uncommitted changes"
     )
-    full = f"{REMOTES_PREFIX}{name}"  # a branch of one's own may be named so too
+    full = f"{REMOTES_PREFIX}{name}"  # the full ref, because a local branch may also have the name origin/…
     here.resolve(full, otherwise if here.has_commits() else NO_COMMIT_TEXT)
     return full
 

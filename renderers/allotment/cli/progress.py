@@ -15,13 +15,16 @@ from allotment.cli.options import is_quiet
 
 
 class LiveLine:
-    """The last line of a terminal, which each text replaces; nothing elsewhere, or with --quiet."""
+    """The last line of a terminal. Each text replaces the previous text.
+
+    If there is no terminal, or with --quiet, nothing is shown.
+    """
 
     def __init__(self) -> None:
         self._is_shown = sys.stderr.isatty() and not is_quiet() and os.environ.get("TERM") != "dumb"
 
     def __bool__(self) -> bool:
-        """Return whether there is such a line."""
+        """Return whether the line is shown."""
         return self._is_shown
 
     def show(self, text: str) -> None:
@@ -32,15 +35,16 @@ class LiveLine:
 
 
 def show_progress(title: str) -> AbstractContextManager[Any]:
-    """Return a progress bar on a terminal, nothing elsewhere, or with --quiet."""
+    """Return a progress bar. If there is no terminal, or with --quiet, return a context that shows nothing."""
     return show_bar(title) if sys.stderr.isatty() and not is_quiet() else nullcontext(None)
 
 
 @contextmanager
 def show_bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar while the block runs; it is given a function to call with (done, total).
+    """Show a progress bar while the block runs, and give the block a function to call with (done, total).
 
-    The call draws the bar. No thread draws it, because processes are forked meanwhile.
+    Each call draws the bar. No thread draws it, because the block forks processes, and a fork needs a process without
+    other threads.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

@@ -1,4 +1,4 @@
-"""`allot publish`: a commit's manifests, onto the branches that Argo CD syncs."""
+"""`allot publish`: renders a commit, and commits the manifests to the branches that Argo CD syncs."""
 
 from __future__ import annotations
 
@@ -139,9 +139,9 @@ def command(
 
 
 def _unmerged_reason(source: CommitSource) -> str:
-    """Return why a commit can't be published that the branch of origin lacks, empty if it has the commit.
+    """Return why a commit can't be published; empty if it is merged to the branch of declarations of origin.
 
-    A commit that is merged there next would not contain it.
+    Publishing an unmerged commit would block the next publish, because the next merged commit does not contain it.
     """
     from allotment.services.platform_settings import read_platform
     from allotment.services.publish.publisher import fetch_newest_commit
@@ -158,7 +158,7 @@ def _unmerged_reason(source: CommitSource) -> str:
 
 
 def _check_plan(root: Path, checksum: str, day: datetime.date, published: str | None, commit: str) -> None:
-    """Check that the changes match the checksum of a plan. Raises OperationRefused."""
+    """Raise OperationRefused if the changes since the published commit differ from the plan with this checksum."""
     from allotment.cli.options import create_cache_opener
     from allotment.services.pull_requests.change_plan import plan_change
 

@@ -1,4 +1,4 @@
-"""`allot recover`: one more attempt to prepare a storage, as a commit with its author and reason."""
+"""`allot recover`: creates a commit that declares one more attempt to prepare a storage, with the reason for it."""
 
 from __future__ import annotations
 

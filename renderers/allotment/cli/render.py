@@ -1,4 +1,4 @@
-"""`allot render`: the manifests, into a folder or to standard output."""
+"""`allot render`: writes the manifests into a folder or to standard output."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from allotment.services.check.repository_check import RepositoryCheck
     from allotment.services.renderer import CollectFiles
 
-COPY_BYTES = 1 << 16  # bytes at a time
+COPY_BYTES = 1 << 16  # bytes that are copied at a time
 Selection = tuple[frozenset[str], frozenset[str]]  # clusters and tenants; empty means all
 
 
@@ -117,7 +117,11 @@ def _render_to_folder(
 
 
 def _render_to_stdout(root: Path, source: Source, as_of: datetime.date | None, selection: Selection) -> None:
-    """Nothing is written before all is known to be right: until then it is kept in a file."""
+    """Render to standard output.
+
+    A temporary file holds the manifests until all declarations are checked. If a declaration is invalid, nothing is
+    written to standard output.
+    """
     from allotment.declared.inventory import compute_blob_id
 
     with tempfile.TemporaryFile(prefix="allot-render-") as spool:
@@ -154,7 +158,10 @@ def _check_and_render(
     keep: CollectFiles[Any],
     store_artifacts: Callable[[str, Any], None],
 ) -> RepositoryCheck:
-    """Check everything, and render each selected tenant; end with the problems where there are any."""
+    """Check all declarations, and render each selected tenant.
+
+    If there are errors, print the problems and exit with 1.
+    """
     from allotment.services.check.check_options import CheckOptions
     from allotment.services.check.repository_check import check_repository
     from allotment.services.renderer import Renderer
@@ -184,7 +191,10 @@ def _check_names(kind: str, names: frozenset[str], candidates: Iterable[str]) ->
 def _render_platform_files(
     check: RepositoryCheck, selection: Selection, tenants_files: Mapping[str, str]
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of clusters; none if tenants are selected. `tenants_files` has the blobs of all files of tenants."""
+    """Yield the files of the selected clusters. If tenants are selected, yield no file.
+
+    `tenants_files` maps the path of each rendered file of a tenant to its Git blob.
+    """
     from allotment.declared.inventory import compute_blob_id
     from allotment.services.renderer import render_cluster_files, render_markers
 
@@ -214,13 +224,13 @@ def _is_selected(path: str, selection: Selection) -> bool:
 
 
 def _find_owner(path: str) -> str:
-    """Return the tenant of a file: the name of its folder, or of its Application or namespace."""
+    """Return the tenant of a rendered file, which is the name of its folder or the stem of its own name."""
     parts = path.split("/")
     return parts[2] if parts[1:2] == ["tenants"] else file_stem(path)
 
 
 def _check_outside_sources(root: Path, out: Path) -> None:
-    """Refuse a folder that is, holds, or lies among the declarations."""
+    """Raise OperationRefused if the folder `out` contains declarations, or is inside a folder of declarations."""
     target = Path(os.path.realpath(out))
     sources = [Path(os.path.realpath(root / name)) for name in ("platform", "clusters", "tenants", ".git")]
     if target == Path(os.path.realpath(root)) or any(

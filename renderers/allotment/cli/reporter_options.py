@@ -1,4 +1,4 @@
-"""The reporter of a cluster as its options describe it: for `allot report` and `allot run`."""
+"""Creates the reporter of a cluster from command-line options, for `allot report` and `allot run`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILE_TYPE = click.Path(dir_okay=False, exists=True, path_type=Path)
 
 
 class ClusterAccess(NamedTuple):
-    """How the API servers are reached, and how commits are signed."""
+    """The options for access to the API servers, for signed commits, and for the Lease of the leader election."""
 
     kubeconfig: Path | None
     context: str | None
@@ -33,7 +33,7 @@ class ClusterAccess(NamedTuple):
 
 
 def cluster_access_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --kubeconfig, --context, the same of Argo CD's cluster, --signing-key and --lease."""
+    """Add --kubeconfig, --context, --argocd-kubeconfig, --argocd-context, --signing-key and --lease."""
     for option in (
         click.option(
             "--lease",
@@ -59,7 +59,10 @@ def cluster_access_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def create_leadership(sight: ClusterAccess, log: Log, on_wake: Callable[[], None]) -> Leadership | None:
-    """Return the competition for the Lease, not begun yet; None where there is none."""
+    """Return the leader election with the Lease, which is not started yet; None without --lease.
+
+    It calls `on_wake` when this replica becomes the leader, and when it loses the leadership.
+    """
     if sight.lease is None:
         return None
     from allotment.adapters.cluster.api import ApiServer
@@ -85,8 +88,11 @@ def create_reporter(
     interval: float,
     context: ServiceContext,
 ) -> Reporter:
-    """Return the reporter of a cluster, with running watches. It commits to `urls.status` at most once in `interval` seconds;
-    Argo CD reads the branch at `urls.rendered`."""
+    """Return the reporter of a cluster. Its watches of the API servers already run.
+
+    It commits to the repository `urls.status` at most once in `interval` seconds. `urls.rendered` is the repository
+    that Argo CD reads.
+    """
     from allotment.adapters.cluster.api import ApiServer
     from allotment.adapters.cluster.observed_objects import STOCKS_OWNER, ObservedObjects
     from allotment.adapters.cluster.watching import Watch, WatchTiming

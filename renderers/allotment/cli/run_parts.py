@@ -43,7 +43,7 @@ _CHILD_PARAMETERS = (
 
 
 class RunOptions(NamedTuple):
-    """The options that describe the parts, as `allot run --help` explains them. Intervals and `tenant_seconds` are seconds."""
+    """The options of `allot run` that its parts need. Intervals are in seconds."""
 
     access: ClusterAccess
     source: str
@@ -63,8 +63,10 @@ class RunOptions(NamedTuple):
 def create_parts(
     options: RunOptions, context: ServiceContext, *, publish: bool, cluster: str | None, comment: bool
 ) -> list[RunPart]:
-    """Return the parts to run, the publisher first. The commenter runs in a child process beside other parts. Raises
-    OperationRefused where the source cannot be read, and click.UsageError without a token for the forge."""
+    """Return the parts to run, the publisher first. If there are other parts, the commenter runs in a child process.
+
+    Raises OperationRefused if the source cannot be read, and click.UsageError if the token of the forge is missing.
+    """
     parts: list[RunPart] = []
     if publish:
         parts.append(_create_publish_loop(options, context))
@@ -95,7 +97,8 @@ def _create_publish_loop(options: RunOptions, context: ServiceContext) -> Publis
     publisher = Publisher(
         options.data,
         remote(options.to or options.source),
-        ReleaseBuilder(processes=1, cpu_seconds=options.tenant_seconds),  # a process with threads is not forked
+        # One process, because this process has threads and must not fork.
+        ReleaseBuilder(processes=1, cpu_seconds=options.tenant_seconds),
         lambda commit_source: choose_day(commit_source, None),
         find_remotes=find_remotes,
         find_tip=lambda: origin.fetch(name).get(name),
@@ -113,7 +116,10 @@ def _create_publish_loop(options: RunOptions, context: ServiceContext) -> Publis
 
 
 def _find_branch_urls(repository: Repository, options: RunOptions) -> BranchUrls:
-    """Return the repositories of the rendered and the status branches, which the newest commit names unless both are options."""
+    """Return the repositories of the rendered and the status branches.
+
+    An option names each repository. If an option is missing, the platform in the newest commit names the repository.
+    """
     from allotment.adapters.git.commit_source import CommitSource
 
     if options.to and options.status:
@@ -160,7 +166,7 @@ def _open_pull_services(options: RunOptions, token: Token) -> PullServices:
 
 
 def _create_comment_process(context: ServiceContext) -> ChildProcess:
-    """Return the commenter as a process that gets the same options as this process."""
+    """Return a child process that runs the commenter, with the options of this process that the commenter needs."""
     current = click.get_current_context()
     arguments = ["run", "--comment", "--child"]
     for parameter in current.command.params:

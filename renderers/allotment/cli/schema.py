@@ -1,4 +1,4 @@
-"""`allot schema`: JSON Schemas of kinds, for editors and pre-commit, and of the JSON output of commands."""
+"""`allot schema`: writes JSON Schemas of kinds, for editors and pre-commit, and of the JSON output of commands."""
 
 from __future__ import annotations
 
@@ -78,8 +78,10 @@ def format_schema(kind: Kind) -> str:
 
 
 def _simplify_schema(node: Any) -> Any:
-    """Leave out the titles that pydantic generates and the `null` that no file may have. Write a default in seconds as a
-    duration."""
+    """Return a schema without the titles that pydantic generates, and without `null`, which no declaration may contain.
+
+    The default of a duration, which pydantic writes as a number of seconds, becomes text such as 1h30m.
+    """
     if isinstance(node, list):
         return [_simplify_schema(child) for child in node]
     if not isinstance(node, dict):

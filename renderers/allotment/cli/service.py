@@ -1,4 +1,4 @@
-"""The frame of every long-running command: a log, an HTTP server, and an orderly shutdown."""
+"""Provides a log, an HTTP server and an orderly shutdown for the long-running commands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class ServiceContext(NamedTuple):
-    """Shared by the parts of a running program: the metrics, the log, the leadership of this replica, and a function to wake all parts."""
+    """The objects that all parts of a service share.
+
+    `is_leader` returns whether this replica leads. `wake` makes all parts check for work at once.
+    """
 
     registry: CollectorRegistry
     log: Log
@@ -40,7 +43,7 @@ def parse_address(listen: str) -> tuple[str, int]:
 
 
 def read_secret(file: Path) -> bytes:
-    """Return the secret that a file holds, without the line's end."""
+    """Return the secret in a file, without white space around it."""
     secret = file.read_bytes().strip()
     if not secret.isascii() or len(secret) < MIN_SECRET_LENGTH:
         raise click.UsageError(f"{file} must contain a secret of at least {MIN_SECRET_LENGTH} ASCII characters")
@@ -48,8 +51,7 @@ def read_secret(file: Path) -> bytes:
 
 
 def freeze_heap() -> None:
-    """Say that everything is loaded: what there is now lives as long as the process, and the cycle collector
-    needn't look at it again and again."""
+    """Exclude all objects that exist now from garbage collection, because they live as long as the process."""
     gc.collect()
     gc.freeze()
 
@@ -64,13 +66,13 @@ def metrics_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def parse_addresses(listen: str, metrics: str | None) -> tuple[tuple[str, int], tuple[str, int]]:
-    """Return where the probes are answered, and where the metrics are."""
+    """Return the host and port of the server for probes, and of the server for metrics."""
     host, port = parse_address(listen)
     return (host, port), parse_address(metrics or f"{host}:{port and port + 1}")
 
 
 class ListenAddresses(NamedTuple):
-    """Where is answered, as HOST:PORT with the ports that were found where any was asked for."""
+    """The addresses of the HTTP servers as HOST:PORT. For port 0, PORT is the port that the system chose."""
 
     listen: str
     metrics: str
@@ -112,7 +114,7 @@ def _start_web(stack: ExitStack, where: tuple[str, int], answers: WebHandlers | 
 
 @contextmanager
 def stop_on_signals(*stops: Callable[[], None]) -> Iterator[None]:
-    """Stop in order on SIGTERM and SIGINT."""
+    """Inside the block, call all `stops` in their order on SIGTERM or SIGINT."""
 
     def stop(*_: object) -> None:
         for stop_part in stops:
@@ -127,7 +129,7 @@ def stop_on_signals(*stops: Callable[[], None]) -> Iterator[None]:
 
 
 def create_logger() -> Any:
-    """Return the log: a JSON object a line on standard output, or lines for people on a terminal."""
+    """Return the log. It writes to standard output: text on a terminal, otherwise one JSON object per line."""
     import structlog
 
     renderer: Any = structlog.dev.ConsoleRenderer() if sys.stdout.isatty() else structlog.processors.JSONRenderer()

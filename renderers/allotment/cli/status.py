@@ -1,4 +1,4 @@
-"""`allot status`: what is declared, and how far it is in the clusters."""
+"""`allot status`: shows the declared resources, and their state in the clusters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class State(click.ParamType[str]):
-    """A state of an instance, storage or snapshot, in any case."""
+    """A state of an instance, storage or snapshot, in upper or lower case."""
 
     name = "state"
 
@@ -57,7 +57,7 @@ class State(click.ParamType[str]):
 
 
 def _list_states() -> tuple[str, ...]:
-    """Return the states as JSON has them, and as people read them."""
+    """Return the states in the JSON output, and the state that only the text output shows."""
     from allotment.conditions import STARTING, STATES
 
     return (*STATES, STARTING)
@@ -161,7 +161,7 @@ def command(
 def _select_rows(
     view: StatusView, name: str, cluster: str | None, states: Collection[str], spec: str | None
 ) -> list[ResourceStatus]:
-    """Return the rows that are asked for. Raises OperationRefused where there is no such GPUSpec."""
+    """Return the rows that the options select. Raises OperationRefused if there is no GPUSpec `spec`."""
     if spec is not None:
         spec_names = {row.gpu_spec for row in view.rows} | set(view.gpu_specs)
         if spec not in spec_names:
@@ -177,7 +177,7 @@ def _select_rows(
 
 
 def _select_deviating(view: StatusView, rows: Collection[ResourceStatus]) -> list[ResourceStatus]:
-    """Return the rows that aren't as they are declared, or of which no cluster that was seen lately says so."""
+    """Return the declared resources that are not in their declared state, or that are in a silent cluster."""
     silent = find_silent_clusters(view)
     return [
         row for row in rows if row.resource.blob and not (row.is_as_declared and row.resource.cluster not in silent)

@@ -1,4 +1,4 @@
-"""Shared by the commands that read the status: their options, the clone, and the errors of unknown names."""
+"""Provides the options, the clone and the check of names for all commands that read the status."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from allotment.services.status_view.status_view import StatusView
 
 
-POLL_SECONDS = 5  # between two looks; a reporter commits once a minute at most
+POLL_SECONDS = 5  # seconds between two reads of the status; by default, a reporter commits at most once a minute
 status_url_option = click.option(
     "--from",
     "url",
@@ -60,21 +60,24 @@ cluster_option = click.option(
 
 
 def open_clone(repo: Path | None, url: str | None) -> Clone:
-    """Return the clone to look from."""
+    """Return the user's clone, from which the commands read the status; `url` has the status branches."""
     from allotment.services.reporter.clone import Clone
 
     return Clone(find_repository(repo), url)
 
 
 def split_resource_name(target: str) -> tuple[str, str]:
-    """Return tenant and name of TENANT[/NAME]; the name is empty where there is none."""
+    """Return the tenant and the name in TENANT[/NAME]; the name is empty if the text is only TENANT."""
     tenant, _, name = target.strip("/").partition("/")
     return tenant, name
 
 
 def check_names(view: StatusView, tenant: str, name: str, cluster: str | None = None) -> None:
-    """Check that a tenant, one of its things and a cluster are declared or seen, where they are given. Raises OperationRefused,
-    with the names that are nearest."""
+    """Raise OperationRefused, with similar names, if a given tenant, resource or cluster is unknown.
+
+    A tenant or resource is known if it is declared, or if a cluster reports it. A cluster is known if it is declared.
+    An empty argument is not checked.
+    """
     if cluster is not None and cluster not in view.reporter_keys:
         raise OperationRefused(f"no cluster is named {quote_value(cluster)}{suggest_name(cluster, view.reporter_keys)}")
     if tenant and tenant not in (tenants := list_known_tenants(view)):
@@ -94,21 +97,21 @@ def list_known_tenants(view: StatusView) -> set[str]:
 
 
 def suggest_name(word: str, candidates: Iterable[str]) -> str:
-    """Return a suggestion of similar names, escaped: the names come from strangers."""
+    """Return a suggestion of similar names. The names are escaped, because a tenant or a cluster may choose them."""
     from allotment.declared.reading import suggest_name
 
     return suggest_name(word, [escape_unprintable(candidate) for candidate in candidates])
 
 
 def create_publish_check(root: Path) -> PublishCheck:
-    """Return a check of publishing, as a clone sees it."""
+    """Return the check that finds out whether the declared commit is published."""
     from allotment.services.status_view.publish_check import PublishCheck
 
     return PublishCheck(lambda source: choose_day(source, None), create_cache_opener(root, "-publish"))
 
 
 def find_silent_clusters(view: StatusView) -> set[str]:
-    """Return the clusters whose current state is unknown."""
+    """Return the clusters of unknown current state: their last report is old, or it can't be used."""
     from allotment.reports.status_tables import is_stale
 
     now = datetime.datetime.now(datetime.UTC)
@@ -127,7 +130,7 @@ def list_cluster_statuses(view: StatusView, cluster: str | None) -> list[Cluster
 
 
 def build_declared_output(view: StatusView) -> DeclaredOutput:
-    """Return the output of the commit whose declarations count."""
+    """Return the part of the JSON output that describes the commit of the declarations."""
     from allotment.reports.outputs.status import DeclaredOutput
 
     source = view.declared_commit.source
@@ -143,8 +146,12 @@ def print_declared_commit(
     state: PublishState | None = None,
     tenant: str | None = None,
 ) -> None:
-    """Print to standard error the declared commit, the lag of publishing, the retained tenants, and the unknown parts of the
-    clusters or of `cluster` alone. With `tenant`, only the reason of this tenant is printed."""
+    """Print to standard error how current the status is.
+
+    It prints the commit of the declarations, whether publishing is behind this commit, the retained tenants, and the
+    clusters without a usable report. With `cluster`, it leaves out the other clusters. With `tenant`, it names no other
+    retained tenant.
+    """
     from allotment.observed.publish_state import format_headline
     from allotment.reports.status_tables import format_age
     from allotment.services.reporter.status_reader import NEVER_REPORTED

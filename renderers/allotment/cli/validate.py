@@ -103,10 +103,10 @@ def command(
 
 
 def _list_uncommitted_files(root: Path, selected_paths: list[str]) -> list[str]:
-    """Return the declared files that differ from the merge base of HEAD and origin's branch, as `spec.git.branch` names it.
+    """Return the declared files that differ from the merge base of HEAD and the branch `spec.git.branch` of origin.
 
-    Without that branch, returns the files that differ from HEAD. If `selected_paths` is not empty, leaves out the files
-    of tenants outside these paths.
+    If origin has no such branch, return the files that differ from HEAD. If `selected_paths` is not empty, leave out
+    the files of tenants outside these paths.
     """
     from allotment.adapters.folder_source import FolderSource
     from allotment.adapters.git.uncommitted import unmerged_files
@@ -218,8 +218,8 @@ def _watch_files(
 ) -> None:
     """Check the declarations again after every change of a file, and show the problems.
 
-    Checks only the tenants with changed files, except in two cases: if there is a base (`compares`), or if a file of the
-    platform or of a cluster changed, it checks all declarations.
+    If there is a base (`compares`), or if a file of the platform or of a cluster changed, it checks all declarations.
+    Otherwise it checks only the tenants with changed files.
     """
     from watchfiles import watch
 

@@ -1,4 +1,4 @@
-"""`allot wait`: until something runs, is ready, stopped, prepared or gone."""
+"""`allot wait`: waits until a resource is running, ready, starting, stopped, prepared or gone."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from allotment.services.reporter.clone import Clone
     from allotment.services.status_view.status_view import StatusView
 
-TIMEOUT_STATUS = 124  # as timeout(1) says it
+TIMEOUT_STATUS = 124  # the exit status of timeout(1)
 _EXIT_STATUSES: dict[str, int] = {"Reached": 0, "Failed": 1, "TimedOut": TIMEOUT_STATUS}
 
 
 class WaitTarget(NamedTuple):
-    """The goal of a wait: the resources of a tenant with one name, in one cluster or all, reach a state."""
+    """The target of a wait: the resources `name` of a tenant in `cluster`, or in all clusters, and their goal."""
 
     tenant: str
     name: str
@@ -97,7 +97,7 @@ def command(
 
 
 class _Wait:
-    """A wait: the last known rows, and the printed lines."""
+    """A wait in progress: the last known state of the resources, and the printed lines."""
 
     def __init__(self, clone: Clone, awaited: WaitTarget, style: str) -> None:
         self._clone, self._target, self._style = clone, awaited, style
@@ -105,12 +105,15 @@ class _Wait:
         self._rows: list[ResourceStatus] = []
         self._printed_lines: tuple[str, ...] = ()
         self._unknown_clusters: dict[str, str] = {}  # the clusters with an unknown state, and the reason
-        self._next_steps: tuple[str, ...] = ()  # the next step of each thing that is on its way
+        self._next_steps: tuple[str, ...] = ()  # the next step of each resource towards the goal
         self._live_line = LiveLine()
         self._started_at = time.monotonic()
 
     def wait(self, seconds: int) -> str:
-        """Return how it ended. Raises OperationRefused where there is nothing to wait for, or no remote answers at first."""
+        """Wait for at most so many seconds. Return Reached, Failed or TimedOut.
+
+        Raises OperationRefused if the target doesn't exist, or if a remote doesn't answer the first request.
+        """
         from allotment.services.status_view.status_view import StatusView
 
         view = StatusView(self._clone, self._target.tenant)
@@ -131,7 +134,7 @@ class _Wait:
         return "Reached" if result == "reached" else "Failed"
 
     def _pause(self, seconds: float, limit: int) -> None:
-        """Wait until the next look. On a terminal, a line counts the seconds and says the next step."""
+        """Sleep for some seconds. On a terminal, a line shows the seconds of the whole wait and the next step."""
         from allotment.declared.values import format_duration
 
         if not self._live_line:
@@ -152,7 +155,10 @@ class _Wait:
         return format_duration(int(time.monotonic() - self._started_at))
 
     def _check_target(self, view: StatusView) -> None:
-        """Check that the target exists. Raises OperationRefused."""
+        """Check that the target exists and can reach the goal, or raise OperationRefused.
+
+        If no goal was given, choose the default goal.
+        """
         from allotment.conditions import READY, RUNNING
         from allotment.declared.tenant_resources import INSTANCE
         from allotment.observed.wait_goals import GONE_GOAL, KINDS_BY_GOAL
@@ -209,7 +215,7 @@ class _Wait:
         return result
 
     def _find_contradiction(self, view: StatusView, row: ResourceStatus) -> str:
-        """Return the declaration that contradicts the goal, with a remedy; empty without contradiction."""
+        """Return a message with a remedy if the declaration of a resource contradicts the goal; otherwise empty."""
         from allotment.conditions import PREPARED, STOPPED
         from allotment.declared.tenant_resources import INSTANCE
         from allotment.observed.wait_goals import GONE_GOAL
@@ -228,7 +234,7 @@ class _Wait:
         return f"{row.path} is declared not to run: {stopped}" if stopped and goal != STOPPED else ""
 
     def _print_lines(self, lines: tuple[str, ...]) -> None:
-        """Say where it is, if that is new: for people, so beside JSON on standard error."""
+        """Print the lines that differ from the last lines. With JSON output, print them to standard error."""
         now = datetime.datetime.now(datetime.UTC).strftime("%H:%M:%SZ")
         for line in lines:
             if line not in self._printed_lines and not (is_quiet() and self._style == "json"):
@@ -236,7 +242,7 @@ class _Wait:
         self._printed_lines = lines
 
     def print_outcome(self, outcome: str) -> None:
-        """Say how it ended."""
+        """Print the outcome of the wait."""
         if self._style == "json":
             from allotment.reports.outputs import as_json
             from allotment.reports.outputs.wait import WaitOutput, awaited_output
@@ -248,7 +254,7 @@ class _Wait:
                 tenant=tenant,
                 name=name,
                 goal=goal,
-                outcome=outcome,  # type: ignore[arg-type]  # one of _OUTCOMES
+                outcome=outcome,  # type: ignore[arg-type]  # a key of _EXIT_STATUSES
                 seconds=elapsed,
                 resources=resources,
             )

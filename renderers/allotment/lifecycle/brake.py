@@ -1,11 +1,15 @@
-"""Stops a mass deletion, at once or in steps within a day, until a person approves exactly this deletion.
+"""Stops a mass deletion, by one merge or by several merges within a day, until a person approves exactly this deletion.
 
-The brake acts in two places. A tenant that deletes too many of its own resources is retained, and all others are
-published. A whole publish is stopped only if its deletions cross tenants: no single tenant may be the cause, so the
-limit must be exceeded whichever tenant is left out of the count.
+The brake acts on two levels:
 
-An approval is the checksum of a deletion. It counts if it was published while everything that it deletes was still
-declared, and only once: the checksum also covers the last deletion that an approval released.
+- If a tenant deletes too many of its own resources, this tenant is retained: it stays at its last published manifests.
+  All other tenants are published.
+- If several tenants together lose too many resources, the whole publish is stopped. No single tenant can cause this,
+  because the deletion must exceed the limit whichever tenant is left out of the count.
+
+An approval is the checksum of a deletion, in the declaration of the platform. It is valid only if it was published
+while every resource of the deletion was still declared. It is valid only once, because the checksum also covers the
+last commits that an approval released.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ _PLURALS = {"tenant": "tenants", **{kind.word: kind.plural for kind in RESOURCE_
 class BrakeItem(NamedTuple):
     """An item that the brake counts: an instance, storage or snapshot of a cluster, or a tenant.
 
-    A tenant has an empty cluster and name. It counts if it has anything in any cluster.
+    For a tenant, `cluster` and `name` are empty. The brake counts a tenant as long as it has a folder in any cluster.
     """
 
     kind: str
@@ -47,12 +51,12 @@ BrakeItems = frozenset[BrakeItem]
 
 
 class BrakeWindow(NamedTuple):
-    """The facts, besides the deletion itself, for the brake's verdict.
+    """The facts that the brake needs in addition to the deletion itself.
 
     - `published_day_ago` has the items that were published 24 hours ago, by tenant.
-    - `approved_checksums` are the checksums that the last published source approves.
-    - `used_approvals` has the last commit that an approval released, by cluster.
-    - `is_declared` returns whether the last published source declares an item.
+    - `approved_checksums` are the checksums that the last published declarations approve.
+    - `used_approvals` maps a cluster to the last rendered commit with a deletion that an approval released.
+    - `is_declared` returns whether the last published declarations contain an item.
     """
 
     published_day_ago: Mapping[str, BrakeItems] = {}
@@ -71,8 +75,8 @@ class BrakeExcess:
     """A deletion beyond the limit: `deleted_count` of `total` items of a kind (`kind_plural`), with the first names in
     `sample_names`.
 
-    `tenant` is the tenant that the brake retains, empty if the brake stops the publish. `checksum` is the checksum of
-    the whole deletion, empty if it is unknown.
+    `tenant` is the tenant that the brake retains; empty if the brake stops the whole publish. `checksum` is the
+    checksum of the whole deletion; empty if it is unknown.
     """
 
     tenant: str
@@ -90,7 +94,7 @@ class BrakeExcess:
 
     @property
     def publish_message(self) -> str:
-        """The message of a publish, with the remedy."""
+        """The message that a publish shows, with the remedy."""
         whose = f" of tenant {escape_unprintable(self.tenant)}" if self.tenant else ""
         return (
             f"the brake stops this: {self.deleted_text}{whose} would be deleted within 24 hours, more than"
@@ -101,7 +105,7 @@ class BrakeExcess:
 
     @property
     def plan_message(self) -> str:
-        """The message of a plan, with the remedy."""
+        """The message that a plan shows, with the remedy."""
         whose = f" of tenant {escape_unprintable(self.tenant)}" if self.tenant else ""
         effect = (
             f"Once it is merged, tenant {escape_unprintable(self.tenant)} keeps its last published manifests"
@@ -122,16 +126,21 @@ class BrakeExcess:
 
 
 class BrakeVerdict(NamedTuple):
-    """The brake's verdict: the excess that stops the deletion, or None, and the clusters of a deletion that an approval
-    released."""
+    """The verdict of the brake on a deletion.
+
+    `excess` is the excess for which the brake stops the deletion; None if the deletion is allowed. If an approval
+    released the deletion, `released_clusters` are the clusters in which it deletes.
+    """
 
     excess: BrakeExcess | None
     released_clusters: frozenset[str] = frozenset()
 
 
 def brake_items(files: Iterable[str]) -> BrakeItems:
-    """Return the items in rendered trees, by the paths `<cluster>/<path>` of their files. A removed volume that still
-    exists doesn't count."""
+    """Return the items in rendered trees. `files` are the paths `<cluster>/<path>` of all files in these trees.
+
+    A storage or snapshot that is being deleted is no item.
+    """
     items: set[BrakeItem] = set()
     for file in files:
         cluster, _, path = file.partition("/")
@@ -202,7 +211,7 @@ def _decide_verdict(
 
 
 def _excessive_deletions(brake: Brake, previous: BrakeItems, now: BrakeItems) -> Iterator[_KindDeletion]:
-    """Yield each kind with too many deleted items, with the items before and the deleted items."""
+    """Yield each kind with too many deleted items: the kind, its previous items, and its deleted items."""
     for kind in sorted(_PLURALS):
         items = frozenset(item for item in previous if item.kind == kind)
         if _exceeds_limit(brake, len(items - now), len(items)):
@@ -210,7 +219,10 @@ def _excessive_deletions(brake: Brake, previous: BrakeItems, now: BrakeItems) ->
 
 
 def _excessive_deletions_across_tenants(brake: Brake, previous: BrakeItems, now: BrakeItems) -> Iterator[_KindDeletion]:
-    """Yield each kind with too many deleted items whichever tenant is left out, as `_excessive_deletions` does."""
+    """Yield each kind with too many deleted items whichever tenant is left out of the count.
+
+    Each result has the same form as a result of `_excessive_deletions`.
+    """
     for kind in sorted(_PLURALS):
         items = frozenset(item for item in previous if item.kind == kind)
         lost = items - now

@@ -2,16 +2,16 @@
 
 Three terms describe the progress of a deletion:
 
-- The mark is the annotation of a live volume that says `deletionPolicy: Delete`. The reporter records when it first
-  saw the mark.
+- The mark is an annotation of a volume in the cluster. It says that the declaration has `deletionPolicy: Delete`. The
+  reporter records when it first saw the mark.
 - A protected object has annotations that stop Argo CD from pruning it and the cluster from deleting it.
 - A deletion file is the published file of an undeclared storage or snapshot. Its name ends in `--leaving`.
 
 A publish removes an instance at once, because an instance has no data. It removes a storage or snapshot in steps.
-Each line has the published file in one step, and the state:
+Each line shows one step, with the published file and the state of the resource:
 
     storage/<name>           declared and protected; with `deletionPolicy: Delete`, also marked
-    storage/<name>--leaving  undeclared and protected, until the status shows a mark of at least `spec.deletion.after`
+    storage/<name>--leaving  undeclared and protected, until the mark is at least `spec.deletion.after` old
     storage/<name>--leaving  undeclared and unprotected: Argo CD may prune the volume, and the cluster may delete it
     no file                  the status shows the volume as unprotected or absent
 
@@ -19,9 +19,9 @@ A publish removes a tenant from a cluster after the last resource of the tenant 
 removes the tenant's Applications and the protection of its namespace. The next step removes the namespace. Argo CD reads
 the option `Prune=false` from the live object, so the removal of the protection is always a separate step.
 
-Every step waits for the observed state of the cluster. Durations are the difference of two times of the cluster's own
-API server. A local clock or the date of a commit could be wrong or forged, so neither advances a step. Without a status
-of the cluster, a publish removes no volume and no tenant.
+Every step waits until the status of the cluster, which the reporter writes, confirms the previous step. The age of a
+mark is the difference between two times of the cluster's own API server, because a local clock or the date of a commit
+could be wrong or forged. Without a status of the cluster, a publish removes no volume and no tenant.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class ClusterObservation(NamedTuple):
     """The last observation of a tenant in a cluster.
 
     - `is_observed` is false if the cluster has no readable status. The other fields are then empty.
-    - `present` are the live resources, by kind and name, and the live namespace (NAMESPACE).
+    - `present` are the resources that exist in the cluster, as (kind, name), and NAMESPACE if the namespace exists.
     - `marked_seconds` maps a marked resource to the seconds between its mark and the observation.
-    - `unprotected` are those of the live resources that have no protection, and the live namespace if it has none.
+    - `unprotected` are the entries of `present` that have no protection.
     """
 
     is_observed: bool = False
@@ -85,12 +85,12 @@ class RemovalStep(NamedTuple):
 class Removal(NamedTuple):
     """The removal of a tenant's files in one cluster: files that are published and no longer rendered.
 
-    - `is_declared` is true if the tenant still has a folder.
+    - `is_declared` is true if the tenant still has a folder of declarations.
     - `rendered_paths` are the paths of the files that are still rendered for the cluster.
     - `removed_paths` are the paths of the published files that are no longer rendered.
     - `read_published` returns the bytes of a published file.
     - `observation` is the last observation of the tenant in the cluster.
-    - `grace_seconds` is `spec.deletion.after`: the status must show that a volume has been marked for at least this time.
+    - `grace_seconds` is `spec.deletion.after`: the least age of the mark before a volume loses its protection.
     """
 
     tenant: str
@@ -176,8 +176,8 @@ def _remove_tenant(leaver: Removal, step: RemovalStep) -> None:
 def _holds_only_markers(leaver: Removal) -> bool:
     """Return whether the published folders of the tenant hold only the markers of a deletion (`allotment--leaving`).
 
-    An earlier publish has then removed all other files of these folders. Files outside the folders in TREE_PARTS do not
-    count.
+    If so, an earlier publish has removed all other files of these folders. The result ignores files outside the folders
+    in TREE_PARTS.
     """
     spots = [paths.parse_tree_path(path) for path in leaver.removed_paths]
     return all(
@@ -186,7 +186,7 @@ def _holds_only_markers(leaver: Removal) -> bool:
 
 
 def _deletion_markers(leaver: Removal) -> Iterator[tuple[str, bytes]]:
-    """Yield the content of each published folder marker of the tenant, at the path of the marker that replaces it."""
+    """Yield the deletion marker that replaces each published folder marker: its path, and the content of both."""
     for part in TREE_PARTS:
         for stem in (paths.FOLDER_MARKER, paths.DELETING_FOLDER_MARKER):
             path = paths.resource_file(leaver.tenant, part, stem)

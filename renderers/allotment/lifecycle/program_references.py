@@ -1,7 +1,7 @@
-"""Checks that a folder has exactly the programs that its Jobs name, including programs of older versions.
+"""Checks that a storage folder has exactly the programs that its Jobs name.
 
-A Job keeps its manifest as long as it exists (`volume_transitions`), so it may name other programs than a new
-rendering.
+A program here is a published ConfigMap with scripts of preparation Jobs. The manifest of a Job stays the same as long
+as the Job exists (`volume_transitions`), so a Job may name a program that only an older version of Allotment renders.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Reads published manifests (units, volumes, progress of a deletion), and rewrites files that must stay or may be
-removed.
+"""Reads published manifests (unit claims, volumes, Jobs, protection), and rewrites them for the next publish.
 
-The input is always the output of an earlier `dump`; other text raises Malformed.
+The input is always text that `dump` wrote in an earlier publish. All other text raises Malformed.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _PREPARED_LINE = re.compile(rb"^    allotment\.dev/prepared: ([a-z0-9-]+)$", re.
 UNPROTECTED_ANNOTATIONS = {names.PROTECTED: "false"}
 _NO_REPLICAS_LINE = re.compile(r"^spec:\n(?:  .*\n)*?  replicas: 0$", re.MULTILINE)
 _KIND_LINE = re.compile(r"^kind: (.+)$", re.MULTILINE)
-# The line of a Job's volume, at its indentation.
+# The line of a Job that names a ConfigMap with programs, with the indentation of that line.
 _PROGRAMS_LINE = re.compile(
     rb"^          name: (" + re.escape(paths.PROGRAMS_PREFIX).encode() + rb"[a-z0-9-]+)$", re.MULTILINE
 )
@@ -28,9 +27,9 @@ _NAME_LINE = re.compile(r"^metadata:\n(?:  .*\n)*?  name: (.+)$", re.MULTILINE)
 
 
 class PublishedVolume(NamedTuple):
-    """A resource that holds data: a volume, a bucket, or a snapshot, which names its volume in `source_volume`.
+    """A resource that holds data: a volume, a bucket, or a snapshot.
 
-    `size` is in bytes, 0 for a snapshot.
+    `size` is in bytes; 0 for a snapshot. `source_volume` is the volume of a snapshot; otherwise empty.
     """
 
     kind: str
@@ -43,10 +42,10 @@ class PublishedVolume(NamedTuple):
 
 
 def read_identities(data: bytes) -> frozenset[tuple[str, str]]:
-    """Return the kind and name of each object of a file. Raises Malformed if an object has none.
+    """Return the kind and name of each object of a file. Raises Malformed if an object lacks one of them.
 
-    Reads only these two lines of an object, because that is about ten times as fast as `load`, and there are many
-    files.
+    Searches the text for these two lines instead of parsing it, because there are many files, and a search is about ten
+    times as fast as `load`.
     """
     try:
         return frozenset((_read_value(_KIND_LINE, text), _read_value(_NAME_LINE, text)) for text in split(data))
@@ -70,12 +69,12 @@ def _read_value(line: re.Pattern[str], text: str) -> str:
 
 
 def has_disruption_budget(data: bytes) -> bool:
-    """Return whether a tenant's namespace file protects its instances from drained nodes."""
+    """Return whether a tenant's namespace file has the PodDisruptionBudget that covers all of its instances."""
     return ("PodDisruptionBudget", disruption.ALL_INSTANCES_BUDGET) in read_identities(data)
 
 
 def with_disruption_budget(data: bytes, tenant: str) -> bytes:
-    """Return a tenant's namespace file, of any version of Allotment, with a budget that protects its instances."""
+    """Return a tenant's namespace file; if it lacks the PodDisruptionBudget for all instances, add the budget."""
     return (
         data
         if has_disruption_budget(data)
@@ -87,7 +86,7 @@ def node_template(data: bytes) -> dict[tuple[str, str], Any]:
     """Return the specs that determine a pool's nodes, by the kind and name of each object: the template of its
     NodePool, and its node class.
 
-    A change of limits, budgets or overlays replaces no node.
+    Only a change of these specs replaces nodes. A change of limits, disruption budgets or NodeOverlays does not.
     """
     specs: dict[tuple[str, str], Any] = {}
     for manifest in load(data):
@@ -98,7 +97,7 @@ def node_template(data: bytes) -> dict[tuple[str, str], Any]:
 
 
 def with_nodes_of(data: bytes, previous: bytes) -> bytes:
-    """Return a pool's file with the published template and node class, and all other changes."""
+    """Return the new file `data` of a pool, but with the node template and node class of the published `previous`."""
     old = {(manifest["kind"], manifest["metadata"]["name"]): manifest for manifest in load(previous)}
     objects = []
     for manifest in load(data):
@@ -113,7 +112,7 @@ def with_nodes_of(data: bytes, previous: bytes) -> bytes:
 
 
 def read_unit_claim(cluster: str, tenant: str, data: bytes) -> UnitClaim | None:
-    """Return the claim in an instance's file; None if it holds no units, or is of no instance."""
+    """Return the unit claim in an instance's file; None if the instance holds no units, or the file has no instance."""
     deployment = load_one(split(data)[0])
     metadata = deployment.get("metadata", {})
     units, spec = metadata.get("annotations", {}).get(names.UNITS), metadata.get("labels", {}).get(names.GPU_SPEC)
@@ -123,7 +122,7 @@ def read_unit_claim(cluster: str, tenant: str, data: bytes) -> UnitClaim | None:
 
 
 def read_volume(data: bytes) -> PublishedVolume | None:
-    """Return the volume in a storage's or snapshot's file; None if it waits and has no volume yet."""
+    """Return the volume in the file of a storage or snapshot; None if the resource waits and has no volume yet."""
     manifest = load_one(split(data)[0])
     kind, spec = manifest.get("kind", ""), manifest.get("spec", {})
     if kind == "PersistentVolumeClaim":
@@ -140,7 +139,10 @@ def read_volume(data: bytes) -> PublishedVolume | None:
 
 
 def waits_for_job(data: bytes) -> str | None:
-    """Return the Job that a storage's file waits for, empty for a snapshot; None if the file doesn't wait."""
+    """Return the preparation Job that a waiting storage will run; empty for a waiting snapshot.
+
+    Return None if the storage or snapshot doesn't wait.
+    """
     for text in split(data):
         if names.WAITS_REASON in text and "\nkind: ConfigMap\n" in f"\n{text}\n":
             job: str = load_one(text)["metadata"]["annotations"].get(names.PREPARES, "")
@@ -149,7 +151,7 @@ def waits_for_job(data: bytes) -> str | None:
 
 
 def with_data_source_of(data: bytes, previous: bytes) -> bytes:
-    """Return a file with the data source of the published volume or snapshot, which can't change any more."""
+    """Return the file `data` with the data source of the published volume or snapshot, which is immutable."""
     manifest, old = load_one(split(data)[0]), load_one(split(previous)[0])
     if manifest.get("kind") != old.get("kind"):
         return data
@@ -165,7 +167,7 @@ def with_data_source_of(data: bytes, previous: bytes) -> bytes:
 
 
 def _with_first(data: bytes, manifest: Object) -> bytes:
-    """Return a file with another first object."""
+    """Return the file `data` with `manifest` in place of its first object."""
     return ("\n---\n".join([_dump_object(manifest), *split(data)[1:]]) + "\n").encode()
 
 
@@ -176,13 +178,16 @@ def read_declared_blob(data: bytes) -> str:
 
 
 def read_predecessor(data: bytes) -> str:
-    """Return the uid of the Job that prepared the predecessor of this name; empty if there was none."""
+    """Return the uid of the Job that prepared the deleted predecessor of the same name; empty if there was none."""
     noted: str = load_one(split(data)[0]).get("metadata", {}).get("annotations", {}).get(names.PREDECESSOR, "")
     return noted
 
 
 def with_predecessor(data: bytes, uid: str) -> bytes:
-    """Return a storage's file with the uid of its predecessor's Job, which doesn't count as its own preparation."""
+    """Return a storage's file with the uid of the Job that prepared its deleted predecessor of the same name.
+
+    Because of this record, a publish does not take the predecessor's Job for the preparation of the new storage.
+    """
     manifest = load_one(split(data)[0])
     manifest["metadata"]["annotations"][names.PREDECESSOR] = uid
     return _with_first(data, manifest)
@@ -191,14 +196,14 @@ def with_predecessor(data: bytes, uid: str) -> bytes:
 def read_prepared_by(data: bytes) -> str:
     """Return the Job that prepared a storage's volume, as recorded in its published file; empty if there is none.
 
-    Reads the text directly, because a publish reads every storage.
+    Searches the text instead of parsing it, because a publish reads the file of every storage.
     """
     match = _PREPARED_LINE.search(data.partition(b"\n---\n")[0])
     return match[1].decode("ascii") if match else ""
 
 
 def find_prunable_job(data: bytes) -> str:
-    """Return the Job in a storage's file from a version that let Argo CD prune Jobs; empty if there is none."""
+    """Return the Job in a storage's file if Argo CD may prune it, as in files of older versions; otherwise empty."""
     if b"\nkind: Job\n" not in data or has_kept_jobs(data):
         return ""
     return next(iter(read_job_names(data)), "")
@@ -212,9 +217,10 @@ def read_job_names(data: bytes) -> frozenset[str]:
 
 
 def read_program_names(data: bytes) -> frozenset[str]:
-    """Return the programs that the Jobs in a storage's file name; none for a Job with its own ConfigMap beside it.
+    """Return the names of the program ConfigMaps that the Jobs in a storage's file use.
 
-    Reads the text directly: if a tenant has Jobs of an older version, a publish reads all its storages.
+    A Job of an older version has a ConfigMap of its own in the same file, and uses no program ConfigMap. Searches the
+    text instead of parsing it, because a publish reads all storages of a tenant that has Jobs of an older version.
     """
     return frozenset(name.decode("ascii") for name in _PROGRAMS_LINE.findall(data))
 
@@ -235,9 +241,9 @@ def read_lifecycle(data: bytes) -> str:
 
 
 def deleting_volume(data: bytes, *, protected: bool) -> bytes:
-    """Return the objects that hold data, with their Jobs, as Argo CD may delete them.
+    """Return the deletion file of a storage or snapshot: its volume, and its Jobs, which Argo CD may now prune.
 
-    Without `protected`, Argo CD may prune the data too, and the cluster may delete it.
+    Unless `protected`, Argo CD may also prune the volume, and the cluster may delete it.
     """
     claim = load_one(split(data)[0])
     jobs = [load_one(text) for text in split(data)[1:] if _read_job_identity(text) is not None]
@@ -245,8 +251,10 @@ def deleting_volume(data: bytes, *, protected: bool) -> bytes:
 
 
 def reprotected(data: bytes) -> bytes:
-    """Return the file of a storage or snapshot that is declared again during its deletion: protected, unmarked, and its
-    Jobs not prunable."""
+    """Return the file of a storage or snapshot that is declared again during its deletion.
+
+    The volume is protected and no longer marked for deletion, and Argo CD must not prune the Jobs.
+    """
     manifest = load_one(split(data)[0])
     annotations = {
         names.SYNC_OPTIONS: names.KEEP_OPTIONS,
@@ -266,7 +274,8 @@ def has_kept_jobs(data: bytes) -> bool:
 def with_prunable_jobs(data: bytes) -> bytes:
     """Return a storage's file in which Argo CD may prune the Jobs and their ConfigMaps.
 
-    Argo CD reads the option from the live objects, so this step precedes their removal.
+    Argo CD reads its prune option from the objects in the cluster. A publish must therefore change the option before a
+    later publish removes the objects.
     """
     texts = [
         text if _read_job_identity(text) is None else _dump_object(_without_keep_options(load_one(text)))
@@ -297,7 +306,7 @@ def _dump_object(manifest: Object) -> str:
 
 
 def deleting_namespace(data: bytes) -> bytes:
-    """Return a tenant's namespace and its isolation without protection from deletion."""
+    """Return a tenant's namespace file, but with no object protected from deletion."""
     return dump([_without_protection(manifest) for manifest in load(data)])
 
 
@@ -308,11 +317,16 @@ def _without_protection(manifest: Object) -> Object:
 
 
 def with_jobs_of(data: bytes, previous: bytes, *, is_pending: bool = False) -> bytes:
-    """Return a file with the published Jobs and their programs, byte for byte, in place of the Jobs of the same names.
+    """Return the new file `data`, but with the published Jobs of `previous` in place of its Jobs of the same names.
 
-    With `is_pending`, return it with all published Jobs. A Job's template can't change, and a finished Job must not run
-    again because a new version renders it differently. Unless `is_pending`, each Job gets the annotation that stops
-    Argo CD from pruning it. Old Jobs have a ConfigMap with their programs, which stays as long as the Job.
+    Published Jobs stay byte for byte, because the template of a Job can't change, and because a finished Job must not
+    run again only because a new version renders it differently. If a Job lacks the annotation that stops Argo CD from
+    pruning it, the Job gets this annotation.
+
+    With `is_pending`, the new preparation still waits. The result then has all published Jobs, unchanged, and no other
+    Jobs.
+
+    A Job of an older version has a ConfigMap with its programs, which stays as long as the Job.
     """
     old = {ran: text for text in split(previous) if (ran := _read_job_identity(text)) is not None}
     if is_pending:
@@ -331,8 +345,10 @@ def with_jobs_of(data: bytes, previous: bytes, *, is_pending: bool = False) -> b
 
 
 def _read_job_identity(text: str) -> tuple[str, str] | None:
-    """Return the kind and name of a Job, or of the ConfigMap of the same name that held its programs in an older
-    version."""
+    """Return the kind and name if the object is a Job, or a ConfigMap that holds a Job's programs; otherwise None.
+
+    In older versions of Allotment, each Job had such a ConfigMap of the same name.
+    """
     lines = f"\n{text}\n"
     if "\nkind: Job\n" not in lines and "\nimmutable: true\n" not in lines:
         return None

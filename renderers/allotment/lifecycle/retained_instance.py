@@ -1,8 +1,9 @@
-"""Rewrites the file of an instance that runs as it was published until units of another GPUSpec are free.
+"""Rewrites the file of a retained instance, which runs as published until units of its new GPUSpec are free.
 
-The published Deployment stays, with other annotations, so that no pod restarts. All other objects are newly rendered,
-so that a former member loses access and a closed port closes at once. An instance with a revoked image, or with a
-storage or bucket that its new declaration lacks, may not keep its Deployment.
+Its published Deployment stays, with changed annotations, so that no pod restarts. All other objects are rendered from
+the new declaration, so that a former member loses access at once, and a port that is no longer declared closes at once.
+An instance may not keep its Deployment if the Deployment uses a revoked image, or a storage or bucket that the new
+declaration no longer names.
 """
 
 from __future__ import annotations
@@ -39,8 +40,10 @@ def _read_data_sources(deployment: Object) -> frozenset[str]:
 
 
 def with_published_deployment(published: bytes, rendered: bytes, words: str) -> bytes:
-    """Return the rendered file of an instance with its published Deployment, annotated with the message `words` about
-    the units that it waits for."""
+    """Return the rendered file of an instance, but with its published Deployment.
+
+    An annotation of the Deployment has the message `words` about the units for which the instance waits.
+    """
     waiting = {names.WAITS_FOR: words, names.WAITS_REASON: conditions.RESIZE_PENDING}
     return _with_wait_annotations(split(published)[0], split(rendered)[1:], waiting)
 

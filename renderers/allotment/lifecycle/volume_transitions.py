@@ -1,5 +1,8 @@
-"""Computes the next file of a storage or snapshot from its published file: no volume shrinks or changes its kind, no
-Job runs twice, and no Job starts before the last Job has ended."""
+"""Computes the next file of a storage or snapshot from its published file and its rendered file.
+
+The next file ensures that no volume shrinks or changes its kind, that no Job runs twice, and that no Job starts before
+the last Job of the storage has ended.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +26,12 @@ from allotment.rules import immutability, preparation
 
 
 class StorageUsers(NamedTuple):
-    """The users that delay a new preparation of a storage.
+    """The instances and Jobs of a storage that may delay its new preparation.
 
-    - `running_instances` are the instances that use it and continue to run.
-    - `stopping_instances` are stopped instances that still have pods.
-    - `finished_jobs` are the Jobs that have ended.
-    - `protected_jobs` are the Jobs that the cluster was seen to have with the option that prevents pruning.
+    - `running_instances` are the instances that use the storage and continue to run.
+    - `stopping_instances` are the instances that no longer run on the storage as declared, but may still have pods.
+    - `finished_jobs` are the Jobs that have ended, as the status shows.
+    - `protected_jobs` are the Jobs that Argo CD may not prune yet, as the status shows.
     """
 
     running_instances: Collection[str] = ()
@@ -38,7 +41,10 @@ class StorageUsers(NamedTuple):
 
 
 class VolumeTransition(NamedTuple):
-    """A storage's next file, its findings, and the message about its pending preparation, empty if nothing is pending."""
+    """The next file of a storage, and the findings about refused changes.
+
+    `pending_reason` is the reason why the new preparation has to wait; empty if it does not wait.
+    """
 
     data: bytes
     findings: list[Finding]
@@ -48,8 +54,9 @@ class VolumeTransition(NamedTuple):
 def next_file(path: str, before: bytes, after: bytes, ask: Callable[[], StorageUsers]) -> VolumeTransition:
     """Return the next file of a storage or snapshot; `path` is the path of its declaration.
 
-    `ask` returns the users, and is called only if they matter. A published storage doesn't wait again: an open start
-    gate stays open, even if a later status differs.
+    `before` is the published file, and `after` is the rendered file. `ask` returns the users of the storage; it is
+    called only if a published Job is no longer rendered. If the published file no longer waits for its source, the
+    next file does not wait again: an open start gate stays open, even if a later status differs.
     """
     old, new, awaited = read_volume(before), read_volume(after), waits_for_job(after)
     was = read_job_names(before)

@@ -1,4 +1,4 @@
-"""Names a storage's preparation Job: another input or another attempt gets another name."""
+"""Names the Job that prepares a storage. A change of the input or of the attempt changes the name."""
 
 from __future__ import annotations
 

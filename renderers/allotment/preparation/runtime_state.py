@@ -12,8 +12,8 @@ JobKey = tuple[str, str]  # the cluster and name of a Job
 class RuntimeState(NamedTuple):
     """The runtime state of a tenant.
 
-    `prepared_jobs` are the preparations that have succeeded; None means all declared preparations. `allocated_units`
-    has the units of each instance that gets fewer than it declares.
+    `prepared_jobs` are the Jobs of the preparations that have succeeded; None means that all declared preparations have
+    succeeded. `allocated_units` maps each instance that gets fewer units than it declares to the units that it gets.
     """
 
     prepared_jobs: frozenset[JobKey] | None = frozenset()
@@ -26,7 +26,7 @@ class RuntimeState(NamedTuple):
 
 UNKNOWN_STATE = RuntimeState()
 ALL_PREPARED = RuntimeState(prepared_jobs=None)
-RuntimeStates = Callable[[str], RuntimeState]  # by the tenant's name
+RuntimeStates = Callable[[str], RuntimeState]  # takes the name of a tenant
 
 
 def unknown_state(_: str) -> RuntimeState:

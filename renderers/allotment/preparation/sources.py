@@ -18,7 +18,7 @@ def find_storage_spec(catalog: Catalog, storage: GPUStorage) -> StorageSpecSpec 
 
 
 def find_cluster_storage(catalog: Catalog, storage: GPUStorage) -> ClusterStorage | None:
-    """Return the entry for a storage's StorageSpec in its cluster; None if there is none."""
+    """Return the entry for a storage's StorageSpec in the declaration of its cluster; None if there is none."""
     cluster = catalog.clusters.get(storage.spec.cluster)
     declared = cluster.get_singleton(Cluster) if cluster is not None else None
     entries = declared.model.spec.storages if declared is not None else []
@@ -59,8 +59,12 @@ def own_source(tenant: ScopeDeclarations, storage: GPUStorage) -> DeclarationFil
 
 
 def is_cloned_by_driver(catalog: Catalog, tenant: ScopeDeclarations, storage: GPUStorage) -> bool:
-    """Return whether the storage driver clones the volume: always from a snapshot, and from a storage if the class
-    supports it."""
+    """Return whether the storage driver creates the volume of a storage as a clone.
+
+    The volume of a storage that is prepared from a snapshot is always a clone. The volume of a storage that is prepared
+    from another storage is a clone only if both storages have the same StorageSpec, and the cluster declares
+    `cloning: Volume` for this StorageSpec.
+    """
     if storage.spec.prepare is None:
         return False
     if storage.spec.prepare.source.snapshot is not None:
@@ -80,7 +84,7 @@ def is_prepared(tenant: ScopeDeclarations, runtime_state: RuntimeState, name: st
 
 
 def find_blocking_source(tenant: ScopeDeclarations, runtime_state: RuntimeState, storage: GPUStorage) -> str:
-    """Return the storage of the same tenant with the preparation that a storage waits for; empty if there is none."""
+    """Return the name of the source of a storage, if the storage must wait for the source's preparation; or empty."""
     source = own_source(tenant, storage)
     if source is None or is_prepared(tenant, runtime_state, source.model.name):
         return ""

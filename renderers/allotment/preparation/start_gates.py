@@ -1,4 +1,7 @@
-"""Determines the start gates of a declared instance, and the units that it claims while it waits."""
+"""Determines the start gates of a declared instance, and the units that the instance claims while it waits.
+
+A start gate is a condition that an instance waits for before it gets pods.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ def app_version(catalog: Catalog, instance: GPUInstance) -> AppVersion | None:
 
 
 class StartGate(NamedTuple):
-    """The reason that an instance runs fewer copies than it declares: a constant of `conditions`, and a message."""
+    """The reason why an instance runs fewer replicas than it declares: a constant of `conditions`, and a message."""
 
     reason: str
     message: str
@@ -54,14 +57,14 @@ def find_start_gates(
 
 
 def unprepared_storages(tenant: ScopeDeclarations, runtime_state: RuntimeState, instance: GPUInstance) -> list[str]:
-    """Return the storages that an instance mounts without a succeeded preparation, sorted."""
+    """Return the sorted names of the mounted storages that are not prepared yet."""
     storages = tenant.of_kind(GPUStorage)
     mounted = sorted({mount.name for mount in instance.spec.storages if mount.name in storages})
     return [name for name in mounted if not is_prepared(tenant, runtime_state, name)]
 
 
 def count_allocated_units(runtime_state: RuntimeState, instance: GPUInstance) -> int:
-    """Return the number of declared units that an instance gets."""
+    """Return how many of its declared units an instance gets."""
     return min(instance.spec.replicas, runtime_state.allocated_units.get(instance.name, instance.spec.replicas))
 
 
@@ -76,7 +79,7 @@ def find_unit_shortage(runtime_state: RuntimeState, instance: GPUInstance) -> li
 def count_running_replicas(
     catalog: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, instance: GPUInstance
 ) -> int:
-    """Return the number of copies of an instance that run now."""
+    """Return the number of replicas of an instance that may run now."""
     return (
         0
         if find_start_gates(catalog, tenant, runtime_state, instance)
@@ -85,7 +88,7 @@ def count_running_replicas(
 
 
 def claim_units(catalog: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState) -> list[UnitClaim]:
-    """Return the claims of a tenant's instances, also while they wait."""
+    """Return the unit claims of a tenant's instances, including instances that wait."""
     return [
         _claim_instance_units(catalog, tenant, runtime_state, instance) for instance in instances_holding_units(tenant)
     ]

@@ -1,4 +1,4 @@
-"""Render the CI of a new repository for each forge: it checks pull requests, comments on them, and publishes merges."""
+"""Render the CI configuration of a new repository, which checks and comments on pull requests, and publishes merges."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _PULL_HEAD_REF = "refs/pull/${{ github.event.number }}/head"
 def render_workflow(forge: str, branch: str, program: Program) -> tuple[str, str]:
     """Return the path and the text of a forge's CI configuration.
 
-    The cache contains downloads, which pip verifies against their hashes each time. pip does not verify the wheels that
-    it built or stored, so a job deletes this part of the cache before use. Runners of Gitea and Forgejo may share a
-    cache among all jobs, even those of pull requests, and any job may write to it, so there is no cache on these
-    forges.
+    On GitHub and GitLab, the jobs cache the downloads of pip. pip verifies the hash of a cached download at each use.
+    It does not verify wheels that it built itself, so a job deletes these wheels from the cache first. On Gitea and
+    Forgejo, there is no cache, because their runners may share it among all jobs. A job of a pull request could then
+    change the cache of a publish.
     """
     is_gitlab = forge == "GitLab"
     blocks = _gitlab_blocks(program) if is_gitlab else _actions_blocks(program, cached=forge == "GitHub")
@@ -43,13 +43,15 @@ def _program_command(is_gitlab: bool, name: str) -> str:
 
 
 def starter_file(name: str) -> str:
-    """Return a template for new repositories, without its blocks and words filled in."""
+    """Return the text of a template for new repositories. `fill_template` fills in its blocks and words."""
     return files("allotment.starter").joinpath("files", name).read_text(encoding="utf-8")
 
 
 def fill_template(text: str, blocks: Mapping[str, Sequence[str]], words: Mapping[str, str]) -> str:
-    """Return a text in which blocks replace the lines with their names, at the same indentation, and values replace
-    words.
+    """Return a template with its blocks and words filled in.
+
+    The lines of a block replace the line that has only the name of the block, at the same indentation. Each key of
+    `words` is replaced by its value.
     """
     lines: list[str] = []
     for line in text.splitlines():
@@ -65,8 +67,9 @@ def fill_template(text: str, blocks: Mapping[str, Sequence[str]], words: Mapping
 
 
 def _actions_blocks(program: Program, *, cached: bool) -> dict[str, list[str]]:
-    """Return the blocks of the workflow for GitHub, Gitea and Forgejo. With an image, no actions run, as it has no
-    Node.
+    """Return the blocks of the workflow for GitHub, Gitea and Forgejo.
+
+    If the program is an image, the workflow uses no actions, because actions need Node.js, which the image lacks.
     """
     if program.is_image:
         return {

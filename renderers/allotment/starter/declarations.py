@@ -30,7 +30,7 @@ class Cloud(NamedTuple):
 
 
 class Blank(NamedTuple):
-    """A value for the team to supply: `path:line`, its field, and its meaning."""
+    """A value that the team must supply: its path, line and field, and what to write there."""
 
     path: str
     line: int
@@ -39,7 +39,7 @@ class Blank(NamedTuple):
 
 
 _OPTIONS = {"forge": "forge", "url": "url", "branch": "branch", "currency": "currency", "timeZone": "time_zone"}
-_EXPECTED = {  # descriptions for fields with errors that state only a pattern
+_EXPECTED = {  # for the fields with a validation error that shows only a pattern
     "branch": "a branch such as main",
     "admin": "a login at the forge such as alice, or alice#4711 with the forge's id",
     "currency": "an ISO 4217 code such as EUR",
@@ -106,7 +106,7 @@ def starter_declarations(cloud: Cloud) -> dict[str, bytes]:
 
 
 def list_blanks(cloud: Cloud, files: dict[str, bytes]) -> list[Blank]:
-    """Return the values that the team must supply in those files, in the order in which they are needed."""
+    """Return the values that the team must supply in `files`, in the order in which the team needs them."""
     folder = f"clusters/{cloud.cluster}"
     cluster, pool, stock = (f"{folder}/{name}.yaml" for name in ("cluster", f"node-pools/{POOL}", f"stocks/{GPU}"))
     blank_fields = [
@@ -138,7 +138,10 @@ def list_blanks(cloud: Cloud, files: dict[str, bytes]) -> list[Blank]:
 
 
 def invalid_values(cloud: Cloud, *, sample: bool = False) -> list[tuple[str, str]]:
-    """Return invalid values by option name, with the reason; for a sample only those of its repository."""
+    """Return the name of each option of `allot init` with an invalid value, and the reason.
+
+    For a sample, check only the options about the repository, because the sample has its own cluster and currency.
+    """
     from pydantic import TypeAdapter, ValidationError
 
     from allotment.declared.addresses import Domain, IssuerUrl
@@ -172,7 +175,7 @@ def invalid_values(cloud: Cloud, *, sample: bool = False) -> list[tuple[str, str
 
 
 def sample_platform(data: bytes, cloud: Cloud) -> bytes:
-    """Return the sample's platform with this repository in `spec.git`; comments are kept."""
+    """Return the sample's platform.yaml with the repository of `cloud` in `spec.git`. Comments stay."""
     lines = data.decode().splitlines()
     places = documents.find_positions(data)
     for key, value in (("forge", cloud.forge), ("url", cloud.url), ("branch", cloud.branch)):

@@ -1,4 +1,4 @@
-"""Define the pinned source of the program for a repository's CI and its people, and the commands that install it."""
+"""Define where CI and people install Allotment from, pinned to one version, and the commands that install it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IMAGE = re.compile(
     rf"{_HOST}(?:/[a-z0-9][a-z0-9._-]{{0,127}}){{1,16}}(?::[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?@sha256:[0-9a-f]{{64}}"
 )
 _NAME = re.compile(r"^allotment ?@ ?")
-# The URL path of a commit's folder at a forge, by a word in the forge's host name.
+# The part of a folder's URL before the commit, by a word in the forge's host name.
 _TREE_PATHS = {
     "github": "tree",
     "gitlab": "-/tree",
@@ -49,8 +49,9 @@ class Program(NamedTuple):
 
     @property
     def documentation(self) -> str:
-        """Return the URL of the documentation: docs/ at a forge of a known kind, else the repository; empty for a wheel
-        or image.
+        """Return the URL of the documentation: the folder docs/ at the pinned commit; empty for a wheel or image.
+
+        If the kind of the forge is unknown, return the URL of the repository instead.
         """
         match = _REPOSITORY.fullmatch(self.address)
         if self.kind != "git" or match is None:
@@ -61,13 +62,14 @@ class Program(NamedTuple):
 
     @property
     def is_image(self) -> bool:
-        """Return whether the program is in the image of the jobs, so that nothing is installed."""
+        """Return whether the program is a container image. CI jobs then run in this image and install nothing."""
         return self.kind == "image"
 
 
 def parse_program(text: str) -> Program:
-    """Return the source in a text, with or without the prefix `allotment @`. Raises ValueError with a message for
-    people.
+    """Parse the source of a program. The text may have the prefix `allotment @`.
+
+    Raises ValueError, with a message for people, if the text is not a pinned source.
     """
     address = _NAME.sub("", text.strip(), count=1)
     if _GIT.fullmatch(address):
@@ -82,9 +84,9 @@ def parse_program(text: str) -> Program:
 def lock_files(program: Program, runs: str, builds: str) -> dict[str, str]:
     """Return the lock files for the installation; none for an image.
 
-    `runs` and `builds` are the requirements, with hashes, for running and for building this program. pip accepts no
-    commit among hashes, so the program has its own file. A commit identifies its content, and the build requirements
-    are installed by hash before.
+    `runs` and `builds` are the requirements, with hashes, for running and for building this program. The program has
+    its own file, because pip accepts no Git commit in a file with hashes. A Git commit needs no hash, because it
+    identifies its content. The requirements for its build are in the first file, with hashes.
     """
     if program.is_image:
         return {}
@@ -105,9 +107,9 @@ def lock_files(program: Program, runs: str, builds: str) -> dict[str, str]:
 
 
 def install_commands(pip: str, lock: str = REQUIREMENTS_LOCK, own: str = PROGRAM_LOCK) -> list[str]:
-    """Return the commands that install the program from those files into the environment of `pip`.
+    """Return the commands that install the program from its lock files into the environment of `pip`.
 
-    A wheel that pip built itself never comes from a cache, because no hash verifies it.
+    The program itself is installed without a cache, because no hash verifies a wheel that pip built and cached.
     """
     return [
         f"{pip} install --quiet --require-hashes --requirement {lock}",

@@ -51,7 +51,7 @@ def tenants_page(admin: str) -> bytes:
 
 
 def _pin_notes(program: Program) -> list[str]:
-    """Return the notes on the place of the program's version, and on an upgrade."""
+    """Return the part of the README that says which files pin the program's version, and how to upgrade."""
     where = "the CI and `.pre-commit-config.yaml`" if program.is_image else "`.allot/`"
     also = "" if program.is_image else " and the CI"
     return [
@@ -62,7 +62,7 @@ def _pin_notes(program: Program) -> list[str]:
 
 
 def _blank_notes(blanks: Sequence[Blank]) -> list[str]:
-    """Return the list of values that only the cloud's team knows. It omits line numbers, because they change."""
+    """Return the list of values that the team must supply. The list has no line numbers, because they change."""
     if not blanks:
         return []
     return [

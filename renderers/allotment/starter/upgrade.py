@@ -26,7 +26,7 @@ def is_generated(path: str) -> bool:
 
 
 def diff_files(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the differences of changed files by path, as lines of `diff -u`; for long files the numbers of lines."""
+    """Return the difference of each changed file, as `diff -u` prints it; for long files only the number of lines."""
     return {
         path: _diff_file(path, old.get(path), new.get(path))
         for path in sorted(old.keys() | new.keys())
