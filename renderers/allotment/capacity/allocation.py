@@ -1,12 +1,11 @@
-"""Allocates units to all instances. An instance that changes its GPUSpec keeps its published units until new units are
-free.
+"""Allocates units to all instances.
 
-Published units are those of the last publish. Without this rule, a merge would stop a running instance if no unit of
-the new GPUSpec is free.
+If an instance changes its GPUSpec, it keeps its published units, which are those of the last publish, until new units
+are free. Without this rule, a merge would stop a running instance if no unit of the new GPUSpec is free.
 
 A tenant cannot use this rule to get more GPUs. While one of its instances keeps published units, its other instances
-get additional units only as long as the tenant holds no more GPUs of a model than it declares, or than it held in the
-last publish, whichever is more. The rule does not compare prices. The tenant may therefore exceed its budget by the
+get additional units only up to a limit for each GPU model: the GPUs that the tenant declares, or the GPUs of its
+published units, whichever are more. The rule does not compare prices. The tenant may therefore exceed its budget by the
 price difference between its published and its declared units.
 """
 
@@ -35,7 +34,8 @@ InstanceKey = tuple[str, str]  # tenant and instance
 class AllocationResult(NamedTuple):
     """The result of an allocation.
 
-    - `retained_claims` has the published claim of each instance that waits for units of another GPUSpec.
+    - `retained_claims` has the published claim of each retained instance. A retained instance keeps its published units
+      while it waits for units of another GPUSpec.
     - `reduced` maps each other instance that gets fewer units than it claims to the units that it gets.
     - `excess_usage` are the units that pods hold in addition to the claims of their instances.
     - `limited_instances` are the instances in `reduced` that get no more units until a retained instance of their

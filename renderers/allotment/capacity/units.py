@@ -42,7 +42,7 @@ def mig_resource(profile: str) -> str:
 
 
 def dra_resource(profile: str | None) -> str:
-    """Return the extended resource that stands for DRA's MIG partitions with a profile, or for whole GPUs if None."""
+    """Return the extended resource that DRA provides for a MIG profile; for whole GPUs if `profile` is None."""
     return DRA_GPU if profile is None else f"{_DRA_MIG}{profile.replace('+', '.')}"
 
 
@@ -117,8 +117,8 @@ def placeholder_cpu(pool: NodePoolSpec, spec: GPUSpecSpec, stocked: Iterable[GPU
     A placeholder is a pause pod that keeps a unit ready for an instance. Without DRA, it requests exactly one unit.
 
     With DRA, it requests no device, because Kubernetes 1.36 does not preempt a pod to free the device that it claims.
-    Instead it requests more CPU: its share if the CPU of a node is divided among the devices of the node. An empty node
-    then fits at most as many placeholders as it has devices if all units of the pool have the same size. With mixed
+    Instead, it requests so much CPU that the placeholders for all devices of a node fill the node. If all units of the
+    pool have the same size, an empty node then fits at most as many placeholders as it has devices. With mixed
     profiles, it may fit more placeholders of some profile.
     """
     if spec.sharing is None or spec.sharing.dra is None:

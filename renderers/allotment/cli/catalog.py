@@ -166,7 +166,7 @@ def _find_commit(root: Path, commit: str | None) -> str:
 
 
 def _count_ready_units(repo: Path | None, url: str | None) -> dict[tuple[str, str], dict[str, int]]:
-    """Return the ready units, which have a running node, of each cluster and GPUSpec, by tenant.
+    """Return the ready units (units on running nodes) of each cluster and GPUSpec, by tenant.
 
     The tenant is the tenant for which the stock is reserved; empty for a shared stock. Clusters without a recent report
     are left out. If the status branches can't be read, the result is empty.

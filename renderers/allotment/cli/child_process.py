@@ -111,7 +111,7 @@ class ChildProcess:
         """Make the child process check for work at once. If it has ended, restart it without further wait."""
         self._wake_event.set()
         with contextlib.suppress(OSError, AttributeError, ValueError):  # the child process has ended or not started
-            self._process.stdin.write(b"\n")  # type: ignore[union-attr]  # suppressed
+            self._process.stdin.write(b"\n")  # type: ignore[union-attr]  # if it is None, the error is suppressed
             self._process.stdin.flush()  # type: ignore[union-attr]
 
     def stop(self) -> None:

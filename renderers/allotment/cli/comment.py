@@ -117,7 +117,7 @@ class _ResultPrinter:
             )
 
     def print_failure(self, numbers: Sequence[int], trouble: PullFailure) -> None:
-        """Print the failure of some pull requests, also to standard error."""
+        """Print the failure of some pull requests to standard error, and record it for the JSON object."""
         self._record_result(numbers, None, trouble.message, trouble.reason)
         self._failure_count += 1
         self._bug_count += trouble.reason == "bug"

@@ -104,9 +104,10 @@ KubeconfigContext = tuple[Path | None, str | None]  # a kubeconfig and a context
 def _diagnose_cluster(
     root: Path, commit: str | None, name: str, at: KubeconfigContext, hub: KubeconfigContext
 ) -> list[Diagnosis]:
-    """Return the diagnoses of the cluster `name`, which is reached with `at`. Argo CD is reached with `hub`.
+    """Return the diagnoses of a cluster.
 
-    Raises OperationRefused if the cluster isn't declared, if its declaration can't be read, or if it doesn't answer.
+    `at` gives access to the cluster, and `hub` to the cluster where Argo CD runs. Raises OperationRefused if the
+    cluster isn't declared, if its declaration can't be read, or if it doesn't answer.
     """
     from allotment.adapters.cluster.api import ApiServer
     from allotment.adapters.cluster.snapshot_reader import take_snapshot

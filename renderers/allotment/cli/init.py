@@ -224,7 +224,7 @@ def _build_files(program: Program, cloud: Cloud, sample: bool, docs_url: str | N
 def build_generated_files(
     forge: str, branch: str, program: Program, blanks: Sequence[Blank] = (), docs_url: str | None = None
 ) -> dict[str, bytes]:
-    """Return the files beside the declarations, by path: schemas, CI, hooks, editor settings, pins, README."""
+    """Return the files that are not declarations, by path: schemas, CI, hooks, editor settings, pins, README."""
     from allotment.starter.repository import support_files
 
     source = find_sample_folder()

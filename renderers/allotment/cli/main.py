@@ -79,7 +79,7 @@ def _suggest_command(name: str) -> str:
 
 
 class _CommandGroup(click.Group):
-    """Finds a command's module by its name."""
+    """Imports the module of a command when the command is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

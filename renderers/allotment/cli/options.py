@@ -28,7 +28,7 @@ _QUIET_KEY = "allotment.quiet"
 
 
 class Day(click.ParamType[datetime.date]):
-    """A calendar day, 2026-01-31."""
+    """A calendar day, such as 2026-01-31."""
 
     name = "day"
 

@@ -139,7 +139,7 @@ def command(
 
 
 def _unmerged_reason(source: CommitSource) -> str:
-    """Return why a commit can't be published; empty if it is merged to the branch of declarations of origin.
+    """Return why a commit can't be published; empty if it is merged to origin's branch of declarations.
 
     Publishing an unmerged commit would block the next publish, because the next merged commit does not contain it.
     """

@@ -118,7 +118,8 @@ def _create_publish_loop(options: RunOptions, context: ServiceContext) -> Publis
 def _find_branch_urls(repository: Repository, options: RunOptions) -> BranchUrls:
     """Return the repositories of the rendered and the status branches.
 
-    An option names each repository. If an option is missing, the platform in the newest commit names the repository.
+    The options --to and --status name them. If an option is missing, the declaration of the platform in the newest
+    commit names the repository.
     """
     from allotment.adapters.git.commit_source import CommitSource
 

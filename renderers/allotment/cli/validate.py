@@ -195,7 +195,7 @@ def _count_errors(problems: list[Problem]) -> int:
 def _count_files(check: RepositoryCheck, source: Source, selected_paths: list[str]) -> int:
     """Return the number of declared files at or below the selected paths.
 
-    Files in folders that the check does not read, such as a folder behind a symbolic link, do not count.
+    It leaves out the files in folders that the check does not read, such as a folder behind a symbolic link.
     """
     from allotment.declared.layout import PLATFORM, ROOTS, Scope, scope_of
 

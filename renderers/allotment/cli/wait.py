@@ -110,7 +110,7 @@ class _Wait:
         self._started_at = time.monotonic()
 
     def wait(self, seconds: int) -> str:
-        """Wait for at most so many seconds. Return Reached, Failed or TimedOut.
+        """Wait for at most `seconds` seconds. Return Reached, Failed or TimedOut.
 
         Raises OperationRefused if the target doesn't exist, or if a remote doesn't answer the first request.
         """

@@ -35,7 +35,7 @@ _PLURALS = {"tenant": "tenants", **{kind.word: kind.plural for kind in RESOURCE_
 class BrakeItem(NamedTuple):
     """An item that the brake counts: an instance, storage or snapshot of a cluster, or a tenant.
 
-    For a tenant, `cluster` and `name` are empty. The brake counts a tenant as long as it has a folder in any cluster.
+    For a tenant, `cluster` and `name` are empty. The brake counts a tenant that has a folder in any rendered tree.
     """
 
     kind: str
@@ -129,7 +129,7 @@ class BrakeVerdict(NamedTuple):
     """The verdict of the brake on a deletion.
 
     `excess` is the excess for which the brake stops the deletion; None if the deletion is allowed. If an approval
-    released the deletion, `released_clusters` are the clusters in which it deletes.
+    released the deletion, `released_clusters` are the clusters of the deleted items.
     """
 
     excess: BrakeExcess | None

@@ -72,8 +72,8 @@ class RemovalStep(NamedTuple):
     """The next step of a removal.
 
     - `files` are the tenant's files that the next commit contains although they are no longer rendered.
-    - `findings` are the reasons why the deletion is not allowed. If there is a finding, the
-      tenant stays at its last published manifests.
+    - `findings` are the reasons why the deletion is not allowed. If there is a finding, the tenant stays at its last
+      published manifests.
     - `pending_deletions` are messages about deletions in progress.
     """
 
@@ -103,7 +103,7 @@ class Removal(NamedTuple):
 
 
 def next_removal_step(leaver: Removal) -> RemovalStep:
-    """Return the next step of the removal `leaver`."""
+    """Return the next step of a removal."""
     step = RemovalStep({}, [], [])
     for path in sorted(leaver.removed_paths):
         spot = paths.parse_tree_path(path)
@@ -186,7 +186,7 @@ def _holds_only_markers(leaver: Removal) -> bool:
 
 
 def _deletion_markers(leaver: Removal) -> Iterator[tuple[str, bytes]]:
-    """Yield the deletion marker that replaces each published folder marker: its path, and the content of both."""
+    """Yield the path and the content of the deletion marker that replaces each published folder marker."""
     for part in TREE_PARTS:
         for stem in (paths.FOLDER_MARKER, paths.DELETING_FOLDER_MARKER):
             path = paths.resource_file(leaver.tenant, part, stem)

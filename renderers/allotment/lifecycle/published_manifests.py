@@ -178,13 +178,13 @@ def read_declared_blob(data: bytes) -> str:
 
 
 def read_predecessor(data: bytes) -> str:
-    """Return the uid of the Job that prepared the deleted predecessor of the same name; empty if there was none."""
+    """Return the uid of the Job that prepared the predecessor, a deleted storage of the same name; empty if none."""
     noted: str = load_one(split(data)[0]).get("metadata", {}).get("annotations", {}).get(names.PREDECESSOR, "")
     return noted
 
 
 def with_predecessor(data: bytes, uid: str) -> bytes:
-    """Return a storage's file with the uid of the Job that prepared its deleted predecessor of the same name.
+    """Return a storage's file with the uid of the Job that prepared its predecessor, a deleted storage of its name.
 
     Because of this record, a publish does not take the predecessor's Job for the preparation of the new storage.
     """

@@ -29,9 +29,9 @@ class StorageUsers(NamedTuple):
     """The instances and Jobs of a storage that may delay its new preparation.
 
     - `running_instances` are the instances that use the storage and continue to run.
-    - `stopping_instances` are the instances that no longer run on the storage as declared, but may still have pods.
+    - `stopping_instances` are the instances that have to stop, or have stopped, but that may still have pods.
     - `finished_jobs` are the Jobs that have ended, as the status shows.
-    - `protected_jobs` are the Jobs that Argo CD may not prune yet, as the status shows.
+    - `protected_jobs` are the Jobs that Argo CD must not prune, as the status shows.
     """
 
     running_instances: Collection[str] = ()

@@ -86,7 +86,7 @@ def lock_files(program: Program, runs: str, builds: str) -> dict[str, str]:
 
     `runs` and `builds` are the requirements, with hashes, for running and for building this program. The program has
     its own file, because pip accepts no Git commit in a file with hashes. A Git commit needs no hash, because it
-    identifies its content. The requirements for its build are in the first file, with hashes.
+    identifies its content. The requirements for its build are in requirements.lock, with hashes.
     """
     if program.is_image:
         return {}

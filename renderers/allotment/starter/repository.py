@@ -23,7 +23,7 @@ _GITIGNORE = """\
 def support_files(
     forge: str, branch: str, program: Program, *, runs: str, builds: str, blanks: Sequence[Blank], docs_url: str
 ) -> dict[str, bytes]:
-    """Return the files beside the declarations: CI, hooks, editor settings, pins of the program, a README.
+    """Return the files that are not declarations: CI, hooks, editor settings, pins of the program, a README.
 
     `runs` and `builds` are the requirements of this program, with hashes. The README lists the `blanks` and, unless it
     is empty, the URL `docs_url` of the documentation.

@@ -9,7 +9,7 @@ from allotment.declared.forges import FORGES
 from allotment.problems import pluralize
 from allotment.starter.program import FOLDER
 
-# People edit these after `allot init`, so an upgrade does not change them.
+# People edit these files after `allot init`, so an upgrade does not change them.
 _USER_FILES = ("README.md", ".gitignore")
 _LONG_FILES = ("schemas/", f"{FOLDER}/requirements.lock")  # their changed lines are counted, not shown
 
@@ -20,13 +20,13 @@ def generated_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def is_generated(path: str) -> bool:
-    """Return whether `allot init` generates the file, for any forge."""
+    """Return whether `allot init` generates the file, for any forge, and nobody edits it by hand."""
     own = (*(forge.workflow for forge in FORGES.values()), ".pre-commit-config.yaml", ".vscode/settings.json")
     return path in own or path.startswith((f"{FOLDER}/", "schemas/"))
 
 
 def diff_files(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the difference of each changed file, as `diff -u` prints it; for long files only the number of lines."""
+    """Return the diff of each changed file, as `diff -u` prints it; for long files only the number of changed lines."""
     return {
         path: _diff_file(path, old.get(path), new.get(path))
         for path in sorted(old.keys() | new.keys())
