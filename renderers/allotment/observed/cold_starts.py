@@ -1,9 +1,11 @@
 """Measures how long instances waited for a node after a cold start, a start that found no free unit.
 
-A start is cold if a copy found no unit for longer than SCHEDULING_SECONDS, so that its instance waited with the reason
-NoFreeUnit. A copy replaces a placeholder within a second or two. The measured time, by the pods' own timestamps, begins
-when the first copy without a node was created and ends when the last copy has a node. On a Karpenter pool it ends when
-the node was bought and has its GPUs. Pulling the image comes later and doesn't count.
+A copy is the pod of one replica. Normally it replaces a placeholder within a second or two. If a copy finds no unit for
+longer than SCHEDULING_SECONDS, its instance waits with the reason NoFreeUnit, and the start is cold.
+
+The waiting time is measured by the timestamps of the pods. It begins when the first copy without a node was created,
+and ends when the last copy has a node. On a Karpenter pool, this is after the node was bought and has its GPUs. Pulling
+the image comes later and is not part of the waiting time.
 """
 
 from __future__ import annotations
@@ -16,13 +18,13 @@ from allotment.diff.cold_starts import ColdStartTime
 from allotment.observed.conditions import seconds_between
 from allotment.observed.status import MAX_COLD_START_SECONDS, ColdStart, Condition, Instance, TenantStatus
 
-MAX_STARTS_PER_SPEC = 20  # starts of a GPUSpec
+MAX_STARTS_PER_SPEC = 20  # the most starts that are kept for a GPUSpec
 
 
 def find_cold_starts(previous: TenantStatus | None, now: TenantStatus) -> Iterator[ColdStart]:
-    """Yield the cold starts of a tenant that got a node between two observations.
+    """Yield the cold starts of a tenant that ended with a node between two observations.
 
-    An instance that is published without replicas looks for no node, so it has no condition Scheduled.
+    An instance that is published without replicas needs no node. It has no condition Scheduled, so it is skipped.
     """
     waited = [instance for instance in previous.instances if instance.reason == word.NO_FREE_UNIT] if previous else []
     instances = {instance.name: instance for instance in now.instances} if waited else {}
@@ -46,7 +48,7 @@ def _scheduled_condition(instance: Instance | None) -> Condition | None:
 
 
 def select_newest(starts: Iterable[ColdStart]) -> tuple[ColdStart, ...]:
-    """Return the last MAX_STARTS_PER_SPEC starts of each GPUSpec, each once, by GPUSpec and time."""
+    """Return the last MAX_STARTS_PER_SPEC starts of each GPUSpec without duplicates, sorted by GPUSpec and time."""
     by_spec: dict[str, dict[tuple[str, str], ColdStart]] = defaultdict(dict)
     for start in starts:
         by_spec[start.gpu_spec].setdefault((start.time, start.instance), start)
@@ -58,7 +60,10 @@ def select_newest(starts: Iterable[ColdStart]) -> tuple[ColdStart, ...]:
 
 
 def summarize_cold_starts(starts: Iterable[ColdStart]) -> dict[str, ColdStartTime]:
-    """Return the duration of the last starts of each GPUSpec, by its name. A GPUSpec without known starts is absent."""
+    """Return the waiting time of the last cold starts of each GPUSpec, by its name.
+
+    A GPUSpec without known cold starts is absent.
+    """
     by_spec: dict[str, list[int]] = defaultdict(list)
     for start in select_newest(starts):
         by_spec[start.gpu_spec].append(start.seconds)

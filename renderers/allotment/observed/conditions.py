@@ -19,7 +19,7 @@ class ConditionValue(NamedTuple):
 
 
 class ConditionBuilder:
-    """Collects the conditions of one resource. `previous` has the times of conditions with an unchanged status."""
+    """Collects the conditions of one resource. A condition with an unchanged status keeps its time from `previous`."""
 
     def __init__(self, previous: Sequence[Condition], now: str) -> None:
         self._previous = {condition.type: condition for condition in previous}
@@ -27,8 +27,11 @@ class ConditionBuilder:
         self._conditions: list[Condition] = []
 
     def add(self, kind: str, status: str, reason: str, message: str = "", time: str = "") -> None:
-        """Add a condition. `time` is the time of its cause, if an object records it. Its time is never in the future and
-        never decreases."""
+        """Add a condition.
+
+        If an object records when the cause of the condition happened, `time` is that time. The time of a condition is
+        never in the future and never decreases.
+        """
         since = time if time and time < self._now else self._now
         previous = self._previous.get(kind)
         if previous is not None:
@@ -42,7 +45,7 @@ class ConditionBuilder:
 
 
 def add_deletion_conditions(conditions: ConditionBuilder, marked: bool, unprotected: bool) -> None:
-    """Add the deletion steps of an object that holds data: marked for deletion, and unprotected."""
+    """Add the deletion steps that an object with data has reached: marked for deletion, and unprotected."""
     if marked:
         conditions.add(word.MARKED_FOR_DELETION, "True", word.DELETION_DECLARED)
     if unprotected:
@@ -58,7 +61,10 @@ def seconds_between(time: str, now: str) -> float:
 
 
 def derive_synced_condition(application: Application | None, kind: str, name: str, *, live: bool) -> ConditionValue:
-    """Return whether Argo CD has applied the published version of an object. `live` means that the object exists."""
+    """Return the condition Synced of an object: whether Argo CD has applied the object's published version.
+
+    `live` says whether the object exists in the cluster.
+    """
     if application is None:
         return ConditionValue("Unknown", word.NOT_OBSERVED, "Argo CD has no status for it")
     if (kind, name) in application.failed or (application.phase in ("Failed", "Error") and not live):

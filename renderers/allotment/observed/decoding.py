@@ -1,4 +1,7 @@
-"""Decodes the API server's responses, pages of lists and events of watches, into summaries of objects."""
+"""Decodes the responses of the API server into summaries of objects.
+
+A response is a page of a list, or an event of a watch.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ class _ListMeta(ApiObject, frozen=True):
 
 class _List(ApiObject, Generic[T], frozen=True):
     metadata: _ListMeta
-    items: tuple[T, ...] | None  # the API server writes an empty list of metadata as null
+    items: tuple[T, ...] | None  # null if only metadata was requested and there are no objects
 
 
 class _Envelope(ApiObject, frozen=True):
@@ -66,8 +69,8 @@ class UnreadableResponse(ValueError):
 class ListPage(NamedTuple):
     """One page of a list.
 
-    `continue_token` is the token of the next page, empty on the last. `skipped` counts the objects that could not be
-    decoded.
+    `continue_token` is the token of the next page; it is empty on the last page. `skipped` counts the objects that
+    could not be decoded.
     """
 
     version: str
@@ -79,7 +82,8 @@ class ListPage(NamedTuple):
 class WatchEvent(NamedTuple):
     """An event of a watch.
 
-    `kind` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR; other kinds are ignored. `code` is an ERROR's HTTP status.
+    `kind` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR. An event of another kind has only its `kind`. `code` is the
+    HTTP status of an ERROR.
     """
 
     kind: str
@@ -91,8 +95,8 @@ class WatchEvent(NamedTuple):
 class WatchedKind:
     """A watched kind: its path in the API, and its decoder.
 
-    `metadata_only` requests only metadata. `selector` requests objects with these labels; an empty selector requests
-    all.
+    With `metadata_only`, the reporter requests only the metadata of objects. `selector` is a label selector; an empty
+    selector selects all objects.
     """
 
     def __init__(
@@ -125,7 +129,7 @@ class WatchedKind:
         return ListPage(object_list.metadata.resource_version, object_list.metadata.continue_, read, 0)
 
     def _decode_page_leniently(self, data: bytes) -> ListPage:
-        """Return a page without the objects that can't be decoded, so that such an object doesn't hide the others."""
+        """Return a page without the objects that can't be decoded, so that one such object doesn't hide the others."""
         try:
             object_list = _RAW_LIST_DECODER.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -215,7 +219,8 @@ _WHOLE_OBJECT_PATHS = {
     "ResourceQuota": "/api/v1/resourcequotas",
     "LimitRange": "/api/v1/limitranges",
 }
-# Whole objects of the kinds `drift.COMPARED_KINDS`, with or without our label, for the comparison with their manifests.
+# The kinds of `drift.COMPARED_KINDS`, as whole objects, with or without Allotment's label. `drift` compares these
+# objects with their manifests.
 WHOLE_OBJECT_KINDS = {
     kind: WatchedKind(
         f"whole {path.rpartition('/')[2]}",

@@ -1,7 +1,7 @@
 """The fields that an API server and its controllers add to an applied object, each with its default value.
 
-A field is a path from the object's root, with `*` for an element of a list. A field that isn't listed here, or that has
-another value, was written by a person.
+A field is a path from the object's root, with `*` for an element of a list. If a live object has a field that is not
+published and not listed here, or that is listed here with another value, then a person wrote the field.
 """
 
 from __future__ import annotations
@@ -10,18 +10,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 Value = Any
-Default = Callable[[Value, Mapping[str, Value]], bool]  # of the live value, and of the live mapping that contains it
+Default = Callable[[Value, Mapping[str, Value]], bool]  # its arguments: the live value, and the mapping with it
 
 _IP_FAMILIES = (["IPv4"], ["IPv6"])
 
 
 def _equals_any(*values: Value) -> Default:
-    """Return the default of a field with one of these values."""
+    """Return a test for whether a live field has one of these default values."""
     return lambda live, _: any(type(live) is type(value) and live == value for value in values)
 
 
 def _is_implied_pull_policy(live: Value, container: Mapping[str, Value]) -> bool:
-    """Return whether a pull policy follows from the image's tag. An image without tag and digest has the tag `latest`."""
+    """Return whether a pull policy is the default for the image's tag.
+
+    An image without tag and digest has the tag `latest`.
+    """
     name, _, digest = str(container.get("image", "")).partition("@")
     tag = name.rpartition("/")[2].partition(":")[2]
     return bool(live == ("Always" if tag == "latest" or not (tag or digest) else "IfNotPresent"))
@@ -48,7 +51,7 @@ def _is_bound_volume_name(live: Value, _: Mapping[str, Value]) -> bool:
 
 
 def _is_same_data_source(live: Value, spec: Mapping[str, Value]) -> bool:
-    """Return whether it equals dataSourceRef, which is published."""
+    """Return whether dataSource equals the published dataSourceRef, from which the API server copies it."""
     return bool(live == spec.get("dataSourceRef"))
 
 
@@ -142,7 +145,8 @@ DEFAULTS_BY_KIND: dict[str, dict[str, Default]] = {
     "ResourceQuota": {},
     "LimitRange": {},
 }
-# Annotations that controllers write. `kubectl rollout restart` annotates the pod template, which counts as an edit.
+# Annotations that controllers write. The annotation that `kubectl rollout restart` writes into the pod template is not
+# listed, because the command is an edit by hand.
 CONTROLLER_ANNOTATIONS: dict[str, frozenset[str]] = {
     "Deployment": frozenset({"deployment.kubernetes.io/revision"}),
     "PersistentVolumeClaim": frozenset(
@@ -162,7 +166,7 @@ CONTROLLER_FINALIZERS: dict[str, frozenset[str]] = {
         {"kubernetes.io/pvc-protection", "snapshot.storage.kubernetes.io/pvc-as-source-protection"}
     ),
 }
-# Published fields with an empty value, which an API server may leave out: an absent field means the same.
+# Published fields with an empty value. An API server may leave such a field out, because an absent field means the same.
 OMITTED_VALUES: dict[str, Value] = {
     "env/*/value": "",
     "volumeMounts/*/readOnly": False,

@@ -1,7 +1,7 @@
 """Computes the point of no return of a removed volume: the deadline for a new declaration that keeps its data.
 
 A removed storage or snapshot stays protected until its cluster has reported it as marked for deletion for the duration
-`spec.deletion.after` (`lifecycle/deletion_steps`). Then Argo CD may delete the volume at any moment, and a new
+`spec.deletion.after` (`lifecycle/deletion_steps`). After that, Argo CD may delete the volume at any moment, and a new
 declaration gets a new, empty volume.
 """
 
@@ -18,8 +18,10 @@ DATA_LOST_TEXT = "its data may be deleted at any moment: a new declaration of it
 
 
 def find_marked_since(conditions: Iterable[Condition]) -> str:
-    """Return since when a volume has been seen as marked for deletion, by its API server's clock; empty if it isn't
-    marked."""
+    """Return the time since when a volume has been marked for deletion; empty if it isn't marked.
+
+    The time is when the mark was first seen, by the API server's clock.
+    """
     marks = (
         condition.last_transition_time or ""
         for condition in conditions
@@ -29,9 +31,9 @@ def find_marked_since(conditions: Iterable[Condition]) -> str:
 
 
 def compute_point_of_no_return(marked: str, after: float) -> datetime.datetime | None:
-    """Return the UTC time from which a volume may be deleted, `after` seconds after it was marked.
+    """Return the UTC time from which a volume may be deleted: `after` seconds after it was marked.
 
-    Returns None if it is not marked, or if the time is out of the calendar's range.
+    Returns None if the volume is not marked, or if the time is out of the calendar's range.
     """
     moment = parse_time(marked)
     try:
@@ -41,7 +43,10 @@ def compute_point_of_no_return(marked: str, after: float) -> datetime.datetime |
 
 
 def describe_data_deadline(marked: str, after: float) -> str:
-    """Return a text with the deadline for a declaration that keeps the data of a protected volume marked at `marked`."""
+    """Return a text with the deadline for a new declaration that keeps the data of a protected volume.
+
+    `marked` is the time since when the volume has been marked for deletion; empty if it isn't marked.
+    """
     point = compute_point_of_no_return(marked, after)
     if point is None:
         until = f"its cluster has reported it as marked for deletion for {format_duration(after)}"

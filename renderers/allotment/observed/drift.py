@@ -1,8 +1,8 @@
-"""Compares a live object with its published manifest, field by field, and finds the changes that were made by hand.
+"""Compares a live object with its published manifest, field by field, and finds changes that were made by hand.
 
 Argo CD applies a manifest server-side. The API server then keeps each field that another manager owns, so Argo CD
-reports Synced for a Deployment to which a person added a container. `metadata.managedFields` is not used, because the
-author of an edit chooses the manager's name.
+reports Synced even if a person added a container to a Deployment. `metadata.managedFields` doesn't prove the author of
+an edit, because the author chooses the manager's name.
 
 A difference names its field but never a value: an added environment variable may contain a secret, and the status is
 committed to Git.
@@ -25,7 +25,7 @@ from allotment.observed.defaults import (
 from allotment.observed.quantity import parse_quantity
 from allotment.problems import escape_unprintable
 
-MAX_DIFFERENCES = 5  # reported differences of one object
+MAX_DIFFERENCES = 5  # the most differences that are reported for one object
 MAX_SEGMENT_LENGTH = 80  # characters of a field's name
 COMPARED_KINDS = tuple(DEFAULTS_BY_KIND)
 _COMPARED_METADATA = (
@@ -33,7 +33,7 @@ _COMPARED_METADATA = (
     "annotations",
     "finalizers",
 )  # of metadata; the API server and controllers write the rest
-# The API server merges a list of mappings by these fields of its elements.
+# By field with a list: the fields by which the API server identifies an element of the list.
 _LIST_KEYS: dict[str, tuple[str, ...]] = {
     "containers": ("name",),
     "initContainers": ("name",),
@@ -59,26 +59,26 @@ class Difference(NamedTuple):
 
 
 class _FieldPath(NamedTuple):
-    """A field: its display form, and its pattern in the tables of `defaults`."""
+    """A field: its path as it is displayed, and its path as a pattern in the tables of `defaults`."""
 
     display: str = ""
     pattern: str = ""
 
     def child(self, name: str) -> _FieldPath:
-        """Return the path of a field of this mapping."""
+        """Return the path of a field in the mapping at this path."""
         text = escape_unprintable(name, MAX_SEGMENT_LENGTH)
         step = f".{text}" if _PLAIN_CHARACTERS.issuperset(name) else f"[{text}]"
         return _FieldPath(f"{self.display}{step}".removeprefix("."), f"{self.pattern}/{name}".removeprefix("/"))
 
     def element(self, name: object) -> _FieldPath:
-        """Return the path of an element of this list."""
+        """Return the path of an element of the list at this path."""
         return _FieldPath(f"{self.display}[{escape_unprintable(str(name), MAX_SEGMENT_LENGTH)}]", f"{self.pattern}/*")
 
 
 def find_differences(published: Object, live: Object) -> tuple[Difference, ...]:
     """Return the differences between a published manifest and its live object, at most MAX_DIFFERENCES.
 
-    `live` may lack apiVersion, kind and status. Both have the kind of `published`, one of COMPARED_KINDS.
+    `live` has the kind of `published`, one of COMPARED_KINDS. It may lack the fields apiVersion, kind and status.
     """
     kind = published["kind"]
     return tuple(islice(_Comparison(kind).compare_objects(published, live), MAX_DIFFERENCES))
@@ -92,7 +92,7 @@ class _Comparison:
         self._defaults = DEFAULTS_BY_KIND[kind]
 
     def compare_objects(self, published: Object, live: Object) -> Iterator[Difference]:
-        """Yield the differences of `metadata` and of the other fields."""
+        """Yield the differences of the compared metadata, and then of all fields but the status."""
         published_metadata, live_metadata = published.get("metadata", {}), live.get("metadata", {})
         root = _FieldPath().child("metadata")
         for name in _COMPARED_METADATA:
@@ -131,7 +131,7 @@ class _Comparison:
                 yield Difference(path.child(name).display, "added")
 
     def _is_default(self, path: _FieldPath, name: str, live: Mapping[str, Any]) -> bool:
-        """Return whether an unpublished live field has its default value."""
+        """Return whether a live field that isn't published has its default value."""
         if path.pattern == "metadata/annotations" and name in {
             TRACKING_ANNOTATION,
             *CONTROLLER_ANNOTATIONS.get(self._kind, ()),
@@ -179,7 +179,7 @@ def _is_omitted(path: _FieldPath, value: Any) -> bool:
 
 
 def _is_identical(value: Any, other: Any) -> bool:
-    """Return whether two values are equal and have the same type: 1 is not true."""
+    """Return whether two values are equal and have the same type, because 1 equals True in Python."""
     return type(value) is type(other) and bool(value == other)
 
 
@@ -193,7 +193,7 @@ def _is_same(published: Any, live: Any, path: _FieldPath) -> bool:
 
 
 def _find_identity_keys(path: _FieldPath, *lists: list[Any]) -> tuple[str, ...] | None:
-    """Return the fields that identify an element of both lists; None if there are no such fields."""
+    """Return the fields that identify the elements of both lists; None if no fields identify them."""
     keys = _SERVICE_PORTS[1] if path.pattern == _SERVICE_PORTS[0] else _LIST_KEYS.get(path.pattern.rpartition("/")[2])
     if keys is None:
         return None

@@ -1,7 +1,7 @@
-"""Adds conditions about edits and additions by hand to a status.
+"""Adds conditions to a tenant's status for objects that a person edited or added by hand.
 
-They belong to the instance, storage or snapshot of the edited object, or to the tenant. The state of an instance does
-not change: an instance with a foreign container keeps running.
+A condition belongs to the instance, storage or snapshot of the edited object, or else to the tenant. The state of an
+instance does not change: if a person adds a container to its pods, the instance keeps running.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ T = TypeVar("T", Instance, Storage, Snapshot)
 
 
 class ManualEdit(NamedTuple):
-    """An object that differs from its published version, or that isn't published and so has no differences.
+    """An object that differs from its published version, or that isn't published.
 
-    `resource` is the kind and the name of its instance, storage or snapshot, both empty if it belongs to the tenant
-    itself. `since` is the time when the difference was first seen.
+    An object that isn't published has no `differences`. `resource` is the kind and the name of the instance, storage or
+    snapshot that the object belongs to; both are empty if it belongs to the tenant itself. `since` is the time when the
+    difference was first seen.
     """
 
     tenant: str
@@ -60,7 +61,11 @@ class ManualEdit(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """The command that undoes the edit. It deletes only foreign objects, and a volume only after a copy of its data."""
+        """The command that undoes the edit.
+
+        The command deletes only an object that isn't published. If that object is a volume, the text first asks for a
+        copy of its data.
+        """
         resource = f"{self.kind.lower()} {escape_unprintable(self.name, 63)}"
         if self.kind == "Namespace":
             return f"kubectl edit {resource}"
@@ -75,7 +80,7 @@ class ManualEdit(NamedTuple):
 
 
 def with_edits(status: TenantStatus, edits: Iterable[ManualEdit]) -> TenantStatus:
-    """Return a status with a condition for each edit."""
+    """Return a status with conditions that describe the edits."""
     by_thing: dict[tuple[str, str], list[ManualEdit]] = defaultdict(list)
     reported = {
         (kind.word, resource.name)
@@ -102,7 +107,10 @@ def with_edits(status: TenantStatus, edits: Iterable[ManualEdit]) -> TenantStatu
 
 
 def with_edits_of(status: TenantStatus, previous: TenantStatus | None) -> TenantStatus:
-    """Return a status with the edit conditions of its predecessor, for when the edits aren't known now."""
+    """Return a status with the edit conditions of the `previous` status.
+
+    It is used while the current edits can't be determined.
+    """
     if previous is None:
         return status
 
@@ -123,7 +131,7 @@ def with_edits_of(status: TenantStatus, previous: TenantStatus | None) -> Tenant
 
 
 def _with_conditions(resource: T, conditions: Iterable[Condition]) -> T:
-    """Return a resource with additional conditions, and with their messages after its own message."""
+    """Return a resource with additional conditions, and with their messages after the resource's own message."""
     edit_conditions: tuple[Condition, ...] = tuple(conditions)
     if not edit_conditions:
         return resource
@@ -147,9 +155,9 @@ def _edit_conditions(edits: Iterable[ManualEdit]) -> Iterator[Condition]:
 
 
 def edit_condition_times(status: TenantStatus, resource_key: tuple[str, str]) -> dict[str, str]:
-    """Return since when a resource has differed from its published version, by the type of its edit conditions.
+    """Return the time since when each edit condition of a resource holds, by the type of the condition.
 
-    An empty kind and name stand for the tenant.
+    An empty kind and name in `resource_key` stand for the tenant itself.
     """
     kind, name = resource_key
     resources = getattr(status, RESOURCE_KINDS[kind].plural) if kind else ()

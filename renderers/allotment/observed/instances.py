@@ -1,6 +1,7 @@
 """Derives the state and the conditions of a live instance, and the reason why it isn't running.
 
-The state of an instance is the state of its least advanced copy. Only copies of the newest rollout count.
+A copy is the pod of one replica. The state of an instance is the state of its least advanced copy. Pods of older
+rollouts are not copies.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _STATES_BY_PROGRESS = (word.FAILED, word.WAITING, word.INIT, word.READY, word.RU
 
 
 def derive_instance(view: InstanceView, previous: Instance | None) -> Instance:
-    """Return the status of an instance. `previous` has the times of unchanged states and conditions."""
+    """Return the status of an instance. Unchanged states and conditions keep their times from `previous`."""
     deployment = view.deployment
     pods = _current_pods(view)
     copies = [derive_pod_state(view, pod) for pod in pods]
@@ -73,8 +74,8 @@ def _sorted_urls(view: InstanceView) -> list[str]:
 def state_path(previous: Instance | None, now: Instance) -> list[tuple[str, str]]:
     """Return the states that an instance passed through, each with its time, ending with the current state.
 
-    It may have passed through several states between two observations. It reaches Running only through Init and Ready,
-    and returns to Running through the states that it had lost.
+    Between two observations, an instance may pass through several states. It reaches Running only through Init and
+    Ready. If it returns to Running, it passes again only through the states that it had lost.
     """
     if now.state not in _STARTUP_STATES:
         return [(now.state, now.since)]
@@ -94,10 +95,12 @@ def state_path(previous: Instance | None, now: Instance) -> list[tuple[str, str]
 
 
 def _count_kept_steps(previous: Instance | None, now: Instance) -> int:
-    """Return how many startup steps still hold for an instance that left the startup path, because its pods did not
-    change.
+    """Return how many of the startup steps Init and Ready an instance need not repeat.
 
-    A condition keeps its time even if another pod takes over, so the nodes and the start time are compared, too.
+    An instance that fails or waits leaves the startup states. If it returns to a startup state with the same pods, the
+    steps that these pods have completed still hold. The conditions alone can't prove that the pods are the same,
+    because a condition keeps its time even if another pod takes over. So the function also compares the nodes and the
+    start time.
     """
     if previous is None or previous.reason in (word.EVICTED, word.ADMISSION_FAILED) or previous.nodes != now.nodes:
         return 0
@@ -117,9 +120,10 @@ def _count_kept_steps(previous: Instance | None, now: Instance) -> int:
 
 
 def is_time_dependent(instance: Instance) -> bool:
-    """Return whether time alone may change the state: a pod is being scheduled, or a container that ended runs again.
+    """Return whether the state of an instance may change without a change of its objects.
 
-    A pod that replaces a rejected pod has the reason of that pod while it is being scheduled.
+    This is so while a pod is being scheduled, and after a container that ended runs again. A pod that replaces a
+    rejected pod may have the reason of the rejected pod while it is being scheduled.
     """
     return instance.reason in (word.SCHEDULING, word.ADMISSION_FAILED, word.EVICTED) or (
         instance.reason in _TERMINATED_REASONS and instance.state == word.FAILED and instance.start_time != ""
@@ -129,7 +133,8 @@ def is_time_dependent(instance: Instance) -> bool:
 def _current_pods(view: InstanceView) -> list[Pod]:
     """Return the pods of the Deployment's newest ReplicaSet that aren't terminating.
 
-    A pod that its node evicted or rejected remains as an object. It counts only until another pod is created after it.
+    A pod that its node evicted or rejected remains as an ended object. If pods are missing, such an ended pod is
+    included, unless another pod was created after it.
     """
     deployment = view.deployment
     current = (
@@ -152,7 +157,7 @@ def holds_unit(pod: Pod) -> bool:
 
 
 def derive_without_deployment(name: str, pods: Sequence[Pod], previous: Instance | None, now: str) -> Instance:
-    """Return the status of an instance with remaining pods but without a Deployment."""
+    """Return the status of an instance that has no Deployment any more, but still has pods."""
     same = previous is not None and previous.state == word.STOPPED
     return Instance(
         name,
@@ -168,7 +173,10 @@ def derive_without_deployment(name: str, pods: Sequence[Pod], previous: Instance
 
 
 def _reached_at(state: str, pods: Sequence[Pod], previous: Instance | None, now: str) -> str:
-    """Return the time when a state was reached, by the objects' own times if they record it. It never decreases."""
+    """Return the time when an instance reached a state: the time that its pods record, or else `now`.
+
+    The time is never earlier than the time of the previous state.
+    """
     time = ""
     if previous is None or previous.state != word.RUNNING:
         if state == word.RUNNING:
@@ -250,7 +258,8 @@ def _build_conditions(
     conditions.add(word.SYNCED, *view.synced_condition)
     if replicas == 0:
         return conditions.build()
-    looking = min([pod.created for pod in pods if not pod.node], default="")  # since when a pod looks for a node
+    # The creation time of the oldest pod without a node.
+    looking = min([pod.created for pod in pods if not pod.node], default="")
     up = [(pod, copy) for pod, copy in zip(pods, copies, strict=True) if copy.state != word.FAILED]
     for kind, reason, times in (
         (word.SCHEDULED, word.ON_NODE, [pod.scheduled_at for pod in pods if pod.node]),

@@ -1,4 +1,4 @@
-"""The summaries of live objects: a few flat fields each. Times are the API's texts, empty if nothing has happened yet."""
+"""Defines the summaries of live objects: a few flat fields each. Times are the API's texts; unknown times are empty."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ START_ERROR = "StartError"  # `terminated_reason` of a container that ended befo
 
 
 class Pod(NamedTuple):
-    """A pod with one of our labels, and the container that determines its state: the first that is unfinished.
+    """A pod with one of Allotment's labels, and the container that determines its state.
 
-    - `scheduled_at` is the time when its node acknowledged it if the kubelet removed the condition, as it does when it
-      rejects a pod.
+    This container is the first unfinished init container, or else the main container.
+
+    - `scheduled_at` is the time when the pod got its node. When a kubelet rejects a pod, it removes the condition with
+      this time. Then `scheduled_at` is the time when the kubelet acknowledged the pod.
     - `waiting_message` is the end of the kubelet's message.
     - `run_seconds` is the duration of the container's last run.
-    - `startup_seconds` is the limit of a start until the container answers its probe, 0 without a probe.
+    - `startup_seconds` is the time that the container has to answer its startup probe; 0 without a startup probe.
     - `terminated_at` is the time when its node began to evict it, or when its container ended, whichever is later.
-    - `node_lost` means that its node doesn't answer.
+    - `node_lost` means that its node doesn't respond.
     - `has_unhealthy_device` means that one of its devices has failed.
     """
 
@@ -56,10 +58,10 @@ class Pod(NamedTuple):
 
 
 class Deployment(NamedTuple):
-    """A Deployment with one of our labels.
+    """A Deployment with one of Allotment's labels.
 
     `generation_observed` says whether its controller has seen its newest generation. `creation_failure` is the reason
-    why no pod could be created. `node_pool` is the Karpenter NodePool of a placeholder, empty for static nodes.
+    why no pod could be created. `node_pool` is the Karpenter NodePool of a placeholder; it is empty for static nodes.
     """
 
     uid: str
@@ -88,7 +90,7 @@ class Deployment(NamedTuple):
 
 
 class ReplicaSet(NamedTuple):
-    """A ReplicaSet, with its Deployment and the Deployment's revision."""
+    """A ReplicaSet, the uid of the Deployment that owns it, and the revision of that Deployment."""
 
     uid: str
     name: str
@@ -98,10 +100,10 @@ class ReplicaSet(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A preparation: its input and attempt, the location of its log, and its result.
+    """A Job that makes one attempt to prepare a storage, with the location of its log, and its result.
 
-    `failure` is Kubernetes' reason, empty if the Job didn't fail. `already_complete` means that it failed because our
-    own check found the volume complete.
+    `failure` is Kubernetes' reason; it is empty if the Job didn't fail. `already_complete` means that the Job failed
+    because Allotment's check found that the volume is complete already.
     """
 
     uid: str
@@ -124,7 +126,7 @@ class Job(NamedTuple):
 class VolumeClaim(NamedTuple):
     """A storage's PersistentVolumeClaim.
 
-    `requested` and `capacity` are quantities. `preparation_job` is the Job that fills it.
+    `requested` and `capacity` are quantities. `preparation_job` is the name of the Job that is to fill the volume.
     """
 
     uid: str
@@ -209,10 +211,10 @@ class Route(NamedTuple):
 
 
 class Application(NamedTuple):
-    """The state that Argo CD reports for one part of a tenant.
+    """The state that Argo CD reports for one part (storage or compute) of a tenant.
 
-    `resources` are the (kind, name) of all its objects, `out_of_sync` those that differ from their published version,
-    and `failed` those that could not be applied.
+    `resources` are the (kind, name) of all objects of the Application, `out_of_sync` those that differ from their
+    published version, and `failed` those that could not be applied.
     """
 
     uid: str
@@ -231,8 +233,8 @@ class Application(NamedTuple):
 class LiveObject(NamedTuple):
     """An object in a tenant's namespace, or the namespace itself, for the comparison with its manifest.
 
-    `content` is compressed JSON of the compared fields. `owned` means that a controller created it, and `managed` that
-    it has our label.
+    `content` is compressed JSON of the compared fields. `owned` means that the object has an owner, such as a
+    controller, and `managed` that it has Allotment's label.
     """
 
     uid: str

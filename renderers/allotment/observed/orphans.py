@@ -1,8 +1,9 @@
-"""Finds the objects that the rendered branch removed or stopped but that the cluster still has or runs.
+"""Finds orphans: objects that were removed from the rendered branch, or stopped there, but still exist or run.
 
-Argo CD prunes removed objects. If it misses an object, the Application is Synced all the same. Therefore the live
-objects are compared with the published objects. An object that isn't published gives its instance, storage or snapshot
-a condition. The condition's time is the start of the removal, so a restarted reporter continues to count.
+Argo CD prunes removed objects. If Argo CD misses an object, it still reports the Application as Synced. Therefore this
+module compares the live objects with the published objects. For an object that isn't published, it adds a condition to
+the instance, storage or snapshot that the object belongs to. The condition's time is when the removal was first seen,
+so that a restarted reporter continues to measure from this time.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from allotment.problems import escape_unprintable
 
 REMOVAL_SECONDS = 120  # how long Argo CD may take to remove an object
 STOP_SECONDS = 600  # how long pods may take to end after their instance was published without replicas
-STOPPED_DEPLOYMENT = "Deployment without replicas"  # a kind of its own, beside the Deployment itself
+STOPPED_DEPLOYMENT = "Deployment without replicas"  # marks a published Deployment that declares no replicas
 Resource = Instance | Storage | Snapshot
 T = TypeVar("T", Instance, Storage, Snapshot)
 RenderedObject = Deployment | Job | VolumeClaim | BucketClaim | VolumeSnapshot | Route
@@ -43,18 +44,18 @@ ORPHAN_STATES = {
 
 
 class PublishedObjects(NamedTuple):
-    """The kinds and names of a tenant's published objects, at a time by the API server's clock.
+    """The kind and name of each published object of a tenant, as read at `time` by the API server's clock.
 
-    A Deployment without replicas is listed a second time, with the kind STOPPED_DEPLOYMENT.
+    A Deployment without replicas is listed twice: with its own kind, and with the kind STOPPED_DEPLOYMENT.
     """
 
     objects: frozenset[tuple[str, str]]
     time: str
 
     def is_unpublished(self, live_object: RenderedObject) -> bool:
-        """Return whether an object isn't published.
+        """Return whether a live object isn't published; False if this is not known yet.
 
-        An object that is as new as this observation, or newer, may have been published later, so it is not known yet.
+        It is not known of an object that was created at `time` or later, because it may have been published since then.
         """
         return live_object.created < self.time and not self._contains(live_object)
 
@@ -67,7 +68,10 @@ class PublishedObjects(NamedTuple):
         return (STOPPED_DEPLOYMENT, name) in self.objects
 
     def predates(self, live_object: RenderedObject) -> bool:
-        """Return whether only a later observation can decide about an object."""
+        """Return whether an object is too new to be judged by this list.
+
+        Such an object was created at `time` or later, and only a later list can show whether it is published.
+        """
         return live_object.created >= self.time and not self._contains(live_object)
 
     def _contains(self, live_object: RenderedObject) -> bool:
@@ -75,7 +79,11 @@ class PublishedObjects(NamedTuple):
 
 
 class TenantObservation(NamedTuple):
-    """One observation of a tenant: its Applications' parts, its published objects (None: not known), and the time."""
+    """One observation of a tenant, made at the time `now`.
+
+    `application_parts` are the tenant's parts (storage, compute) that have an Application. `published` is None if the
+    published objects are not known.
+    """
 
     tenant: str
     cluster: str
@@ -85,7 +93,10 @@ class TenantObservation(NamedTuple):
 
 
 class Orphan(NamedTuple):
-    """A removed object that remains in the cluster: its resource (`kind` and `name`), its condition, and the remedy."""
+    """A removed object that remains in the cluster.
+
+    `kind` and `name` identify the instance, storage or snapshot that it belongs to.
+    """
 
     kind: str
     tenant: str
@@ -95,12 +106,12 @@ class Orphan(NamedTuple):
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it is declared and should have stopped, instead of being deleted."""
+        """Whether the object belongs to a stopped instance, which is still declared and only has to end its pods."""
         return self.condition.type == word.STOPPED_DECLARED
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """The identity of the orphan, which stays the same while it remains."""
+        """The identity of the orphan. It stays the same as long as the orphan remains."""
         return self.kind, self.tenant, self.name, self.condition.type
 
 
@@ -118,9 +129,9 @@ def group_by_resource(objects: Iterable[RenderedObject]) -> dict[tuple[type, str
 
 
 def with_orphans(resource: T, objects: Sequence[RenderedObject], previous: T | None, look: TenantObservation) -> T:
-    """Return a resource with conditions about its orphaned objects. `objects` are all live objects of the resource.
+    """Return a resource with conditions about its orphans. `objects` are all live objects of the resource.
 
-    If the published objects are not known, the previous conditions of the remaining objects are kept.
+    If the published objects are not known, each object that still exists keeps its previous condition.
     """
     own = _main_object(objects)
     previous_conditions = (
@@ -149,7 +160,10 @@ def with_orphans(resource: T, objects: Sequence[RenderedObject], previous: T | N
 
 
 def _main_object(objects: Sequence[RenderedObject]) -> RenderedObject | None:
-    """Return the main object of a resource; a volume rather than a bucket, and the last of several."""
+    """Return the main object of a resource: its Deployment, volume, bucket or snapshot; None if it has none.
+
+    A volume takes precedence over a bucket. Of several objects of the same kind, the last is returned.
+    """
     own_objects = [live_object for live_object in objects if _is_main_object(live_object)]
     return (
         max(enumerate(own_objects), key=lambda pair: (not isinstance(pair[1], BucketClaim), pair[0]))[1]
@@ -167,7 +181,10 @@ def _is_main_object(live_object: RenderedObject) -> bool:
 def _unpublished_objects(
     objects: Sequence[RenderedObject], own: RenderedObject | None, published: PublishedObjects
 ) -> list[RenderedObject]:
-    """Return the unpublished objects: the main object alone, or else its dependent objects. Finished Jobs don't count."""
+    """Return the objects that aren't published: the main object alone, or else its dependent objects.
+
+    A finished Job is left out.
+    """
     if own is not None and published.is_unpublished(own):
         return [own]
     return [
@@ -223,7 +240,10 @@ def _removal_condition(
 
 
 def _has_pods(own: RenderedObject | None, instance: Instance) -> bool:
-    """Return whether an instance has pods, or will get some. Pods may remain after their Deployment is gone."""
+    """Return whether an instance has pods, or will get some.
+
+    Pods may remain after their Deployment is gone.
+    """
     if own is None:
         return bool(instance.pods)
     return isinstance(own, Deployment) and bool(own.replicas or own.current_replicas or instance.pods)
@@ -257,7 +277,7 @@ def _describe_object(live_object: RenderedObject) -> str:
 
 
 def _orphan_reason(live_object: RenderedObject, resource: Resource) -> str:
-    """Return the reason of an orphan: what it still does in the cluster."""
+    """Return the reason of an orphan: whether it still runs, is still reachable, or only exists."""
     if isinstance(live_object, Route):
         return word.REMOVED_STILL_OPEN
     if isinstance(live_object, Job):
@@ -275,7 +295,8 @@ def _orphan_reason(live_object: RenderedObject, resource: Resource) -> str:
 def _with_orphan_conditions(resource: T, conditions: Sequence[Condition], look: TenantObservation) -> T:
     """Return a resource with these conditions.
 
-    Its message names the orphaned objects, and nothing else if the main object is orphaned.
+    The message of the resource names its orphans. If the main object is an orphan, this replaces the resource's own
+    message; otherwise it follows that message.
     """
     stuck_conditions: list[Condition] = [condition for condition in conditions if condition.reason in ORPHAN_STATES]
     reason, message = resource.reason, resource.message
@@ -299,10 +320,10 @@ def _with_orphan_conditions(resource: T, conditions: Sequence[Condition], look: 
 
 
 def describe_remedy(resource: Resource, tenant: str, cluster: str, parts: Collection[str]) -> str:
-    """Return the advice about a resource's orphans. `parts` are the existing Applications of the tenant."""
+    """Return the advice about a resource's orphans. `parts` are the parts of the tenant that have an Application."""
     if (
         isinstance(resource, Instance) and resource.pods and not resource.units
-    ):  # its Deployment is gone, so Argo CD knows nothing of these pods
+    ):  # its Deployment is gone, so Argo CD doesn't know its pods
         return f"ask the platform team to delete its pods in Namespace {names.namespace(tenant)}"
     part = "compute" if isinstance(resource, Instance) else "storage"
     application = names.application(tenant, cluster, part)
@@ -312,7 +333,7 @@ def describe_remedy(resource: Resource, tenant: str, cluster: str, parts: Collec
 
 
 def removal_conditions(resource: Resource) -> list[Condition]:
-    """Return the conditions of removed objects that may still be deleted in time."""
+    """Return the conditions of removed objects for which the time limit of the removal has not passed yet."""
     return [
         condition
         for condition in resource.conditions
@@ -321,7 +342,7 @@ def removal_conditions(resource: Resource) -> list[Condition]:
 
 
 def stuck_conditions(resource: Resource) -> list[Condition]:
-    """Return the conditions of removed objects that remain for too long."""
+    """Return the conditions of removed objects for which the time limit of the removal has passed."""
     return [
         condition
         for condition in resource.conditions
@@ -334,7 +355,7 @@ def _resources(status: TenantStatus) -> list[Resource]:
 
 
 def find_orphans(status: TenantStatus) -> Iterator[Orphan]:
-    """Yield the orphans of a tenant: everything that was removed too long ago and is still in the cluster."""
+    """Yield the orphans of a tenant: the removed objects that still exist after the time limit of the removal."""
     parts = [application.name for application in status.applications]
     for resource in _resources(status):
         for condition in stuck_conditions(resource):
@@ -343,10 +364,10 @@ def find_orphans(status: TenantStatus) -> Iterator[Orphan]:
 
 
 def needs_newer_branch(objects: Iterable[RenderedObject], published: PublishedObjects) -> bool:
-    """Return whether only a later version of the branch can tell if an object is published."""
+    """Return whether an object is so new that only a later version of the branch can show if it is published."""
     return any(published.predates(live_object) for live_object in objects)
 
 
 def is_time_dependent(status: TenantStatus) -> bool:
-    """Return whether time alone turns a removal into an orphan."""
+    """Return whether a removal is under way, which becomes an orphan if nothing happens until its time limit."""
     return any(removal_conditions(resource) for resource in _resources(status))

@@ -20,9 +20,9 @@ CONFIG_REASONS = frozenset(
     "CreateContainerConfigError CreateContainerError RunContainerError PreCreateHookError PreStartHookError".split()
 )
 SCHEDULING_SECONDS = 10  # how long scheduling may take before it is reported
-STABLE_SECONDS = 10  # after a shorter run, a restarted container counts as running only once it has run this long
+STABLE_SECONDS = 10  # after a shorter run, a container is stable again only once it has run this long
 DEFAULT_GRACE_SECONDS = 30  # the API's default, which rendered instances don't override
-REPLACEMENT_SECONDS = 120  # from the start of an eviction to the creation of the replacement pod, at most
+REPLACEMENT_SECONDS = 120  # the longest time from the start of an eviction to the creation of the replacement pod
 _KILLED_EXIT_CODES = (0, 137, 143)  # exit codes of a container that the kubelet kills
 # A pod tolerates a lost node for 5 minutes. ReadWriteOnce volumes are detached by force after 6 more.
 _NODE_LOST_TEXT = (
@@ -30,13 +30,14 @@ _NODE_LOST_TEXT = (
     "after 12 if it mounts a ReadWriteOnce storage"
 )
 _REPLACE_GPU_ADVICE = "stop it and start it again to get another GPU"
-_EVICTION_TEXTS = {  # phrases of the kubelet's messages about an evicted pod and a rejected pod
+_EVICTION_TEXTS = {  # by shortage: phrases in the kubelet's messages about evicted and rejected pods
     "memory": ("low on resource: memory", "MemoryPressure"),
     "disk": ("low on resource: ephemeral-storage", "low on resource: inodes", "DiskPressure"),
     "processes": ("low on resource: pids", "PIDPressure"),
 }
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")  # the cause follows the last digest
-# runc's message about the command itself. Hooks, mounts and drivers of the node fail with the same last words.
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")  # in an image error, the cause follows the last digest
+# runc's message about the container's command. Failures of hooks, mounts and node drivers end in the same words, so the
+# pattern includes the beginning of the message.
 _COMMAND_FAILURE = re.compile(
     r'(?:unable to start container process|error during container init): exec: "[^"]*": '
     r"(stat [^:]*: no such file|executable file not found|permission denied)"
@@ -47,7 +48,7 @@ _MISSING_REFERENCE = re.compile(r'\b(secret|configmap) "([a-z0-9.-]{1,253})" not
 
 
 class InstanceView(NamedTuple):
-    """The known facts of an instance: its objects, the storages that it may mount, its cluster, and the time.
+    """The known facts of an instance: its objects, the storages of its tenant, its cluster, and the time.
 
     `replica_sets` are the ReplicaSets of its Deployment.
     """
@@ -63,7 +64,7 @@ class InstanceView(NamedTuple):
 
 
 class PodState(NamedTuple):
-    """The state of one copy."""
+    """The state of one copy (the pod of one replica), and the reason."""
 
     state: str
     reason: str
@@ -105,17 +106,22 @@ def _classify_pod(view: InstanceView, pod: Pod) -> PodState:
 
 
 def _has_recovered(view: InstanceView, pod: Pod) -> bool:
-    """Return whether a container that ended is stable again. A container that keeps ending at once never is."""
+    """Return whether a container that ended is stable again.
+
+    A container is stable if its last run or its current run is long enough. A container that was killed because of its
+    startup probe must also answer this probe first.
+    """
     if not pod.started_at or (_was_killed_by_probe(pod) and not pod.started):
         return False
     return pod.run_seconds >= STABLE_SECONDS or seconds_between(pod.started_at, view.now) >= STABLE_SECONDS
 
 
 def _was_killed_by_probe(pod: Pod) -> bool:
-    """Return whether the kubelet killed the container's last run because it didn't answer its probe in time.
+    """Return whether the kubelet killed the container's last run because it didn't answer its startup probe in time.
 
-    Pods don't report this, so it follows from the exit code and the duration of the run. Probes begin within a period
-    of the start, and a container has half a minute to end. A container that ended at once ended by itself.
+    A pod doesn't report this, so the function infers it from the exit code and the duration of the run. The kubelet
+    begins to probe within one probe period, and gives a container half a minute to end. So a much shorter or longer run
+    ended for another reason.
     """
     if (
         not pod.startup_seconds
@@ -171,7 +177,7 @@ def _create_failed_state(pod: Pod) -> PodState:
 
 
 def _create_failed_message(pod: Pod) -> str:
-    """Return a fixed description of why a container can't be created, or else the kubelet's reason."""
+    """Return the cause of a failure to create a container; the kubelet's reason if the cause is unknown."""
     error_text = pod.waiting_message
     if missing := _MISSING_REFERENCE.search(error_text):
         return f"it has no {'Secret' if missing[1] == 'secret' else 'ConfigMap'} {missing[2]}"
@@ -199,10 +205,11 @@ def _terminated_state(pod: Pod) -> PodState:
 
 
 def _unstarted_state(view: InstanceView, pod: Pod) -> PodState:
-    """Return the state of a pod whose container has not started.
+    """Return the state of a pod before its container has started.
 
-    A node that rejects pods rejects each within two seconds, and its controller replaces each at once. So the rejection
-    is the state until a node accepts the replacement, which the kubelet shows by a waiting container.
+    A node that rejects pods rejects each pod within two seconds, and the controller creates a replacement at once. If
+    each replacement hid the rejection, the state would alternate. So the rejection remains the state until a node
+    accepts the replacement. The kubelet then reports a waiting container.
     """
     if pod.node:
         pod_state = PodState(
@@ -237,7 +244,10 @@ def _unscheduled_state(view: InstanceView, pod: Pod) -> PodState:
 
 
 def _find_predecessor(view: InstanceView, pod: Pod) -> Pod | None:
-    """Return the pod that this pod replaces: its node evicted or rejected that pod just before this pod was created."""
+    """Return the pod that this pod replaces; None if it replaces none.
+
+    It is a pod of the same owner that its node evicted or rejected just before this pod was created.
+    """
     failed_pods = [
         candidate
         for candidate in view.pods
@@ -247,9 +257,10 @@ def _find_predecessor(view: InstanceView, pod: Pod) -> Pod | None:
 
 
 def _may_replace(pod: Pod, failed_pod: Pod) -> bool:
-    """Return whether a pod may be the replacement of a failed pod, by the time between its creation and that pod's end.
+    """Return whether a pod was created soon enough after the end of a failed pod to be its replacement.
 
-    A pod that its node rejected has no end time. Its node acknowledged it at that moment, by a clock that may be ahead.
+    A rejected pod has no end time. It was rejected when its node acknowledged it, so this time is used instead. It is
+    by the clock of the node, which may be ahead, so this pod may seem to be older.
     """
     ended = failed_pod.terminated_at or failed_pod.scheduled_at
     if "" in (ended, pod.created):

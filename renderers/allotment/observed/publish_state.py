@@ -1,4 +1,4 @@
-"""Describes the state of publishing, also as a headline."""
+"""Defines the state of publishing, and formats it as a headline."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ STOP_REASONS: tuple[PublishReason, ...] = ("braked", "rewound", "platform-invali
 class PublishState(NamedTuple):
     """The state of publishing.
 
-    - `reason` is empty if the declared commit is published, `pending` if the next publish takes it, and otherwise the
-      reason why no publish does. `summary` and `message` describe it, briefly and in full.
+    - `commit` is the published commit of the declarations; it is empty if nothing is published.
+    - `reason` is empty if the declared commit is published, and `pending` if the next publish will publish it.
+      Otherwise `reason` is why no publish does so. `summary` and `message` describe the reason, briefly and in full.
     - `unpublished_commits` counts the declared commits that are not published.
     - `retained_tenants` and `retained_clusters` stay at their last published manifests. `omitted_tenants` counts the
-      retained tenants that the record leaves out.
-    - `record_trouble` is the reason why the record of the retained tenants is not valid.
+      retained tenants that the retention record leaves out.
+    - `record_trouble` is the reason why the retention record is invalid; it is empty if the record is valid.
     """
 
     commit: str
@@ -41,10 +42,9 @@ class PublishState(NamedTuple):
 
 
 def format_headline(state: PublishState, branch: str, tenant: str | None = None) -> str:
-    """Return a line about the lag of publishing behind a branch and the retained tenants; empty if everything is
-    published.
+    """Return a line about unpublished commits and retained tenants; empty if everything is published.
 
-    With `tenant`, other retained tenants are only counted.
+    With `tenant`, the line counts all retained tenants, but names only this tenant.
     """
     parts = []
     if state.reason == "rewound":

@@ -18,11 +18,13 @@ _REASONS_BY_STATE |= {word.REMOVING: word.REMOVAL_PENDING, word.OVERTAKEN: word.
 class ResourceStatus(NamedTuple):
     """An instance, storage or snapshot in one cluster.
 
-    - `resource` has the blob of its declaration, empty if it isn't declared there (any more).
+    - `resource.blob` is the blob of its declaration; it is empty if no declaration, or no longer one, names this
+      cluster.
     - `stage` is the rollout stage of the declaration.
-    - `observed` is its reported status, and `status` that of its tenant; None if there is none.
+    - `observed` is its status as the cluster reports it, and `status` the reported status of its tenant. Each is None
+      if the cluster reports none.
     - `path` is the path of its declaration, and `gpu_spec` the GPUSpec of an instance.
-    - `replicas` are the declared replicas; 0 if there are none, or if they don't matter.
+    - `replicas` is the number of declared replicas; 0 for a stopped instance, or if the number is not needed.
     """
 
     resource: ResourceRef
@@ -45,7 +47,7 @@ class ResourceStatus(NamedTuple):
 
     @property
     def is_removing(self) -> bool:
-        """Whether it is no longer declared but still published."""
+        """Whether the resource is no longer declared, but still published."""
         return not self.resource.blob and self.stage.state in ("merged", "kept", "removing")
 
     @property
@@ -59,12 +61,12 @@ class ResourceStatus(NamedTuple):
 
     @property
     def displayed_state(self) -> str:
-        """The state in the form for people."""
+        """The state as it is shown to people."""
         return word.display_state(self.state, of_instance=self.resource.kind == INSTANCE.word)
 
     @property
     def ready_replicas(self) -> tuple[int, int] | None:
-        """The ready replicas of an instance, and the number of replicas; None if none should run."""
+        """The ready replicas of an instance, and the number of replicas; None if no replica should run."""
         instance = self.observed if isinstance(self.observed, Instance) else None
         replicas = (instance.replicas if instance is not None else 0) or (
             0 if self.state == word.STOPPED else self.replicas
@@ -73,14 +75,14 @@ class ResourceStatus(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """The reason of the state, for programs."""
+        """The reason of the state, as a fixed word for programs."""
         if self.observed is not None and not self.is_removing:
             return self.observed.reason
         return _REASONS_BY_STATE.get(self.state, "")
 
     @property
     def is_as_declared(self) -> bool:
-        """Whether it has the state that its declaration requires. A resource that is no longer declared counts as such."""
+        """Whether the resource has the state that its declaration requires; true if it is no longer declared."""
         if not self.resource.blob:
             return True
         revoked = isinstance(self.observed, Instance) and self.observed.reason == word.VERSION_REVOKED
@@ -88,7 +90,7 @@ class ResourceStatus(NamedTuple):
 
     @property
     def explanation(self) -> str:
-        """The reason why it lacks the state that its declaration requires; empty if it has that state."""
+        """The reason why the resource lacks the state that its declaration requires; empty if it has that state."""
         if self.observed is None:
             return self.stage.message
         own = self.observed.message
@@ -97,7 +99,7 @@ class ResourceStatus(NamedTuple):
         return "; ".join(part for part in (own, self._describe_pending_change()) if part)
 
     def _describe_pending_change(self) -> str:
-        """Return the pending change of the declaration, and its rollout stage."""
+        """Return a text about a change that the cluster doesn't have yet, with its rollout stage; empty if none."""
         if self.observed is None or self.is_current or not self.observed.observed_blob:
             return ""
         state = "" if self.stage.state == "removing" else self.stage.state

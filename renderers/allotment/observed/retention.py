@@ -1,7 +1,7 @@
-"""Defines the retention of a tenant, and the record of all retentions.
+"""Defines the retention of a tenant, and the retention record.
 
-A retained tenant stays at its last published manifests. A publish notes why it retains each tenant, and writes these
-retentions into the retention record, which other commands read.
+A retained tenant stays at its last published manifests. A publish writes the reasons for all its retained tenants into
+the retention record, which other commands read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from allotment.problems import Problem, escape_unprintable
 MAX_PROBLEMS = 20  # the record has at most this many lines for a tenant
 MAX_LINE = 1000  # a line has at most this many characters, before the suffix
 MAX_RECORD_BYTES = 4 << 20
-_SUFFIX = 40  # the most characters of the suffix that `escape_unprintable` appends to a text that it cuts
+_SUFFIX = 40  # the most characters that `escape_unprintable` appends to a text that it cuts
 
 
 class RetentionReason(StrEnum):
@@ -56,7 +56,7 @@ _Lines = Annotated[tuple[_Line, ...], msgspec.Meta(max_length=MAX_PROBLEMS)]
 
 
 class RetainedTenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A tenant in the record.
+    """A tenant in the retention record.
 
     `since` is the time since which the tenant has been retained. `problems` has one line for each problem. `omitted`
     counts the problems that the record leaves out.
@@ -77,7 +77,7 @@ class RetainedTenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RetentionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The tenants and the clusters that the publish of the commit `source` retains.
+    """The retention record: the tenants and the clusters that the publish of the commit `source` retains.
 
     `omitted_tenants` counts the retained tenants that the record leaves out because of its size limit.
     """
@@ -93,7 +93,10 @@ class RetentionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return not self.tenants and not self.clusters
 
     def encode(self) -> bytes:
-        """Return the record as a file of at most MAX_RECORD_BYTES. Leaves out problems first, and then tenants."""
+        """Return the record as a file of at most MAX_RECORD_BYTES.
+
+        If the record is too large, the file leaves out problems first, and then tenants.
+        """
         for most in (MAX_PROBLEMS, 5, 1, 0):
             record = msgspec.structs.replace(self, tenants=tuple(_shortened(tenant, most) for tenant in self.tenants))
             data = _encode(record)

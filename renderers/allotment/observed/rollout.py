@@ -1,4 +1,4 @@
-"""Derives the rollout stage of a merged change: from its merge until it runs or fails."""
+"""Derives how far the rollout of a merged change has come: from the merge until the resource runs or fails."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ Resource = Instance | Storage | Snapshot
 
 
 class ResourceRef(NamedTuple):
-    """A merged instance, storage or snapshot: `blob` is the blob of its declaration, empty if it was removed."""
+    """A merged instance, storage or snapshot.
+
+    `blob` is the Git blob of its declaration; it is empty if the merge removed the declaration.
+    """
 
     kind: str
     tenant: str
@@ -30,8 +33,8 @@ class ResourceRef(NamedTuple):
 class DeletingVolume(NamedTuple):
     """A published volume that is no longer declared.
 
-    `protected` says whether it is still protected. `grace_seconds` is the time for which it must be seen as marked
-    before it may be deleted.
+    `protected` says whether the volume is still protected from deletion. The volume may be deleted after its cluster
+    has reported it as marked for deletion for `grace_seconds`.
     """
 
     protected: bool
@@ -39,10 +42,14 @@ class DeletingVolume(NamedTuple):
 
 
 class BlobVersions(NamedTuple):
-    """The published state of a resource: the blob in the source, the rendered blob, and its volume if that is being
-    deleted.
+    """The published state of a resource.
 
-    `wait_message` is the message of an instance that waits for units of another GPUSpec.
+    - `source` is the blob of its declaration in the commit from which the rendered branches were published; it may be
+      empty.
+    - `rendered` is the blob of the declaration from which its published manifests were rendered; it may be empty.
+    - `deleting_volume` is its volume if the volume is being deleted.
+    - `wait_message` is set if an instance waits for units of another GPUSpec, and keeps its earlier Deployment until
+      then.
     """
 
     source: str
@@ -61,7 +68,7 @@ class RolloutStage(NamedTuple):
     remedy: str = ""
 
 
-# Remedies for reasons, where the message names none.
+# By reason: the remedy, if the message of the reason names none.
 _REMEDIES = {
     word.NO_FREE_UNIT: "stop another instance, or choose another GPUSpec or cluster",
     word.RESIZE_PENDING: "stop another instance, or choose another GPUSpec",
@@ -102,8 +109,9 @@ def derive_stage(
 ) -> RolloutStage:
     """Return the rollout stage of a resource.
 
-    `published` is None while its merge is not published. `silent` maps a cluster to the reason why its state is not
-    known, or not certain. `retained` is the tenant's entry in the record of the retained tenants.
+    `published` is None while the merge of the resource is not published. `silent` maps a cluster to the reason why the
+    state of the cluster is unknown or uncertain. `retained` is the tenant's entry in the retention record; it is None
+    if the record has no such entry.
     """
     if published is None:
         return RolloutStage("going", "merged", "not published yet")
@@ -150,7 +158,7 @@ def derive_stage(
 def _orphan_stage(
     resource: ResourceRef, observation: Resource, statuses: Sequence[TenantStatus]
 ) -> RolloutStage | None:
-    """Return the stage of a resource with orphans; None if it has none."""
+    """Return the stage of a resource with orphans (removed objects that still exist); None if it has none."""
     stays = orphans.stuck_conditions(observation)
     if not stays:
         return None
@@ -184,8 +192,9 @@ def _not_applied_stage(
 ) -> RolloutStage:
     """Return the stage of a resource that Argo CD hasn't applied yet, or can't apply.
 
-    Another resource of the same Application may be refused. If the state of the cluster is not known, the message says
-    so.
+    The stage is failed if Argo CD can't apply some object of the Application. The status of the Application doesn't
+    name the object, so it may be an object of another resource. If the state of the cluster is unknown, the message
+    gives the reason.
     """
     part = RESOURCE_KINDS[resource.kind].tree_part
     status = _find_tenant_status(resource, statuses)

@@ -9,7 +9,7 @@ from allotment.observed.status import Snapshot
 
 
 def derive_snapshot(live: VolumeSnapshot, synced: ConditionValue, now: str, previous: Snapshot | None) -> Snapshot:
-    """Return the status of a snapshot. `previous` has the times of unchanged states and conditions."""
+    """Return the status of a snapshot. Unchanged states and conditions keep their times from `previous`."""
     predecessor = previous if previous is not None and previous.uid == live.uid else None
     state, reason, message = _derive_state(live)
     conditions = ConditionBuilder(predecessor.conditions if predecessor else (), now)

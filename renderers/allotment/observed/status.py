@@ -13,7 +13,7 @@ from allotment.declared.kinds.declaration import API_VERSION
 from allotment.manifests.yaml_text import Malformed, dump, load_one, split
 from allotment.problems import quote_value
 
-MAX_COLD_START_SECONDS = 30 * 86_400  # of one start in a status
+MAX_COLD_START_SECONDS = 30 * 86_400  # the longest cold start that a status records
 TIME_FIELDS = frozenset(
     {
         "completion_time",
@@ -30,7 +30,7 @@ S = TypeVar("S", bound="_StatusPart")
 
 
 class ImplausibleStatus(Malformed):
-    """A status that no reporter writes, because it repeats a name or has a time without a time zone. It is not trusted."""
+    """A status that no reporter writes, because it repeats a name or has a time without a time zone."""
 
 
 class _StatusPart(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
@@ -50,8 +50,8 @@ class Condition(_StatusPart, frozen=True):
 class Instance(_StatusPart, frozen=True):
     """An instance: its state and the reason. `observed_blob` is the Git blob of the declaration that the cluster has.
 
-    `pods` counts the pods that hold a unit: those that haven't ended, without terminating pods that others replace.
-    `running_pod` is a pod with a running container; empty if there is none.
+    `pods` counts the pods that hold a unit: pods that haven't ended, except terminating pods that other pods replace.
+    `running_pod` is the name of a pod with a running container; it is empty if there is none.
     """
 
     name: str
@@ -77,8 +77,8 @@ class Instance(_StatusPart, frozen=True):
 class Preparation(_StatusPart, frozen=True):
     """One attempt to prepare a storage.
 
-    `uid` is the uid of its Job, and identifies the attempt. `log` is the location of its log, which is never copied.
-    `is_prune_protected` means that Argo CD doesn't prune its Job.
+    `uid` is the uid of the attempt's Job, and identifies the attempt. `log` is the location of the log; the status
+    never contains the log itself. `is_prune_protected` means that Argo CD doesn't prune the Job.
     """
 
     uid: str
@@ -96,8 +96,8 @@ class Preparation(_StatusPart, frozen=True):
 class Storage(_StatusPart, frozen=True):
     """A storage.
 
-    `claim` is the uid of the object that holds its data, a volume's or a bucket's claim; a recreated claim has another
-    uid. `url` shows its files after a login, `in_cluster_url` to the tenant's own pods.
+    `claim` is the uid of the claim that holds its data, for a volume or a bucket; a recreated claim has another uid.
+    People see the files at `url` after a login, and the tenant's own pods see them at `in_cluster_url`.
     """
 
     name: str
@@ -116,7 +116,10 @@ class Storage(_StatusPart, frozen=True):
 
 
 class Snapshot(_StatusPart, frozen=True):
-    """A snapshot of a storage. `restore_size` is the size that a restore needs, `creation_time` the time of its content."""
+    """A snapshot of a storage.
+
+    `restore_size` is the size that a volume restored from it needs. `creation_time` is the time of its content.
+    """
 
     name: str
     observed_blob: str
@@ -134,7 +137,8 @@ class Snapshot(_StatusPart, frozen=True):
 class ApplicationStatus(_StatusPart, frozen=True):
     """The state that Argo CD reports for a tenant's storage or compute.
 
-    `source_commit` is the live commit of the declarations, and `tree` the Git tree that proves it.
+    `source_commit` is the commit of the declarations from which the applied manifests were rendered. `tree` is the Git
+    tree of these manifests on the rendered branch.
     """
 
     name: str
@@ -145,8 +149,11 @@ class ApplicationStatus(_StatusPart, frozen=True):
 
 
 class Transition(_StatusPart, frozen=True):
-    """A change of state of the instance, storage or snapshot `name`. `source` is empty at its creation, `target` at its
-    end."""
+    """A change of state of the instance, storage or snapshot `name`.
+
+    `source` is the state before the change; it is empty if the resource is new. `target` is the state after the change;
+    it is empty if the resource is gone.
+    """
 
     kind: str
     name: str
@@ -159,9 +166,10 @@ class Transition(_StatusPart, frozen=True):
 class TenantStatus(_StatusPart, frozen=True):
     """The status of a tenant in one cluster.
 
-    `namespace` is Protected or Unprotected, empty if there is no namespace. `disruption` is Protected if its instances
-    have a PodDisruptionBudget, else empty. `transitions` are those since `previous`, the status commit of the file's
-    last version, so the chain of versions is the whole history. `conditions` are about the namespace and its isolation.
+    `namespace` is Protected or Unprotected, empty if there is no namespace. `disruption` is Protected if the tenant's
+    instances have a PodDisruptionBudget, else empty. `previous` is the commit with the previous version of this file,
+    and `transitions` are the changes of state since then. So the chain of versions contains the whole history.
+    `conditions` are about the namespace and its isolation.
     """
 
     tenant: str
@@ -178,9 +186,9 @@ class TenantStatus(_StatusPart, frozen=True):
 
 
 class Stock(_StatusPart, frozen=True):
-    """The units of a GPUSpec in a stock: declared, held by instances, free, and ready on a node at once.
+    """The units of a GPUSpec in a stock: declared, held by instances, free, and ready on a running node.
 
-    `node_pool` is the Karpenter NodePool that buys its nodes on demand, empty for static nodes.
+    `node_pool` is the Karpenter NodePool that buys the nodes on demand; it is empty for static nodes.
     """
 
     name: str
@@ -196,7 +204,7 @@ class Stock(_StatusPart, frozen=True):
 class ColdStart(_StatusPart, frozen=True):
     """A start of an instance, `<tenant>/<name>`, that found no free unit.
 
-    At `time` a node had room for it, after it had waited for `seconds`.
+    At `time`, a node had room for the instance, after the instance had waited for `seconds`.
     """
 
     gpu_spec: str
@@ -208,8 +216,8 @@ class ColdStart(_StatusPart, frozen=True):
 class ClusterStatus(_StatusPart, frozen=True):
     """The stocks of one cluster, and the time of its last observation.
 
-    `silent_since` and `message` mean that it doesn't answer. `cold_starts` are the last cold starts of each GPUSpec
-    (`observed.cold_starts`).
+    If the cluster doesn't respond, `silent_since` is the time since when, and `message` says so. `cold_starts` are the
+    last cold starts of each GPUSpec (`observed.cold_starts`).
     """
 
     cluster: str
@@ -221,7 +229,7 @@ class ClusterStatus(_StatusPart, frozen=True):
 
 
 def parse_time(text: str) -> datetime.datetime | None:
-    """Return the moment that a text names; None if it is no time, or has no time zone."""
+    """Return the time in a text; None if the text is not a time, or has no time zone."""
     try:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError:
@@ -244,7 +252,10 @@ def _to_plain(value: Any) -> Any:
 
 
 def parse_tenant_status(data: bytes) -> TenantStatus:
-    """Return a tenant's status from its file. Raises Malformed if it is invalid, and ImplausibleStatus."""
+    """Return a tenant's status from its file.
+
+    Raises Malformed if the file is invalid, and ImplausibleStatus if no reporter could have written it.
+    """
     status = _parse_status(data, TenantStatus, "tenant")
     _check_times(status)
     for kind, resources in (
@@ -257,7 +268,10 @@ def parse_tenant_status(data: bytes) -> TenantStatus:
 
 
 def parse_cluster_status(data: bytes) -> ClusterStatus:
-    """Return a cluster's status from its file. Raises Malformed if it is invalid, and ImplausibleStatus."""
+    """Return a cluster's status from its file.
+
+    Raises Malformed if the file is invalid, and ImplausibleStatus if no reporter could have written it.
+    """
     status = _parse_status(data, ClusterStatus, "cluster")
     _check_times(status)
     _check_names("stock", status.stocks)

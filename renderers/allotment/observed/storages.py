@@ -50,7 +50,10 @@ class StorageState(NamedTuple):
 
 
 class StorageView(NamedTuple):
-    """The known facts of a storage: its objects, their sync, the time, and the storage that it waits for, if any."""
+    """The known facts of a storage: its objects, its condition Synced, and the time.
+
+    `waits_for_storage` is the storage that must be prepared first; it is empty if there is none.
+    """
 
     claim: VolumeClaim
     jobs: Sequence[Job]
@@ -63,7 +66,7 @@ class StorageView(NamedTuple):
 
 
 def derive_storage(view: StorageView, previous: Storage | None) -> Storage:
-    """Return the status of a storage. `previous` has the times of unchanged states and conditions."""
+    """Return the status of a storage. Unchanged states and conditions keep their times from `previous`."""
     claim = view.claim
     predecessor = (
         previous if previous is not None and previous.claim == claim.uid else None
@@ -125,7 +128,10 @@ def derive_bucket(live: BucketClaim, synced: ConditionValue, now: str, previous:
 
 
 def derive_not_created(name: str, source: str, now: str, previous: Storage | None) -> Storage:
-    """Return the status of a storage that waits for the preparation of its source before its volume is created."""
+    """Return the status of a storage that has no volume yet.
+
+    Its volume is created only after the preparation of the storage `source` has succeeded.
+    """
     storage_state = _waiting_state(source)
     same = previous is not None and previous.state == storage_state.state
     return Storage(
@@ -143,7 +149,10 @@ def _waiting_state(source: str) -> StorageState:
 
 
 def _reached_at(state: str, prepare: Preparation | None, now: str) -> str:
-    """Return the time when a state was reached; the preparation's own time if it caused the state."""
+    """Return the time when a storage reached a state.
+
+    If its preparation caused the state, this is the time that the preparation records, and otherwise `now`.
+    """
     if prepare is None:
         return now
     time = prepare.start_time if state == word.PREPARING else prepare.completion_time
@@ -151,9 +160,10 @@ def _reached_at(state: str, prepare: Preparation | None, now: str) -> str:
 
 
 def _current_job(view: StorageView) -> Job | None:
-    """Return the current preparation: the Job that is to fill the volume, else the newest Job.
+    """Return the current preparation: the Job that is to fill the volume, or else the newest Job; None without Jobs.
 
-    A branch that was rewound may have brought back an earlier Job.
+    The Job that is to fill the volume isn't always the newest, because a rewound branch may have restored an earlier
+    Job.
     """
     return max(
         view.jobs,
@@ -186,7 +196,7 @@ def _find_completed_attempt(
 ) -> Preparation | None:
     """Return the attempt that filled the volume, if its Job was deleted and runs again or will run again; else None.
 
-    The marker on the volume keeps the second run from writing.
+    The second run writes nothing, because it finds a marker on the volume that the first run left.
     """
     if predecessor is None or predecessor.prepare is None or predecessor.prepare.state != word.SUCCEEDED:
         return None
@@ -201,7 +211,10 @@ def _find_completed_attempt(
 
 
 def _exit_code(view: StorageView, job: Job) -> int | None:
-    """Return the exit code of the last pod that ended, from the pods or the Job; None if it isn't known."""
+    """Return the exit code of the Job's last pod that ended; None if it isn't known.
+
+    If the pods are gone, the exit code follows from the result of the Job.
+    """
     if job.already_complete:
         return ending.ALREADY_COMPLETE
     codes = sorted(
@@ -230,7 +243,10 @@ def _derive_attempt_state(view: StorageView, job: Job) -> tuple[str, str]:
 
 
 def _failure_reason(view: StorageView, job: Job) -> str:
-    """Return the reason of the last pod that failed. Only the exit codes of our own programs have a meaning."""
+    """Return the reason of the last pod that failed.
+
+    An exit code has a meaning only if it comes from one of ALLOTMENT_CONTAINERS, which run Allotment's own programs.
+    """
     ends = [pod for pod in view.pods if pod.owner == job.uid and pod.exit_code]
     last = max(ends, key=lambda pod: (pod.created, pod.name), default=None)
     if last is None:
@@ -320,7 +336,7 @@ def _build_conditions(
 
 
 def _parse_bytes(quantity: str) -> int:
-    """Return a size in bytes; 0 for a form that this program doesn't write."""
+    """Return a size in bytes; 0 if Allotment never writes a size in this form."""
     try:
         return parse_size(quantity)
     except ValueError:

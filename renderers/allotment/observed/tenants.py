@@ -49,7 +49,7 @@ class TenantObjects(NamedTuple):
 
     @staticmethod
     def from_objects(objects: Iterable[ObservedObject]) -> TenantObjects:
-        """Return the objects by type."""
+        """Return these objects, grouped by type."""
         kinds: dict[type, list[ObservedObject]] = defaultdict(list)
         for live_object in objects:
             kinds[type(live_object)].append(live_object)
@@ -59,16 +59,22 @@ class TenantObjects(NamedTuple):
 
     @property
     def rendered_objects(self) -> list[orphans.RenderedObject]:
-        """The rendered objects. Pods and ReplicaSets are created from them, and don't count."""
+        """The objects that Allotment rendered. Controllers create the pods and ReplicaSets, so these are left out."""
         return [*self.deployments, *self.jobs, *self.claims, *self.buckets, *self.snapshots, *self.routes]
 
     @property
     def has_labelled_objects(self) -> bool:
-        """Whether an object has the tenant's label, instead of only lying in the tenant's namespace."""
+        """Whether an object has the tenant's label.
+
+        `whole_objects` don't count, because they may only lie in the tenant's namespace.
+        """
         return any(objects for objects in self if objects is not self.whole_objects)
 
     def prefer_published(self, published: orphans.PublishedObjects) -> TenantObjects:
-        """Return the objects with unpublished objects first: of two objects for the same resource, the last one counts."""
+        """Return the objects with the published objects last.
+
+        If several objects belong to the same resource, only the last object is used.
+        """
 
         def is_published(live_object: orphans.RenderedObject) -> bool:
             return not published.is_unpublished(live_object)
@@ -81,7 +87,7 @@ class TenantObjects(NamedTuple):
         )
 
 
-# By part: the live source commit of a folder of the rendered branch, and the folder's Git tree.
+# By part (storage, compute) of a tenant: its live source commit, and the Git tree of its folder on the rendered branch.
 PartSources = Mapping[str, tuple[str, str]]
 
 
@@ -95,9 +101,9 @@ def derive_tenant_status(
     sources: PartSources | None = None,
     published: orphans.PublishedObjects | None = None,
 ) -> TenantStatus:
-    """Return the status of a tenant. Its transitions are those since `previous`; the transitions in `previous` are dropped.
+    """Return the status of a tenant. Its transitions are those since `previous`, without the transitions in `previous`.
 
-    `published` are the tenant's objects on the rendered branch, None if they aren't known.
+    `published` are the tenant's objects on the rendered branch; it is None if these are not known.
     """
     if published is not None:
         live = live.prefer_published(published)
@@ -148,8 +154,10 @@ def derive_tenant_status(
 
 
 def _find_waiting(application: Application | None) -> dict[str, str]:
-    """Return the storages and snapshots that wait for a storage, each with that storage, by the names of their wait
-    markers."""
+    """Return the storages and snapshots that wait for another storage, each with the name of that storage.
+
+    Each has a wait marker, a ConfigMap with both names in its own name.
+    """
     markers = [name for kind, name in application.resources if kind == "ConfigMap"] if application else []
     split = [name.split(names.WAIT_MARKER_INFIX) for name in markers]
     return {parts[0]: parts[1] for parts in split if len(parts) == 2}
@@ -351,6 +359,8 @@ def _snapshot_transitions(
 
 
 def is_time_dependent(status: TenantStatus) -> bool:
-    """Return whether time alone may change a status: a pod is being scheduled, a container just restarted, or a removal
-    is under way."""
+    """Return whether a status may change without a change of the live objects.
+
+    This is so while a pod is being scheduled, after a container restarted, and while a removal is under way.
+    """
     return any(map(instances.is_time_dependent, status.instances)) or orphans.is_time_dependent(status)

@@ -1,4 +1,7 @@
-"""Decides whether a goal is reached that a user waits for: a state of an instance, storage or snapshot, or its removal."""
+"""Decides whether a resource has reached the goal that a user waits for with `allot wait`.
+
+A goal is a state of an instance, storage or snapshot, or its removal.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from allotment.observed.status import Storage
 GoalVerdict = Literal["going", "reached", "failed"]
 
 GONE_GOAL = "Gone"
-# The goals that a user can wait for, with their kinds.
+# The goals that a user can wait for, each with the kinds that can reach it.
 KINDS_BY_GOAL: dict[str, tuple[str, ...]] = {
     word.RUNNING: (INSTANCE.word,),
     word.READY: (INSTANCE.word, STORAGE.word, SNAPSHOT.word),
@@ -22,7 +25,7 @@ KINDS_BY_GOAL: dict[str, tuple[str, ...]] = {
     word.PREPARED: (STORAGE.word,),
     GONE_GOAL: (INSTANCE.word, STORAGE.word, SNAPSHOT.word),
 }
-# The next step of a resource, by reason, by state in its cluster, and by rollout stage.
+# Texts about the next step of a resource: by the reason of its state, by its state, and by its rollout stage.
 _NEXT_STEP_BY_REASON = {
     word.NO_FREE_UNIT: "a unit becomes free",
     word.STORAGE_UNPREPARED: "its storage is prepared",
@@ -46,7 +49,10 @@ _NEXT_STEP_BY_STAGE = {
 
 
 def describe_next_step(row: ResourceStatus, goal: str, silent: Collection[str] = ()) -> str:
-    """Return the next step of a resource towards the goal; empty if nothing is expected to happen."""
+    """Return the next step of a resource towards the goal; empty if nothing is expected to happen.
+
+    `silent` names the clusters with a last report that is too old or not trusted.
+    """
     if (_evaluate_resource(row, goal, silent) if row.resource.blob else row.stage.progress) != "going":
         return ""
     if row.stage.state != "merged" and row.resource.cluster in silent:
@@ -63,10 +69,10 @@ def describe_next_step(row: ResourceStatus, goal: str, silent: Collection[str] =
 
 
 def evaluate_goal(rows: Sequence[ResourceStatus], goal: str, silent: Collection[str] = ()) -> GoalVerdict:
-    """Return the verdict on all resources of a name. `rows` are those of the kinds that can reach the goal.
+    """Return the verdict on all resources of a name. `rows` are the resources of the kinds that can reach the goal.
 
-    The goal has failed if only another merge, or a person, can reach it. The last report of a `silent` cluster is not
-    trusted.
+    The verdict is `failed` if the resources reach the goal only after another merge or an action of a person. It
+    ignores the last report of a cluster in `silent`.
     """
     if goal == GONE_GOAL:
         failed = any(row.resource.blob or row.stage.progress == "failed" for row in rows)

@@ -1,4 +1,4 @@
-"""Argo CD's Applications: the objects that it applied, and those that it did not."""
+"""Argo CD's Applications: their state, and the objects that Argo CD has applied or failed to apply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts that all live objects share, in the API's form."""
+"""Defines the parts that all live objects have in common, in the form of the API."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import msgspec
 from allotment.manifests import names
 from allotment.observed.status import parse_time
 
-MAX_MESSAGE_LENGTH = 300  # characters of a kubelet's or controller's message; people see only fixed phrases of it
+MAX_MESSAGE_LENGTH = 300  # characters that a summary keeps of a message of a kubelet or controller
 
 
 def normalize_time(text: str | None) -> str:
-    """Return a time of an object in the form of Kubernetes, such as 2026-11-21T10:00:00Z; empty if it is absent or
-    invalid.
+    """Return a time of an object in the form of Kubernetes, 2026-11-21T10:00:00Z; empty if it is absent or invalid.
 
     Every time of a live object passes through this function. Times are compared as text, so no other form is valid.
     """
@@ -111,7 +110,7 @@ class Metadata(ApiObject, frozen=True):
 
     @property
     def tenant(self) -> str:
-        """The tenant that owns the object; empty if the label names a tenant with another namespace."""
+        """The tenant that owns the object; empty if the object isn't in the namespace of the tenant in its label."""
         tenant = self.labels.tenant
         return tenant if tenant and self.namespace == names.namespace(tenant) else ""
 
@@ -122,7 +121,7 @@ class Metadata(ApiObject, frozen=True):
 
     @property
     def marked_for_deletion(self) -> bool:
-        """Whether the object is to be deleted once its file is removed."""
+        """Whether the object will be deleted after its declaration is removed."""
         return self.annotations.deletion_policy == "Delete"
 
     @property
@@ -132,7 +131,7 @@ class Metadata(ApiObject, frozen=True):
 
     @property
     def stock(self) -> str:
-        """The stock of the placeholder; empty for other objects."""
+        """The stock that a placeholder belongs to; empty for other objects."""
         return self.labels.stock if self.namespace == names.STOCK_NAMESPACE else ""
 
     @property
@@ -163,5 +162,5 @@ def find_condition(conditions: tuple[ObjectCondition, ...], kind: str) -> Object
 
 
 def parse_count(text: str) -> int:
-    """Return the count in an annotation; 0 if it holds none."""
+    """Return the count in an annotation; 0 if the annotation has no valid count."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0

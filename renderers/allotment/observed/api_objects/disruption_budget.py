@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets, which protect the instances of a cluster when a node is drained."""
+"""PodDisruptionBudgets, which protect the instances of a tenant when a node is drained."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from allotment.observed.objects import DisruptionBudget
 
 
 class RawDisruptionBudget(ApiObject, frozen=True):
-    """A PodDisruptionBudget. Its metadata is enough, because the isolation gate defines the content in tenants'
-    namespaces."""
+    """A PodDisruptionBudget.
+
+    Only its metadata is needed, because the isolation gate already fixes the content of those in tenants' namespaces.
+    """
 
     metadata: Metadata
 

@@ -8,13 +8,16 @@ from allotment.observed.objects import Namespace
 
 
 class RawNamespace(ApiObject, frozen=True):
-    """A Namespace. Its metadata is enough."""
+    """A Namespace. Only its metadata is needed."""
 
     metadata: Metadata
 
 
 def summarize_namespace(raw: RawNamespace) -> Namespace:
-    """Return the summary of a Namespace. It has no tenant if its name isn't the namespace of its label's tenant."""
+    """Return the summary of a Namespace.
+
+    The summary has no tenant if the name of the Namespace isn't that of the tenant in its label.
+    """
     metadata = raw.metadata
     tenant = metadata.labels.tenant
     owner = tenant if tenant and metadata.name == names.namespace(tenant) else ""

@@ -152,7 +152,8 @@ def summarize_pod(raw: RawPod) -> Pod:
 def _waiting_message(waiting: _Waiting | None, ended: _Terminated | None) -> str:
     """Return the message about a container that doesn't run.
 
-    For a container that never started, it is the cause, and not the time until the next start.
+    If the container failed to start, the message is the cause of the failure. The kubelet's current message may only
+    name the time until the next start.
     """
     if ended is not None and ended.reason == START_ERROR:
         return ended.message
@@ -171,13 +172,19 @@ def _run_seconds(ended: _Terminated) -> float:
 
 
 def _startup_seconds(spec: _PodSpec) -> int:
-    """Return the seconds until the kubelet kills a container that doesn't answer its startup probe; 0 without a probe."""
+    """Return the seconds after which the kubelet kills a container that doesn't answer its startup probe.
+
+    Returns 0 if the container has no startup probe.
+    """
     probe = spec.containers[0].startup_probe if spec.containers else None
     return probe.period_seconds * probe.failure_threshold if probe is not None else 0
 
 
 def _has_unhealthy_device(status: _PodStatus) -> bool:
-    """Return whether a device of the pod is unhealthy. Kubelets report this since Kubernetes 1.36. The pod keeps running."""
+    """Return whether a device of the pod is unhealthy. The pod keeps running.
+
+    Kubelets report the health of devices since Kubernetes 1.36.
+    """
     return any(
         device.health == "Unhealthy"
         for container in status.container_statuses
@@ -187,8 +194,10 @@ def _has_unhealthy_device(status: _PodStatus) -> bool:
 
 
 def _deciding_container(status: _PodStatus) -> _ContainerStatus:
-    """Return the container that determines the state of a pod: the first unfinished init container, else the main
-    container."""
+    """Return the container that determines the state of a pod.
+
+    It is the first unfinished init container, or else the main container.
+    """
     for container in status.init_container_statuses:
         ended = container.state.terminated
         if not container.started and (ended is None or ended.exit_code):

@@ -1,4 +1,4 @@
-"""ReplicaSets, which tell the rollout of a Deployment that a pod belongs to."""
+"""ReplicaSets, which show to which rollout of a Deployment a pod belongs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from allotment.observed.objects import ReplicaSet
 
 
 class RawReplicaSet(ApiObject, frozen=True):
-    """A ReplicaSet. Its metadata is enough."""
+    """A ReplicaSet. Only its metadata is needed."""
 
     metadata: Metadata
 

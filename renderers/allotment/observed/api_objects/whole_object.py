@@ -1,4 +1,4 @@
-"""Whole objects of tenants' namespaces, for the comparison with their manifests."""
+"""Whole objects in tenants' namespaces, which are compared with their manifests."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class RawObject(ApiObject, frozen=True):
 
 
 def make_summarizer(kind: str) -> Callable[[RawObject], LiveObject]:
-    """Return a function that reduces an object of a kind to its compared fields.
+    """Return a function that summarizes an object of a kind with its compared fields.
 
-    An object outside tenants' namespaces has no tenant and no content.
+    An object outside tenants' namespaces gets no tenant and no content.
     """
 
     def read(raw: RawObject) -> LiveObject:
@@ -63,8 +63,10 @@ def make_summarizer(kind: str) -> Callable[[RawObject], LiveObject]:
 
 
 def _compress_compared_fields(raw: RawObject) -> bytes:
-    """Return the compared fields, compressed, because a reporter stores those of all tenants. A Deployment takes about
-    1 KB."""
+    """Return the compared fields of an object, compressed, because a reporter keeps them for all tenants.
+
+    The compressed fields of a Deployment take about 1 KB.
+    """
     metadata = raw.metadata
     compared = {
         "metadata": {
