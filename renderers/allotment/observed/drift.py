@@ -33,7 +33,7 @@ _COMPARED_METADATA = (
     "annotations",
     "finalizers",
 )  # of metadata; the API server and controllers write the rest
-# By field with a list: the fields by which the API server identifies an element of the list.
+# The API server identifies the elements of these lists by these of their fields.
 _LIST_KEYS: dict[str, tuple[str, ...]] = {
     "containers": ("name",),
     "initContainers": ("name",),

@@ -122,8 +122,8 @@ def _count_kept_steps(previous: Instance | None, now: Instance) -> int:
 def is_time_dependent(instance: Instance) -> bool:
     """Return whether the state of an instance may change without a change of its objects.
 
-    This is so while a pod is being scheduled, and after a container that ended runs again. A pod that replaces a
-    rejected pod may have the reason of the rejected pod while it is being scheduled.
+    The state may do so while a pod is being scheduled, and after a container that ended runs again. A pod that replaces
+    a rejected pod may have the reason of the rejected pod while it is being scheduled.
     """
     return instance.reason in (word.SCHEDULING, word.ADMISSION_FAILED, word.EVICTED) or (
         instance.reason in _TERMINATED_REASONS and instance.state == word.FAILED and instance.start_time != ""

@@ -55,7 +55,7 @@ class PublishedObjects(NamedTuple):
     def is_unpublished(self, live_object: RenderedObject) -> bool:
         """Return whether a live object isn't published; False if this is not known yet.
 
-        It is not known of an object that was created at `time` or later, because it may have been published since then.
+        An object that was created at `time` or later may have been published since then, so it is not known yet.
         """
         return live_object.created < self.time and not self._contains(live_object)
 
@@ -68,9 +68,9 @@ class PublishedObjects(NamedTuple):
         return (STOPPED_DEPLOYMENT, name) in self.objects
 
     def predates(self, live_object: RenderedObject) -> bool:
-        """Return whether an object is too new to be judged by this list.
+        """Return whether an object is so new that only a later list can show if it is published.
 
-        Such an object was created at `time` or later, and only a later list can show whether it is published.
+        Such an object was created at `time` or later.
         """
         return live_object.created >= self.time and not self._contains(live_object)
 
@@ -295,8 +295,8 @@ def _orphan_reason(live_object: RenderedObject, resource: Resource) -> str:
 def _with_orphan_conditions(resource: T, conditions: Sequence[Condition], look: TenantObservation) -> T:
     """Return a resource with these conditions.
 
-    The message of the resource names its orphans. If the main object is an orphan, this replaces the resource's own
-    message; otherwise it follows that message.
+    The message of the resource names its orphans. If the main object is an orphan, the resource's own message is left
+    out.
     """
     stuck_conditions: list[Condition] = [condition for condition in conditions if condition.reason in ORPHAN_STATES]
     reason, message = resource.reason, resource.message

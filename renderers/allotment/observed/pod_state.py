@@ -259,8 +259,9 @@ def _find_predecessor(view: InstanceView, pod: Pod) -> Pod | None:
 def _may_replace(pod: Pod, failed_pod: Pod) -> bool:
     """Return whether a pod was created soon enough after the end of a failed pod to be its replacement.
 
-    A rejected pod has no end time. It was rejected when its node acknowledged it, so this time is used instead. It is
-    by the clock of the node, which may be ahead, so this pod may seem to be older.
+    A rejected pod has no end time. For such a pod, the function uses the time when its node acknowledged it, because
+    the node rejected it then. The clock of the node may be ahead, so the replacement may seem to be older than this
+    time.
     """
     ended = failed_pod.terminated_at or failed_pod.scheduled_at
     if "" in (ended, pod.created):

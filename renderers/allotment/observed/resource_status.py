@@ -18,8 +18,8 @@ _REASONS_BY_STATE |= {word.REMOVING: word.REMOVAL_PENDING, word.OVERTAKEN: word.
 class ResourceStatus(NamedTuple):
     """An instance, storage or snapshot in one cluster.
 
-    - `resource.blob` is the blob of its declaration; it is empty if no declaration, or no longer one, names this
-      cluster.
+    - `resource.blob` is the blob of its declaration; it is empty if the resource is not, or no longer, declared for
+      this cluster.
     - `stage` is the rollout stage of the declaration.
     - `observed` is its status as the cluster reports it, and `status` the reported status of its tenant. Each is None
       if the cluster reports none.

@@ -361,6 +361,6 @@ def _snapshot_transitions(
 def is_time_dependent(status: TenantStatus) -> bool:
     """Return whether a status may change without a change of the live objects.
 
-    This is so while a pod is being scheduled, after a container restarted, and while a removal is under way.
+    The status may do so while a pod is being scheduled, after a container restarted, and while a removal is under way.
     """
     return any(map(instances.is_time_dependent, status.instances)) or orphans.is_time_dependent(status)

@@ -1,4 +1,8 @@
-"""Render the catalog as tables on a terminal: first the offers that a tenant can use, then the others, with the reason."""
+"""Render the catalog as tables on a terminal.
+
+The offers that the tenant can use come first. The other offers follow, each with the reason why the tenant can't use
+it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ from allotment.rules.spending import TenantSpending, total_cost
 
 
 class CatalogView(NamedTuple):
-    """The context of a catalog: the ready units, the day that selects prices, and the tenant, if any."""
+    """The context of a catalog: the ready units, the day for which prices are shown, and the tenant, if any."""
 
     ready_units: Ready
     day: datetime.date
@@ -36,7 +40,7 @@ class CatalogView(NamedTuple):
 
     @property
     def tenant_name(self) -> str:
-        """Return the tenant's name; empty without a tenant."""
+        """Return the tenant's name; empty if the catalog is for no tenant."""
         return self.allowance.name if self.allowance is not None else ""
 
 
@@ -52,9 +56,10 @@ def render_catalog(offered_catalog: AvailableOffers, view: CatalogView) -> Rende
 
 
 class DeclarationSource(NamedTuple):
-    """The source of declarations: a commit, empty without a repository, and whether it is the work tree.
+    """The source of declarations: a commit, or a work tree.
 
-    `uncommitted` counts the files that differ from the commit.
+    `commit` is empty outside a Git repository. `uncommitted` counts the files in a work tree that differ from the
+    commit.
     """
 
     commit: str
@@ -75,7 +80,10 @@ class DeclarationSource(NamedTuple):
 def render_spending(
     spendings: Sequence[TenantSpending], currency: str, day: datetime.date, declarations: DeclarationSource
 ) -> Group:
-    """Return the monthly costs of all tenants below a title with the day, the hours and the source of the declarations."""
+    """Return the monthly costs of all tenants under a title.
+
+    The title has the day, the hours and the source of the declarations.
+    """
     title = (
         f"Forecast of {HOURS_A_MONTH} hours at the prices of {day}, from {declarations.description}. It is not a bill."
     )
@@ -112,12 +120,12 @@ def _cost_text(cost: Decimal | None) -> str:
 
 
 def _uncosted_notes(invalid: int) -> list[str]:
-    """Return the note on invalid files, which have no known cost."""
+    """Return a note with the number of invalid files, because their cost is unknown; empty if there are none."""
     return [f"{pluralize(invalid, 'invalid file')} not counted"] if invalid else []
 
 
 def _unpriced_notes(without_price: int) -> list[str]:
-    """Return the note on resources without a price on the day."""
+    """Return a note with the number of resources without a price on the day; empty if there are none."""
     return [f"{pluralize(without_price, 'resource')} without a price left out"] if without_price else []
 
 
@@ -280,5 +288,5 @@ def _barrier_texts(barriers: Iterable[Barrier]) -> list[str]:
 
 
 def _approximate_size(size: int) -> str:
-    """Return a size for comparison by people, from 10 TiB in whole TiB."""
+    """Return a size that people can compare easily: sizes of 10 TiB and more are in whole TiB."""
     return f"{size // TEBI}Ti" if size >= 10 * TEBI else format_size(size)

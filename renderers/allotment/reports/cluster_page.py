@@ -1,4 +1,4 @@
-"""Render a cluster's status as a Markdown page for the forge, in which text of a tenant or a pod has no effect."""
+"""Render a cluster's status as a Markdown page for the forge. Text of a tenant or a pod has no effect on the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from allotment.observed.status import ClusterStatus, Instance, Snapshot, Stock, 
 from allotment.reports.cold_starts import format_cold_start
 from allotment.reports.markdown import escape_markdown, markdown_table
 
-MAX_ROWS = 500  # rows per table, because forges truncate long pages
+MAX_ROWS = 500  # the most rows of a table, because forges truncate long pages
 MAX_LENGTH = 400
 _COLD_START_NOTE = (
     "Cold start: how long an instance that found no free unit waited until a node had room for it, by the last"
@@ -31,8 +31,8 @@ def render_summary(
 ) -> bytes:
     """Return the page of a cluster: its stocks, the number of instances in each state, and the resources with problems.
 
-    The `retained` tenants come first, None if they are unknown, then removed or stopped resources that still exist, then
-    manual edits.
+    Before these, the page has the retained tenants, then removed or stopped resources that still exist, and then edits
+    by hand. `retained` is None if the retained tenants are unknown.
     """
     states = Counter(
         word.display_state(instance.state, of_instance=True) for tenant in tenants for instance in tenant.instances
@@ -105,7 +105,7 @@ def _leftover_section(title: str, leftovers: Sequence[Orphan]) -> list[str]:
 
 
 def _edit_rows(tenants: Sequence[TenantStatus]) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each condition on edited and foreign objects of a tenant and of its resources."""
+    """Yield a row for each condition of a tenant or its resources about objects edited or added by hand."""
     for tenant in tenants:
         resource_rows = (
             (type(resource).__name__.lower(), f"{tenant.tenant}/{resource.name}", resource.conditions)

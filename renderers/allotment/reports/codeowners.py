@@ -1,7 +1,7 @@
 """Render an Ownership as CODEOWNERS, so that a forge requests reviews from the right people.
 
-CODEOWNERS only requests reviews; `allot plan` enforces approvals. A forge knows neither fields nor roles, and each
-forge has its own syntax.
+CODEOWNERS only requests reviews; `allot plan` enforces approvals. CODEOWNERS can't express owners of single fields or
+roles of a tenant, and its syntax differs between forges.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class OwnedPattern(NamedTuple):
 def list_owned_patterns(
     spec: OwnershipSpec, tenants: Collection[str], members: Callable[[str], Members | None]
 ) -> list[OwnedPattern]:
-    """Return the patterns with their owners. The last pattern that matches a path applies; the first, `**`, matches
-    all.
+    """Return the patterns with their owners. If several patterns match a path, the last pattern applies.
 
-    `tenants` are the existing tenants, and `members` returns a tenant's Members.
+    The first pattern, `**`, matches all paths. `tenants` are the existing tenants, and `members` returns a tenant's
+    Members.
     """
     platform = _owner_names(spec, [Approver(team=PLATFORM_TEAM)], None)
     lines: dict[str, OwnedPattern] = {}
@@ -75,12 +75,15 @@ def _owner_names(spec: OwnershipSpec, approvers: Collection[Approver], people: M
 
 
 def _forge_login(owner: Account) -> str:
-    """Return a person's name in CODEOWNERS: a login, as forges know no IDs there."""
+    """Return a person's name in CODEOWNERS: the login, because CODEOWNERS does not accept account IDs."""
     return f"@{owner.login}"
 
 
 def _expand_tenants(pattern: str, tenants: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield a pattern for each tenant that it matches; a pattern outside the tenants' folders is unchanged."""
+    """Yield a pattern once for each tenant that it matches, with the name of the tenant.
+
+    A pattern outside the tenants' folders is yielded unchanged, with an empty name.
+    """
     parts = pattern.split("/")
     if parts[0] != "tenants" or len(parts) < 3:
         yield pattern, ""
@@ -121,8 +124,9 @@ def _exclusion_regex(patterns: list[str]) -> str:
 
 
 def _pattern_regex(pattern: str) -> str:
-    """Return a pattern as a regular expression without backslashes, as Gitea's parser of the file interprets those
-    itself.
+    """Return a pattern as a regular expression without backslashes.
+
+    Gitea's parser of CODEOWNERS interprets backslashes itself.
     """
     folder = pattern.removesuffix("/**")
     text = _REGEX_SPECIAL.sub(lambda match: "[.]" if match.group() == "." else "[^/]*", folder)

@@ -8,7 +8,7 @@ UNKNOWN_DURATION = "not known yet"
 
 
 def format_duration(seconds: int) -> str:
-    """Return a duration in words, rounded to its relevant units: 45 s, 6 min, 2 h 10 min."""
+    """Return a duration in words, without units that are too small to matter: 45 s, 6 min, 2 h 10 min."""
     if seconds < 90:
         return f"{seconds} s"
     minutes = (seconds + 30) // 60
@@ -19,7 +19,7 @@ def format_duration(seconds: int) -> str:
 
 
 def format_cold_start(time: ColdStartTime | None) -> str:
-    """Return the waiting time for a node, with the number of starts on which it is based."""
+    """Return a text with the waiting time for a node, and the number of cold starts from which it is known."""
     if time is None:
         return UNKNOWN_DURATION
     if time.start_count == 1:

@@ -1,4 +1,4 @@
-"""Render diagnoses as a table for people: one row each, with the fix."""
+"""Render diagnoses as a table for people: one row for each diagnosis, with the fix."""
 
 from __future__ import annotations
 

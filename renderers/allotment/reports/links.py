@@ -12,14 +12,17 @@ from allotment.observed.status import Instance
 
 
 class Consoles(NamedTuple):
-    """The URL of Argo CD, empty if none is declared, and the URL of Grafana for each cluster that declares it."""
+    """The URL of Argo CD, and the URL of Grafana for each cluster that declares it.
+
+    The URL of Argo CD is empty if none is declared.
+    """
 
     argocd: str
     grafana: Mapping[str, str]
 
 
 class InstanceLinks(NamedTuple):
-    """URLs, each empty if no page exists."""
+    """The URLs of an instance's pages. A URL is empty if the page does not exist."""
 
     log: str = ""
     terminal: str = ""
@@ -27,8 +30,9 @@ class InstanceLinks(NamedTuple):
 
 
 def instance_links(consoles: Consoles, tenant: str, cluster: str, instance: Instance) -> InstanceLinks:
-    """Return the links of an instance that a cluster reports. Argo CD shows the logs of all pods at the Deployment, but
-    a terminal only at a pod.
+    """Return the links of an instance that a cluster reports.
+
+    Argo CD shows the logs of all pods on the page of the Deployment, but a terminal only on the page of a pod.
     """
     name, pod = percent_encode(instance.name), percent_encode(instance.running_pod)
     namespace = percent_encode(names.namespace(tenant))

@@ -27,11 +27,11 @@ KIND_DESCRIPTION = "What the file declares; its folder says it too."
 
 
 def manual_page(subject: str) -> ExplainOutput:
-    """Return the page of a kind, `KIND.field.field`, `rule NAME`, the ID of a rule, or a state, condition or reason of
-    a status.
+    """Return the page of a subject of `allot explain`.
 
-    If a rule's ID is also a kind, the page of the kind ends with the rule. Raises OperationRefused for an unknown
-    subject, with the closest match.
+    A subject is a kind, `KIND.field.field`, `rule NAME`, the ID of a rule, or a state, condition or reason of a status.
+    If the ID of a rule is also the name of a kind, the page of the kind ends with the rule. Raises OperationRefused for
+    an unknown subject. The message of the error suggests the closest known subject.
     """
     name, *fields = subject.split(".")
     if name.startswith("rule "):
@@ -85,7 +85,10 @@ def _reason_page(name: str) -> ExplainOutput:
 
 
 def _field_paths(name: str) -> tuple[FieldOutput, ...]:
-    """Return the fields of all kinds with this name, or with a path that ends in `NAME.NAME`, each with its full path."""
+    """Return the fields of all kinds with this name, each with its full path.
+
+    The name may also be the end of a path, such as `NAME.NAME`.
+    """
     return tuple(
         msgspec.structs.replace(field_page(kind, model, path.rpartition(".")[2]), name=path)
         for kind in KINDS.values()
@@ -95,7 +98,7 @@ def _field_paths(name: str) -> tuple[FieldOutput, ...]:
 
 
 def _walk_fields(above: str, model: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the path of each field of a model and of its nested models, with the model that has the field."""
+    """Yield the path of each field of a model and of its nested models, with the model that contains the field."""
     for field in model.model_fields.values():
         path, below = f"{above}.{field.alias}", element_type(field.annotation)
         yield path, model
@@ -133,8 +136,9 @@ def field_page(kind: Kind, model: Any, alias: str) -> FieldOutput:
 
 
 def _file_location(kind: Kind) -> str:
-    """Return the scope of a kind with one file per scope, because the scope's name is also the file's; else an empty
-    text.
+    """Return the scope of a kind if the scope has a single file of the kind; empty for other kinds.
+
+    Such a file has the name of its scope.
     """
     return kind.scope if kind.singleton else ""
 
@@ -146,7 +150,7 @@ def _schema(model: Any) -> dict[str, Any]:
 
 
 def limits_text(node: dict[str, Any]) -> str:
-    """Return the limits of a field's JSON Schema in words, for a list also those of its items."""
+    """Return the limits of a field's JSON Schema in words. For a list, the words include the limits of its items."""
     if "anyOf" in node:
         node = next((alternative for alternative in node["anyOf"] if alternative.get("type") != "null"), node)
     constraints = []
@@ -188,7 +192,7 @@ def is_model(annotation: Any) -> bool:
 
 
 def element_type(annotation: Any) -> Any:
-    """Return the type that a field's page continues with: a list's or mapping's item type, or the type itself."""
+    """Return the type with the nested fields of a field: the item type of a list or mapping, or the type itself."""
     annotation = without_optional(annotation)
     if typing.get_origin(annotation) in (list, dict):
         return element_type(typing.get_args(annotation)[-1])
@@ -207,7 +211,7 @@ def _default_text(field: Any) -> str:
 
 
 def type_text(field: Any) -> str:
-    """Return a field's type in the words of its schema: text, integer, a list of …, or the allowed values."""
+    """Return a field's type in words: text, integer, a list of …, or the allowed values."""
     return _annotation_text(field.annotation, field.metadata)
 
 
@@ -233,7 +237,7 @@ def _annotation_text(annotation: Any, metadata: typing.Sequence[Any] = ()) -> st
 
 
 def _schema_type_text(schema: dict[str, Any]) -> str:
-    """Return the type in a field's own schema."""
+    """Return the type in a JSON Schema that a field declares itself."""
     if examples := schema.get("examples"):
         return f"text such as {examples[0]}"
     if schema.get("type") == "object":

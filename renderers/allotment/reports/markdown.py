@@ -1,7 +1,8 @@
-"""Write Markdown for forges in which text of a tenant, a pod or a registry appears unchanged and has no effect.
+"""Write Markdown for forges. Text from a tenant, a pod or a registry appears unchanged and has no effect.
 
-Forges search for mentions, references and bare URLs in the text that Markdown produces, so a backslash does not stop
-them. A code span does on all forges: mentions, links, images, HTML and quick actions have no effect in it.
+Forges search the rendered text for mentions, references and bare URLs, so a backslash before them has no effect on this
+search. Therefore such text is written as a code span: on all forges, mentions, links, images, HTML and quick actions
+have no effect there.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def escape_markdown(text: str, limit: int = _MAX_LENGTH) -> str:
 
 
 def escape_invisible(text: str) -> str:
-    """Return a text with escapes for characters that are invisible or change the direction of others."""
+    """Return a text with escapes for characters that are invisible or change the direction of other characters."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -35,12 +36,15 @@ def escape_invisible(text: str) -> str:
 
 
 def code_span(text: str, limit: int = _MAX_LENGTH) -> str:
-    """Return a text as a code span on one line, for a table."""
+    """Return a text as a code span on one line, also valid in a table."""
     return code_span_outside_tables(text, limit).replace("|", "\\|")
 
 
 def code_span_outside_tables(text: str, limit: int = _MAX_LENGTH) -> str:
-    """Return a text as a code span on one line. In a table, its `|` would end the cell."""
+    """Return a text as a code span on one line, for use outside tables.
+
+    In a table, a `|` in the text would end the cell.
+    """
     cut = text if len(text) <= limit else f"{text[:limit]}…"
     escaped_text = escape_invisible(" ".join(cut.split()))
     if not escaped_text:
@@ -58,7 +62,7 @@ def code_block(lines: Sequence[str], language: str = "") -> str:
 
 
 def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a table, or "None."; cells are already Markdown."""
+    """Return the lines of a table; "None." if it has no rows. The cells must be Markdown already."""
     lines = [f"| {' | '.join(row)} |" for row in rows]
     if not lines:
         return ["None."]

@@ -19,7 +19,7 @@ class Reason(NamedTuple):
 
 
 class ConditionPage(NamedTuple):
-    """The meaning of a condition's status True, and the resources that have the condition."""
+    """A condition: what it means if its status is True, and which resources have it."""
 
     true_when: str
     subject: str
@@ -311,7 +311,7 @@ RETENTION_REASONS: dict[str, Reason] = {
         RetentionReason.PROGRAM_ERROR: "Allotment failed on this tenant: a bug",
     }.items()
 }
-# Reasons for a condition that holds. No remedy is needed.
+# Reasons of conditions that hold. These need no remedy.
 GOOD_REASONS = (
     word.UNITS_HELD,
     word.ALL_PREPARED,

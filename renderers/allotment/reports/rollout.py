@@ -1,4 +1,4 @@
-"""Render a rollout as one comment on the pull request that caused it."""
+"""Render the rollout of a merge as one comment on the pull request."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from allotment.reports.markdown import code_span, markdown_table
 MARKER = "<!-- allotment:rollout -->"
 MAX_ROWS = 200
 MAX_CLUSTERS = 50
-_NOTE_BYTES = 40  # for the line that counts the omitted rows
+_NOTE_BYTES = 40  # bytes for the line with the number of omitted rows
 _TABLE_HEAD_LINES = 2
 _PROGRESS_SYMBOLS: dict[RolloutProgress, str] = {"going": "⏳", "done": "✅", "failed": "❌"}
 _URL = re.compile(r"https://[a-z0-9.-]{1,253}(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]{0,500})?")
 
 
 class Rollout(NamedTuple):
-    """The state of a merge: its commit, the clusters with a publish of it, and each changed resource of tenants.
+    """The state of the rollout of a merge.
 
-    The links belong to instances that their cluster reports as merged.
+    `merge_commit` is the merge, `published_clusters` are the clusters that it is published to, and `resources` are the
+    resources of tenants that it changed. An instance has links if its cluster reports the merged version.
     """
 
     merge_commit: str
@@ -49,7 +50,10 @@ class Rollout(NamedTuple):
 
 
 def render_comment(rollout: Rollout, limit: int) -> str:
-    """Return the text of the comment, at most `limit` bytes; it states the number of omitted rows."""
+    """Return the text of the comment, at most `limit` bytes.
+
+    If rows are omitted, the text states their number.
+    """
     head = "\n".join(_head_lines(rollout)) + "\n"
     if not rollout.resources:
         return head
@@ -82,6 +86,6 @@ def _resource_row(resource: ResourceRef, stage: RolloutStage, links: InstanceLin
         more.append(f"<{stage.url}>" if _URL.fullmatch(stage.url) else code_span(stage.url))
     more += [
         f"[{word}]({url})" for word, url in links._asdict().items() if url
-    ]  # percent-encoded, so they contain no text of a tenant
+    ]  # safe in Markdown, because the URLs are percent-encoded
     name = code_span(f"{resource.kind} {resource.tenant}/{resource.name}")
     return _PROGRESS_SYMBOLS[stage.progress], name, code_span(resource.cluster), stage.state, " ".join(more)

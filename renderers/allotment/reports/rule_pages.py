@@ -1,4 +1,7 @@
-"""Describe each rule, by the ID in brackets after a problem: the manual pages of `allot explain rule`."""
+"""Describe each rule: the manual pages of `allot explain rule`.
+
+A rule is named by its ID, which appears in brackets after a problem.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from types import ModuleType
 
 from allotment.problems import OperationRefused, quote_value
 
-# Rules of reading a file. For rules across files and commits, the docstring of the rule's module is the page.
+# Rules that are checked while one file is read. A rule that compares files or commits has its own module, and the
+# docstring of the module is the page of the rule.
 FILE_RULES = {
     "address": "A preparation fetches only from hosts on the internet, not from a private or local address or from a name inside a cluster.",
     "anchor": "YAML anchors and aliases are not supported. Repeat the value instead.",
@@ -86,7 +90,10 @@ FILE_RULES = {
 
 
 def rule_page(rule: str) -> str:
-    """Return the page of a rule. Raises OperationRefused for an unknown ID, with the closest known ID."""
+    """Return the page of a rule.
+
+    Raises OperationRefused for an unknown ID. The message of the error suggests the closest known ID.
+    """
     pages = rule_pages()
     if rule not in pages:
         from allotment.declared.reading import suggest_name

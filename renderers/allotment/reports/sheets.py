@@ -1,4 +1,4 @@
-"""Print rows in columns on a terminal: columns that do not fit go below their row, and nothing is cut."""
+"""Print rows in columns on a terminal. Columns that do not fit go below their row, and nothing is cut."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.text import Text
 from allotment.problems import escape_unprintable
 
 NARROW_WIDTH = 100  # columns: in a narrower terminal, long cells always get their own line
-MAX_LENGTH = 4_000  # characters of a sentence; our own are shorter
+MAX_LENGTH = 4_000  # characters of a sentence; Allotment's own sentences are shorter
 _GAP = 3
 _NARROW_GAP = 2  # in a narrow terminal
 _INDENT = "    "
@@ -29,7 +29,7 @@ def sanitize_sentence(text: str) -> Text:
 
 
 class Sheet:
-    """Rows under column heads. The columns in `long` come last.
+    """Rows under column heads. The columns in `long` come last, and contain sentences or URLs.
 
     If the terminal has fewer than NARROW_WIDTH columns or the row is too wide, each long cell gets a line below its
     row. Other cells that do not fit go below the row too, with their heads. In a pipe, each row is one line.
@@ -49,11 +49,11 @@ class Sheet:
         return bool(self._rows)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        """Yield the lines, within the width of a terminal; in a pipe without a limit."""
+        """Yield the lines. They fit the width of a terminal; in a pipe their length is unlimited."""
         yield from self.render_lines(_console_width(console, options))
 
     def render_lines(self, width: int | None) -> Iterator[Text]:
-        """Yield the lines for a terminal of this width; None if the output is no terminal."""
+        """Yield the lines for a terminal of this width. `width` is None if the output is no terminal."""
         rows = [self._heads, *self._rows]
         widths = [max(row[at].cell_len for row in rows) for at in range(len(self._heads))]
         natural = sum(widths) + _GAP * (len(widths) - 1)
@@ -108,14 +108,14 @@ def _wrap_text(text: str, width: int) -> list[str]:
 
 
 class FactList:
-    """Names with values, one per line; a long value continues below itself."""
+    """Names with values, one per line. If a value is too long for its line, it continues below."""
 
     def __init__(self, facts: Iterable[tuple[str, object]], longest: int = MAX_LENGTH) -> None:
         self._facts = [(f"{name}:", value) for name, value in facts if value != ""]
         self._longest = longest
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        """Yield the lines, within the width of a terminal; in a pipe without a limit."""
+        """Yield the lines. They fit the width of a terminal; in a pipe their length is unlimited."""
         at = max((len(name) for name, _ in self._facts), default=0) + _GAP
         width = _console_width(console, options)
         room = max(width - at, 40) if width is not None else self._longest
@@ -126,6 +126,6 @@ class FactList:
 
 
 def print_output(renderable: RenderableType) -> None:
-    """Print output within the width of a terminal; in a pipe without wrapping."""
+    """Print output within the width of a terminal; in a pipe, the output is not wrapped."""
     console = Console(highlight=False)
     console.print(renderable, soft_wrap=True)

@@ -1,5 +1,6 @@
-"""Describe each state of a status: the manual pages of `allot explain STATE`. The documentation of status has them as a
-table.
+"""Describe each state of a status: the manual pages of `allot explain STATE`.
+
+The documentation of `allot status` has the same pages as a table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Summarize a status table: the number of resources in each state, and each reason that several rows share, once."""
+"""Summarize a status table: the number of resources in each state, and the reasons that several rows share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from allotment.reports.reason_pages import AS_DECLARED_REASONS
 
 
 class SharedReason(NamedTuple):
-    """A reason and remedy of several rows; `mark` refers to it in each row."""
+    """A reason and remedy that several rows share.
+
+    Each of these rows shows only `mark`, which refers to the reason. `labels` are the names of the rows.
+    """
 
     mark: str
     text: str
@@ -21,7 +24,7 @@ class SharedReason(NamedTuple):
 
 
 def count_states(rows: Sequence[ResourceStatus]) -> str:
-    """Return the count of each kind by state: `3 instances: 2 Running, 1 Failed; 1 storage: 1 Ready`."""
+    """Return the number of resources of each kind by state: `3 instances: 2 Running, 1 Failed; 1 storage: 1 Ready`."""
     parts = []
     for kind in RESOURCE_KINDS:
         states = Counter(row.displayed_state for row in rows if row.resource.kind == kind)
@@ -51,7 +54,7 @@ def reason_key(row: ResourceStatus) -> tuple[str, str]:
 
 
 def display_reason(row: ResourceStatus, why: str) -> str:
-    """Return the text of a reason; empty for a reason that only confirms the declaration."""
+    """Return the text of a reason; empty if the reason only confirms that the resource is as declared."""
     return "" if row.is_as_declared and why in AS_DECLARED_REASONS else why
 
 

@@ -26,8 +26,8 @@ from allotment.reports.status_summary import (
 )
 
 SharedReasons = Mapping[tuple[str, str], SharedReason]
-UNLIMITED = 1_000_000  # characters of a list of names
-STALE_SECONDS = 3900  # a reporter confirms its status hourly
+UNLIMITED = 1_000_000  # characters of a list of names, so that none is left out
+STALE_SECONDS = 3900  # a reporter writes its status at least every 3600 seconds
 _STYLES = {
     word.RUNNING: "green",
     word.STORAGE_READY: "green",
@@ -48,7 +48,7 @@ _STYLES = {
 
 
 def format_age(since: str, now: datetime.datetime) -> str:
-    """Return the age of a time in kubectl's notation: 45s, 12m, 3h5m, 2d4h; empty if the time is unknown."""
+    """Return the time since a moment in kubectl's notation: 45s, 12m, 3h5m, 2d4h; empty if the moment is unknown."""
     moment = parse_time(since)
     if moment is None:
         return ""
@@ -74,9 +74,10 @@ def is_stale(cluster: ClusterStatus, now: datetime.datetime) -> bool:
 def render_overview(
     clusters: Sequence[ClusterStatus], rows: Sequence[ResourceStatus], now: datetime.datetime
 ) -> RenderableType:
-    """Return all instances, storages and snapshots.
+    """Return tables of all instances, storages and snapshots.
 
-    Their counts and the clusters with an outdated status come first, the reasons that several rows share come last.
+    Before the tables come the counts of the resources and the clusters with an outdated status. After the tables come
+    the reasons that several rows share.
     """
     parts: list[RenderableType] = [
         *([sanitize_sentence(count_states(rows))] if rows else []),
@@ -106,7 +107,10 @@ def stale_notices(clusters: Iterable[ClusterStatus], now: datetime.datetime) -> 
 
 
 def _edit_notices(rows: Iterable[ResourceStatus]) -> Iterator[Text]:
-    """Yield the conditions of tenants themselves: objects in their namespaces that differ from the published objects."""
+    """Yield the conditions of tenants themselves.
+
+    These conditions are about objects in the tenants' namespaces that differ from the published objects.
+    """
     statuses = {(row.status.tenant, row.status.cluster): row.status for row in rows if row.status is not None}
     for _, status in sorted(statuses.items()):
         for condition in status.conditions:
@@ -123,7 +127,7 @@ def _replicas_text(row: ResourceStatus, between: str) -> str:
 
 
 def _reason_text(row: ResourceStatus, shared: SharedReasons) -> Text:
-    """Return the reason of a row, or the mark of a reason that it shares."""
+    """Return the reason of a row, or the mark of the reason if several rows share it."""
     reason = shared.get(reason_key(row))
     return sanitize_sentence(reason.mark if reason is not None else display_reason(row, row.explanation))
 
@@ -186,7 +190,10 @@ def _rows_of_kind(rows: Iterable[ResourceStatus], kind: ResourceKind) -> Iterato
 def render_stocks(
     clusters: Sequence[ClusterStatus], uses: Iterable[StockUsage], now: datetime.datetime
 ) -> RenderableType:
-    """Return all stocks: units declared, held, free and ready. `uses` are the stocks that nothing reports."""
+    """Return a table of all stocks with their units: declared, held, free and ready.
+
+    `uses` are the declared stocks of clusters that report no stocks.
+    """
     sheet = Sheet("STOCK", "CLUSTER", "GPU SPEC", "UNITS", "HELD", "FREE", "READY", "TENANT")
     for cluster in clusters:
         for stock in cluster.stocks:

@@ -23,8 +23,9 @@ from allotment.reports.status_tables import stale_notices
 class StockRow(NamedTuple):
     """A stock of a cluster as declared, with its held units.
 
-    `pool` is None if its NodePool is unreadable. `placeholders` is the desired number; `ready_units` of them run, None
-    if nothing has reported the stock. `cold_start_time` is the waiting time for nodes of its GPUSpec, None if unknown.
+    `pool` is None if its NodePool can't be read. `placeholders` is the number of placeholders that should exist, and
+    `ready_units` the number of those that run; `ready_units` is None if no cluster has reported the stock.
+    `cold_start_time` is the waiting time for nodes of its GPUSpec; it is None if unknown.
     """
 
     cluster: str
@@ -38,12 +39,15 @@ class StockRow(NamedTuple):
 
     @property
     def free_units(self) -> int:
-        """Return the number of units that nobody holds."""
+        """Return the number of units that no tenant holds."""
         return self.spec.count - self.held_units
 
 
 def stock_rows(catalog: Catalog, claims: Iterable[UnitClaim], clusters: Iterable[ClusterStatus]) -> list[StockRow]:
-    """Return all declared stocks, sorted by cluster and name; `clusters` are the reported clusters."""
+    """Return all declared stocks, sorted by cluster and name.
+
+    `clusters` are the statuses of the clusters that have reported.
+    """
     claims, reported = list(claims), list(clusters)
     placeholders = count_placeholders(catalog, claims)
     ready = {(status.cluster, each.name): each.ready for status in reported for each in status.stocks}

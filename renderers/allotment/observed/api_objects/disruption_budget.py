@@ -7,9 +7,9 @@ from allotment.observed.objects import DisruptionBudget
 
 
 class RawDisruptionBudget(ApiObject, frozen=True):
-    """A PodDisruptionBudget.
+    """A PodDisruptionBudget. Only its metadata is needed.
 
-    Only its metadata is needed, because the isolation gate already fixes the content of those in tenants' namespaces.
+    In a tenant's namespace, the isolation gate allows only PodDisruptionBudgets with fixed content.
     """
 
     metadata: Metadata

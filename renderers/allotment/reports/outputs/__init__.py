@@ -39,8 +39,11 @@ _NON_ASCII = re.compile("[^\x00-\x7e]+")
 
 
 def as_json(output: Output) -> str:
-    """Return an output as JSON text, indented and in ASCII, so that quoted text has no effect on a terminal. Amounts
-    of money are numbers with all their digits."""
+    """Return an output as indented JSON text.
+
+    The text is in ASCII, so that quoted text has no effect on a terminal. An amount of money is a number with all its
+    digits.
+    """
     data = msgspec.json.Encoder(decimal_format="number").encode(output)
     text = msgspec.json.format(data, indent=2).decode()
     return _NON_ASCII.sub(lambda match: json.dumps(match.group())[1:-1], text) + "\n"
@@ -61,8 +64,10 @@ def schema_of(output: type[Output], command: str) -> dict[str, Any]:
 
 
 def _normalize_schema(node: Any) -> Any:
-    """Return a schema node that matches the text of `as_json`: every field is required, decimals are numbers, and
-    dates are text."""
+    """Return a schema node that matches the text of `as_json`.
+
+    In that text, every field is present, decimals are numbers, and dates are text.
+    """
     if isinstance(node, list):
         return [_normalize_schema(child) for child in node]
     if not isinstance(node, dict):
@@ -70,7 +75,7 @@ def _normalize_schema(node: Any) -> Any:
     if node.get("format") in _FORMAT_TYPES:
         return {"type": _FORMAT_TYPES[node["format"]]}
     clean_node = {key: _normalize_schema(value) for key, value in node.items()}
-    if isinstance(clean_node.get("description"), str):  # not a field with that name
+    if isinstance(clean_node.get("description"), str):  # otherwise it is the schema of a field named `description`
         clean_node["description"] = inspect.cleandoc(clean_node["description"])
     if "properties" in clean_node:
         clean_node["required"] = sorted(clean_node["properties"])

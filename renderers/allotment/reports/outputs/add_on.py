@@ -9,8 +9,11 @@ from allotment.reports.outputs.output import Output, output_of
 
 
 class AddOnPart(Part, frozen=True):
-    """An add-on. `source` is the chart, or the folder of manifests; `version` is the chart's version, or a commit.
-    `clusters` is null if all clusters have the add-on. `was` is the version before an upgrade."""
+    """An add-on.
+
+    `source` is the chart, or the folder of manifests; `version` is the chart's version, or the commit of the manifests.
+    `clusters` is null if all clusters have the add-on. `was` is the version before an upgrade.
+    """
 
     name: str
     path: str

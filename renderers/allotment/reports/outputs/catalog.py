@@ -20,25 +20,27 @@ from allotment.rules.availability import AppOffer, Barrier, GPUOffer, ReservedUn
 from allotment.rules.limits import sharing_mode
 from allotment.rules.spending import TenantSpending, total_cost
 
-Ready = Mapping[tuple[str, str], Mapping[str, int]]  # by cluster and GPUSpec: units on a node by tenant, or "" for any
+Ready = Mapping[tuple[str, str], Mapping[str, int]]  # by cluster and GPUSpec: ready units by tenant, "" for any
 
 
 class PriceOutput(Part, frozen=True):
-    """A price in the catalog's currency, and the first day on which it counts."""
+    """A price in the catalog's currency, and the first day on which the price applies."""
 
     start: datetime.date = msgspec.field(name="from")
     price: Decimal
 
 
 class GPUSpecOutput(Part, frozen=True):
-    """A GPUSpec in a cluster. Any tenant may hold `units`, of which `free` are free. `readyAtOnce` of the free units
-    are on a node already; null if no reporter has reported that. With --tenant, `units`, `free` and `readyAtOnce`
+    """A GPUSpec in a cluster.
+
+    `units` counts the units that any tenant may hold, and `free` the free units among them. `readyAtOnce` counts the
+    free units that are on a running node; it is null if no reporter has reported them. With --tenant, these numbers
     include the units that are reserved for that tenant.
 
     `gpuMemory` is the memory of the physical GPU. `gpuMemoryLimit` is the most memory that each process of a unit may
     use, if MPS limits it. `gpus` is the part of the quota that a unit takes: a quarter of a GPU is 0.25. The price is
-    per unit and hour. If `isSold` is false, no price has begun yet, and the price is the first. `barred` is empty if
-    the tenant can have another unit.
+    per unit and hour. If `isSold` is false, no price applies yet, and the output has the first future price. `barred`
+    has the reasons why the tenant can't have another unit; it is empty if the tenant can.
     """
 
     name: str
@@ -66,9 +68,11 @@ class GPUSpecOutput(Part, frozen=True):
 
 
 class StorageSpecOutput(Part, frozen=True):
-    """A StorageSpec in a cluster, with the free part of its capacity there. Prices are per GiB and month. A null
-    price for snapshots means that there are none. If `isSold` is false, no price has begun yet, and the price is the
-    first."""
+    """A StorageSpec in a cluster, with its capacity there and the free part of the capacity.
+
+    Prices are per GiB and month. The price for snapshots is null if the cluster offers none. If `isSold` is false, no
+    price applies yet, and the output has the first future price.
+    """
 
     name: str
     cluster: str
@@ -94,8 +98,11 @@ class AppFolderOutput(Part, frozen=True):
 
 
 class AppOutput(Part, frozen=True):
-    """A version of an app, and the exposures of its ports. It runs on units with at least `minMemory`, unless that
-    is null. Storages belong at its `folders`, if there are any."""
+    """A version of an app, and the exposures of its ports.
+
+    `minMemory` is the memory that a unit for the app must have at least; null means that any unit is large enough.
+    `folders` are the folders where an instance can mount a storage.
+    """
 
     name: str
     version: str
@@ -127,8 +134,11 @@ class BudgetOutput(Part, frozen=True):
 
 
 class AskingOutput(Part, frozen=True):
-    """The tenant of --tenant. `costPerMonth` is the cost of its declarations. Its own images come from
-    `imageRegistries`."""
+    """The tenant of --tenant.
+
+    `costPerMonth` is the cost of its declarations. `imageRegistries` are the registries from which the tenant may use
+    its own images.
+    """
 
     name: str
     plan: str | None
@@ -140,10 +150,13 @@ class AskingOutput(Part, frozen=True):
 
 
 class TenantSpendingOutput(Part, frozen=True):
-    """The monthly cost of a tenant's declarations, its plan's budget (null if there is none), and the rest of the
-    budget, negative if it is overspent. `plan` is null if it can't be read. `isWhole` is false if the cost excludes
-    invalid files or resources without a price; `left` is then null. `withoutPrice` counts the resources that have no
-    price on the day. `costPerMonth` is null if no resource has a price."""
+    """The monthly cost of a tenant's declarations, and its budget.
+
+    `plan` is the tenant's tariff plan; it is null if it can't be read. `budgetPerMonth` is the budget of this plan; it
+    is null if the plan has none. `left` is the rest of the budget; it is negative if the budget is overspent. `isWhole`
+    is false if the cost excludes invalid files or resources without a price; `left` is then null. `withoutPrice` counts
+    the resources that have no price on the day. `costPerMonth` is null if no resource has a price.
+    """
 
     tenant: str
     plan: str | None
@@ -155,10 +168,12 @@ class TenantSpendingOutput(Part, frozen=True):
 
 
 class SpendingOutput(Part, frozen=True):
-    """A forecast: the cost of each tenant for `hours` hours at the prices of `day`, and the total, in the catalog's
-    currency. `commit` is the commit of the declarations, or of the work tree that contains them; null if there is
-    none. The total excludes `withoutPrice` resources that have no price on the day, and is null if no resource has a
-    price."""
+    """A forecast of the cost of each tenant for `hours` hours at the prices of `day`, with the total.
+
+    Costs are in the catalog's currency. `commit` is the commit of the declarations, or the commit that is checked out
+    in their work tree; it is null if there is none. `withoutPrice` counts the resources that have no price on the day.
+    The total excludes these resources; it is null if no resource has a price.
+    """
 
     tenants: tuple[TenantSpendingOutput, ...]
     total_per_month: Decimal | None
@@ -169,7 +184,10 @@ class SpendingOutput(Part, frozen=True):
 
 
 class CatalogOutput(Output, frozen=True, kw_only=True, tag="CatalogOutput"):
-    """The offers on a day; with --tenant, as they apply to that tenant. `spending` is null without --tenants."""
+    """The offers on a day; with --tenant, as they apply to that tenant.
+
+    `spending` is null without --tenants.
+    """
 
     as_of: str
     currency: str
@@ -209,8 +227,10 @@ def gpu_output(offer: GPUOffer, ready: Ready, day: datetime.date, tenant: str = 
 
 
 def ready_units(offer: GPUOffer, ready: Ready, tenant: str = "") -> int | None:
-    """Return the units that are on a node already and that any tenant, or `tenant` alone, may hold; None if no
-    reporter has reported them."""
+    """Return the ready units that any tenant, or `tenant` alone, may hold.
+
+    Ready units are on a running node. Returns None if no reporter has reported them.
+    """
     ready_by_owner = ready.get((offer.cluster, offer.spec.model.name))
     return (
         None
@@ -241,7 +261,7 @@ def storage_output(offer: StorageOffer, day: datetime.date) -> StorageSpecOutput
 
 
 def snapshot_price(offer: StorageOffer, day: datetime.date) -> Decimal | None:
-    """Return the monthly price of a GiB of a snapshot; None if the cluster has no snapshots of the StorageSpec."""
+    """Return the monthly price of a GiB of a snapshot; None if the cluster offers no snapshots of the StorageSpec."""
     prices = offer.spec.model.spec.snapshot_prices
     has_them = prices and offer.cluster_storage.volume_snapshot_class_name is not None
     return price_on(prices, day).per_gib_month if has_them else None

@@ -11,9 +11,12 @@ from allotment.reports.outputs.output import Output
 
 
 class SaidOutput(Part, frozen=True):
-    """The result for the pull requests of a commit. `state` is the state of the commit status allot/plan, null if
-    the command wrote none. `words` are the text of the status, or the reason why there is none. `trouble` is the
-    failure that prevented the status, as the metrics call it."""
+    """The result for the pull requests of a commit.
+
+    `state` is the state of the commit status allot/plan; it is null if the command wrote no status. `words` are the
+    text of the status, or the reason why there is none. `trouble` is the kind of failure that prevented the status, as
+    named in the metrics.
+    """
 
     numbers: tuple[int, ...]
     state: Literal["pending", "success", "failure"] | None
@@ -22,8 +25,11 @@ class SaidOutput(Part, frozen=True):
 
 
 class CommentOutput(Output, frozen=True, kw_only=True, tag="CommentOutput"):
-    """The results. With `--all`, `open` counts the open pull requests, and `going` counts merged pull requests
-    that do not run yet. Otherwise both are null."""
+    """The results for the commits that the command handled.
+
+    With `--all`, `open` counts the open pull requests, and `going` counts the merged pull requests with resources that
+    do not run yet. Without `--all`, both are null.
+    """
 
     results: tuple[SaidOutput, ...] = msgspec.field(name="said")
     open: int | None

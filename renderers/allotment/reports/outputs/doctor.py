@@ -10,8 +10,10 @@ from allotment.reports.outputs.output import Output
 
 
 class DoctorOutput(Output, frozen=True, kw_only=True, tag="DoctorOutput"):
-    """The diagnoses of a cluster, or of the repository if `cluster` is null: problems first, and the number of each
-    severity."""
+    """The diagnoses of a cluster, or of the repository if `cluster` is null.
+
+    `findings` has the problems first. The numbers count the diagnoses of each severity.
+    """
 
     cluster: str | None
     errors: int

@@ -7,8 +7,10 @@ from allotment.reports.outputs.output import Output
 
 
 class FieldOutput(Part, frozen=True):
-    """A field. `limits` describes the other constraints on its value. `default` is the meaning of an absent field,
-    if it has a meaning."""
+    """A field. `limits` describes the limits of its value beyond its type.
+
+    `default` is the value that an absent field has; it is empty if the field has no default.
+    """
 
     name: str
     type: str
@@ -19,10 +21,10 @@ class FieldOutput(Part, frozen=True):
 
 
 class ExplainOutput(Output, frozen=True, kw_only=True, tag="ExplainOutput"):
-    """The manual page of `subject`: a kind, a field with its path, `rule NAME`, or `reason NAME` for a condition or
-    reason of a status.
+    """The manual page of `subject`.
 
-    `file` is the path of a kind's files. `itself` is the field, if the subject is a field. `fields` are the fields
+    A subject is a kind, a field with its path, `rule NAME`, or `reason NAME` for a condition or reason of a status.
+    `file` is the path of a kind's files. If the subject is a field, `itself` describes it. `fields` are the fields
     below the subject. `example` is a file of the kind.
     """
 

@@ -10,8 +10,10 @@ from allotment.reports.outputs.output import Output, output_of
 
 
 class ChangeOutput(Part, frozen=True):
-    """A change of the state of an instance, storage or snapshot. `from` is null for its first state, `to` is null if
-    it is gone."""
+    """A change of the state of an instance, storage or snapshot.
+
+    `from` is null if the resource is new. `to` is null if the resource is gone.
+    """
 
     time: str
     cluster: str
@@ -23,7 +25,7 @@ class ChangeOutput(Part, frozen=True):
 
 
 class HistoryOutput(Output, frozen=True, kw_only=True, tag="HistoryOutput"):
-    """The newest state changes of a tenant, or of a single resource of the tenant, oldest first."""
+    """The newest state changes of a tenant, or of a single resource of the tenant, the oldest change first."""
 
     tenant: str
     changes: tuple[ChangeOutput, ...]

@@ -18,7 +18,7 @@ class BlankOutput(Part, frozen=True):
 class InitOutput(Output, frozen=True, kw_only=True, tag="InitOutput"):
     """A new repository in `folder`: its files, the values to fill in, and the next commands.
 
-    After an upgrade, `files` are the changed files, and `changes` has the diff of each.
+    After an upgrade of an existing repository, `files` are the changed files, and `changes` has the diff of each file.
     """
 
     folder: str

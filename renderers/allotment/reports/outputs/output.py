@@ -16,18 +16,19 @@ P = TypeVar("P", bound=msgspec.Struct)
 class Output(msgspec.Struct, frozen=True, rename="camel", tag_field="kind", tag=str):
     """A command's result. Its fields are in camelCase, after `kind` and `apiVersion`.
 
-    Within an API version, outputs only gain fields, so readers ignore the fields that they don't know. A subclass is
-    `frozen` and `kw_only`, so that `apiVersion` comes first.
+    Within an API version, new releases only add fields, so readers must ignore the fields that they don't know. A
+    subclass is `frozen` and `kw_only`, so that `apiVersion` comes first.
     """
 
     api_version: Literal["allotment.dev/v1alpha1"] = API_VERSION
 
 
 def output_of(kind: type[P], source: object, /, **values: Any) -> P:
-    """Return a `kind` with the attributes of `source` that have the names of its fields. `values` override them.
+    """Return an output of the type `kind`.
 
-    Nested parts are built in the same way. Empty text becomes null in a nullable field. Raises AttributeError if `source`
-    lacks a field.
+    A field gets the value in `values`, or else the attribute of `source` with the same name. Nested parts are built in
+    the same way. Empty text becomes null if the field may be null. Raises AttributeError if `source` lacks an
+    attribute.
     """
     for field in _fields_of(kind):
         if field.name not in values:

@@ -14,6 +14,9 @@ class OwnedOutput(Part, frozen=True):
 
 
 class OwnershipOutput(Output, frozen=True, kw_only=True, tag="OwnershipOutput"):
-    """The owners of paths. The last pattern that matches a path decides. The first pattern, `**`, matches all paths."""
+    """The owners of paths. If several patterns match a path, the last pattern applies.
+
+    The first pattern, `**`, matches all paths.
+    """
 
     paths: tuple[OwnedOutput, ...]

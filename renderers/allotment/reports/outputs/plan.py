@@ -31,7 +31,11 @@ class LossOutput(Part, frozen=True):
 
 
 class UnitsOutput(Part, frozen=True):
-    """Units of a GPUSpec in a cluster. `free` is the number left after the change, negative if it oversells."""
+    """Units of a GPUSpec in a cluster: declared in stocks, and held by instances, before and after the change.
+
+    `free` is the number of units that are free after the change; it is negative if more units are held than the stocks
+    have.
+    """
 
     cluster: str
     gpu_spec: str
@@ -43,7 +47,10 @@ class UnitsOutput(Part, frozen=True):
 
 
 class QuotaOutput(Part, frozen=True):
-    """A tenant's use of a part of its quota. Sizes are in bytes. A limit is null if no plan sets it."""
+    """A tenant's use of one part of its quota, before and after the change.
+
+    `what` is the part, such as a GPU model. Sizes are in bytes. A limit is null if the tenant's tariff plan sets none.
+    """
 
     tenant: str
     dimension: str = msgspec.field(name="what")
@@ -54,8 +61,10 @@ class QuotaOutput(Part, frozen=True):
 
 
 class OverBudgetOutput(Part, frozen=True):
-    """The first day on which the cost exceeds the budget, and by how much. `denied` is true if the budget refuses
-    that."""
+    """The first day on which the change raises the tenant's cost above its budget, or further above it.
+
+    `amount` is the excess. `denied` is true if the budget refuses the excess, and false if the budget only warns.
+    """
 
     day: datetime.date
     amount: Decimal
@@ -63,11 +72,12 @@ class OverBudgetOutput(Part, frozen=True):
 
 
 class CostOutput(Part, frozen=True):
-    """A tenant's monthly cost: today, which is the first of `days`, and from each later day on which a price changes
-    it.
+    """A tenant's monthly cost before and after the change.
 
-    `left` is the rest of its budget today. `overBudget` is the first day on which the change exceeds the budget, or
-    null. If `valid` is false, the tenant keeps its last published manifests.
+    `before` and `after` are today's cost. `days` has the cost from today on, and from each later day on which a price
+    changes the cost. `left` is the rest of the budget today, after the change. `overBudget` is null if the change
+    causes no excess over the budget. If `valid` is false, the tenant has errors and stays at its last published
+    manifests.
     """
 
     tenant: str
@@ -83,16 +93,19 @@ class CostOutput(Part, frozen=True):
 
 
 class DiffOutput(Part, frozen=True):
-    """A changed file, as a unified diff."""
+    """A changed file, with its changes as a unified diff."""
 
     path: str
     diff: str
 
 
 class BrakeOutput(Part, frozen=True):
-    """A deletion that the brake will refuse. It retains `tenant`, or stops the publish for all tenants if `tenant`
-    is null. `words` describe the remedy. `checksum` approves the deletion; it is null if the published branches are
-    unknown here."""
+    """A deletion that the brake will refuse.
+
+    If `tenant` is set, the brake retains this tenant: the tenant stays at its last published manifests. If `tenant` is
+    null, the brake stops the publish for all tenants. `words` describe the refusal and the remedy. `checksum` is the
+    checksum that approves the deletion; it is null if the published branches are unknown here.
+    """
 
     kind_plural: str = msgspec.field(name="what")
     deleted_count: int = msgspec.field(name="deleted")
@@ -104,8 +117,11 @@ class BrakeOutput(Part, frozen=True):
 
 
 class FilesOutput(Part, frozen=True):
-    """The numbers of changed files: declarations, files outside the declarations, and rendered files. `markers`
-    counts the rendered files that only mark a change of their folder."""
+    """The numbers of changed files.
+
+    `declared` counts declarations, and `outside` counts files outside the declarations. The other fields count rendered
+    files. `markers` counts the folder markers among these: files that only keep a folder in Git.
+    """
 
     declared: int
     outside: int
@@ -116,12 +132,15 @@ class FilesOutput(Part, frozen=True):
 
 
 class PlanOutput(Output, frozen=True, kw_only=True, tag="PlanOutput"):
-    """The effects of merging `head`, or the work tree based on it, into `base`.
+    """The effects of merging `head`, or the work tree based on `head`, into `base`.
 
-    `summary` describes them in a line. `asOf` is the day of the prices. `declared` has the first of `declaredCount`
-    changes, and all changes of access and approvals. `outside` has the first of `outsideCount` files outside the
-    declarations, the most influential files first. `totals` excludes the tenants of `unpriced`, whose cost is unknown.
-    `declarations` and `objects` have the first of the files that `files` counts.
+    `summary` describes the effects in a line. `asOf` is the day of the prices. `totals` is the cost of all tenants in
+    `costs`; it excludes the tenants in `unpriced`, because their cost is unknown.
+
+    Some lists are truncated. `declared` contains all changes of access and approvals, and the first of the other
+    changes; `declaredCount` counts all changes. `outside` contains the first of the changed files outside the
+    declarations for each topic, the most important topic first; `outsideCount` counts all these files. `declarations`
+    and `objects` contain the diffs of the first files; `files` counts all files.
     """
 
     verdict: str

@@ -11,8 +11,11 @@ from allotment.reports.outputs.validate import ProblemOutput
 
 
 class CommittedOutput(Part, frozen=True):
-    """A cluster's branch that the publish moved, or would move. The lists contain rendered files. `replaced` is a
-    commit that Allotment didn't write."""
+    """A commit on a cluster's rendered branch that the publish made, or would make.
+
+    `added`, `changed` and `removed` are paths of rendered files. `replaced` is the foreign commit that was at the tip
+    of the branch; it is null if the tip was a commit by Allotment.
+    """
 
     cluster: str
     branch: str
@@ -24,7 +27,7 @@ class CommittedOutput(Part, frozen=True):
 
 
 class KeptOutput(Part, frozen=True):
-    """A tenant that keeps its last published manifests, with the reason and its problems."""
+    """A tenant that stays at its last published manifests, with the reason and the problems that caused it."""
 
     tenant: str
     problems: tuple[ProblemOutput, ...]
@@ -32,19 +35,24 @@ class KeptOutput(Part, frozen=True):
 
 
 class RetainedClusterOutput(Part, frozen=True):
-    """A cluster that keeps its last published manifests, with its problems. Its tenants are among `kept`."""
+    """A cluster that stays at its last published manifests, with its problems.
+
+    The tenants of the cluster are in `kept`.
+    """
 
     cluster: str
     problems: tuple[ProblemOutput, ...]
 
 
 class PublishOutput(Output, frozen=True, kw_only=True, tag="PublishOutput"):
-    """A publish of the commit `source`, unless the newer commit `newer` was published already. With `dryRun`, nothing
-    was written.
+    """A publish of the commit `source`. With `dryRun`, nothing was written.
 
-    `unchanged` are the clusters without changes. The other lists are messages: `waiting` about instances and changes
-    that aren't published as declared, `holding` about pods that hold units without a claim, and `leaving` about
-    deletions that take several steps.
+    If the newer commit `newer` was published already, `source` was not published. `committed` are the clusters with
+    changes, and `unchanged` the clusters without. `kept` are the retained tenants.
+
+    The other lists contain messages: `waiting` about instances and changes that aren't published as declared yet,
+    `holding` about pods that hold units without a claim for them, and `leaving` about deletions that take several
+    steps.
     """
 
     source: str

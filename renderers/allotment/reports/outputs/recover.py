@@ -6,10 +6,10 @@ from allotment.reports.outputs.output import Output
 
 
 class RecoverOutput(Output, frozen=True, kw_only=True, tag="RecoverOutput"):
-    """The branch with the commit that raises a storage's attempt. `because` is the reason, and `overwrites` describes
-    the data that may be lost.
+    """The branch with a commit that raises the number of a storage's preparation attempt.
 
-    `pushed` is the repository to which the branch was pushed; null if the branch exists only here.
+    `because` is the reason, and `overwrites` describes the data that may be lost. `pushed` is the repository to which
+    the branch was pushed; it is null if the branch exists only here.
     """
 
     storage: str

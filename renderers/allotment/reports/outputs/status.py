@@ -19,8 +19,10 @@ from allotment.reports.outputs.output import Output, output_of
 
 
 class ConditionOutput(Part, frozen=True):
-    """A condition that is true ("True"), false ("False") or unknown ("Unknown"), with the time of its last change
-    and its reason."""
+    """A condition, with the time of its last change and its reason.
+
+    `status` is "True", "False" or "Unknown".
+    """
 
     type: str
     status: str
@@ -32,12 +34,14 @@ class ConditionOutput(Part, frozen=True):
 class ThingOutput(Part, frozen=True):
     """The common fields of instances, storages and snapshots.
 
-    `state` is the state in the cluster. A resource that no cluster reports is Merged (not published yet), Kept (not
-    published: its tenant is retained), Published (not reported by its cluster yet) or Overtaken (a later commit is
-    published than this clone knows). A resource that is removed from Git and still published is Removing. `path` and
-    `declaredBlob` belong to the declaration; the blob is null if the resource is no longer declared. `observedBlob` is
-    the blob that the cluster has. `asDeclared` is true if the resource matches its declaration. If it doesn't, `why`
-    is the cause, and `wayOut` the remedy, if there is a known remedy.
+    `state` is the state in the cluster. If no cluster reports the resource, `state` is Merged (not published yet), Kept
+    (not published, because its tenant is retained), Published (not reported by its cluster yet) or Overtaken (the
+    published commit is newer than this clone). If the resource is removed from Git and still published, `state` is
+    Removing.
+
+    `path` is the path of the declaration, and `declaredBlob` its Git blob; the blob is null if the resource is no
+    longer declared. `observedBlob` is the blob that the cluster has. `asDeclared` is true if the resource matches its
+    declaration. If it doesn't, `why` is the cause, and `wayOut` the remedy, if a remedy is known.
     """
 
     name: str
@@ -58,8 +62,11 @@ T = TypeVar("T", bound=ThingOutput)
 
 
 class InstanceOutput(ThingOutput, frozen=True):
-    """An instance. `pods` counts the pods that hold a unit. `logURL` and `terminalURL` are pages in Argo CD,
-    `graphsURL` is a page in Grafana. Each is null if its address is not declared, or if no pod has that page."""
+    """An instance.
+
+    `pods` counts the pods that hold a unit. `logURL` and `terminalURL` are pages in Argo CD, `graphsURL` is a page in
+    Grafana. Each URL is null if the URL of Argo CD or Grafana is not declared, or if no pod has such a page.
+    """
 
     gpu_spec: str
     units: int
@@ -93,7 +100,10 @@ class PreparationOutput(Part, frozen=True):
 
 
 class StorageOutput(ThingOutput, frozen=True):
-    """A storage. `url` shows its files to people with access, `inClusterURL` to the tenant's own pods."""
+    """A storage.
+
+    People with access see its files at `url`, and the tenant's own pods see them at `inClusterURL`.
+    """
 
     claim: str | None
     size: str | None
@@ -105,7 +115,7 @@ class StorageOutput(ThingOutput, frozen=True):
 
 
 class SnapshotOutput(ThingOutput, frozen=True):
-    """A snapshot that `storage` had at `creationTime`."""
+    """A snapshot. It has the content of the storage `storage` at `creationTime`."""
 
     uid: str | None
     storage: str
@@ -115,7 +125,11 @@ class SnapshotOutput(ThingOutput, frozen=True):
 
 
 class ApplicationOutput(Part, frozen=True):
-    """Argo CD's status of a tenant's storage or compute, and the commit of its live declarations."""
+    """Argo CD's status of a tenant's storage or compute.
+
+    `sourceCommit` is the commit of the declarations from which the applied manifests were rendered. `tree` is the Git
+    tree of these manifests on the rendered branch.
+    """
 
     name: str
     sync: str
@@ -125,8 +139,10 @@ class ApplicationOutput(Part, frozen=True):
 
 
 class TenantOutput(Part, frozen=True):
-    """The resources that a tenant has, or should have, in a cluster. `cluster` is null for declarations whose
-    cluster can't be read."""
+    """The resources that a tenant has, or should have, in a cluster.
+
+    `cluster` is null for declarations with a cluster that can't be read.
+    """
 
     tenant: str
     cluster: str | None
@@ -139,9 +155,11 @@ class TenantOutput(Part, frozen=True):
 
 
 class StockOutput(Part, frozen=True):
-    """Units of a GPUSpec: declared, held by instances, free, and ready on a node. If `tenant` is set, the units are
-    reserved for that tenant. `ready` is null if nothing has reported the cluster; with --stocks, the other fields
-    then come from the declarations."""
+    """Units of a GPUSpec: declared, held by instances, free, and ready on a running node.
+
+    If `tenant` is set, the units are reserved for that tenant. `ready` is null if no reporter has reported the cluster;
+    with --stocks, the other fields then come from the declarations.
+    """
 
     name: str
     gpu_spec: str
@@ -153,8 +171,10 @@ class StockOutput(Part, frozen=True):
 
 
 class ClusterOutput(Part, frozen=True):
-    """A cluster, and the time of its last report; null if nothing has reported it. `stale` is true if the report is
-    too old. `trouble` is the fault of its status branch."""
+    """A cluster, and the time of its last report; the time is null if there is no report.
+
+    `stale` is true if the report is too old. `trouble` describes a fault of the cluster's status branch.
+    """
 
     cluster: str
     observed_at: str | None
@@ -166,8 +186,11 @@ class ClusterOutput(Part, frozen=True):
 
 
 class DeclaredOutput(Part, frozen=True):
-    """The commit of the declarations, its time, and the `ref` that points to it. `differing` counts the files
-    of this folder that differ from it. These differences don't count."""
+    """The commit of the declarations, its time, and the `ref` that points to the commit.
+
+    `differing` counts the files in this folder that differ from the commit. The output describes the commit, not these
+    differences.
+    """
 
     ref: str
     commit: str
@@ -176,8 +199,11 @@ class DeclaredOutput(Part, frozen=True):
 
 
 class RetainedTenantOutput(Part, frozen=True):
-    """A tenant that stays at its last published manifests. `since` is the time of the first publish that retained
-    it; null if it is not recorded. `omitted` counts the problems that are left out."""
+    """A tenant that stays at its last published manifests.
+
+    `since` is the time of the first publish that retained the tenant; it is null if it is not recorded. `omitted`
+    counts the problems that are left out.
+    """
 
     tenant: str
     reason: RetentionReason
@@ -187,10 +213,14 @@ class RetainedTenantOutput(Part, frozen=True):
 
 
 class PublishedOutput(Part, frozen=True):
-    """The progress of publishing. `commit` is the published source, null if nothing is published. `ahead` counts the
-    declared commits that are not published. `reason` is the reason why no publish takes them, null if nothing stops
-    publishing. `retained` are the tenants that stay at their last published manifests. `retainedTenants` has the
-    reason of each that is shown. `omittedTenants` counts the retained tenants that the record leaves out."""
+    """The progress of publishing.
+
+    `commit` is the published commit of the declarations; it is null if nothing is published. `ahead` counts the
+    declared commits that are not published. `reason` is why the declared commit is not published; it is null if it is
+    published. `retained` are the tenants that stay at their last published manifests. `retainedTenants` has the reasons
+    of these tenants, or only of the tenant that the command shows. `omittedTenants` counts the retained tenants that
+    the record of a publish leaves out.
+    """
 
     commit: str | None
     unpublished_commits: int = msgspec.field(name="ahead")
@@ -211,7 +241,10 @@ class StatusOutput(Output, frozen=True, kw_only=True, tag="StatusOutput"):
 
 
 def published_output(state: PublishState, tenant: str | None = None) -> PublishedOutput:
-    """Return the output of the state of publishing, with the problems of all retained tenants, or of `tenant` alone."""
+    """Return the output of the state of publishing.
+
+    It has the problems of all retained tenants, or only of `tenant`.
+    """
     retained = sorted(state.retained_tenants.items())
     return output_of(
         PublishedOutput,
@@ -226,7 +259,7 @@ def published_output(state: PublishState, tenant: str | None = None) -> Publishe
 def cluster_output(
     status: ClusterStatus, trouble: str, *, stale: bool, uses: Iterable[StockUsage] = ()
 ) -> ClusterOutput:
-    """Return the output of a cluster. `uses` are its stocks, if it reports none."""
+    """Return the output of a cluster. If the cluster reports no stocks, `uses` are its declared stocks."""
     reported = (output_of(StockOutput, stock) for stock in status.stocks)
     declared = (
         output_of(StockOutput, stock.spec, name=stock.name, held_units=use.held_units, free=use.free_units, ready=None)
@@ -275,7 +308,7 @@ def _instance_output(row: ResourceStatus, consoles: Consoles) -> InstanceOutput:
 def _resource_output(
     kind: type[T], observed_kind: type[Instance | Storage | Snapshot], row: ResourceStatus, **values: Any
 ) -> T:
-    """Return the output of a resource. If it is not observed, the fields from its cluster are empty."""
+    """Return the output of a resource. If no cluster reports it, the fields from the cluster are empty."""
     unobserved = observed_kind(row.resource.name, "", row.state, row.reason)
     return output_of(
         kind,

@@ -15,20 +15,23 @@ from allotment.reports.stock_table import StockRow
 
 
 class NodesOutput(Part, frozen=True):
-    """The nodes of a pool, which its stocks share: the number of nodes that always exist (`static`), or the most
-    nodes that Karpenter buys on demand (`karpenterMost`). The other field is null."""
+    """The nodes of a pool, which all stocks of the pool share.
+
+    `static` is the number of nodes that always exist. `karpenterMost` is the most nodes that Karpenter buys on demand.
+    One of the two is null.
+    """
 
     static: int | None
     karpenter_most: int | None
 
 
 class StockRowOutput(Part, frozen=True):
-    """A declared stock: the units that tenants may hold, those that are held, and those that are free.
+    """A declared stock: the units that tenants may hold (`count`), the held units, and the free units.
 
-    `warm` is the most free units that placeholders keep ready; null means all. `placeholders` is the resulting number
-    of placeholders, and `ready` of them run; null if nothing has reported the stock. `nodes` is null if the NodePool
-    can't be read. `coldStart` is null if the nodes are static, or if no cold start was observed. If `tenant` is set,
-    the units are reserved for that tenant.
+    `warm` is the most free units that placeholders keep ready; null means all free units. `placeholders` is the number
+    of placeholders that should exist, and `ready` the number of those that run; `ready` is null if the cluster has not
+    reported the stock. `nodes` is null if the NodePool can't be read. `coldStart` is null if the nodes are static, or
+    if no cold start was observed. If `tenant` is set, the units are reserved for that tenant.
     """
 
     cluster: str
@@ -47,8 +50,10 @@ class StockRowOutput(Part, frozen=True):
 
 
 class ReportedOutput(Part, frozen=True):
-    """A cluster, and the time of its last report; null if nothing has reported it. `stale` is true if the report is
-    too old. `trouble` is the fault of its status branch."""
+    """A cluster, and the time of its last report; the time is null if there is no report.
+
+    `stale` is true if the report is too old. `trouble` describes a fault of the cluster's status branch.
+    """
 
     cluster: str
     observed_at: str | None

@@ -10,8 +10,10 @@ from allotment.reports.outputs.output import Output, output_of
 
 
 class ProblemOutput(Part, frozen=True):
-    """A problem. Lines and columns count from 1. `related` are the other files that cause the problem or are
-    affected by it."""
+    """A problem. The first line and the first column have the number 1.
+
+    `related` are other files that cause the problem, or that it affects.
+    """
 
     path: str
     line: int
@@ -24,9 +26,10 @@ class ProblemOutput(Part, frozen=True):
 
 
 class ValidateOutput(Output, frozen=True, kw_only=True, tag="ValidateOutput"):
-    """The problems in `files` files of `tenants` tenants (null if only a part of the repository was validated).
+    """The problems that a validation found.
 
-    `elsewhere` counts the errors in the rest of the repository.
+    `files` and `tenants` are the numbers of validated files and tenants; `tenants` is null if only a part of the
+    repository was validated. `elsewhere` counts the errors in the rest of the repository.
     """
 
     files: int

@@ -13,7 +13,7 @@ from allotment.reports.outputs.output import Output
 
 
 class AwaitedOutput(Part, frozen=True):
-    """The progress of a resource: `state`, `why` and `wayOut` are those of `allot status`."""
+    """The progress of a resource. `state`, `why` and `wayOut` are the same as in the output of `allot status`."""
 
     kind: str
     cluster: str | None
@@ -24,7 +24,10 @@ class AwaitedOutput(Part, frozen=True):
 
 
 class WaitOutput(Output, frozen=True, kw_only=True, tag="WaitOutput"):
-    """The outcome of a wait, after `seconds`. Failed means that the goal can't be reached without an intervention."""
+    """The outcome of a wait, after `seconds`.
+
+    Failed means that the resources can't reach the goal without another merge or an action of a person.
+    """
 
     tenant: str
     name: str

@@ -1,7 +1,8 @@
-"""Render a plan as one comment on a pull request, within the forge's size limit and with all text of tenants inert.
+"""Render a plan as one comment on a pull request.
 
-The summary, the missing approvals, destructions, and changed permissions are always complete. Other items are omitted
-as a whole, from the end, and counted.
+The comment fits the forge's size limit, and text that tenants wrote has no effect in it. The summary, the missing
+approvals, destructions, and changed permissions are always complete. If the comment is too long, other items are left
+out from the end, and the comment states their number.
 """
 
 from __future__ import annotations
@@ -32,14 +33,16 @@ _NOTE_LENGTH = 160  # bytes for the note on omitted items
 _MESSAGE_LENGTH = 2_000
 _PATH_LENGTH = 400  # characters of a path or field
 _APPROVALS_BYTES = 8_000  # bytes of missing approvals
-_MAX_SKIPPED = 10  # checks that did not run
+_MAX_SKIPPED = 10  # named checks that did not run
 _MAX_OTHER_FILES = 3  # files named per topic if space is short
 _UNLIMITED = 1 << 20  # characters, for text that must not be truncated
 
 
 class PlanComment(NamedTuple):
-    """The text of a comment. `is_complete` is false if destructions or changed permissions do not fit: such a comment
-    must not have a verdict.
+    """The text of a comment.
+
+    If the destructions or the changed permissions do not fit into the text, `is_complete` is false. Then the plan must
+    not be reported as mergeable.
     """
 
     text: str
@@ -47,7 +50,7 @@ class PlanComment(NamedTuple):
 
 
 class _Section(NamedTuple):
-    """A part of the comment: its items, the text before and after them, and their noun."""
+    """A part of the comment: its items, the text before and after them, and a noun for the items."""
 
     title: str
     header: str
@@ -126,7 +129,7 @@ def _problem_section(plan: ChangePlan) -> _Section:
 
 
 def _problem_item(problem: Problem) -> str:
-    """Return a problem as a list item; all text that a tenant may have written is in code spans."""
+    """Return a problem as a list item. All text that a tenant may have written is in code spans."""
     place = code_span_outside_tables(
         f"{problem.path[:_PATH_LENGTH]}:{problem.line}:{problem.column}", _PATH_LENGTH + _NOTE_LENGTH
     )
@@ -140,8 +143,11 @@ def _danger_text(
     changes: Callable[[tuple[DeclaredChange, ...]], Iterator[str]],
     most: int,
 ) -> str:
-    """Return the brake's refusal, all destructions and possible destructions, all changed permissions, and the decisive
-    files outside the declarations, of which the first `most` per topic are named.
+    """Return everything that each reader must see, under titles.
+
+    It includes the brake's refusal, all destructions and possible destructions, all changed permissions, and the
+    decisive files outside the declarations. Of these files, the first `most` of each topic are named. `rows` renders
+    destructions, and `changes` renders changed permissions.
     """
     lost = (("Destroyed", plan.destructions), ("Perhaps destroyed", plan.possible_destructions))
     blocks = (
@@ -164,7 +170,7 @@ def _change_items(declared_changes: tuple[DeclaredChange, ...]) -> Iterator[str]
 
 
 def _group_by_file(declared_changes: tuple[DeclaredChange, ...]) -> Iterator[str]:
-    """Yield each file once, with all its changes."""
+    """Yield one list item for each file, with all its changes."""
     by_path: dict[str, list[str]] = {}
     for change in declared_changes:
         by_path.setdefault(change.path, []).append(change.text)
@@ -177,7 +183,7 @@ def _loss_items(losses: tuple[Destruction, ...]) -> Iterator[str]:
 
 
 def _group_alike_losses(losses: tuple[Destruction, ...]) -> Iterator[str]:
-    """Yield each kind of loss once, with all resources that it concerns."""
+    """Yield one list item for each kind of loss, with all resources that lose data or processes in this way."""
     alike: dict[str, list[str]] = {}
     for loss in losses:
         alike.setdefault(loss.message, []).append(loss.subject)
@@ -223,7 +229,7 @@ def _diff_block(diff: FileDiff) -> str:
 
 
 def _fit_section(section: _Section, room: int) -> str:
-    """Return a section with as many items as fit, and the number of the others."""
+    """Return a section with as many items as fit into `room` bytes, and the number of the other items."""
     if not section.items:
         return ""
     size = _byte_length(section.header) + _byte_length(section.footer) + _NOTE_LENGTH

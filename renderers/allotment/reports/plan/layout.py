@@ -1,7 +1,6 @@
-"""Fit the lines and tables of a plan into the width of a terminal: cells that do not fit go below their row, nothing is
-cut.
+"""Fit the lines and tables of a plan into the width of a terminal.
 
-Output to a pipe has no limit of width.
+Cells that do not fit go below their row; nothing is cut. If the output is a pipe, the width is unlimited.
 """
 
 from __future__ import annotations
@@ -41,8 +40,9 @@ def wrap_text(text: str, width: int | None) -> list[str]:
 
 
 def table_lines(table: Table, width: int | None) -> Iterator[Line]:
-    """Yield the lines of a table. If it is too wide, its long columns, and as many other columns as necessary, go below
-    each row.
+    """Yield the lines of a table.
+
+    If the table is too wide, its long columns, and as many other columns as necessary, go below each row.
     """
     rows = list(table.rows[:MAX_ROWS])
     widths = _column_widths(table, rows)
@@ -87,8 +87,9 @@ def _align_cells(table: Table, cells: Sequence[str], widths: Sequence[int]) -> s
 def _row_lines(
     table: Table, row: tuple[str, ...], widths: Sequence[int], fitting_columns: int, width: int | None
 ) -> Iterator[str]:
-    """Yield a row and, below it, the cells that do not fit: short cells with their heads, then each long cell
-    separately.
+    """Yield a row and, below it, the cells that do not fit.
+
+    The short cells come first, on one line with their heads. Each long cell then has its own line.
     """
     yield _align_cells(table, row[:fitting_columns], widths)
     below = zip(

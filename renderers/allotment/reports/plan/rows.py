@@ -1,4 +1,4 @@
-"""Build the tables of a plan, with the same rows for every output."""
+"""Build the tables of a plan. A terminal and a comment show the same rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from allotment.diff.other_files import MAX_SHOWN_PER_TOPIC, TOPIC_TEXT
 from allotment.problems import escape_unprintable, pluralize
 from allotment.reports.cold_starts import format_cold_start
 
-MAX_DIFF_LINES = 1_500  # per file, for a comparison line by line
+MAX_DIFF_LINES = 1_500  # a file with more lines is not compared line by line
 MAX_DIFF_WIDTH = 500  # characters per line
 MAX_COST_PARTS = 8
 OTHER_FILES_TITLE = "Outside the declarations"
@@ -33,8 +33,9 @@ _STYLES = {"added": "good", "removed": "bad", "replaced": "warn", "changed": ""}
 class Table(NamedTuple):
     """A table: its title, column heads and rows.
 
-    `numeric_columns` contain only our own numbers, `total_rows` come last, `styles` has the style of each row (good,
-    bad, warn), and `hidden_rows` counts further rows. The last `long_columns` columns contain sentences.
+    `numeric_columns` are the positions of the columns that contain only numbers from Allotment, so their text needs no
+    escaping. `total_rows` come after all other rows. `styles` has the style of each row (good, bad, warn).
+    `hidden_rows` counts the rows that the table leaves out. The last `long_columns` columns contain sentences.
     """
 
     title: str
@@ -54,7 +55,7 @@ class Table(NamedTuple):
 
 
 def plan_tables(plan: ChangePlan) -> Iterator[Table]:
-    """Yield the tables that have rows, the most important first."""
+    """Yield the tables that have rows, the most important table first."""
     for table in (
         _cost_table(plan),
         _declared_table(plan),
@@ -69,7 +70,7 @@ def plan_tables(plan: ChangePlan) -> Iterator[Table]:
 
 
 def decisive_changes(plan: ChangePlan) -> Iterator[tuple[str, tuple[DeclaredChange, ...]]]:
-    """Yield the declared changes that no reader may miss, by title."""
+    """Yield the changes of access and approvals, by title. Each reader must see them, so none is left out."""
     for topic in NEVER_TRUNCATED:
         if declared_changes := plan.changes_of_topics(topic):
             yield topic.capitalize(), declared_changes
@@ -78,9 +79,10 @@ def decisive_changes(plan: ChangePlan) -> Iterator[tuple[str, tuple[DeclaredChan
 def other_file_lines(
     plan: ChangePlan, format_path: Callable[[str], str], most: int = MAX_SHOWN_PER_TOPIC
 ) -> Iterator[str]:
-    """Yield a line for each file outside the declarations with a topic, for the first `most` of each topic.
+    """Yield lines about the files outside the declarations that decide a topic, such as the jobs in CI.
 
-    `format_path` formats its name.
+    For each topic, the first `most` files have a line each, and another line counts the rest. `format_path` formats the
+    path of a file.
     """
     for decides, named, more in plan.other_files.decisive_topics:
         does = f"changes {TOPIC_TEXT[decides]}"
@@ -90,7 +92,10 @@ def other_file_lines(
 
 
 def effects_text(plan: ChangePlan) -> str:
-    """Return the number of instances that restart, start and stop, or that none restarts; empty if it is unknown."""
+    """Return a sentence with the number of instances that restart, start and stop, or that no instance restarts.
+
+    The sentence is empty if the effects are unknown.
+    """
     counts = Counter(change.effect for change in plan.resource_changes)
     if parts := [f"{effect} {pluralize(counts[effect], 'instance')}" for effect in _EFFECTS if counts[effect]]:
         return f"The merge {', '.join(parts)}."
@@ -145,7 +150,10 @@ def _units_table(plan: ChangePlan) -> Table:
 
 
 def cold_start_line(cold_units: ColdStart) -> str:
-    """Return a sentence on instances that must wait for a node, with the duration of earlier cold starts if known."""
+    """Return a sentence about instances that must wait for a node.
+
+    If earlier cold starts are known, the sentence includes their duration.
+    """
     who = f"instance{'' if len(cold_units.instances) == 1 else 's'} {_name_tenants(cold_units.instances)}"
     warm = f"no unit of {cold_units.gpu_spec} is kept warm in {cold_units.cluster}"
     if cold_units.warm_units:
@@ -233,13 +241,16 @@ def _since_text(plan: ChangePlan, at: int, day: datetime.date) -> str:
 
 
 def _name_tenants(names: Sequence[str]) -> str:
-    """Return the first tenants, and the number of the others."""
+    """Return the names of the first tenants, and the number of the others."""
     named = ", ".join(escape_unprintable(name) for name in names[:MAX_NAMED_TENANTS])
     return f"{named} and {len(names) - MAX_NAMED_TENANTS:,} more" if len(names) > MAX_NAMED_TENANTS else named
 
 
 def _invalid_cost_notes(plan: ChangePlan) -> Iterator[str]:
-    """Yield notes on tenants with a cost that does not match their published state, or with an unknown cost."""
+    """Yield notes about tenants with a misleading cost, or with an unknown cost.
+
+    The cost of an invalid tenant is that of its declarations, but its published manifests don't change.
+    """
     if invalid := [cost.tenant for cost in plan.cost_changes if not cost.is_valid]:
         which = f"{_name_tenants(invalid)} {'is' if len(invalid) == 1 else 'are'} invalid"
         yield f"⚠ {which}: the cost is that of the declarations, but the published manifests don't change."
@@ -248,7 +259,10 @@ def _invalid_cost_notes(plan: ChangePlan) -> Iterator[str]:
 
 
 def _over_budget_notes(plan: ChangePlan) -> Iterator[str]:
-    """Yield notes on tenants with future costs above a budget that denies them."""
+    """Yield notes about tenants with a cost that will exceed their budget on a later day.
+
+    Tenants with a budget that only warns are left out.
+    """
     over = [
         excess for cost in plan.cost_changes if (excess := cost.over_budget) and excess.is_denied and not excess.is_now
     ]
@@ -296,7 +310,7 @@ def _resource_table(plan: ChangePlan) -> Table:
 
 
 def _causes_text(reasons: Sequence[str]) -> str:
-    """Return reasons in a line, with each file named once."""
+    """Return causes on one line. Consecutive causes with the same file name the file only once."""
     texts: list[str] = []
     last = ""
     for reason in reasons:
@@ -326,8 +340,9 @@ def _quota_amount(amount: QuotaChange, value: Fraction) -> str:
 
 
 def diff_lines(diff: FileDiff) -> list[str]:
-    """Return a file's differences as a unified diff; for a file that is too long, its numbers of lines before and
-    after.
+    """Return the differences of a file as a unified diff.
+
+    If the file is too long, return its number of lines before and after instead.
     """
     before, after = ([] if data is None else _text_lines(data) for data in (diff.before, diff.after))
     if len(before) > MAX_DIFF_LINES or len(after) > MAX_DIFF_LINES:

@@ -20,7 +20,11 @@ from allotment.reports.plan.rows import (
 
 
 def plan_lines(plan: ChangePlan, *, diffs: bool, width: int | None = None) -> Iterator[Line]:
-    """Yield a plan line by line, wrapped to a terminal's `width` if given; with `diffs` also the diffs of all files."""
+    """Yield the lines of a plan.
+
+    With `width`, the lines are wrapped to the width of a terminal. With `diffs`, the lines include the diffs of all
+    files.
+    """
     yield from _fit_lines(width, _head_lines(plan))
     for table in plan_tables(plan):
         yield Line("")
@@ -34,13 +38,13 @@ def plan_lines(plan: ChangePlan, *, diffs: bool, width: int | None = None) -> It
 
 
 def _fit_lines(width: int | None, text_lines: Iterable[Line]) -> Iterator[Line]:
-    """Yield lines, wrapped to the terminal's width."""
+    """Yield lines, wrapped to the width of a terminal; unchanged if `width` is None."""
     for line in text_lines:
         yield from (Line(text, line.style) for text in wrap_text(line.text, width))
 
 
 def _head_lines(plan: ChangePlan) -> Iterator[Line]:
-    """Yield the lines before the tables: the verdict, the problems, and everything that no reader may miss."""
+    """Yield the lines before the tables: the verdict, the problems, and everything that each reader must see."""
     yield Line(
         plan.summary, "bad" if plan.errors else "warn" if plan.destructions or plan.possible_destructions else "good"
     )
@@ -69,7 +73,7 @@ def _head_lines(plan: ChangePlan) -> Iterator[Line]:
 
 
 def origin_text(plan: ChangePlan) -> str:
-    """Return a description of the commits or the work tree that the plan merges."""
+    """Return a text that names the base of the plan, and the commit or the work tree that is merged into it."""
     base = f"{plan.base_name} ({plan.base[:12]})" if plan.base_name not in ("", plan.base) else plan.base[:12]
     if plan.work_tree is None:
         return f"Plan of {plan.head[:12]} merged into {base}"
