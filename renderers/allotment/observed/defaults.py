@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 Value = Any
-Default = Callable[[Value, Mapping[str, Value]], bool]  # its arguments: the live value, and the mapping with it
+Default = Callable[[Value, Mapping[str, Value]], bool]  # arguments: the live value, and the mapping around it
 
 _IP_FAMILIES = (["IPv4"], ["IPv6"])
 

@@ -32,7 +32,7 @@ _COMPARED_METADATA = (
     "labels",
     "annotations",
     "finalizers",
-)  # of metadata; the API server and controllers write the rest
+)  # in metadata; the API server and controllers write its other fields
 # The API server identifies the elements of these lists by these of their fields.
 _LIST_KEYS: dict[str, tuple[str, ...]] = {
     "containers": ("name",),

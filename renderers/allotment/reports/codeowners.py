@@ -24,7 +24,7 @@ _REGEX_SPECIAL = re.compile(r"[.*]")
 
 
 class OwnedPattern(NamedTuple):
-    """A pattern of an Ownership, and its owners' names at the forge, with `@`."""
+    """A pattern of paths from an Ownership, and the names of its owners at the forge, with `@`."""
 
     pattern: str
     owners: tuple[str, ...]
@@ -94,7 +94,7 @@ def _expand_tenants(pattern: str, tenants: Collection[str]) -> Iterator[tuple[st
 
 
 def _specificity(pattern: str) -> tuple[int, int]:
-    """Return a sort key that puts a pattern before the patterns that it covers."""
+    """Return a sort key that sorts a pattern before the narrower patterns that it covers."""
     stars = sum(10 if part == "**" else "*" in part for part in pattern.split("/"))
     return -stars, len(pattern.replace("*", ""))
 

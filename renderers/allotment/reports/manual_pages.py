@@ -22,7 +22,7 @@ from allotment.reports.rule_pages import rule_page, rule_pages
 from allotment.reports.state_pages import STATE_PAGES
 
 NAME_RULE = "a-z, 0-9 and single '-', a letter first, no '-' last"
-_IS_DURATION = typing.get_args(Duration)[1]  # the first metadata of every field of this type
+_IS_DURATION = typing.get_args(Duration)[1]  # the first entry in the metadata of each Duration field
 KIND_DESCRIPTION = "What the file declares; its folder says it too."
 
 

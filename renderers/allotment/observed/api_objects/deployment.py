@@ -1,4 +1,4 @@
-"""Deployments: of instances, accessors and placeholders."""
+"""Deployments: of instances, of placeholders, and of accessors, which serve the files of a storage."""
 
 from __future__ import annotations
 
