@@ -25,14 +25,15 @@ from allotment.diff.field_diff import DiffCache
 from allotment.diff.tenant_side import TenantSide
 
 MAX_SHOWN_CAUSES = 6
-# Fields that affect no rendered file of a tenant.
+# A change of these fields changes no rendered file of a tenant.
 _UNRENDERED_FIELDS = (
     "spec.displayName", "spec.description", "spec.prices", "spec.snapshotPrices", "spec.plan", "spec.quota",
     "spec.brake", "spec.billing", "spec.count", "spec.warm", "metadata.labels",
 )  # fmt: skip
 
 
-# A cluster's fields that affect the rendered resources in it and the file servers of storages.
+# Fields of a Cluster that affect the manifests of storages, and fields that affect the routes of instances and of
+# accessors (web pages that show the files of storages).
 _STORAGE_CLASS_FIELDS = ("storageClassName", "volumeSnapshotClassName", "cloning", "objectStore")
 _ROUTING_FIELDS = ("spec.destination", "spec.domain", "spec.gateway", "spec.oidc")
 
@@ -84,7 +85,8 @@ def _field_causes(old: DeclarationFile[Any], new: DeclarationFile[Any], noted: D
 def _dependency_causes(
     old: DeclarationFile[Any] | None, new: DeclarationFile[Any] | None, within: tuple[str, ...], noted: DiffCache
 ) -> Iterator[str]:
-    """Yield the relevant changes of a declaration that the resource depends on."""
+    """Yield the changes of a declaration that a resource depends on, if they are in the fields `within` and affect
+    manifests."""
     if old is None or new is None:
         if declaration := new or old:
             yield f"{declaration.path}: {'added' if old is None else 'removed'}"
@@ -102,7 +104,7 @@ def _dependency_causes(
 def _dependency_pairs(
     before: TenantSide, after: TenantSide, resource: DeclarationFile[Any] | None, cluster: str
 ) -> Iterator[_DeclarationPair]:
-    """Yield each declaration that a resource depends on, before and after the change, the nearest first."""
+    """Yield each declaration that a resource depends on, before and after the change, the most direct first."""
 
     def both(
         folders: _FolderPair, model: type[Declaration], name: str | None, within: tuple[str, ...] = ("",)
@@ -134,8 +136,9 @@ def _dependency_pairs(
 
 
 def _named_dependencies(model: Declaration | None) -> Iterator[tuple[type[Declaration], str | None, str]]:
-    """Yield the declarations that a resource refers to: kind, name, and the relevant field. They are the tenant's or
-    the platform's.
+    """Yield the kind, the name and the relevant field of each declaration that a resource names.
+
+    These declarations belong to the tenant or to the platform.
     """
     if isinstance(model, GPUInstance):
         spec = model.spec

@@ -42,7 +42,8 @@ class Destruction:
 
 @dataclass(frozen=True, slots=True)
 class UnitChange:
-    """Units of a GPUSpec in a cluster before and after a change: declared in stocks, and held by instances."""
+    """The units of a GPUSpec in a cluster, before and after a change: how many its stocks have, and how many instances
+    hold."""
 
     cluster: str
     gpu_spec: str
@@ -59,9 +60,9 @@ class UnitChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaChange:
-    """A tenant's use of one `dimension` of its quota, before and after a change, with the limits after and before.
+    """A tenant's use of one `dimension` of its quota, and the limit of this dimension, before and after a change.
 
-    A limit is None if the dimension is unlimited.
+    A limit is None if the tenant or its tariff plan is absent or can't be read on that side.
     """
 
     tenant: str
@@ -74,8 +75,11 @@ class QuotaChange:
 
 
 class ResourceChange(Part, frozen=True, kw_only=True):
-    """An instance, storage or snapshot that changes, and why: the field of each file that makes it so. `effect` is on the pods
-    of an instance, and null for a storage or snapshot."""
+    """An instance, storage or snapshot that changes.
+
+    `why` lists the causes: the changed fields of the files that it depends on. `effect` is the effect on the pods of an
+    instance, and null for a storage or snapshot.
+    """
 
     tenant: str
     cluster: str
@@ -87,7 +91,10 @@ class ResourceChange(Part, frozen=True, kw_only=True):
 
 
 class WorkTree(Part, frozen=True):
-    """The folder that was planned: how many of its declared files differ from the commit that is checked out."""
+    """The working tree that a plan compares with the base.
+
+    `uncommitted` is the number of its declarations that differ from the checked-out commit.
+    """
 
     uncommitted: int
 
@@ -96,23 +103,26 @@ class WorkTree(Part, frozen=True):
 class ChangePlan:
     """The effects of a change. `base` and `head` are commits.
 
-    `problems` are caused by the change; `preexisting_problems` counts those that the base has too. `missing_approvals`
-    are the `problems` that an approval solves; None if approvals were not checked.
+    `problems` are the problems that the change causes. `preexisting_problems` is the number of problems that the base
+    has too. `missing_approvals` are the members of `problems` that an approval solves; None if approvals were not
+    checked.
 
-    Prices are those of `day`, and `is_today` says whether that is today. With `work_tree`, `head` is the commit that is
-    checked out there. `base_name` is the name of the base.
+    All costs use the prices of `day`. `is_today` says whether `day` is the current date. If `work_tree` is set, the
+    change is the content of a working tree, and `head` is the commit that is checked out in it. `base_name` is the name
+    of the base.
 
-    `declared_changes` has the changed declarations: all changes of access and approvals, and the first of the rest;
-    `declared_count` counts all. `url_count` counts the URLs of remaining resources that are removed, moved, or opened
-    to others.
+    `declared_changes` has all changed fields that affect access or approvals, and the first of each other topic.
+    `declared_count` is the number of all changed fields. `url_count` is the number of existing URLs that change or
+    close although their resource remains.
 
-    `total_costs` is the sum of the tenants in `cost_changes`; the costs of `unpriced_tenants` are unknown.
-    `cold_starts` has the units that start without a warm unit. `possible_destructions` could not be compared, and may
-    be destroyed too.
+    `total_costs` is the total of the tenants in `cost_changes`; the costs of `unpriced_tenants` are unknown.
+    `cold_starts` has the units that must wait for a node when they start. `possible_destructions` name the tenants, or
+    the platform, that are invalid at the base, so their losses are unknown.
 
-    `file_counts` counts all changed rendered files; `object_diffs` has the first of them. `declaration_diffs` has
-    changed declarations, `other_files` the other changed files of the repository. `brake_excess` is a deletion that the
-    brake will refuse; `problems` has all such deletions. `skipped_checks` names the checks that did not run.
+    `file_counts` has the numbers of changed rendered files, and `object_diffs` has the first of these files.
+    `declared_files` is the number of changed declarations, and `declaration_diffs` has the first of them. `other_files`
+    are the other changed files of the repository. `brake_excess` is the first deletion that the brake will refuse;
+    `problems` has all such deletions. `skipped_checks` names the checks that did not run.
     """
 
     base: str
@@ -158,7 +168,7 @@ class ChangePlan:
 
     @property
     def has_changes(self) -> bool:
-        """Return whether the change changes any file."""
+        """Return whether any file changes."""
         return bool(self.file_counts.total or self.declaration_diffs or self.other_files.total)
 
     @property
@@ -181,7 +191,7 @@ class ChangePlan:
         return _SEPARATOR.join(parts)
 
     def changes_of_topics(self, *topics: Topic) -> tuple[DeclaredChange, ...]:
-        """Return the changed declarations of some topics."""
+        """Return the declared changes that belong to one of the topics."""
         return tuple(change for change in self.declared_changes if change.topic in topics)
 
 
@@ -222,7 +232,7 @@ def summary_parts(plan: ChangePlan) -> list[str]:
 
 
 def _cost_summary(plan: ChangePlan) -> Iterator[str]:
-    """Yield the change of the cost today, or else its first later change with its day."""
+    """Yield the change of today's total cost, or if there is none, the first later change with its day."""
     for at, cost_day in enumerate(plan.total_costs):
         if cost_day.before != cost_day.after:
             since = f" from {cost_day.day}" if at else ""
@@ -233,9 +243,10 @@ def _cost_summary(plan: ChangePlan) -> Iterator[str]:
 def problems_caused(
     problems: Iterable[Problem], runtime_state: Iterable[Problem], paths: Iterable[str]
 ) -> list[Problem]:
-    """Return the problems that a change causes: new problems, and errors in the files that it touches.
+    """Return the problems that a change causes: new problems, and all errors in the files that it touches.
 
-    A problem that only moved to another line is not new.
+    A problem is new if `runtime_state`, the problems at the base, does not contain it. A problem that only moved to
+    another line is not new.
     """
     base_keys = {(problem.path, problem.field, problem.message, problem.rule) for problem in runtime_state}
     touched = frozenset(paths)

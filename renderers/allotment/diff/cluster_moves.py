@@ -18,7 +18,7 @@ _ROUTE = b"\nkind: HTTPRoute\n"
 class Reachable(NamedTuple):
     """An instance or storage that a cluster has before and after a change.
 
-    `name` is `<tenant>/<name>`; `url_count` counts its routes, before or after the change, whichever are fewer.
+    `name` is `<tenant>/<name>`. `url_count` is the smaller of its numbers of routes before and after the change.
     """
 
     cluster: str
@@ -28,7 +28,7 @@ class Reachable(NamedTuple):
 
 
 def find_moved_clusters(before: Catalog, after: Catalog) -> dict[str, tuple[ClusterSpec, ClusterSpec]]:
-    """Return the specs, before and after, of each cluster with another domain, Gateway or destination."""
+    """Return the specs before and after a change of each cluster that gets another domain, Gateway or destination."""
     ends = {}
     for name in before.clusters.keys() & after.clusters.keys():
         old, new = before.clusters[name].get_singleton(Cluster), after.clusters[name].get_singleton(Cluster)
@@ -43,7 +43,10 @@ def find_moved_clusters(before: Catalog, after: Catalog) -> dict[str, tuple[Clus
 def reachable_resources(
     clusters: Collection[str], before: Mapping[str, bytes], after: Mapping[str, bytes]
 ) -> Iterator[Reachable]:
-    """Yield the resources that a tenant keeps in some clusters, from its rendered files by `<cluster>/<path>`."""
+    """Yield the instances and storages of a tenant that one of `clusters` has before and after a change.
+
+    `before` and `after` are the rendered files of the tenant by `<cluster>/<path>`.
+    """
     for path in sorted(before.keys() & after.keys()) if clusters else ():
         cluster, _, inner = path.partition("/")
         spot = paths.parse_tree_path(inner)
@@ -53,9 +56,10 @@ def reachable_resources(
 
 
 def address_losses(before: Catalog, after: Catalog, resources: Iterable[Reachable]) -> Iterator[Destruction]:
-    """Yield the effects of each cluster's new domain, Gateway or destination on all tenants' `resources` in it.
+    """Yield the losses if a cluster gets a new domain, Gateway or destination: URLs or data of all its `resources`.
 
-    Declared values are in `subject`, which every report shows as code, because no rule limits the spelling of a domain.
+    The domains are only in `subject`, which every report shows as code: no rule limits the spelling of a domain, so
+    elsewhere a report could interpret it as markup.
     """
     everything = sorted(resources)
     for name, (was, is_now) in find_moved_clusters(before, after).items():

@@ -1,7 +1,7 @@
-"""Find the starting units that have no warm unit and must wait for a node.
+"""Find the cold starts of a change: units that must wait for a node when they start.
 
-Nodes of a static pool always exist. On a Karpenter pool, a free unit has a node only if a placeholder keeps it there,
-or if a node that others use has room.
+The nodes of a static pool always exist. In a Karpenter pool, a free unit has a node only if a placeholder (a pause pod)
+keeps the unit warm, or if a node that other units use has room.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ _StockGroup = tuple[
 
 
 class ColdStartTime(Part, frozen=True):
-    """How long instances that found no free unit waited until a node had room for them: of the last starts that were seen, 20 at
-    most, the median and the longest."""
+    """The time that instances waited for a node because no unit was warm: the median and the maximum.
+
+    They are computed from the last observed starts, at most 20.
+    """
 
     start_count: int = msgspec.field(name="starts")
     median_seconds: int
@@ -33,9 +35,12 @@ class ColdStartTime(Part, frozen=True):
 
 
 class ColdStart(Part, frozen=True):
-    """Units of a GPUSpec that instances take more of a cluster's stocks on nodes that Karpenter buys: so many start, and `warm` of
-    them are kept ready by placeholders or lie on static nodes. For the rest a node comes first; where it isn't `alone`, a node that others use may
-    have room. `coldStart` is how long such nodes took, null where that isn't known here."""
+    """The units of a GPUSpec that a change starts in a cluster, if some of them must wait for a node from Karpenter.
+
+    `units` is their number. For `warm` of them, a placeholder or a static node is ready. The other units wait for a new
+    node. If `alone` is false, they may instead fit on a node that instances already use. `coldStart` is the time that
+    earlier starts waited; null if it is unknown.
+    """
 
     cluster: str
     gpu_spec: str
@@ -47,7 +52,7 @@ class ColdStart(Part, frozen=True):
 
 
 def find_cold_starts(before: _ClaimsSide, after: _ClaimsSide) -> Iterator[ColdStart]:
-    """Yield the cases in which a change takes more units of Karpenter pools than the previous placeholders keep warm."""
+    """Yield a ColdStart for each GPUSpec in a cluster of which a change starts more units than were warm before it."""
     (catalog, claims), (offers_after, claims_after) = ((catalog, list(claims)) for catalog, claims in (before, after))
     takes = _started_units((catalog, claims), (offers_after, claims_after))
     starting = _starting_instances(claims, claims_after)
@@ -75,8 +80,9 @@ def find_cold_starts(before: _ClaimsSide, after: _ClaimsSide) -> Iterator[ColdSt
 
 
 class _StartedUnits(NamedTuple):
-    """Additional units that are taken from some stocks, how many are warm, and whether each of the others needs a whole
-    node.
+    """The units that a change additionally takes from a group of stocks.
+
+    `warm_units` of them are warm. `is_one_per_node` says that each of the other units needs a whole node.
     """
 
     units: int
@@ -108,7 +114,7 @@ def _started_units(before: _ClaimsSide, after: _ClaimsSide) -> dict[_StockGroup,
 
 
 def _rendered_stock_usage(catalog: Catalog, claims: Iterable[UnitClaim]) -> dict[tuple[str, str], StockUsage]:
-    """Return the number of units of each stock that is held by instances that may run."""
+    """Return how many units of each stock are held by pods that may run."""
     uses = compute_stock_usage(catalog, [claim._replace(units=claim.rendered) for claim in claims])
     return {(use.cluster, use.stock.model.name): use for use in uses}
 

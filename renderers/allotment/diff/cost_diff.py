@@ -1,4 +1,4 @@
-"""Compute the effect of a change on tenants' costs: today, and on each later day on which a price changes them."""
+"""Compute the effect of a change on tenants' costs: today, and on each later day on which a price changes the costs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_DAYS = 24  # later days on which a price changes a tenant's cost
 
 
 class CostPart(Part, frozen=True):
-    """The cost of a part of a tenant per month, today."""
+    """The monthly cost of a resource of a tenant at today's prices, before and after a change."""
 
     label: str = msgspec.field(name="what")
     before: Decimal
@@ -27,7 +27,7 @@ class CostPart(Part, frozen=True):
 
 
 class CostDay(Part, frozen=True):
-    """The cost per month from a day on."""
+    """The monthly cost from a day on, before and after a change."""
 
     day: datetime.date
     before: Decimal
@@ -38,7 +38,7 @@ class CostDay(Part, frozen=True):
 class OverBudget:
     """The excess of a tenant's cost over its budget from a day on.
 
-    `is_denied` says whether the excess is refused; `is_now` whether it already exists today.
+    `is_denied` says whether the tariff plan refuses the excess. `is_now` says whether the excess exists today.
     """
 
     tenant: str
@@ -52,8 +52,9 @@ class OverBudget:
 class CostChange:
     """A tenant's monthly cost today and on each later day on which a price changes it, and its budget.
 
-    `parts` differ today, the largest difference first. `more_days` counts the days beyond MAX_DAYS, which are not
-    computed. `is_valid` says whether the tenant is valid after the change: an invalid tenant stays as published.
+    `parts` are the resources with a different cost today, the largest difference first. `more_days` is the number of
+    days beyond MAX_DAYS, which are not computed. `is_valid` says whether the tenant is valid after the change: an
+    invalid tenant stays at its last published manifests.
     """
 
     tenant: str
@@ -137,7 +138,7 @@ def compare_cost(before: TenantSide, after: TenantSide) -> CostChange:
 
 
 def _cost_days(before: TenantSide, after: TenantSide, days: Iterable[datetime.date]) -> Iterator[CostDay]:
-    """Yield a tenant's cost on the first of some days, and on each other day that changes it."""
+    """Yield a tenant's cost on the first of `days`, and on each later day on which the cost changes."""
     last: tuple[Decimal, Decimal] | None = None
     for day in days:
         costs = [

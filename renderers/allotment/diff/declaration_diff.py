@@ -1,7 +1,7 @@
-"""Compare declarations, even fields that affect no manifest: permissions, prices, plans, capacity, clusters, apps.
+"""Compare declarations, including fields that affect no manifest, such as permissions, prices, plans and capacity.
 
-Instances, storages and snapshots are reported by `tenant_diff` and `exposure_changes`. This module reports only the
-tenants that may copy a storage, and fields that are not rendered.
+`tenant_diff` and `exposure_changes` report the effects of changed instances, storages and snapshots. About these kinds,
+this module reports only the tenants that may copy a storage, and the fields that are not rendered.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ _TOPIC_BY_KIND: Mapping[str, Topic] = {
     "GPUSpec": "offers",
     "StorageSpec": "offers",
 }
-# Fields with another topic than their kind: access, trusted sources, programs in all clusters, limits of deletion.
+# Fields with a different topic than their kind: they affect access, trusted sources, programs in all clusters, or
+# limits of deletions.
 _TOPIC_BY_FIELD: Mapping[tuple[str, str], Topic] = {
     ("AddOn", "spec.chart"): "access",
     ("AddOn", "spec.manifests"): "access",
@@ -91,10 +92,11 @@ _HUNDRED = Decimal(100)
 
 
 class DeclaredChange(Part, frozen=True):
-    """A field that is declared otherwise; null where it has no value. Without `field` the whole file comes or goes.
+    """A changed field of a declaration, with its values before and after the change; null if it has no value.
 
-    Of an address `field` is its URL, and the values say who may open it: Members or Public. An instance without
-    an address has the `field` `address`, and both values are null.
+    If `field` is empty, the whole file is added or removed. If the change is about an address, `field` is its URL, and
+    the values say who may open it: Members or Public. If an instance has no address, `field` is `address`, and both
+    values are null.
     """
 
     topic: Topic
@@ -123,7 +125,7 @@ def declared_changes(
         for each in was.keys() | is_now.keys():
             old, new = was.get(each), is_now.get(each)
             if new is None and not after.is_absent(kind.model, each):
-                continue  # a problem reports that it is unreadable
+                continue  # a problem reports that the new file is unreadable
             if old is None or new is None or old.data != new.data:
                 changes += _changes_of_declaration(name, old, new, currency, noted)
     return sorted(changes, key=sort_key)
@@ -132,9 +134,9 @@ def declared_changes(
 def unrendered_changes(
     before: ScopeDeclarations, after: ScopeDeclarations, reported_paths: Collection[str], noted: DiffCache
 ) -> Iterator[DeclaredChange]:
-    """Yield the changes of a tenant's resources that are not rendered, such as a display name.
+    """Yield the changed fields of a tenant's resources that affect no manifest, such as a display name.
 
-    `reported_paths` are the files with changes that are reported by their rendered effects.
+    `reported_paths` are files that the plan already reports because their manifests change.
     """
     for kind in (resource_kind.kind for resource_kind in RESOURCE_KINDS.values()):
         was, is_now = before.of_kind(kind.model), after.of_kind(kind.model)
@@ -152,7 +154,7 @@ def unrendered_changes(
                 yield DeclaredChange("tenants", declaration.path, "", None if new else text, text if new else None, "")
                 continue
             for change in noted.field_changes(old, new):
-                if _topic_of_field(kind.name, change) != "access":  # already reported
+                if _topic_of_field(kind.name, change) != "access":  # `declared_changes` reports access
                     yield DeclaredChange("tenants", declaration.path, change.field, change.before, change.after, "")
 
 
@@ -180,7 +182,7 @@ def _changes_of_declaration(
         yield DeclaredChange(
             _TOPIC_BY_KIND.get(kind, "platform"), declaration.path, "", None if new else text, text if new else None, ""
         )
-        for change in expand(declaration, UNTRUNCATED, added=old is None):  # these may be beyond the first fields
+        for change in expand(declaration, UNTRUNCATED, added=old is None):  # `text` may not show these
             topic: Topic = "prices" if _list_field(change) in _PRICE_ATTRIBUTES else _topic_of_field(kind, change)
             if topic == "prices" or topic in NEVER_TRUNCATED:
                 yield DeclaredChange(topic, declaration.path, change.field, change.before, change.after, "")
@@ -196,7 +198,7 @@ def _changes_of_declaration(
     for change in fields:
         topic = _topic_of_field(kind, change)
         if kind == "App" and change.field.endswith(".exposure") and PUBLIC in (change.before, change.after):
-            continue  # already reported
+            continue  # `_made_public` reports it
         if is_thing and topic != "access":
             continue
         if kind == "App" and (led := _port_changed(change, new)):
@@ -215,13 +217,14 @@ def _changes_of_declaration(
 
 
 def _list_field(change: FieldChange) -> str:
-    """Return the list that contains a field's item; any other field unchanged."""
+    """Return the list that contains a field, such as `spec.prices`; a field outside lists is returned unchanged."""
     return change.field.partition("[")[0]
 
 
 def _fields_without_truncation(kind: str, written: Callable[[Truncation], list[FieldChange]]) -> list[FieldChange]:
-    """Return the changed fields, in full length if they affect permissions: the end of a host name identifies its
-    owner.
+    """Return the changed fields, with long values truncated.
+
+    Values that affect permissions are not truncated, because only the end of a host name identifies its owner.
     """
     fields = written(TRUNCATED)
     cut_fields = [change for change in fields if not _is_never_truncated(kind, change)]
@@ -246,7 +249,7 @@ def _topic_of_field(kind: str, change: FieldChange) -> Topic:
 def _made_public(
     old: DeclarationFile[Declaration] | None, new: DeclarationFile[Declaration] | None
 ) -> Iterator[DeclaredChange]:
-    """Yield the ports of an App that become or stop being Public. A removed App is reported elsewhere."""
+    """Yield the ports of an App that become or stop being Public, unless the App is removed."""
     if new is None or not any(
         declaration is not None and _may_be_public(declaration.data) for declaration in (old, new)
     ):
@@ -260,8 +263,9 @@ def _made_public(
 
 
 def _port_changed(change: FieldChange, new: DeclarationFile[Declaration] | None) -> DeclaredChange | None:
-    """Return the change of an App port's number, if the port is exposed outside the namespace: another program may
-    answer.
+    """Return the change of an App port's number; None for other fields, or if the port is not exposed.
+
+    The change affects access, because another program may answer at the new number.
     """
     port, dot, last = change.field.rpartition(".")
     if new is None or last != "containerPort" or change.before is None or change.after is None:
@@ -276,7 +280,7 @@ def _port_changed(change: FieldChange, new: DeclarationFile[Declaration] | None)
 
 
 def _may_be_public(data: bytes) -> bool:
-    """Return whether a file may contain the value Public; other spellings of it need an escape."""
+    """Return whether a file may contain the value Public, either as plain text or written with a backslash escape."""
     return _PUBLIC_BYTES in data or b"\\" in data
 
 
@@ -306,7 +310,10 @@ def percent_change(before: Decimal, after: Decimal) -> str:
 def _price_changes(
     listed: str, old: DeclarationFile[Any], new: DeclarationFile[Any], currency: str
 ) -> Iterator[DeclaredChange]:
-    """Yield the days from which another price applies, of all days on which a price begins before or after the change."""
+    """Compare the prices before and after a change on every day on which a price starts, and yield the differences.
+
+    A day from which both prices are the same again is yielded with the note `as before`.
+    """
     was, is_now = (getattr(declaration.model.spec, _PRICE_ATTRIBUTES[listed]) for declaration in (old, new))
     if not was or not is_now:
         for change in differences(old, new):

@@ -1,4 +1,4 @@
-"""Compare the addresses of a tenant's resources and their audiences: a change may open, close or move them.
+"""Find the addresses of a tenant's resources that a change opens, closes or moves, or opens to other people.
 
 An address depends on the resource's own file, its App version and its cluster. A change of any of these is reported.
 """
@@ -29,8 +29,8 @@ NO_ADDRESS = "no URL: it is reachable only inside the namespace; to expose a por
 class Address(NamedTuple):
     """An address outside the cluster.
 
-    `file` declares the resource that answers, `cluster` and `domain` are its cluster's, `host`, `port` and `path` are
-    its own, and `exposure` and `roles` define the audience.
+    `file` declares the resource that answers at the address. `cluster` is the name of its cluster, and `domain` is the
+    domain of this cluster. `exposure` and `roles` define the people with access to the address.
     """
 
     file: str
@@ -44,7 +44,7 @@ class Address(NamedTuple):
 
     @property
     def url(self) -> str:
-        """Return the address as people open it."""
+        """Return the URL that people open."""
         return f"https://{self.host}{self.path}"
 
     @property
@@ -56,8 +56,9 @@ class Address(NamedTuple):
 class ExposureDiff(NamedTuple):
     """The effects of a change on a tenant's addresses.
 
-    `changes` are reported individually, and `url_count` counts those that somebody could use before.
-    `moved_with_domain` counts, by cluster, the addresses that move only because the domain does.
+    `changes` are reported individually. `url_count` is the number of changed addresses that existed before the change.
+    `moved_with_domain` has, by cluster, the number of addresses that change only because the domain of the cluster
+    changes; `changes` does not contain them.
     """
 
     changes: list[DeclaredChange]
@@ -134,7 +135,8 @@ def _cluster_domain(catalog: Catalog, cluster: str) -> str | None:
 def _pair_addresses(
     before: dict[_AddressKey, Address], after: dict[_AddressKey, Address]
 ) -> Iterator[tuple[_AddressKey, _AddressPair]]:
-    """Yield each address before and after. A renamed port with the same number is the same address."""
+    """Yield each address before and after a change. A port with a new name and its old number is paired with its old
+    address."""
     renamed: dict[_AddressKey, _AddressKey] = {}
     new = {(*key[:2], after[key].port): key for key in after.keys() - before.keys()}
     for key in sorted(before.keys() - after.keys()):
@@ -145,7 +147,7 @@ def _pair_addresses(
 
 
 def _exposure_changed(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
-    """Yield the change of an address's audience, with the new audience if it is larger."""
+    """Yield the change of an address's exposure. If more people have access now, a note names them."""
     was = old.exposure if old is not None else None
     if was == new.exposure:
         return
@@ -163,7 +165,7 @@ def _port_changed(old: Address | None, new: Address) -> Iterator[DeclaredChange]
 
 
 def _audience_text(address: Address) -> str:
-    """Return the audience of an address as text."""
+    """Return text about the people with access to an address."""
     if address.exposure == PUBLIC:
         return "open to everybody without login"
     tenant = address.file.split("/")[1]
@@ -171,7 +173,7 @@ def _audience_text(address: Address) -> str:
 
 
 def _url_changed(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
-    """Yield the change of an address, unless it follows from the cluster's domain alone."""
+    """Yield the change of a URL, unless only the domain of the cluster changes."""
     if old is not None and (old.cluster, old.host_label, old.path) != (new.cluster, new.host_label, new.path):
         yield DeclaredChange(
             "addresses", new.file, "URL", old.url, new.url, _OLD_URL_GONE if old.host != new.host else ""
@@ -179,15 +181,17 @@ def _url_changed(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
 
 
 def _address_closed(old: Address | None, file: str) -> list[DeclaredChange]:
-    """Return a closed address if `file` still declares its resource."""
+    """Return the change of an address that closes; nothing if no `file` declares its resource any more."""
     if old is None or not file:
         return []
     return [DeclaredChange("addresses", file, old.url, old.exposure, None, "this URL stops working")]
 
 
 def _declaring_file(end: TenantSide, key: _AddressKey) -> str:
-    """Return the file that declares the resource of an address; empty if no file does, or if it names something that is
-    not on offer: such a resource stays published, and a problem says why.
+    """Return the file that declares the resource of an address; empty if no file declares the resource.
+
+    The result is also empty if the cluster or the app version that the resource names doesn't exist. The resource then
+    stays at its last published manifests, and a problem reports the reason.
     """
     kind, name, _ = key
     if kind == STORAGE.word:

@@ -1,4 +1,4 @@
-"""Compare the fields of a declaration between two commits. Names and values are spelled as in its file."""
+"""Compare the fields of a declaration between two commits. Names and values are spelled as in the declaration."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PLAIN_TEXT = re.compile(r"[A-Za-z0-9./@*+-][A-Za-z0-9._:/@#*+=~-]*")
 
 
 class Truncation(NamedTuple):
-    """The number of characters shown of a value and of a name, and of fields shown of an added or removed declaration."""
+    """Limits of a plan: the characters of a value and of a name, and the fields of an added or removed declaration."""
 
     value_length: int
     name_length: int
@@ -32,7 +32,7 @@ UNTRUNCATED = Truncation(1 << 20, 1 << 20, 1 << 20)  # for values that nobody ma
 
 
 class FieldChange(NamedTuple):
-    """A changed field, with its values before and after for people; None if there is no value."""
+    """A changed field, with its values before and after as text for people; None if the field has no value."""
 
     field: str
     before: str | None
@@ -49,7 +49,11 @@ class FieldChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A value, its spelling in the file, and whether the file contains it, which is False for a default."""
+    """A value, and its spelling in the file.
+
+    `written` is False if the value is a default that the file doesn't contain. `key` is the key of a list item that is
+    a mapping with a single key.
+    """
 
     value: Any
     as_written: Any
@@ -63,10 +67,10 @@ class _Value:
 
 
 class _ListEntries(dict[str, Any]):
-    """The items of a list, by a label that identifies each."""
+    """The items of a list, by a label that identifies each item."""
 
 
-_Tree = Any  # _Leaf, a dict of trees by key, _Entries, or a tuple of leaves
+_Tree = Any  # a _Value, a dict of trees by key, a _ListEntries, or a tuple of _Value
 
 
 def differences(
@@ -96,7 +100,7 @@ class DiffCache:
 
 
 def values_of(declaration: DeclarationFile[Declaration], name: str) -> dict[str, str]:
-    """Return the complete values of all fields with a name, by their position."""
+    """Return the values of all fields with this name, in full length, by the path of the field."""
     return dict(_values_by_name("spec", value_tree(declaration)["spec"], name))
 
 
@@ -194,7 +198,7 @@ def display_value(value: Any, widths: Truncation = TRUNCATED) -> str:
 def _compare_trees(
     at: str, old: _Tree | None, new: _Tree | None, widths: Truncation, label: str = ""
 ) -> Iterator[FieldChange]:
-    """Yield the differences of two trees; `label` is their label as items of a list."""
+    """Yield the differences of two trees. If the trees are items of a list, `label` identifies them."""
     if isinstance(old, dict) and isinstance(new, dict):
         is_list = isinstance(old or new, _ListEntries)
         for key in old.keys() | new.keys():
@@ -205,7 +209,7 @@ def _compare_trees(
     elif old is None or new is None:
         subtree = new if old is None else old
         if not isinstance(subtree, _Value) and not subtree:
-            if isinstance(subtree, dict):  # an empty mapping has a meaning by its presence, such as `bucket: {}`
+            if isinstance(subtree, dict):  # even an empty mapping means something, such as `bucket: {}`
                 yield FieldChange(at, None, "") if old is None else FieldChange(at, "", None)
             return
         if isinstance(subtree, _ListEntries):
@@ -243,7 +247,7 @@ def _plain_values(subtree: _Tree) -> Any:
 
 
 def _summarize(subtree: _Tree, widths: Truncation, label: str = "") -> str:
-    """Return a value, the values of a list, or the first fields of a mapping except its label, in one line."""
+    """Return one line with a value, the values of a list, or the first fields of a mapping except its label."""
     if isinstance(subtree, _Value):
         return subtree.display_text(widths)
     if isinstance(subtree, tuple):

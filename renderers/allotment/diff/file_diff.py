@@ -1,4 +1,4 @@
-"""Collect the files that a change modifies: their number, some of their texts, and the checksum of all."""
+"""Collect the files that a change modifies: their number, the content of some files, and a checksum of all files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ def plan_checksum(steps: Iterable[FileStep]) -> str:
 
 @dataclass(slots=True)
 class RenderedFileDiff:
-    """Collects changed rendered files: the step of each, and the content of the first `max_diffs` except markers."""
+    """Collects changed rendered files: a FileStep for each, and the content of the first `max_diffs` of them.
+
+    Folder markers are collected separately, without their content.
+    """
 
     max_diffs: int
     steps: list[FileStep] = field(default_factory=list)
@@ -61,9 +64,9 @@ class RenderedFileDiff:
     diffs: list[FileDiff] = field(default_factory=list)
 
     def add_changes(self, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
-        """Add the files that differ, the programs of Jobs last.
+        """Add the files that differ. The programs of Jobs come last.
 
-        A folder marker follows from the other files in its folder, so a reader doesn't need its text.
+        The content of a folder marker is not collected, because it follows from the other files in the folder.
         """
         for path in sorted(before.keys() | after.keys(), key=lambda path: (paths.is_programs(path), path)):
             old, new = before.get(path), after.get(path)

@@ -15,8 +15,9 @@ from allotment.diff.tenant_side import TenantSide
 
 
 def files_without_tenant_approver(before: TenantSide, after: TenantSide) -> Iterator[DeclaredChange]:
-    """Yield the kinds of a tenant's files that no member can approve any more, with their former approvers. Team
-    platform approves them instead.
+    """Yield a change for each path rule of the Ownership if no member of the tenant can approve its files any more.
+
+    The change names the former approvers. After it, the team `platform` approves these files.
     """
     tenant, members = after.folder.name, path_of("Members", after.folder.scope, "")
     if not before.folder.paths() or not after.folder.paths() or after.folder.invalid:
@@ -42,7 +43,7 @@ def _sample_paths(end: TenantSide) -> list[str]:
 
 
 def _approvers(end: TenantSide, path: str) -> tuple[PathRule | None, frozenset[Account]]:
-    """Return the rule that matches a path, and the accounts of the tenant's members with a role in it."""
+    """Return the rule that matches a path, and the accounts of the tenant's members with a role that the rule names."""
     declared, members = end.catalog.platform.get_singleton(Ownership), end.folder.get_singleton(Members)
     rule = find_path_rule(declared.model.spec, path) if declared is not None else None
     roles = [approver.tenant_role for approver in rule.approvers if approver.tenant_role] if rule is not None else []

@@ -1,8 +1,8 @@
-"""Classify files that a change writes outside the declarations.
+"""Classify files outside the declarations that a change adds, changes or removes.
 
-No manifest depends on them, but some have more influence than any declaration: on the program that reads declarations,
-on the jobs in CI, or on approvals in the forge. The classification uses paths only, because other programs read the
-content.
+No manifest depends on these files, but some of them have more influence than any declaration: on the program that reads
+the declarations, on the jobs in CI, or on approvals in the forge. The classification uses only the paths, because the
+content is for programs other than Allotment.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TOPIC_TEXT: dict[DecisionTopic, str] = {
     "machine": "what runs on a person's machine",
     "setup": "the setup of Argo CD and `allot run`",
 }
-MAX_SHOWN_PER_TOPIC = 40  # files that a plan names per topic; all are counted
+MAX_SHOWN_PER_TOPIC = 40  # a plan names at most this many files per topic
 
 _FORGE_FOLDERS = frozenset(f".{name.lower()}" for name in FORGES)
 _CI_FOLDERS = frozenset((".woodpecker", ".circleci", ".buildkite", ".tekton"))
@@ -34,21 +34,23 @@ _CI_FILES = (
     ".gitlab-ci.", ".woodpecker.", ".drone.", "jenkinsfile", "azure-pipelines.", "bitbucket-pipelines.", ".travis.", ".cirrus.",
     "renovate.json", ".renovaterc", ".gitmodules",
 )  # fmt: skip
-# The approvers, and the files that a forge collapses in a review.
+# CODEOWNERS names approvers, and .gitattributes decides which files a forge collapses in a review.
 _APPROVAL_FILES = frozenset(("codeowners", ".gitattributes"))
 _HOOK_FOLDERS = frozenset((".husky", ".githooks"))
 _HOOK_FILES = (".pre-commit-config.", ".pre-commit-hooks.", "lefthook.", ".lefthook.")
-# An editor's settings name programs that it starts, and so do its tasks.
+# The settings and tasks of an editor name programs that the editor starts.
 _MACHINE_FOLDERS = frozenset((".vscode", ".idea", ".devcontainer"))
 _MACHINE_FILES = (".devcontainer.", ".envrc", ".mise.", "mise.", ".tool-versions")
 _DOCUMENT_SUFFIXES = (".md", ".markdown")
-_AGENT_INSTRUCTIONS = "copilot-instructions"  # written for people, but review agents follow it
+_AGENT_INSTRUCTIONS = "copilot-instructions"  # a text file, but AI agents that review changes follow it
 
 
 class OtherFile(Part, frozen=True):
-    """A file that changes outside the declarations, and the topic that it decides, if any: the pinned program, CI, the
-    approvals of the forge, the hooks of a commit, programs on a person's machine, or the configuration of Argo CD and
-    `allot run`."""
+    """A file outside the declarations that is added, changed or removed.
+
+    `decides` is the topic that the file affects: the pinned version of Allotment, CI, approvals in the forge, commit
+    hooks, programs on a person's machine, or the setup of Argo CD and `allot run`. It is empty for any other file.
+    """
 
     path: str
     action: FileAction = msgspec.field(name="written")
@@ -57,7 +59,10 @@ class OtherFile(Part, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class OtherFiles:
-    """The files outside the declarations that a change writes: the first of each topic, by importance, and all counts."""
+    """The first files of each topic outside the declarations that a change writes, and the number of all such files.
+
+    The most important topic comes first.
+    """
 
     files: tuple[OtherFile, ...] = ()
     counts: tuple[tuple[DecisionTopic, int], ...] = ()
@@ -69,7 +74,7 @@ class OtherFiles:
 
     @property
     def decisive_topics(self) -> Iterator[tuple[DecisionTopic, list[OtherFile], int]]:
-        """Yield each topic, the first of its files, and the number of its other files."""
+        """Yield each topic, its files in `files`, and the number of its other files."""
         for decides, count in self.counts:
             if decides:
                 named = [file for file in self.files if file.topic == decides]
@@ -77,7 +82,7 @@ class OtherFiles:
 
     @property
     def undecisive_files(self) -> tuple[list[OtherFile], int]:
-        """Return the first of the files without a topic, and the number of the others."""
+        """Return the first files without a topic, and the number of the other files without a topic."""
         named = [file for file in self.files if not file.topic]
         return named, dict(self.counts).get("", 0) - len(named)
 

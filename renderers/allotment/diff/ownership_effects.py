@@ -1,6 +1,4 @@
-"""Describe how a change of an Ownership changes approvals: the files and fields that a new approver in a team or rule
-can approve.
-"""
+"""Describe the effect of a changed Ownership: the files and fields that new approvers can approve."""
 
 from __future__ import annotations
 
@@ -12,14 +10,17 @@ from allotment.declared.kinds.ownership import Approver, OwnershipSpec, PathRule
 from allotment.diff.field_diff import UNTRUNCATED, FieldChange
 from allotment.problems import escape_unprintable
 
-MAX_NAMED_APPROVALS = 4  # patterns and fields per team
+MAX_NAMED_APPROVALS = 4  # a note names at most this many patterns and fields
 _ROLE_TEXT: dict[Role, str] = {"Viewer": "Viewer, Member and Admin", "Member": "Member and Admin", "Admin": "Admin"}
 _RULE_FIELD_PREFIX = "spec.paths["
 _MEMBERS_PATH = "tenants/any/members.yaml"
 
 
 def describe_ownership_effect(change: FieldChange, spec: OwnershipSpec) -> str:
-    """Return the effect of a changed field on approvals, based on the new Ownership; empty if the field itself says it."""
+    """Return the effect of a changed field on approvals; empty if the field itself shows its effect.
+
+    `spec` is the spec of the new Ownership.
+    """
     return next(
         iter((*_team_effect(change, spec), *_role_rule_effect(change, spec), *_removed_rule_effect(change, spec))), ""
     )
@@ -37,7 +38,7 @@ def _team_effect(change: FieldChange, spec: OwnershipSpec) -> Iterator[str]:
 
 
 def _team_approvals(spec: OwnershipSpec, team: str) -> Iterator[str]:
-    """Yield the patterns and fields that a team approves, the widest first."""
+    """Yield the patterns, then the fields that a team approves."""
     if team == PLATFORM_TEAM:
         yield "all files that match no pattern"
     yield from (rule.path for rule in spec.paths if any(approver.team == team for approver in rule.approvers))
@@ -49,7 +50,7 @@ def _team_approvals(spec: OwnershipSpec, team: str) -> Iterator[str]:
 
 
 def _role_rule_effect(change: FieldChange, spec: OwnershipSpec) -> Iterator[str]:
-    """Yield the effect of a rule that lets a role in a tenant approve the tenant's files."""
+    """Yield the effect of a rule that newly lets members with some role in a tenant approve the tenant's files."""
     for rule in spec.paths:
         if (
             not change.field.startswith(f"spec.paths[{escape_unprintable(rule.path, UNTRUNCATED.name_length)}]")
@@ -63,10 +64,10 @@ def _role_rule_effect(change: FieldChange, spec: OwnershipSpec) -> Iterator[str]
 
 
 def _removed_rule_effect(change: FieldChange, spec: OwnershipSpec) -> Iterator[str]:
-    """Yield the new approvers for the files of a removed rule: those of the most specific pattern that matches all of
-    them.
+    """Yield the new approvers for the files of a removed rule.
 
-    A narrower pattern keeps its files, before and after the change.
+    They are the approvers of the most specific remaining pattern that matches all these files. If a narrower pattern
+    matches some of the files, it decides about them before and after the change.
     """
     removed_path = change.field.removeprefix(_RULE_FIELD_PREFIX).removesuffix("]")
     if change.field != f"{_RULE_FIELD_PREFIX}{removed_path}]" or change.after is not None:

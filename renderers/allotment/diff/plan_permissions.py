@@ -1,4 +1,4 @@
-"""Report the permissions that a tenant gains when it changes to another plan."""
+"""Report the permissions that a tenant gains when it changes to another tariff plan."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ _PLAN_FIELD = "spec.plan"
 
 
 def with_plan_permissions(changes: list[DeclaredChange], before: TenantSide, after: TenantSide) -> list[DeclaredChange]:
-    """Return a tenant's changed declarations. A changed plan gets a note with its new permissions, and the topic access
-    if it admits more people or programs.
+    """Return a tenant's declared changes, in which a change of the tariff plan has a note with the new permissions.
+
+    If the new plan allows more exposures or image registries, the change also gets the topic `access`.
     """
     old, new = plan_of(before.catalog, before.folder), plan_of(after.catalog, after.folder)
     if old is None or new is None or old.model.name == new.model.name:

@@ -1,11 +1,11 @@
 """Predict the effect of a change on the pods of each instance: start, stop, restart, keep running, or wait.
 
-A Deployment of strategy Recreate restarts its pods only if their template changes. An instance that moves to a GPUSpec
-without a free unit keeps its published pods until a unit is free.
+A Deployment of strategy Recreate restarts its pods only if their template changes. If an instance changes to a GPUSpec
+without a free unit, it keeps its published pods until a unit is free.
 
-The published pods are derived from the declarations of the base. If these claim more units than exist, some instances
-wait for a unit, or for an earlier change of their GPUSpec. The declarations do not show which instances wait, so their
-effect is unknown.
+The published pods are derived from the declarations of the base. If these declarations claim more units than exist,
+some instances wait for a unit, and others keep the units of an earlier GPUSpec. The declarations do not show which
+instances do so. For these instances, the effect of a change is unknown.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class PodSet(NamedTuple):
 
 
 def predict_effect(before: PodSet, after: PodSet, *, is_stopped: bool) -> Effect:
-    """Return the effect of a change on an instance; `is_stopped` says that it is stopped or removed after the change."""
+    """Return the effect of a change on an instance. `is_stopped` says that the instance is Stopped or removed after the
+    change."""
     if not before.replicas and not after.replicas:
         return "stays stopped" if is_stopped else "waits"
     if not before.replicas:
@@ -46,10 +47,10 @@ def predict_effect(before: PodSet, after: PodSet, *, is_stopped: bool) -> Effect
 
 
 class UnallocatedInstances(NamedTuple):
-    """The instances that get no unit after a change.
+    """The instances that may not get the declared units after a change.
 
-    `retained_instances` keep running, and their text says until when. `waiting_instances` do not start. For
-    `unknown_instances`, the base does not show whether they run as declared.
+    `retained_instances` keep running on their published units, and `waiting_instances` do not start. A text says until
+    when. For `unknown_instances`, the base does not show whether they run as declared.
     """
 
     retained_instances: Mapping[tuple[str, InstanceKey], str]  # by cluster, tenant and instance
@@ -58,7 +59,7 @@ class UnallocatedInstances(NamedTuple):
 
 
 def find_unallocated_instances(before: ClaimsSide, after: ClaimsSide) -> UnallocatedInstances:
-    """Return the instances that get no unit, assuming that exactly the base's allocation is published."""
+    """Return the instances that may not get the declared units, if the allocation of the base is published."""
     (catalog, claims), (offers_after, claims_after) = before, after
     fewer = allocate_units(catalog, claims, _no_published_claim, _no_published_claim, _no_pod_claims).reduced
     old = {
@@ -98,7 +99,10 @@ def _no_pod_claims(_: list[UnitClaim]) -> list[UnitClaim]:
 def with_allocation(
     changes: Iterable[ResourceChange], losses: Iterable[Destruction], before: ClaimsSide, after: ClaimsSide
 ) -> tuple[tuple[ResourceChange, ...], tuple[Destruction, ...]]:
-    """Return changes and losses after allocation: an instance that gets no unit neither starts nor restarts."""
+    """Return the changes and losses with the effects of the allocation.
+
+    An instance that gets no unit neither starts nor restarts.
+    """
     all_changes = tuple(changes)
     if not any(change.effect in ("starts", "restarts") for change in all_changes):
         return all_changes, tuple(losses)
@@ -125,8 +129,10 @@ def _with_allocation_effect(change: ResourceChange, short: UnallocatedInstances)
 
 
 def _postpone_losses(losses: Iterable[Destruction], short: UnallocatedInstances) -> Iterator[Destruction]:
-    """Yield losses: for a retained instance with the time until which it keeps running, for an unknown instance with a
-    condition.
+    """Yield the losses, with changed messages for instances that may not restart.
+
+    The message about a retained instance says until when it keeps running. The message about an unknown instance says
+    that the loss occurs only if the instance runs at present.
     """
     unknown = {_loss_subject(key) for key in short.unknown_instances}
     words = {_loss_subject(key): until for key, until in short.retained_instances.items()}
@@ -144,6 +150,6 @@ def _postpone_losses(losses: Iterable[Destruction], short: UnallocatedInstances)
 
 
 def _loss_subject(key: tuple[str, InstanceKey]) -> str:
-    """Return the name of an instance as used in losses."""
+    """Return the `subject` that the losses of an instance have."""
     cluster, (tenant, name) = key
     return f"instance {tenant}/{name} in {cluster}"

@@ -1,7 +1,7 @@
 """Compare a tenant before and after a change: changed resources, lost data, quota and cost.
 
-The comparison uses rendered files, so that a change of an app or a plan shows up in each tenant that it affects. The
-causes come from the declarations.
+The comparison uses rendered files, so a change of an app or a tariff plan is reported for each tenant that it affects.
+The causes of a change are found in the declarations.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ from allotment.rules.quota import compute_quota_usage, limits_of
 
 
 class TenantDiff(NamedTuple):
-    """The effects of a change on a tenant. `moved_resources` stay in clusters with another address or destination."""
+    """The effects of a change on a tenant.
+
+    `moved_resources` are the instances and storages in clusters that get another domain, Gateway or destination.
+    """
 
     resource_changes: list[ResourceChange]
     losses: list[Destruction]
@@ -135,7 +138,7 @@ def _pod_template(deployment: Object) -> Any:
 def _instance_losses(
     subject: str, before: TenantSide, after: TenantSide, name: str, old: bytes | None, new: bytes | None
 ) -> Iterator[Destruction]:
-    """Yield the loss of an instance: data on the unit's own disk is lost whenever the instance stops."""
+    """Yield the loss of an instance: whenever it stops, the data on the disk of its unit is lost."""
     copies = _replica_count(_load_deployment(old)) if old is not None else 0
     if not copies or old is None:
         return
@@ -196,7 +199,10 @@ _LOSSES_BY_KIND = {INSTANCE.word: _instance_losses, STORAGE.word: _storage_losse
 
 
 def _mark_replacements(before: TenantSide, after: TenantSide, changes: list[ResourceChange]) -> list[ResourceChange]:
-    """Return the changes, in which an added resource with the spec of a removed resource is marked as its replacement."""
+    """Return the changes, with the action `replaced` for an added resource that replaces a removed resource.
+
+    The two resources have the same kind, and the same name or spec.
+    """
     removed = [change for change in changes if change.action == "removed"]
     new_changes = []
     for change in changes:
@@ -218,7 +224,7 @@ def _mark_replacements(before: TenantSide, after: TenantSide, changes: list[Reso
 
 
 def _quota_changes(before: TenantSide, after: TenantSide) -> Iterator[QuotaChange]:
-    """Yield the dimensions of a tenant's quota in which its use or its limit changes."""
+    """Yield the dimensions of a tenant's quota with a changed use or a changed limit."""
     name = (after.folder if after.folder.paths() else before.folder).name
     was, is_now = compute_quota_usage(before.catalog, before.folder), compute_quota_usage(after.catalog, after.folder)
     old_limits, limits = limits_of(before.catalog, before.folder), limits_of(after.catalog, after.folder)
@@ -259,7 +265,10 @@ def _quota_changes(before: TenantSide, after: TenantSide) -> Iterator[QuotaChang
 
 
 def _changed_usage(amount: QuotaChange) -> Iterator[QuotaChange]:
-    """Yield the dimension if its use changes, or its limit where it is limited before and after the change."""
+    """Yield the dimension if its use changes, or if it has different limits before and after the change.
+
+    If the limit on one side is unknown, the other limit replaces it.
+    """
     limited = amount.limit is not None and amount.limit_before is not None
     if amount.before != amount.after or (limited and amount.limit != amount.limit_before):
         yield (
@@ -268,9 +277,9 @@ def _changed_usage(amount: QuotaChange) -> Iterator[QuotaChange]:
 
 
 def node_pool_losses(before: Catalog, after: Catalog) -> Iterator[Destruction]:
-    """Yield the Karpenter pools that lose their NodePool object and thereby their nodes.
+    """Yield the Karpenter pools that lose their NodePool object, because Karpenter then deletes their nodes.
 
-    The nodes of a static pool are not ours: they stay, with their pods, and have no label with the pool's name.
+    The nodes of a static pool do not belong to Allotment: the nodes and their pods stay.
     """
     for name, cluster in before.clusters.items():
         remaining = after.clusters[name].of_kind(NodePool) if name in after.clusters else {}
@@ -285,7 +294,7 @@ def node_pool_losses(before: Catalog, after: Catalog) -> Iterator[Destruction]:
 def compare_units(
     before: tuple[Catalog, Iterable[UnitClaim]], after: tuple[Catalog, Iterable[UnitClaim]]
 ) -> Iterator[UnitChange]:
-    """Yield the clusters and specs with changed stock or changed units held."""
+    """Yield each GPUSpec in a cluster for which the units in stock or the held units change."""
     was, is_now = (
         {(unit_usage.cluster, unit_usage.gpu_spec): unit_usage for unit_usage in compute_unit_usage(*side)}
         for side in (before, after)
@@ -300,7 +309,7 @@ def compare_units(
 
 
 def _stock_and_held_units(unit_usage: UnitUsage | None) -> tuple[int, int]:
-    """Return the declared units and the held units."""
+    """Return the number of units in stock, and the number of held units."""
     if unit_usage is None:
         return 0, 0
     return sum(stock.model.spec.count for stock in unit_usage.stocks.all_stocks), sum(

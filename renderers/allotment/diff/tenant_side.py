@@ -10,7 +10,7 @@ from allotment.declared.inventory import Catalog, ScopeDeclarations
 
 
 class TenantSide(NamedTuple):
-    """The catalog, the tenant's declarations, and its rendered files by `<cluster>/<path>` if they are known."""
+    """The catalog, the declarations of a tenant, and its rendered files by `<cluster>/<path>` if they are known."""
 
     catalog: Catalog
     folder: ScopeDeclarations

@@ -1,6 +1,7 @@
-"""The rules across files: one module per rule, which yields findings. The tables here are the only registries.
+"""The registries of the rules that check more than the schema of a single file. Each rule has its own module.
 
-Each rule checks the catalog, a tenant against the catalog, all tenants together, or the change of a folder.
+A rule checks the catalog, a tenant against the catalog, all tenants together, or the changes of a folder since the base
+(the commit that a change is compared with).
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
-"""App folders: an instance mounts its storages at folders that its app uses. A mount elsewhere is a warning, unless
-the instance's own args or env contain its path. The rule ignores App versions without `folders`."""
+"""App folders: an instance mounts its storages at folders that its app uses.
+
+The rule warns about a mount at any other path, unless `container.args` or `container.env` of the instance contain the
+path. It ignores App versions without `folders`.
+"""
 
 from __future__ import annotations
 

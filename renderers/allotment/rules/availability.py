@@ -1,6 +1,7 @@
-"""The offers of the catalog, and the reasons why a tenant cannot have them now, before the tenant declares anything.
+"""The offers of the catalog, and the reasons why a tenant can't have some of them now.
 
-This module reports no findings. A `Barrier` states the reason briefly, and the file that causes it.
+A tenant can see these reasons before it declares a resource. This module therefore yields no findings, but instances of
+`Barrier`: a reason in a few words, and the path of the file that causes it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from allotment.rules.tally import StorageUsage
 
 
 class Barrier(Part, frozen=True):
-    """The reason that a tenant can't have something, and the file that causes it."""
+    """The reason why a tenant can't have an offer, and the file that causes it."""
 
     message: str = msgspec.field(name="reason")
     path: str
@@ -48,8 +49,11 @@ class ReservedUnits(Part, frozen=True):
 
 
 class GPUOffer(NamedTuple):
-    """A GPUSpec in a cluster. Any tenant may hold `units`, of which `free_units` are free. `reserved` are the units
-    of single tenants."""
+    """A GPUSpec in a cluster.
+
+    Every tenant may hold the `units`, and `free_units` of them are free. `reserved` has the units that are reserved for
+    a single tenant each.
+    """
 
     cluster: str
     spec: DeclarationFile[GPUSpec]
@@ -84,7 +88,7 @@ class AppOffer(NamedTuple):
 
 
 class AvailableOffers(NamedTuple):
-    """All offers."""
+    """The offers, by type."""
 
     gpu_offers: list[GPUOffer]
     storage_offers: list[StorageOffer]
@@ -98,8 +102,11 @@ def list_offers(
     tenant: ScopeDeclarations | None = None,
     cluster: str | None = None,
 ) -> AvailableOffers:
-    """Return the offers of a cluster, or of all clusters, with the units and bytes that all tenants together leave
-    free. With `tenant`, each offer has the barriers for that tenant."""
+    """Return the offers in a cluster, or in all clusters if `cluster` is None.
+
+    An offer has the units or bytes that the `claims` and `storages` of all tenants leave free. If `tenant` is given,
+    the offer also has the barriers for this tenant.
+    """
     who = TenantAllowance(catalog, tenant) if tenant is not None else None
     held_storages = list(storages)
     here = [
@@ -157,7 +164,7 @@ def _storage_offers(
 
 
 class TenantAllowance:
-    """The plan, quota, budget and usage of a tenant, and the barriers that result from them."""
+    """The tariff plan, quota, budget and usage of a tenant, and the barriers that result from them."""
 
     def __init__(self, catalog: Catalog, tenant: ScopeDeclarations) -> None:
         self._offers, self._tenant = catalog, tenant
@@ -179,14 +186,17 @@ class TenantAllowance:
         return declared.model.spec.lifecycle if declared is not None else ""
 
     def quota_path(self, field: str, model: str = "") -> str:
-        """Return the file that sets a part of the quota: the tenant's, or its plan's. `model` is a GPU model."""
+        """Return the file that sets a field of the tenant's quota: the file of the tenant, or of its tariff plan.
+
+        For the field `gpus`, `model` is the GPU model.
+        """
         declared = self._tenant.get_singleton(Tenant)
         own = declared.model.spec.quota if declared is not None else None
         is_own = own is not None and (model in own.gpus if model else getattr(own, field) is not None)
         return self.path if is_own or self.plan is None else self.plan.path
 
     def gpu_barriers(self, offer: GPUOffer, usage: UnitUsage) -> Iterator[Barrier]:
-        """Yield the barriers to another unit."""
+        """Yield the reasons why the tenant can't have one more unit of the offered GPUSpec."""
         yield from self._lifecycle_barriers(offer.cluster, offer.spec, offer.spec.model.spec.lifecycle)
         yield from self._stock_barriers(offer, usage)
         if self.plan is None or self.limits is None:
@@ -219,7 +229,10 @@ class TenantAllowance:
             yield Barrier(f"none of {units} is free" if units else "its stock is 0", paths[0])
 
     def storage_barriers(self, offer: StorageOffer) -> Iterator[Barrier]:
-        """Yield the barriers to another storage of the smallest size."""
+        """Yield the reasons why the tenant can't have one more storage of the offered StorageSpec.
+
+        The storage is assumed to have the smallest size of the StorageSpec.
+        """
         spec = offer.spec.model.spec
         least = spec.size.min
         yield from self._lifecycle_barriers(offer.cluster, offer.spec, spec.lifecycle)
@@ -239,7 +252,10 @@ class TenantAllowance:
     def app_barriers(
         self, app: DeclarationFile[App], version: AppVersion, gpus: Iterable[GPUOffer]
     ) -> Iterator[Barrier]:
-        """Yield the barriers to a version of an app. One of them is that no available GPUSpec has enough memory."""
+        """Yield the reasons why the tenant can't run a version of an app.
+
+        A possible reason is too little memory in every GPUSpec that is available to the tenant.
+        """
         if version.lifecycle in ("Retired", "Revoked"):
             go_to = f": use {version.replaced_by}" if version.replaced_by else ""
             yield Barrier(f"it is {version.lifecycle}{go_to}", app.path)
@@ -260,7 +276,7 @@ class TenantAllowance:
         yield from self._unit_barriers(version, list(gpus))
 
     def _unit_barriers(self, version: AppVersion, gpus: list[GPUOffer]) -> Iterator[Barrier]:
-        """Yield the barriers if no available unit has the memory that a version needs."""
+        """Yield barriers if no unit that is available to the tenant has enough memory for the /dev/shm of a version."""
         least = version.container.shm_size or 0
         for_it = [offer.spec for offer in gpus if not offer.barriers]
         if any(spec.model.spec.memory >= least for spec in for_it):

@@ -1,5 +1,7 @@
-"""Buckets: a bucket is no volume, so nobody mounts, prepares, shares or shows its files. Instances name the buckets
-of their own cluster under spec.buckets."""
+"""Buckets: a bucket is object storage and not a volume, so it has no files to mount, prepare, share or show.
+
+An instance lists the buckets that it uses under spec.buckets. They must be in the cluster of the instance.
+"""
 
 from __future__ import annotations
 

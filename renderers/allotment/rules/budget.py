@@ -16,7 +16,7 @@ RULE = "budget"
 
 
 def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
-    """Check a tenant's monthly cost. If the plan only warns, the finding is a warning."""
+    """Check a tenant's monthly cost. If the budget of its plan has `enforcement: Warn`, the finding is a warning."""
     plan, declared, platform = (
         plan_of(catalog, tenant),
         tenant.get_singleton(Tenant),

@@ -16,7 +16,7 @@ RULE = "deletion"
 
 
 def check(change: FolderChange) -> Iterator[Finding]:
-    """Check removed declarations. A finding has the path at the base, because the file no longer exists."""
+    """Check removed declarations. A finding has the path of the file at the base, because the file no longer exists."""
     for storage in change.removed_declarations(GPUStorage):
         if storage.model.spec.deletion_policy != "Delete":
             yield storage_removal_finding(storage.path, storage.model.name)._replace(related=change.current_paths)

@@ -1,4 +1,4 @@
-"""The change of a folder between the base and now, which the rules about changes check."""
+"""The change of a folder between the base and now. The rules in `CHANGE_RULES` check it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ D = TypeVar("D", bound=Declaration)
 
 
 class FolderChange(NamedTuple):
-    """A folder at the base and now, each empty if the folder doesn't exist there; the current catalog; and the
-    current date, which can differ from the date of the prices."""
+    """A folder at the base (`before`) and now (`after`). A side on which the folder doesn't exist is empty.
+
+    `catalog` is the current catalog. `today` is the current date, which can differ from the date of the prices.
+    """
 
     catalog: Catalog
     before: ScopeDeclarations
@@ -22,7 +24,7 @@ class FolderChange(NamedTuple):
     today: datetime.date
 
     def common_declarations(self, kind: type[D]) -> Iterator[tuple[DeclarationFile[D], DeclarationFile[D]]]:
-        """Yield the declarations of a kind that exist on both sides, as pairs (before, after)."""
+        """Yield the declarations of a kind that exist at the base and now, as pairs (before, after)."""
         after = self.after.of_kind(kind)
         for name, old in self.before.of_kind(kind).items():
             if name in after:
@@ -34,8 +36,8 @@ class FolderChange(NamedTuple):
 
     @property
     def current_paths(self) -> tuple[str, ...]:
-        """The current files of the folder. They are related to the problems at old paths, because a move causes such
-        problems."""
+        """The paths of the files that the folder has now. A problem at a removed path lists them as related files,
+        because the removed file may have been moved to one of them."""
         return self.after.paths()
 
 

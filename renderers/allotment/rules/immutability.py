@@ -1,4 +1,4 @@
-"""Immutability: after a merge, the fields that running instances and stored data rely on don't change."""
+"""Immutability: a field that running instances or stored data rely on doesn't change once it is merged."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ FIELDS: dict[type[Declaration], list[tuple[str, str, str]]] = {
 
 
 def check(change: FolderChange) -> Iterator[Finding]:
-    """Check the declarations that exist before and after."""
+    """Check the declarations that exist at the base and now."""
     for kind, fields in FIELDS.items():
         for old, new in change.common_declarations(kind):
             yield from _check_fields(old, new, fields)
@@ -69,8 +69,10 @@ def check(change: FolderChange) -> Iterator[Finding]:
 def _check_origin(
     change: FolderChange, old: DeclarationFile[GPUStorage], new: DeclarationFile[GPUStorage]
 ) -> Iterator[Finding]:
-    """Check that a volume that the driver cloned keeps its source, and that no other existing volume gets such a
-    source."""
+    """Check that the source of an existing volume doesn't change from or to a source that the storage driver clones.
+
+    The driver can clone a source only when it creates the volume. `prepare` may be removed.
+    """
     was, is_now = old.model.spec.prepare, new.model.spec.prepare
     if is_now is None or (was is not None and was.source == is_now.source):
         return

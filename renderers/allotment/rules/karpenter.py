@@ -1,6 +1,9 @@
-"""Karpenter's pools: a pool of slices needs the feature gate NodeOverlay in its cluster. A pool with expireAfter
-gets a warning, because expired nodes go before their replacements come. So does a pool with generation and no room
-for a replacement node."""
+"""Karpenter's pools: a pool with spec.sharing needs the feature gate NodeOverlay of Karpenter in its cluster.
+
+The rule warns about a pool with expireAfter, because Karpenter deletes an expired node before it creates the
+replacement. It also warns about a pool with generation if the stocks fill all nodes up to maxNodes, so that no room is
+left for a replacement node.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +30,10 @@ def check(catalog: Catalog) -> Iterator[Finding]:
 
 
 def _check_overlay(cluster: ScopeDeclarations, pool: DeclarationFile[NodePool]) -> Iterator[Finding]:
-    """Check the feature gate for a pool of slices: without an overlay, Karpenter counts whole GPUs, and none of its
-    nodes fits a slice."""
+    """Check that the cluster of a pool with sharing has the feature gate NodeOverlay.
+
+    Without a NodeOverlay, Karpenter expects only whole GPUs on a new node, and creates no node for a slice.
+    """
     place, sharing = cluster.get_singleton(Cluster), pool.model.spec.sharing
     if place is None or sharing is None or "NodeOverlay" in place.model.spec.karpenter.feature_gates:
         return
@@ -53,7 +58,8 @@ def _check_expiry(pool: DeclarationFile[NodePool]) -> Iterator[Finding]:
 def _check_spare_nodes(
     catalog: Catalog, cluster: ScopeDeclarations, pool: DeclarationFile[NodePool]
 ) -> Iterator[Finding]:
-    """Check that a node can be replaced: Karpenter starts the replacement first, and never exceeds the pool's limit."""
+    """Check that the pool has room for a replacement node. Karpenter creates it before it deletes the old node, and
+    never exceeds maxNodes."""
     karpenter = pool.model.spec.karpenter
     if karpenter is None or pool.model.spec.generation is None:
         return

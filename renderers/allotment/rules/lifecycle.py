@@ -1,5 +1,7 @@
-"""Lifecycle: new declarations use nothing that is Retired or Revoked. Declarations that used it at the base
-continue, with a warning."""
+"""Lifecycle: a declaration can't start to use an offer that is Retired or Revoked.
+
+A declaration that already used the offer at the base may keep it, with a warning.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,8 @@ _ALIASES: dict[str, FieldPath] = {
 
 
 def check(change: FolderChange) -> Iterator[Finding]:
-    """Yield the warnings about Retired and Revoked offers as errors, unless the base made the same choice in the
-    same file."""
+    """Yield the warnings of the rule `reference` about Retired and Revoked offers as errors, unless the same file
+    already chose the same offer at the base."""
     if change.after.scope.kind != "tenant":
         return
     used = {

@@ -1,5 +1,7 @@
-"""Limits: a tenant uses only the modes of GPU sharing, exposures, spreads of copies, and image registries that its
-plan allows."""
+"""Limits: a tenant uses only features that its tariff plan allows.
+
+These are the modes of GPU sharing, the exposures, the spreads of replicas, and the image registries.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
 
 
 def sharing_mode(spec: GPUSpecSpec) -> str:
-    """Return a GPUSpec's mode of sharing, by its name in plans."""
+    """Return the sharing mode of a GPUSpec as a Plan spells it, such as TimeSlicing."""
     chosen = spec.sharing.chosen_member if spec.sharing is not None else None
     return "Exclusive" if chosen is None else chosen.title().replace("_", "")
 

@@ -1,5 +1,7 @@
-"""Mounts: an instance mounts storages of its own cluster, none of them below another. At most a single running
-instance, with a single replica, mounts a ReadWriteOnce storage."""
+"""Mounts: an instance mounts only storages of its own cluster, and no mount path is inside another mount path.
+
+Only a single running instance, with a single replica, mounts a ReadWriteOnce storage.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,8 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
 def _check_shared(
     storage: DeclarationFile[GPUStorage], mounts: list[tuple[DeclarationFile[GPUInstance], str]]
 ) -> Iterator[Finding]:
-    """Check that at most a single running instance mounts a ReadWriteOnce storage. Otherwise each of them has an
-    error."""
+    """Check that only a single running instance mounts a ReadWriteOnce storage. If several instances do, each of them
+    gets an error."""
     for instance, field in mounts:
         other_instances = {other.path: other.model.name for other, _ in mounts if other.path != instance.path}
         if other_instances:
@@ -58,7 +60,7 @@ def _check_shared(
 
 
 def _check_paths(instance: DeclarationFile[GPUInstance]) -> Iterator[Finding]:
-    """Check that no mount lies below another, because it would hide part of that."""
+    """Check that no mount path is inside another, because the inner mount would hide a part of the outer mount."""
     mounts: list[Mount] = instance.model.spec.storages
     for index, mount in enumerate(mounts):
         outer = next(

@@ -1,7 +1,7 @@
-"""MPS: NVIDIA's daemon serves a single user ID at a time unless it starts with -M, and each instance has user IDs of
-its own.
+"""MPS: NVIDIA's daemon serves a single user ID at a time unless it starts with -M.
 
-Every pool with MPS has a warning. Check that two instances work on the same GPU before you sell its units.
+Each instance has its own user IDs, so the daemon may serve only a single instance of a GPU at a time. Every pool with
+MPS gets a warning. Test that two instances work on the same GPU before you sell the units of the pool.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ownership: the declared ownership is consistent, and an owner makes or approves each change."""
+"""Ownership: the declared ownership is consistent, and one of the declared approvers makes or approves each change."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from allotment.declared.reading import suggest_name
 from allotment.problems import Finding, quote_value
 
 RULE = "ownership"
-MAX_NAMED_PATHS = 5  # the most files of a folder that have a finding each
+MAX_NAMED_PATHS = 5  # up to this many files of a folder get a finding each
 
 
 class Review(NamedTuple):
-    """The author of a change, the accounts that pushed to it, and those that approved exactly its newest commit, as the
-    forge reports them.
+    """The author of a pull request, the accounts that pushed to it, and the accounts that approved its newest commit.
 
-    `pushers` is None if the forge does not report them.
+    The forge reports these accounts. `pushers` is None if the forge does not report them.
     """
 
     author: Account
@@ -29,7 +28,10 @@ class Review(NamedTuple):
     approvers: frozenset[Account] = frozenset()
 
     def is_sufficient(self, holders: ApproverSet) -> bool:
-        """Return whether a holder approved the change, or its author and all its pushers are holders."""
+        """Return whether one of the `holders` approved the change, or its author and all its pushers are holders.
+
+        The holders are the accounts that may approve the change.
+        """
         if any(map(holders.includes, self.approvers)):
             return True
         return self.pushers is not None and all(map(holders.includes, (self.author, *self.pushers)))
@@ -49,8 +51,10 @@ class FileChange(NamedTuple):
 
 
 def check(catalog: Catalog) -> Iterator[Finding]:
-    """Check the declared ownership: its teams, kinds and fields exist, no two patterns are equally specific, and
-    team `platform` owns the rest."""
+    """Check the declared ownership: its teams, kinds and fields exist, and no two patterns are equally specific.
+
+    The team `platform` must exist too, because it approves the files that no pattern matches.
+    """
     declared = catalog.platform.get_singleton(Ownership)
     if declared is None:
         return
@@ -98,7 +102,7 @@ def _check_approvers(
 
 
 def _unknown_field(model: Any, field: str) -> str:
-    """Return the fault in a dotted field of a kind; empty if the field exists."""
+    """Return a message that the model of a kind has no such dotted field; empty if it has the field."""
     at = model
     for depth, part in enumerate(field.split(".")):
         fields = {field_info.alias: field_info for field_info in getattr(at, "model_fields", {}).values()}
@@ -121,9 +125,9 @@ def _model_of(annotation: Any) -> Any:
 
 
 def check_authorization(authority: ChangeAuthority, review: Review, files: list[FileChange]) -> Iterator[Finding]:
-    """Check that an owner changed or approved each changed file, and each restricted field in it.
+    """Check that an approver made or approved the change of each file, and of each restricted field in the file.
 
-    If many files of a folder lack the same approval, they have a single finding, about the folder.
+    If more than MAX_NAMED_PATHS files of a folder lack the same approval, a single finding reports the folder.
     """
     lacking: dict[tuple[str, str], list[tuple[str, ApproverSet]]] = {}
     for change in files:
@@ -148,12 +152,11 @@ def check_authorization(authority: ChangeAuthority, review: Review, files: list[
 
 
 def _shared_folder(path: str) -> str:
-    """Return the folder that groups the findings about a file: a tenant's, a cluster's, or a top-level folder; empty
-    for a file outside all folders."""
+    """Return the folder that a shared finding about several files reports: the folder of the tenant or cluster, or else
+    the top-level folder; empty for a file outside all folders."""
     *folders, _ = path.split("/")
-    above = next(
-        (depth for depth, folder in enumerate(folders) if folder != ".."), len(folders)
-    )  # beside the declarations
+    # A path that starts with `../` is outside the folder of the declarations.
+    above = next((depth for depth, folder in enumerate(folders) if folder != ".."), len(folders))
     if above == len(folders):
         return ""
     of_one = above == 0 and folders[0] in ("tenants", "clusters")
@@ -161,7 +164,7 @@ def _shared_folder(path: str) -> str:
 
 
 def _approval_message(review: Review, subject: str, holders: ApproverSet) -> str:
-    def format_account(account: Account) -> str:  # the id distinguishes accounts of the same name
+    def format_account(account: Account) -> str:  # the ID distinguishes two accounts with the same login
         if not any(each.id for each in holders.accounts):
             return quote_value(account.login)
         return quote_value(str(account)) if account.id else f"{quote_value(account.login)} (unknown id)"

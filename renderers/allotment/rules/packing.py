@@ -1,4 +1,4 @@
-"""Packing: the stocks of a pool lie on its nodes together, by GPUs or slices, CPU and memory."""
+"""Packing: the nodes of a pool have enough GPUs (or slices of GPUs), CPU and memory for the units of all its stocks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CPU, MEMORY = "CPU", "memory"
 
 
 def check(catalog: Catalog) -> Iterator[Finding]:
-    """Check every pool. A finding names a stock with units that don't fit."""
+    """Check every pool. Each finding is at a stock with units that don't fit."""
     for cluster in catalog.clusters.values():
         stocks = cluster.of_kind(Stock)
         for pool in cluster.of_kind(NodePool).values():
@@ -38,8 +38,8 @@ def check(catalog: Catalog) -> Iterator[Finding]:
 
 
 def _shortages(pool: NodePoolSpec, units: Collection[tuple[Unit, int]]) -> str:
-    """Return the resources that the nodes together lack, with the needed and the available amounts; empty if they
-    lack none."""
+    """Return the resources of which all nodes together have too little, with the needed and the available amounts;
+    empty if there are none."""
     node, needed = _node_resources(pool), Counter[str]()
     for each, count in units:
         for resource, amount in _unit_amounts(each).items():

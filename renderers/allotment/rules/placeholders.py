@@ -1,7 +1,7 @@
-"""Placeholders: warns about sample values, which are hosts below `.example` (RFC 2606) and digests of a single repeated
-digit.
+"""Placeholders: the declarations of the platform and its clusters contain no sample values.
 
-Each such domain or digest in the declarations of the platform and its clusters has a single warning.
+The rule warns about hosts below `.example` (RFC 2606), and about digests that repeat a single digit. It reports each
+domain or digest once, even if several files contain it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FREE_TEXT_FIELDS = (
     "env",
     "args",
     "command",
-)  # texts for people and for programs
+)  # these may contain any text
 _DIGEST = re.compile(r"sha256:([0-9a-f])\1{63}")
 _HOST_END = re.compile(r"[/:?#]")
 _PlaceholderField = tuple[DeclarationFile[Declaration], str]  # a declaration, and one of its fields
@@ -59,7 +59,7 @@ def _find_placeholders(declaration: DeclarationFile[Declaration]) -> Iterator[tu
 
 
 def _text_values(field: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yield the texts in a value that may be addresses, with their fields."""
+    """Yield each text inside `value` that may be an address, with its field."""
     if isinstance(value, Mapping):
         for key, each in value.items():
             if key not in _FREE_TEXT_FIELDS:

@@ -1,6 +1,9 @@
-"""Stocks and their pools: a GPUSpec and its pool agree in GPU model, sharing and capacity type. A pool for a GPUSpec
-with tenancy Single belongs to a single tenant. No static pool's labels include those of another, and no pool sets
-the device plugin's configuration label itself."""
+"""Stocks and their pools: the GPUSpec and the pool of a stock agree in GPU model, sharing and capacity type.
+
+If the GPUSpec has tenancy Single, the pool serves a single tenant. The node selector of a static pool does not include
+all labels of another static pool's selector, because the same nodes would then match both pools. No pool sets the
+configuration label of NVIDIA's device plugin itself.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +46,10 @@ def check(catalog: Catalog) -> Iterator[Finding]:
 
 
 def _check_nodes(pools: list[DeclarationFile[NodePool]]) -> Iterator[Finding]:
-    """Check that no selector of a static pool matches the nodes of another. Only labels distinguish nodes that share
-    GPUs from other nodes."""
+    """Check that the selector of a static pool doesn't match the nodes of another static pool.
+
+    Only these labels distinguish nodes with shared GPUs from other nodes.
+    """
     static = [(pool, pool.model.spec.static.node_selector) for pool in pools if pool.model.spec.static is not None]
     for (first_pool, own), (other, other_labels) in combinations(static, 2):
         if own.items() <= other_labels.items() or other_labels.items() <= own.items():
@@ -54,9 +59,11 @@ def _check_nodes(pools: list[DeclarationFile[NodePool]]) -> Iterator[Finding]:
 
 
 def _check_config(pool: DeclarationFile[NodePool]) -> Iterator[Finding]:
-    """Check that a Karpenter pool does not set the device plugin's label, because the plugin ignores a node whose
-    label names none of our configurations. The labels that select a static pool's nodes have no prefix, so they
-    cannot include this label."""
+    """Check that a Karpenter pool does not set the configuration label of NVIDIA's device plugin.
+
+    The plugin ignores a node if this label names none of our configurations. A static pool cannot set the label,
+    because the labels that select its nodes have no prefix such as `nvidia.com/`.
+    """
     spec = pool.model.spec
     for index, requirement in enumerate(spec.karpenter.requirements if spec.karpenter is not None else ()):
         if requirement.key == _CONFIG_LABEL:

@@ -1,6 +1,7 @@
-"""Preparation: the preparation of a storage doesn't change while instances run on the storage.
+"""Preparation: the source that fills a storage doesn't change while instances run on the storage.
 
-Another attempt with the same source may be declared at any time. It begins once no instance runs on the storage.
+Another attempt with the same source may be declared at any time. The attempt starts once no instance runs on the
+storage.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ RULE = "preparation"
 
 
 def check(change: FolderChange) -> Iterator[Finding]:
-    """Check storages that would be prepared again, against the instances that ran on them at the base and still do."""
+    """Check each storage that would be prepared again. Only an instance that is Running at the base and now causes a
+    finding."""
     old_instances = change.before.of_kind(GPUInstance)
     for old, new in change.common_declarations(GPUStorage):
         was, is_now = old.model.spec.prepare, new.model.spec.prepare

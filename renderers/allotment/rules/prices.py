@@ -1,4 +1,7 @@
-"""Prices: a price that has begun to count is part of invoices, and never changes."""
+"""Prices: once a price applies, it can't be changed or removed, because invoices contain it.
+
+A new price starts tomorrow or later.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ RULE = "price"
 
 
 def check(change: FolderChange) -> Iterator[Finding]:
-    """Check the price lists of specs that exist before and after."""
+    """Check the price lists of the GPUSpecs and StorageSpecs that exist at the base and now."""
     for gpu, new_gpu in change.common_declarations(GPUSpec):
         yield from _check_list(change, new_gpu, "spec.prices", gpu.model.spec.prices, new_gpu.model.spec.prices)
     for kind, new_kind in change.common_declarations(StorageSpec):

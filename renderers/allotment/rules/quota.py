@@ -30,8 +30,8 @@ MAX_SHOWN_USERS = 3  # a message names at most this many instances or storages, 
 class QuotaLimits(NamedTuple):
     """The limits that apply to a tenant.
 
-    `gpus` has the most physical GPUs of each model, and `storage` is the largest total size of all storages in bytes. The
-    other fields are the most resources of each kind.
+    `gpus` has the maximum number of physical GPUs of each GPU model, and `storage` is the maximum total size of all
+    storages in bytes. The other fields are the maximum numbers of resources of each kind.
     """
 
     gpus: dict[str, int]
@@ -67,8 +67,7 @@ def limits_of(catalog: Catalog, tenant: ScopeDeclarations) -> QuotaLimits | None
 class _LimitSource(NamedTuple):
     """The source of a limit: the tenant's own quota or its plan.
 
-    `field` is the field in the tenant's file at which a message points. `description` and `remedy` are parts of the
-    message.
+    A message points at `field` in the tenant's file. `description` and `remedy` are parts of the message.
     """
 
     field: tuple[str, ...]
@@ -145,8 +144,8 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
 class QuotaUsage(NamedTuple):
     """The part of its quota that a tenant's declarations use.
 
-    `gpus` has the number of physical GPUs of running instances by model, `storage` the total size of all storages in
-    bytes. The other fields are numbers of resources.
+    `gpus` has the number of physical GPUs of running instances by GPU model, and `storage` is the total size of all
+    storages in bytes. The other fields are numbers of resources.
     """
 
     gpus: dict[str, Fraction]
@@ -172,7 +171,7 @@ def compute_quota_usage(catalog: Catalog, tenant: ScopeDeclarations) -> QuotaUsa
 
 
 def _gpu_users(catalog: Catalog, tenant: ScopeDeclarations) -> dict[str, list[tuple[Fraction, str, str]]]:
-    """Return the GPUs, name and path of each instance that uses physical GPUs, by GPU model."""
+    """Return the instances that hold units, by GPU model: the physical GPUs, the name and the path of each instance."""
     specs = catalog.platform.of_kind(GPUSpec)
     used: dict[str, list[tuple[Fraction, str, str]]] = defaultdict(list)
     for instance in instances_holding_units(tenant):

@@ -1,4 +1,8 @@
-"""References: each name in a declaration refers to a declaration that exists, is on offer, and is in reach."""
+"""References: each name in a declaration refers to a declaration that exists.
+
+A resource names only GPUSpecs and StorageSpecs that its cluster offers to its tenant. The use of a Deprecated, Retired
+or Revoked offer gets a warning.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,7 @@ from allotment.rules.tally import Tally
 
 RULE = "reference"
 LIFECYCLE = "lifecycle"
-_MAX_OWNERS = 3  # the most that a message names
+_MAX_OWNERS = 3  # a message names at most this many tenants
 
 
 def _missing_reference(
@@ -48,8 +52,11 @@ def _check_references(
     declared: DeclarationFile[Declaration],
     tenants: Collection[str] | None = None,
 ) -> Iterator[Finding]:
-    """Check that each declaration that `declared` names exists. With `tenants`, check only the names of tenants,
-    otherwise all other names."""
+    """Check that each declaration that `declared` names exists.
+
+    If `tenants` (the names of all tenants) is given, check only the names of tenants. Otherwise, check only the other
+    names.
+    """
     for field, to, name in references(declared.model):
         if (to.kind == Tenant.__name__) != (tenants is not None):
             continue
@@ -62,8 +69,10 @@ def _unknown(name: str, candidates: Collection[str]) -> str | None:
 
 
 def _absent(catalog: Catalog, folder: ScopeDeclarations, to: ReferenceTo, name: str) -> str | None:
-    """Return text with the scope in which a name is not declared, and with the closest declared name; None if the
-    name is declared."""
+    """Return the end of a message about an undeclared name: the scope that lacks it, and the closest declared name.
+
+    Returns None if the name is declared.
+    """
     kind = KINDS[to.kind]
     if kind.name == Cluster.__name__:
         return _unknown(name, catalog.clusters)
@@ -93,7 +102,7 @@ def _lifecycle_findings(
 
 
 def check_offers(catalog: Catalog) -> Iterator[Finding]:
-    """Check the references of the platform and of the clusters, except those to tenants."""
+    """Check the references in the declarations of the platform and of the clusters, except references to tenants."""
     platform = catalog.platform
     if platform.is_absent(Platform, "platform"):
         yield Finding("platform/platform.yaml", (), "is missing: a platform needs this file", "required")
@@ -127,7 +136,8 @@ def _check_cluster(catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Fin
 
 
 def check_across_tenants(catalog: Catalog, tally: Tally) -> Iterator[Finding]:
-    """Check the references of the platform and of the clusters to tenants, and the names of other tenants' storages."""
+    """Check the names of tenants in the declarations of the platform and of the clusters, and warn if an instance uses
+    the name of another tenant's storage."""
     for folder in (catalog.platform, *catalog.clusters.values()):
         for declared in folder.all_declarations():
             yield from _check_references(catalog, folder, declared, tally.tenants)
@@ -135,7 +145,7 @@ def check_across_tenants(catalog: Catalog, tally: Tally) -> Iterator[Finding]:
 
 
 def _check_storages_of_others(tally: Tally) -> Iterator[Finding]:
-    """Yield a warning for each storage that an instance uses and another tenant declares; `check_tenant` yields the error."""
+    """Warn about each instance that names the storage of another tenant. `check_tenant` yields the error."""
     if not tally.unknown_storages:
         return
     owners: dict[str, list[str]] = defaultdict(list)
@@ -221,7 +231,8 @@ def _check_storage(catalog: Catalog, storage: DeclarationFile[GPUStorage]) -> It
 def _check_stocked(
     cluster: ScopeDeclarations, tenant: ScopeDeclarations, instance: DeclarationFile[GPUInstance]
 ) -> Iterator[Finding]:
-    """Check that the cluster stocks the instance's GPUSpec for its tenant. Otherwise no node is available to it."""
+    """Check that the cluster has a stock of the instance's GPUSpec that its tenant may use. Otherwise the instance
+    would get no node."""
     gpu_spec = instance.model.spec.gpu_spec
     owners: dict[str, set[str | None]] = defaultdict(set)
     for stock in cluster.of_kind(Stock).values():

@@ -18,8 +18,8 @@ SOURCE_FIELD = ("spec", "prepare", "source", "storage")
 def check(catalog: Catalog, tally: Tally) -> Iterator[Finding]:
     """Check all copies between tenants.
 
-    A fault in a copy that the base had too is a warning, so that earlier readers can't stop an owner who no longer
-    shares.
+    If the base already has the copy, a fault is only a warning. If it were an error, an owner could not stop sharing a
+    storage that another tenant has copied.
     """
     for read in tally.copies:
         if fault := _sharing_fault(tally, read):
@@ -30,7 +30,7 @@ def check(catalog: Catalog, tally: Tally) -> Iterator[Finding]:
 
 
 def _sharing_fault(tally: Tally, read: StorageCopy) -> tuple[str, str, str] | None:
-    """Return the field, the fault, and the rule; None if the copy is allowed."""
+    """Return why a copy is not allowed: the field, the message and the rule; None if it is allowed."""
     if read.owner not in tally.tenants:
         return (
             "tenant",

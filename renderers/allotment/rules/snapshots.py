@@ -1,5 +1,7 @@
-"""Snapshots: a snapshot is of an existing volume. The volume's StorageSpec has a price for snapshots, and its
-cluster supports them."""
+"""Snapshots: the StorageSpec of the copied volume has prices for snapshots, and the cluster supports such snapshots.
+
+A bucket can't have snapshots.
+"""
 
 from __future__ import annotations
 

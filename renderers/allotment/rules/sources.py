@@ -1,5 +1,7 @@
-"""Sources: a storage's source exists, lies in the same cluster, fits on the storage, and isn't filled from that
-storage in turn."""
+"""Sources: the source of a storage exists, is in the same cluster, and is not larger than the storage.
+
+A storage can't be filled from itself, either directly or through other storages.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from allotment.preparation.sources import is_bucket, is_cloned_by_driver, is_sin
 from allotment.problems import Finding, quote_value
 
 RULE = "source"
-MAX_SHOWN_STORAGES = 10  # the most names of a cycle that a message shows
+MAX_SHOWN_STORAGES = 10  # a message names at most this many storages of a cycle
 
 
 def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
@@ -86,10 +88,9 @@ def _check_fit(
 
 
 def _find_cycles(tenant: ScopeDeclarations) -> dict[str, tuple[list[str], int]]:
-    """Return the storages that are filled from themselves, each with its cycle and its position in the cycle. In a
-    cycle, each name precedes its source's.
+    """Return the storages that are filled from themselves, each with its cycle and its position in the cycle.
 
-    Visits each storage once.
+    In a cycle, the name of a storage is followed by the name of its source. The search visits each storage once.
     """
     storages = tenant.of_kind(GPUStorage)
     circles: dict[str, tuple[list[str], int]] = {}

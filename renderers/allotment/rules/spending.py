@@ -1,4 +1,4 @@
-"""The monthly cost of each tenant, and the rest of its plan's budget. This module reports no findings."""
+"""The monthly cost of each tenant, and the part of its budget that remains. This module yields no findings."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from allotment.rules.limits import plan_of
 
 
 class TenantSpending(NamedTuple):
-    """The monthly cost of a tenant's declarations. `plan` is empty if the plan can't be read. The cost excludes
-    `invalid_files` files, and `unpriced_resources` resources that have no price on that day. `cost` is None if there
-    are such resources and no other."""
+    """The monthly cost of a tenant's declarations.
+
+    `plan` is empty if the tariff plan can't be read. `cost` excludes `invalid_files` files with an unknown cost, and
+    `unpriced_resources` resources that have no price on the day. `cost` is None if some resources have no price, and no
+    other resource has a price.
+    """
 
     tenant: str
     plan: str
@@ -26,7 +29,7 @@ class TenantSpending(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the cost excludes nothing."""
+        """Whether the cost includes all files and resources."""
         return not self.invalid_files and not self.unpriced_resources
 
     @property
@@ -36,12 +39,13 @@ class TenantSpending(NamedTuple):
 
     @property
     def remaining_budget(self) -> Decimal | None:
-        """The rest of the budget, negative if it is overspent; None without a budget, or if the cost is incomplete."""
+        """The part of the budget that remains, negative if the cost exceeds the budget; None if there is no budget or
+        the cost is incomplete."""
         return self.budget.per_month - self.cost if self.is_complete and self.budget and self.cost is not None else None
 
 
 def total_cost(tenants: Iterable[TenantSpending]) -> Decimal | None:
-    """Return the cost of several tenants; None if they declare resources, and none of these has a price."""
+    """Return the total cost of several tenants; None if it would be zero only because resources have no price."""
     spendings = list(tenants)
     amounts = [tenant_spending.cost for tenant_spending in spendings if tenant_spending.cost is not None]
     if not any(amounts) and any(tenant_spending.unpriced_resources for tenant_spending in spendings):
@@ -50,7 +54,7 @@ def total_cost(tenants: Iterable[TenantSpending]) -> Decimal | None:
 
 
 def compute_spending(catalog: Catalog, tenant: ScopeDeclarations) -> TenantSpending:
-    """Return a tenant's monthly cost at the prices of `offers.as_of`."""
+    """Return a tenant's monthly cost at the prices of the day `catalog.as_of`."""
     plan = plan_of(catalog, tenant)
     name, budget = ("", None) if plan is None else (plan.model.name, plan.model.spec.budget)
     costs = monthly_costs(catalog, tenant)

@@ -1,7 +1,8 @@
-"""Stock: running instances never hold more units than the stocks have.
+"""Stock: the instances that are declared Running never need more units of a GPUSpec than their cluster has in stock.
 
-In each cluster and for each GPUSpec, the shared stocks have at least the units that tenants hold beyond their own
-stocks. A Running instance holds its units even while it waits.
+A Stock can be reserved for a tenant. The tenant uses the units of its reserved stocks first. If its instances need
+more, they use units of the shared stocks, which must have enough for all tenants. An instance that is declared Running
+holds its units even while it waits to start.
 """
 
 from __future__ import annotations
@@ -23,21 +24,24 @@ RAISE_COUNT_ADVICE = "raise its count, or stop instances"
 COUNT_FIELD: FieldPath = ("spec", "count")
 RESTORE_STOCK_ADVICE = "restore the stock, or stop instances"
 
-FileField = tuple[str, FieldPath]  # a file and a field of it
+FileField = tuple[str, FieldPath]  # the path of a file, and a field in it
 UnitCounter = Callable[[UnitClaim], int]
 
 
 def check(catalog: Catalog, tally: Tally) -> Iterator[Finding]:
-    """Check every GPUSpec in every cluster. The finding is at the change since the base that oversells, if there is
-    such a change:
+    """Check every GPUSpec in every cluster, and yield a finding if it is oversold.
 
-    - at the Stock that was reduced, if units that instances held at the base no longer fit,
-    - otherwise at the first instance, by name, that is new or has grown, and does not fit beside the units held at the
-      base.
+    A GPUSpec is oversold if instances hold more of its units than the cluster has in stock. The finding is at the file
+    with the change that caused the excess since the base:
 
-    Without such a change, the base was oversold already, and the finding is a warning at the Stock. If there is no
-    base, an instance is new if its file differs from the last commit. The error is then at the Stock if the Stock
-    differs, or if no instance does.
+    - If a Stock was reduced, and the units that instances held at the base no longer fit, the finding is at this Stock.
+    - Otherwise, the finding is at the first instance, by name, that is new or holds more units than at the base, if
+      these units do not fit beside the units that were held at the base.
+    - If neither is the case, instances held too many units at the base already. The finding is a warning at the first
+      shared Stock, or at an instance if there is none.
+
+    If there is no base, an instance is new if its file differs from the last commit. The finding is always an error. It
+    is at the Stock if the file of the Stock differs from the last commit, or if no instance is new.
     """
     for unit_usage in compute_unit_usage(catalog, tally.claims):
         cluster = catalog.clusters[unit_usage.cluster]
@@ -48,7 +52,7 @@ def check(catalog: Catalog, tally: Tally) -> Iterator[Finding]:
 
 
 def _oversold_finding(unit_usage: UnitUsage, had: SpecStocks, cluster: ScopeDeclarations, tally: Tally) -> Finding:
-    """Return the finding about an oversold spec; `had` are its stocks at the base."""
+    """Return the finding about an oversold GPUSpec; `had` are its stocks at the base."""
     claims = _claims_on_spec(unit_usage, tally.claims)
     kept_usage = unit_usage._replace(held_by_tenant=_sum_by_tenant(claims, tally.units_before))
     stocks = unit_usage.stocks.shared
@@ -83,8 +87,8 @@ def _claim_advice(claim: UnitClaim) -> str:
 
 
 def _resize_outlook(claim: UnitClaim, tally: Tally) -> str:
-    """Return the effect of a merge without a free unit on an instance that changes its GPUSpec; empty for other
-    instances."""
+    """Return the effect on an instance if a change of its GPUSpec is merged while no unit is free; empty for an
+    instance that does not change its GPUSpec."""
     old = tally.claim_before(claim)
     if old is None or old.cluster != claim.cluster or old.gpu_spec == claim.gpu_spec:
         return ""
@@ -99,7 +103,8 @@ def _finding_at_stock(unit_usage: UnitUsage, claims: list[UnitClaim]) -> Finding
 
 
 def _reduced_stock_fields(had: SpecStocks, cluster: ScopeDeclarations) -> Iterator[FileField]:
-    """Yield the Stocks of the base that now provide fewer units, or units for fewer tenants, with the changed field."""
+    """Yield the path and the changed field of each Stock that now has fewer units than at the base, or serves fewer
+    tenants. The field is empty if the Stock was removed."""
     now = cluster.of_kind(Stock)
     for old in sorted(had.all_stocks, key=lambda stock: stock.path):
         was, new = old.model.spec, now.get(old.model.name)
@@ -118,11 +123,10 @@ def _instance_field(claim: UnitClaim, field: str) -> FileField:
 
 
 def check_retained_units(catalog: Catalog, allocated_claims: Iterable[UnitClaim]) -> Iterator[Finding]:
-    """Yield a finding for each GPUSpec in a cluster whose instances keep more units than the stocks have, because a
-    stock was reduced.
+    """Check that instances do not keep more units of a GPUSpec than a cluster still has after a Stock was reduced.
 
-    `allocated_claims` are the claims with the units that each got. A finding is at the spec's first Stock, or at the
-    cluster if no Stock is left.
+    `allocated_claims` are the claims with the units that each instance got. A finding is at the first Stock of the
+    GPUSpec, or at the Cluster if the GPUSpec has no Stock any more.
     """
     everything = [claim for claim in allocated_claims if claim.units]
     for unit_usage in compute_unit_usage(catalog, everything):
@@ -140,7 +144,7 @@ def _claims_on_spec(unit_usage: UnitUsage, claims: Iterable[UnitClaim]) -> list[
 
 
 def _build_finding(unit_usage: UnitUsage, claims: list[UnitClaim], place: FileField, verb: str, advice: str) -> Finding:
-    """Return the finding about an oversold spec at `place`; `claims` are all claims on the spec."""
+    """Return the finding about an oversold GPUSpec at `place`; `claims` are all claims on the GPUSpec."""
     reserved = {owner: unit_usage.stocks.reserved_units(owner) for owner in unit_usage.stocks.reserved}
     stock = f"{unit_usage.stocks.shared_units} shared" + "".join(
         f", {units} held for {owner}" for owner, units in sorted(reserved.items())
@@ -168,8 +172,11 @@ def _sum_by_tenant(claims: Iterable[UnitClaim], units: UnitCounter) -> dict[str,
 
 
 def _first_excess_claim(kept_usage: UnitUsage, claims: Iterable[UnitClaim], already: UnitCounter) -> UnitClaim | None:
-    """Return the first claim that adds to the excess of the kept units, None if there is none; `already` returns the
-    kept units of a claim."""
+    """Return the first claim that increases the excess by additional units; None if no claim increases it.
+
+    `kept_usage` is the usage of the units that instances already held at the base, and `already` returns how many of
+    these units belong to a claim. The units of a claim beyond them are its additional units.
+    """
     units_by_tenant = dict(kept_usage.held_by_tenant)
     for claim in claims:
         if more := claim.units - already(claim):

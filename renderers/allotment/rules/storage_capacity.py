@@ -1,5 +1,4 @@
-"""Storage capacity: all storages of a StorageSpec in a cluster together fit the capacity that the cluster has for
-it."""
+"""Storage capacity: the storages of a StorageSpec do not exceed the capacity that their cluster declares for it."""
 
 from __future__ import annotations
 

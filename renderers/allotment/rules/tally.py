@@ -1,5 +1,7 @@
-"""The tally: the summary of each tenant that other tenants' checks need. A summary is small enough to keep thousands
-in memory, and to cache between runs."""
+"""The tally: an entry for each tenant, which has the facts that the checks of other tenants need.
+
+An entry is small, so that thousands of them fit in memory and can be cached between runs.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,7 @@ class SharedStorage(NamedTuple):
     readers: tuple[str, ...]
 
     def is_open_to(self, tenant: str) -> bool:
-        """Return whether a tenant may copy it."""
+        """Return whether a tenant may copy the storage."""
         return tenant in self.readers or ALL_TENANTS in self.readers
 
 
@@ -91,9 +93,9 @@ class TallyBase(NamedTuple):
 
 
 class Tally:
-    """The entries of all tenants together, in the order of their names, and the part of them that the base had already.
+    """The entries of all tenants, in the order of the tenants' names, and the entries that they had at the base.
 
-    Without a base, the files that `changed_files` returns count as new, and all others as unchanged.
+    If there is no base, the files that `changed_files` returns are new, and all other files are unchanged.
     """
 
     def __init__(
@@ -119,8 +121,10 @@ class Tally:
         self.has_base = base is not None
 
     def units_before(self, claim: UnitClaim) -> int:
-        """Return the number of a claim's units that its instance held at the base already, of the same GPUSpec in
-        the same cluster."""
+        """Return how many units of a claim its instance already held at the base.
+
+        Only units of the same GPUSpec in the same cluster are included.
+        """
         if not self.has_base:
             path = path_of("GPUInstance", Scope("tenant", claim.tenant), claim.instance)
             return 0 if self.is_changed(path) else claim.units
@@ -145,7 +149,7 @@ class Tally:
         return SpecStocks([], {}) if was is None else stocks_of_spec(was, gpu_spec)
 
     def was_copied_before(self, read: StorageCopy) -> bool:
-        """Return whether the base had the same copy already."""
+        """Return whether the base already had this copy."""
         return read in self._copies_before
 
 
