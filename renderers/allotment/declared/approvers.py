@@ -1,5 +1,4 @@
-"""Determine the approvers of a change: the most specific pattern that matches a path, its approvers, and their
-accounts.
+"""Determine the approvers of a change: find the most specific pattern for a path, its approvers, and their accounts.
 
 Everything is read from the base, so a pull request that makes its author an approver has no effect on its own approval.
 """
@@ -15,15 +14,16 @@ from allotment.declared.kinds.ownership import Approver, OwnershipSpec, PathRule
 from allotment.declared.people import Account, parse_account
 
 PLATFORM_TEAM = "platform"
-OWNERSHIP = "platform/ownership.yaml"  # always changed by team platform only: no pattern can delegate it
+OWNERSHIP = "platform/ownership.yaml"  # only the team `platform` approves it, even if a pattern matches
 ANY_DEPTH = "**"
 _ROLE_RANKS: dict[Role, int] = {"Viewer": 0, "Member": 1, "Admin": 2}
 Segments = list[str]
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Return whether a pattern matches a path, segment by segment: `*` matches within a segment, a final `**` at least
-    one segment.
+    """Return whether a pattern matches a path, segment by segment.
+
+    `*` matches any text within a segment. A final `**` matches any number of segments, but at least a single segment.
     """
     pattern_segments, segments = pattern.split("/"), path.split("/")
     if pattern_segments[-1] == ANY_DEPTH:
@@ -52,7 +52,7 @@ def _segments_cover(wide: Segments, narrow: Segments) -> bool:
 
 
 def _text_covers(wide: str, narrow: str) -> bool:
-    """Return whether a segment pattern matches everything that another matches; each has at most one `*`."""
+    """Return whether `wide` matches every segment that `narrow` matches. Each pattern has at most one `*`."""
     if "*" not in narrow:
         return fnmatchcase(narrow, wide)
     if "*" not in wide:
@@ -62,7 +62,7 @@ def _text_covers(wide: str, narrow: str) -> bool:
 
 
 def patterns_overlap(pattern: str, other: str) -> bool:
-    """Return whether some path matches both patterns."""
+    """Return whether a path exists that matches both patterns."""
     return _segments_overlap(pattern.split("/"), other.split("/"))
 
 
@@ -83,7 +83,7 @@ def _segment_texts_overlap(text: str, other: str) -> bool:
 
 
 def ambiguous_pairs(rules: Iterable[PathRule]) -> Iterator[tuple[PathRule, PathRule]]:
-    """Yield pairs of patterns that match a common path while neither is more specific, the later pattern first."""
+    """Yield pairs of rules that match a common path although neither is more specific. The later rule comes first."""
     earlier_rules: list[PathRule] = []
     for rule in rules:
         for other in earlier_rules:
@@ -110,7 +110,7 @@ def tenant_of(path: str) -> str:
 
 
 def accounts_of(members: Members | None, role: Role) -> frozenset[Account]:
-    """Return the accounts of a tenant's members with a role, or with a role that includes it."""
+    """Return the accounts of a tenant's members that have a role or a higher role."""
     users = members.spec.users if members else []
     return frozenset(
         parse_account(user.login) for user in users if user.login and _ROLE_RANKS[user.role] >= _ROLE_RANKS[role]
@@ -118,9 +118,11 @@ def accounts_of(members: Members | None, role: Role) -> frozenset[Account]:
 
 
 class ApproverSet(NamedTuple):
-    """The people with permission to change or approve a file or field: their descriptions and accounts.
+    """The approvers of a file or field: their accounts, and their descriptions for messages.
 
-    `unknown_teams` are forge teams with unavailable member lists.
+    An approver may also change the file or field without an approval.
+
+    `unknown_teams` are the teams at the forge with an unknown list of members.
     """
 
     descriptions: tuple[str, ...]
@@ -128,15 +130,15 @@ class ApproverSet(NamedTuple):
     unknown_teams: tuple[str, ...] = ()
 
     def includes(self, who: Account) -> bool:
-        """Return whether an account belongs to these people."""
+        """Return whether an account is in the set."""
         return any(holder.is_same_person(who) for holder in self.accounts)
 
 
 class ChangeAuthority:
     """Resolves the approvers of files and fields from the Ownership of the base.
 
-    `members` returns a tenant's Members at the base. `teams` has the accounts of each forge team, None if they are
-    unknown.
+    `members` returns a tenant's Members at the base. `teams` has the accounts of each team at the forge; None if they
+    are unknown.
     """
 
     def __init__(
@@ -153,8 +155,8 @@ class ChangeAuthority:
     def approvers_of_path(self, path: str) -> ApproverSet:
         """Return the approvers of a file.
 
-        If a tenant has no member with the required role, team platform may approve. Team platform also approves the
-        Ownership and files outside the declarations' folder (`../…`).
+        If nobody belongs to the teams and roles that approve the file, the team `platform` may approve the file too.
+        This team also approves the Ownership, and files outside the folder of the declarations (`../…`).
         """
         rule = find_path_rule(self._spec, path)
         if rule is None or path == OWNERSHIP or path.startswith("../"):
@@ -165,8 +167,9 @@ class ChangeAuthority:
         return self._resolve_approvers([*rule.approvers, Approver(team=PLATFORM_TEAM)], tenant_of(path))
 
     def approvers_of_fields(self, path: str, kind: str, before: Any, after: Any) -> Iterator[tuple[str, ApproverSet]]:
-        """Yield the restricted fields of a kind that differ between two documents, with their approvers. A missing
-        document is None.
+        """Yield the changed fields of a declaration that need additional approvers, with these approvers.
+
+        `before` and `after` are the content of the file; None if the file is absent.
         """
         for rule in self._spec.fields:
             if rule.kind == kind and _field_value(before, rule.field) != _field_value(after, rule.field):

@@ -1,4 +1,4 @@
-"""Fix the form of a declaration where the intent is unambiguous: quotes, the schema line, a byte order mark."""
+"""Fix faults of a declaration that have only one remedy: missing quotes or schema line, and a byte order mark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from allotment.problems import Problem
 
 SCHEMA_PREFIX = "# yaml-language-server: $schema="
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_MAX_ROUNDS = 400  # enough for the largest file, with documents.MAX_FINDINGS fixes per round
+_MAX_ROUNDS = 400  # enough for the largest file: a round fixes documents.MAX_FINDINGS values
 
 
 def build_schema_line(path: str, kind: str) -> str:
@@ -20,19 +20,19 @@ def build_schema_line(path: str, kind: str) -> str:
 
 
 def is_fixable(problem: Problem) -> bool:
-    """Return whether `autofix` solves a problem: a value that needs quotes, or a byte order mark."""
+    """Return whether `autofix` solves a problem: missing quotes, or a byte order mark."""
     is_mark = (problem.rule, problem.line, problem.column) == ("encoding", 1, 1) and "U+FEFF" in problem.message
     return is_mark or is_fixed_by_quotes(problem)
 
 
 def autofix(path: str, data: bytes, spot: DeclarationPath) -> bytes:
-    """Return a declaration with its schema line and without a byte order mark.
+    """Return a declaration with its schema line, with the missing quotes, and without a byte order mark.
 
-    It also quotes values that YAML readers interpret differently, and numbers where text is required. Other problems
-    remain.
+    Quotes are added to values that YAML parsers interpret differently, and to numbers in fields that require text.
+    Other problems remain.
     """
     data = data.removeprefix(_BYTE_ORDER_MARK)
-    for _ in range(_MAX_ROUNDS):  # one reading finds a limited number of problems
+    for _ in range(_MAX_ROUNDS):  # each round finds only MAX_FINDINGS problems
         if (changed := _quote_ambiguous_values(path, data, spot)) == data:
             break
         data = changed
@@ -42,7 +42,7 @@ def autofix(path: str, data: bytes, spot: DeclarationPath) -> bytes:
 
 
 def _quote_ambiguous_values(path: str, data: bytes, spot: DeclarationPath) -> bytes:
-    """Return a declaration in which the ambiguous values that one reading finds are quoted."""
+    """Read a declaration once, and return it with quotes around the values and keys that need them."""
     problems = [problem for problem in read_declaration(path, data, spot)[1] if is_fixed_by_quotes(problem)]
     if not problems:
         return data
@@ -58,8 +58,10 @@ def _quote_ambiguous_values(path: str, data: bytes, spot: DeclarationPath) -> by
 
 
 def _value_positions(data: bytes, positions: set[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Return the positions of the values with problems at these positions. A problem is at its value, or at the key if
-    the value begins on a line below; the position of a block is that of its first key, so it is no value.
+    """Return the positions of the values that have problems, from the positions of the problems.
+
+    A problem is at the position of the value, or at the position of the key if the value starts on a later line. The
+    result excludes the positions of keys, because a mapping has the position of its first key, and is not a scalar.
     """
     marks = documents.find_positions(data)
     keys = {(place.key_line, place.key_column) for path, place in marks.items() if path and isinstance(path[-1], str)}

@@ -1,10 +1,8 @@
-"""Write declarations in canonical form: fields in the model's order, lists sorted by key, one item per line, comments
-kept.
+"""Write declarations in canonical form: fields in the order of the model, lists sorted by key, and one item per line.
 
-Foreign mappings, such as a chart's values, keep their order.
-
-Only the form changes: reading `canonicalize(text)` gives the same values. A comment stays with the item below or beside
-it; comments above the first item stay at the top of the file.
+A mapping without a model, such as the values of a chart, keeps its order. Only the form changes: a parser reads the
+same values from `canonicalize(text)` as from `text`. A comment stays above or beside its item. Comments above the first
+item stay at the top of the file.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ class _Comments(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A key with its value, or a list item, which has no key."""
+    """A field of a mapping, or an item of a list. An item has no key."""
 
     key: str | None
     value: Any
@@ -52,7 +50,7 @@ class _Group(NamedTuple):
 
 
 def canonicalize(data: bytes, model: type[BaseModel] | None) -> bytes:
-    """Return the canonical form of a readable document; `model` defines the order of fields."""
+    """Return the canonical form of a document without syntax errors. `model` defines the order of the fields."""
     text = data.decode("utf-8").replace("\r\n", "\n")
     tree, comments = _CommentedTree(text).read_document()
     header = comments.header
@@ -113,8 +111,10 @@ class _CommentedTree:
 
     @staticmethod
     def _find_last_line(event: Any, line: int) -> int:
-        """Return the line of a comment beside an entry: the last line of a scalar, the first of a block scalar, else
-        the key's.
+        """Return the line on which a comment beside an entry can be.
+
+        It is the last line of a scalar, or the first line of a block scalar. For a mapping or list, it is `line`, the
+        line of the key.
         """
         if not isinstance(event, yaml.ScalarEvent):
             return line
@@ -123,7 +123,7 @@ class _CommentedTree:
         return last
 
     def _take_comment_beside(self, line: int) -> str:
-        """Return the comment at the end of a line if no later entry begins on that line, else an empty text."""
+        """Return the comment at the end of a line; empty if there is none, or if a later entry starts on the line."""
         if line not in self.comments or self.comments[line][1]:
             return ""
         later: list[Any] = [event for event in self.events[self.at + 1 :] if isinstance(event, yaml.ScalarEvent)]
@@ -156,7 +156,7 @@ def _find_comments(text: str, scalars: list[Any]) -> dict[int, tuple[str, bool]]
 
 
 def _write(group: _Group, annotation: Any, pad: str, lines: list[str], first: str) -> None:
-    """Append a group's lines; `first` replaces the padding of the first line with a list's dash."""
+    """Append the lines of a group. `first`, which has the dash of a list, replaces the padding of the first line."""
     fields = _field_order(annotation) if group.mapping else {}
     entries = group.entries
     if group.mapping and fields:
@@ -208,8 +208,9 @@ def _order_fields(group: _Group, annotation: Any) -> _Group:
 
 
 def _sort_list(group: _Group, key: str | None) -> _Group:
-    """Return a list sorted by its key, or by its values if they are scalars; a list with meaningful order stays
-    unchanged.
+    """Return a list sorted by the key field of its items, or by the items themselves if they are scalars.
+
+    Lists in ORDERED_LISTS and lists of mappings without a key field stay unchanged.
     """
     if key in ORDERED_LISTS:
         return group
@@ -233,13 +234,13 @@ def _sort_list(group: _Group, key: str | None) -> _Group:
 
 
 def _is_free_form(annotation: Any) -> bool:
-    """Return whether a mapping is foreign, such as a chart's values, so that its order may have a meaning."""
+    """Return whether a mapping has no model, such as the values of a chart, so that its order may have a meaning."""
     annotation = without_optional(annotation)
     return annotation is Any or typing.get_args(annotation)[-1:] == (Any,)
 
 
 def _field_order(annotation: Any) -> dict[str, Any]:
-    """Return the annotations of a model's fields by alias; empty for a mapping by name."""
+    """Return the annotations of a model's fields by alias; empty if the annotation is not a model."""
     annotation = without_optional(annotation)
     if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
         return {}
@@ -252,7 +253,7 @@ def _item_annotation(annotation: Any) -> Any:
 
 
 def _write_scalar(event: Any, pad: str) -> tuple[str, list[str]]:
-    """Return a scalar's text after its key, and the lines that follow it."""
+    """Return the text of a scalar on the line of its key, and the further lines of a block scalar."""
     value: str = event.value
     if not event.style:
         return value, []

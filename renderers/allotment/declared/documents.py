@@ -1,10 +1,11 @@
-"""Read declared YAML strictly into plain values, with the line and column of every field. No other module parses it.
+"""Read the YAML of declarations strictly into plain values, with the line and column of every field.
 
-YAML has more notations for a value than a reviewer of a pull request can know. A notation that two YAML readers, or a
-reader and a person, could interpret differently is an error, and the message says what to write instead.
+No other module parses declarations. YAML has more notations for a value than a reviewer of a pull request can know. If
+two YAML parsers, or a parser and a person, could interpret a notation differently, the notation is an error, and the
+message names a replacement.
 
-The parser is PyYAML's, used for its events only: libyaml's parser if PyYAML has it, else the pure Python parser.
-PyYAML's loaders recurse and accept far more than we want.
+This module uses only the parsers of PyYAML, which produce events: the parser of libyaml if PyYAML was built with it,
+and otherwise the parser in pure Python. The loaders of PyYAML recurse and accept far more than we want.
 """
 
 from __future__ import annotations
@@ -21,16 +22,15 @@ from allotment.declared.scalars import AmbiguousScalar, parse_scalar, reads_as_t
 from allotment.problems import FieldPath, Finding, escape_unprintable
 
 MAX_DEPTH = 32
-MAX_EVENTS = (
-    20_000  # parser events: a key, a value, the start or end of a list or mapping; the pure parser takes 20 µs for each
-)
+# An event is a key, a value, or the start or end of a list or mapping. The pure parser takes 20 µs for an event.
+MAX_EVENTS = 20_000
 MAX_EVENTS_PER_CHARACTER = 4  # `[:,:,` has two events per character
 MAX_FINDINGS = 50
 TOO_MANY_MESSAGE = f"more than {MAX_EVENTS:,} keys and values are too many for one file: split it"
 
 
 class _PureParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
-    """The pure parser's events, without PyYAML's loaders."""
+    """The parser in pure Python: it produces events as libyaml's parser does, and loads no values."""
 
     def __init__(self, text: str) -> None:
         yaml.reader.Reader.__init__(self, text)
@@ -45,7 +45,7 @@ class _PureParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
 PARSER: Any = vars(yaml.cyaml)["CParser"] if yaml.__with_libyaml__ else _PureParser
 
 
-_valid_keys: set[str] = set()  # keys that are valid text, so that each is checked once
+_valid_keys: set[str] = set()  # keys that passed the check, so that each key is checked only once
 _MAX_VALID_KEYS = 5_000
 
 
@@ -59,8 +59,9 @@ class FieldPosition(NamedTuple):
 
 
 class Document(NamedTuple):
-    """The content of a file as dict, list, str, int and bool, with findings. The value is None if reading stopped
-    early.
+    """The content of a file as dict, list, str, int and bool, and the findings.
+
+    The value is None if a finding stopped the reader.
     """
 
     value: dict[str, Any] | None
@@ -71,15 +72,15 @@ class _TooManyEvents(UnreadableDeclaration):
     """The file has more events than MAX_EVENTS."""
 
 
-# libyaml accepts a comment that touches a block's indicator; YAML and the pure parser do not.
+# libyaml accepts a comment directly after the indicator of a block scalar (`|#`); YAML and the pure parser do not.
 _DISPUTED_BLOCK = re.compile(r"[|>][+0-9-]*#")
 
 
 def read(data: bytes) -> Document:
-    """Return the one mapping in `data`, and the findings about its notation.
+    """Return the mapping in `data`, and the findings about its notation.
 
-    libyaml's parser only confirms that a file is correct. If it finds a problem, the pure parser reads the file again,
-    so that messages and positions do not depend on libyaml. Both parsers stop at MAX_EVENTS.
+    If the parser of libyaml finds a problem, the pure parser reads the file again, so that messages and positions do
+    not depend on libyaml. Both parsers stop after MAX_EVENTS events.
     """
     findings: list[LocatedFinding] = []
     try:
@@ -130,17 +131,21 @@ def find_plain_scalars(text: str) -> Iterator[Any]:
 
 
 def find_positions(data: bytes) -> dict[FieldPath, FieldPosition]:
-    """Return the position of every readable field in `data`; `()` is the document itself."""
+    """Return the positions of the fields in `data`, up to an error that stops the reader.
+
+    The key `()` is the document itself.
+    """
     marks: dict[FieldPath, FieldPosition] = {(): FieldPosition(1, 1, 1, 1)}
-    with contextlib.suppress(UnreadableDeclaration):  # fields before the stop keep their positions
+    with contextlib.suppress(UnreadableDeclaration):  # return the positions up to the error
         _read_with_pure_parser(decode_text(data), [], marks)
     return marks
 
 
 def locate_finding(marks: dict[FieldPath, FieldPosition], finding: Finding) -> tuple[int, int]:
-    """Return line and column of a finding's field, or of the nearest enclosing field that exists.
+    """Return the line and column of a finding's field. If the field is absent, return those of the field that would
+    contain it.
 
-    A value that begins on a line below its key is reported at the key.
+    The position is that of the value. If the value starts on a later line than its key, it is that of the key.
     """
     field = finding.field
     while field and field not in marks:
@@ -151,7 +156,10 @@ def locate_finding(marks: dict[FieldPath, FieldPosition], finding: Finding) -> t
 
 
 class _DocumentBuilder:
-    """Builds a document's value from parser events, without recursion. With `marks`, it records every position."""
+    """Builds the value of a document from parser events, without recursion.
+
+    If `marks` is given, it also records the position of every field there.
+    """
 
     def __init__(self, text: str, findings: list[LocatedFinding], marks: dict[FieldPath, FieldPosition] | None) -> None:
         self.text = text
@@ -160,7 +168,7 @@ class _DocumentBuilder:
         self.path: list[str | int] = []
 
     def build(self, parser_type: Any) -> dict[str, Any]:
-        """Return the document's value. Raises UnreadableDeclaration, and the parser's YAMLError."""
+        """Return the document's value. Raises UnreadableDeclaration, or the YAMLError of the parser."""
         parser = parser_type(self.text)
         next_event = self._limit_events(parser.get_event)
         value: Any = None
@@ -185,8 +193,9 @@ class _DocumentBuilder:
         return result
 
     def _limit_events(self, next_event: Any) -> Any:
-        """Return a function that yields at most MAX_EVENTS events. A short text cannot have more, so its events are not
-        counted.
+        """Return a function that returns the next event, and raises after MAX_EVENTS events.
+
+        A short text cannot have so many events, so they are not counted.
         """
         if len(self.text) * MAX_EVENTS_PER_CHARACTER <= MAX_EVENTS:
             return next_event
@@ -350,7 +359,7 @@ class _DocumentBuilder:
             raise self._build_stop(event, f"tag {tag} is not allowed: remove it", "tag")
 
     def _check_text(self, event: Any, value: str) -> None:
-        """Report characters that an escape can put into a quoted string, but that no file or pod can contain."""
+        """Report characters that no file or pod can contain, but that an escape in a quoted string can produce."""
         for character in value:
             code = ord(character)
             if code == 0 or 0xD800 <= code <= 0xDFFF:

@@ -1,4 +1,4 @@
-"""Set a storage's preparation attempt in its file: one line changes or is added, everything else stays."""
+"""Set the number of the preparation attempt in the file of a storage. Only one line is changed or added."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ _PREPARE_FIELD = ("spec", "prepare")
 
 
 def with_attempt(data: bytes, attempt: int) -> bytes:
-    """Return the canonical text of a storage's file with this `spec.prepare.attempt`. The file must declare a
-    preparation.
+    """Return the content of a storage's file with a new value of `spec.prepare.attempt`, in canonical form.
+
+    The file must declare a preparation.
     """
     lines = canonicalize(data, GPUStorage).decode("utf-8").splitlines(keepends=True)
     places = documents.find_positions("".join(lines).encode())

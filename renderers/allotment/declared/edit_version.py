@@ -16,8 +16,9 @@ _SEMANTIC_VERSION = re.compile(r"v?([0-9]+)\.([0-9]+)\.([0-9]+)(?:-([0-9A-Za-z.-
 
 
 def is_older(version: str, other: str) -> bool:
-    """Return whether a chart's version precedes another by the order of https://semver.org, which ignores build
-    metadata.
+    """Return whether a chart's version is older than another, by the order of https://semver.org.
+
+    This order ignores build metadata.
     """
     return _sort_key(version) < _sort_key(other)
 
@@ -31,8 +32,9 @@ def _sort_key(version: str) -> tuple[tuple[int, ...], bool, list[tuple[bool, int
 
 
 def check_version(spec: AddOnSpec, version: str, digest: str | None) -> None:
-    """Raise OperationRefused if an add-on cannot be pinned to this version: it has the wrong form, or lacks a required
-    digest.
+    """Raise OperationRefused if an add-on cannot be pinned to a version.
+
+    The version or the digest has the wrong form, a required digest is missing, or a digest is not allowed.
     """
     if spec.chart is None:
         if not COMMIT.fullmatch(version):
@@ -57,9 +59,10 @@ def check_version(spec: AddOnSpec, version: str, digest: str | None) -> None:
 
 
 def with_version(data: bytes, version: str, digest: str | None = None) -> bytes:
-    """Return an add-on's file with another version, and digest if given; everything else stays unchanged.
+    """Return the content of an add-on's file with another version, and with another digest if `digest` is given.
 
-    The file must be readable, and `check_version` must have accepted the version. A new digest gets its own line.
+    Everything else stays unchanged. The file must be valid, and `check_version` must have accepted the version and the
+    digest. If the file has no digest yet, the digest gets a new line.
     """
     text = data.decode("utf-8")
     where = documents.find_positions(data)
@@ -87,7 +90,11 @@ def with_version(data: bytes, version: str, digest: str | None = None) -> bytes:
 
 
 def _replace_scalar(text: str, place: documents.FieldPosition, value: str) -> str:
-    """Return a text with another scalar at a position, quoted as before, or if the new value needs quotes."""
+    """Return a text in which `value` replaces the scalar at a position.
+
+    The new scalar has the quotes of the old scalar. If the old scalar has none, quotes are added only if `value` needs
+    them.
+    """
     lines = text.split("\n")
     prefix = "\n".join(lines[: place.line - 1])
     spot = place.line - 1, place.column - 1

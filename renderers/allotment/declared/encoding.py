@@ -1,4 +1,4 @@
-"""Decode a file's bytes, and reject characters that a reviewer cannot see or that readers interpret differently."""
+"""Decode a file's bytes, and reject characters that a reviewer can't see or that parsers interpret differently."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ SKIP_MARKER = "+argocd:skip-file-rendering"
 
 _FORBIDDEN_CHARACTERS = re.compile(
     "[^\n\r\t\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # not allowed in YAML
-    "|[\u2028\u2029\ufeff]"  # line breaks for some readers, and the byte order mark
+    "|[\u2028\u2029\ufeff]"  # line breaks to some parsers, and the byte order mark
     "|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # they reorder the displayed text
     "|\r(?!\n)"
 )
 
 
 class LocatedFinding(NamedTuple):
-    """A finding of the reader with its line and column."""
+    """A finding in the text of a file, with its line and column."""
 
     message: str
     rule: str
@@ -29,7 +29,7 @@ class LocatedFinding(NamedTuple):
 
 
 class UnreadableDeclaration(Exception):
-    """Raised with a finding after which reading cannot continue."""
+    """Raised if a file can't be read further. `finding` is the reason."""
 
     def __init__(self, message: str, rule: str, line: int, column: int, field: FieldPath = ()) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class UnreadableDeclaration(Exception):
 
 
 def decode_text(data: bytes) -> str:
-    """Return the text of a file. Raises UnreadableDeclaration if readers could disagree on it."""
+    """Return the text of a file. Raises UnreadableDeclaration if it is too large, not UTF-8, or has forbidden text."""
     if len(data) > MAX_BYTES:
         raise UnreadableDeclaration(
             f"the file has more than {MAX_BYTES} bytes: split it, or keep data elsewhere", "size", 1, 1

@@ -1,7 +1,7 @@
 """Index the declarations of one commit by scope: platform, clusters and tenants.
 
 A tenant's folder is self-contained. A repository with thousands of tenants is therefore read, checked and rendered one
-tenant at a time, and small tally entries connect the tenants (`allotment.capacity`).
+tenant at a time. Checks across tenants use only the small tally entry of each tenant (`allotment.rules.tally`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class DeclarationFile(NamedTuple, Generic[D_co]):
     def make_finding(
         self, field: str, message: str, rule: str, *, warning: bool = False, related: tuple[str, ...] = ()
     ) -> Finding:
-        """Return a finding about a field, given as `spec.storages.0.name`."""
+        """Return a finding about a field. `field` is written with dots, such as `spec.storages.0.name`."""
         parts = tuple(int(part) if part.isdigit() else part for part in field.split(".") if part)
         return Finding(self.path, parts, message, rule, warning, related)
 
@@ -50,7 +50,7 @@ class DeclarationFile(NamedTuple, Generic[D_co]):
 class ScopeDeclarations:
     """The declarations of one scope, by kind and name, sorted by name.
 
-    `broken` has the (kind, name) of unreadable files, so that references to them are not reported as missing.
+    `broken` has the (kind, name) of each invalid file, so that a reference to it is not reported as missing.
     """
 
     def __init__(
@@ -72,26 +72,29 @@ class ScopeDeclarations:
         return self._kinds.get(kind.__name__, {})  # type: ignore[return-value]  # stored under their own kind
 
     def is_absent(self, kind: type[D], name: str) -> bool:
-        """Return whether no file declares this."""
+        """Return whether no file, not even an invalid file, is a declaration of this kind and name."""
         return name not in self.of_kind(kind) and (kind.__name__, name) not in self.invalid
 
     def get_singleton(self, kind: type[D]) -> DeclarationFile[D] | None:
-        """Return the declaration of a kind that a folder contains once; None if it is absent."""
+        """Return the only declaration of a kind such as Tenant or Cluster; None if it is absent or invalid."""
         return next(iter(self.of_kind(kind).values()), None)
 
     def all_declarations(self) -> Iterable[DeclarationFile[Declaration]]:
-        """Return every declaration, sorted by kind's folder and name."""
+        """Return every declaration, grouped by kind and sorted by name."""
         return (declaration for kind in self._kinds.values() for declaration in kind.values())
 
     def paths(self) -> tuple[str, ...]:
-        """Return the paths of all readable declarations."""
+        """Return the paths of all valid declarations."""
         return tuple(declaration.path for declaration in self.all_declarations())
 
 
 def cached_by_scope(
     function: Callable[Concatenate[ScopeDeclarations, P], R],
 ) -> Callable[Concatenate[ScopeDeclarations, P], R]:
-    """Return a function that caches its results in its first argument, and thus releases them together with it."""
+    """Decorate a function so that it caches its results in its first argument, the ScopeDeclarations.
+
+    The cached results are released together with the ScopeDeclarations.
+    """
 
     @wraps(function)
     def cached(scope: ScopeDeclarations, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -105,7 +108,7 @@ def cached_by_scope(
 
 
 class Catalog(NamedTuple):
-    """The declarations of the platform team: the catalog and the clusters, with the day that selects prices."""
+    """The declarations of the platform and of all clusters. The prices of the day `as_of` apply."""
 
     platform: ScopeDeclarations
     clusters: Mapping[str, ScopeDeclarations]

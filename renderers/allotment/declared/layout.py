@@ -14,7 +14,7 @@ DEFAULT_MAX_NAME_LENGTH = 32
 WINDOWS_DEVICE_NAMES = frozenset(
     ("con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10)))
 )
-# Argo CD objects of the platform have names with the prefix `allotment--`, those of a tenant with `<tenant>--`.
+# The names of Argo CD objects start with `allotment--` for the platform, and with `<tenant>--` for a tenant.
 RESERVED_TENANT_NAMES = frozenset(("allotment",))
 
 _NAME = re.compile(r"[a-z](?:-?[a-z0-9])*")
@@ -36,7 +36,7 @@ class Scope(NamedTuple):
 
 
 class DeclarationPath(NamedTuple):
-    """The kind, scope and name in a path."""
+    """The kind, scope and name that a path stands for."""
 
     kind: Kind
     scope: Scope
@@ -47,7 +47,7 @@ PLATFORM = Scope("platform", "")
 
 
 def scope_of(path: str) -> Scope:
-    """Return the scope of any path below the three roots, even if no file is allowed there."""
+    """Return the scope of a path below one of the three `ROOTS`, even if no file is allowed at the path."""
     parts = path.split("/")
     if parts[0] == "platform" or len(parts) < 3:
         return PLATFORM
@@ -60,7 +60,7 @@ def folder_of(scope: Scope) -> str:
 
 
 def parse_path(path: str) -> DeclarationPath | Finding | None:
-    """Return the parsed path, a finding if no file is allowed there, or None for a README.md."""
+    """Return the parsed path, a finding if no file is allowed at the path, or None if it is a README.md."""
     parts = path.split("/")
     file = parts[-1]
     if file == "README.md":
@@ -97,7 +97,7 @@ def parse_path(path: str) -> DeclarationPath | Finding | None:
 
 
 def name_error(name: str, longest: int) -> str | None:
-    """Return the problem with a name and its fix, or None."""
+    """Return the end of a message with the fault of a name and its fix; None if the name is correct."""
     if not _NAME.fullmatch(name):
         return "is not allowed: write a-z, 0-9 and single '-', a letter first, no '-' last"
     if not 3 <= len(name) <= longest:

@@ -1,4 +1,4 @@
-"""Identify people at a forge: by a login, which another person may take over later, or by an ID, which is permanent."""
+"""Identify people at a forge: by a login, which another person may get later, or by an ID, which never changes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 def normalize_login(login: str) -> str:
     """Return a login in lower case, for comparison as a forge does it.
 
-    Only ASCII letters change. Unicode's rules also map the Kelvin sign to k, but a forge treats these as different
-    logins.
+    Only ASCII letters change. The rules of Unicode also map the Kelvin sign to k, but a forge treats logins with these
+    two characters as different.
     """
     return login.translate(_LOWER)
 
 
 class Account(NamedTuple):
-    """A person: the login, and the forge's ID, 0 if unknown. Written as `ada-k`, or `ada-k#4711`."""
+    """A person's login and ID at the forge, written as `ada-k` or `ada-k#4711`. The ID is 0 if it is unknown."""
 
     login: str
     id: int = 0
@@ -27,11 +27,14 @@ class Account(NamedTuple):
         return f"{self.login}#{self.id}" if self.id else self.login
 
     def is_same_person(self, other: Account) -> bool:
-        """Return whether this declared account is the forge's account `other`: by ID if it has an ID, else by login."""
+        """Return whether this declared account is `other`, an account that the forge reports.
+
+        If the declared account has an ID, only the IDs are compared, and otherwise the logins.
+        """
         return self.id == other.id if self.id else normalize_login(self.login) == normalize_login(other.login)
 
 
 def parse_account(text: str) -> Account:
-    """Return the account in a text."""
+    """Return the account that is written as `login` or `login#id`."""
     login, _, number = text.partition("#")
     return Account(login, int(number) if number.isascii() and number.isdigit() else 0)

@@ -14,8 +14,9 @@ Lookup = Callable[[str, str], Declaration | None]
 
 
 def cluster_of(model: Declaration, lookup: Lookup) -> str:
-    """Return the cluster that a resource names, else that of the tenant's resource that it names; empty without either.
+    """Return the cluster that a resource names; empty if there is none.
 
+    If the resource names no cluster, but another resource of the tenant, return the cluster of the other resource.
     `lookup` returns a declaration of the same tenant by kind and name.
     """
     others = []
@@ -29,7 +30,7 @@ def cluster_of(model: Declaration, lookup: Lookup) -> str:
 
 
 def cluster_in(tenant: ScopeDeclarations, model: Declaration) -> str:
-    """Return the cluster of a tenant's resource; empty if the resource that it names is absent."""
+    """Return the cluster of a tenant's resource; empty if it names no cluster, but a resource that is absent."""
 
     def lookup(kind: str, name: str) -> Declaration | None:
         declared = tenant.of_kind(KINDS[kind].model).get(name)
@@ -39,7 +40,7 @@ def cluster_in(tenant: ScopeDeclarations, model: Declaration) -> str:
 
 
 def clusters_of(tenant: ScopeDeclarations) -> list[str]:
-    """Return the clusters in which a tenant declares resources, sorted; an empty name stands for an unknown cluster."""
+    """Return the sorted clusters of a tenant's resources. An empty name stands for an unknown cluster."""
     return sorted(
         {
             cluster_in(tenant, declared.model)

@@ -1,4 +1,4 @@
-"""Read a file's bytes into a declaration, or into all of its problems."""
+"""Read the bytes of a file. The result is a declaration, or all problems of the file."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from allotment.problems import FieldPath, Finding, Problem, escape_unprintable, 
 
 MAX_REMEMBERED = 500
 _ReadResult = tuple[DeclarationFile[Declaration] | None, list[Problem]]
-_read_cache: dict[tuple[str, bytes], _ReadResult] = {}  # by path and SHA-256, the most recently read
+_read_cache: dict[tuple[str, bytes], _ReadResult] = {}  # the newest results, by path and SHA-256
 
 
 def read_declaration(path: str, data: bytes, spot: DeclarationPath) -> _ReadResult:
     """Return the declaration in `data`, or None and all its problems with their positions.
 
-    A plan and a publish read a file several times. Cached are invalid files, as finding all problems is slow, and files
-    outside tenants, as every tenant needs them. There may be too many valid files of tenants.
+    A plan and a publish read a file several times, so some results are cached: the results of invalid files, because it
+    takes long to find all problems, and the results of files outside tenants, because the checks of every tenant need
+    them. The valid files of tenants are not cached, because there may be too many of them.
     """
     key = path, hashlib.sha256(data).digest()
     if (cache_entry := _read_cache.get(key)) is not None:
@@ -66,7 +67,7 @@ def _read_uncached(
 
 
 def read_folder(scope: Scope, files: Iterable[tuple[str, bytes]]) -> tuple[ScopeDeclarations, list[Problem]]:
-    """Return all readable declarations of a scope, and the problems of the others."""
+    """Return the valid declarations of a scope, and the problems of its other files."""
     declared: list[DeclarationFile[Declaration]] = []
     broken: list[tuple[str, str]] = []
     problems: list[Problem] = []
@@ -87,8 +88,10 @@ def read_folder(scope: Scope, files: Iterable[tuple[str, bytes]]) -> tuple[Scope
 
 
 def _merge_problems(noted: list[Problem], wrong: list[Problem]) -> list[Problem]:
-    """Return both lists. If both concern a field, keep the more specific problem: the field's rule, else its scalar's
-    form.
+    """Return the problems of both lists, but for a field that is in both, only the problems of a single list.
+
+    `noted` has the problems of the parser, and `wrong` has the problems of the model. The problem of the parser is
+    kept, unless it is only an ambiguous scalar and the problem of the model is more specific.
     """
     specific = {problem.field for problem in wrong if problem.rule != "type" or "whole number" in problem.message}
     noted = [problem for problem in noted if problem.rule != "scalar" or problem.field not in specific]
@@ -97,7 +100,7 @@ def _merge_problems(noted: list[Problem], wrong: list[Problem]) -> list[Problem]
 
 
 def locate_problems(findings: list[Finding], data: bytes) -> list[Problem]:
-    """Return findings about one file as problems, with lines and columns from its bytes."""
+    """Return findings about a file as problems: `data`, the content of the file, gives the lines and columns."""
     if not findings:
         return []
     marks = documents.find_positions(data)
@@ -116,7 +119,10 @@ def locate_problems(findings: list[Finding], data: bytes) -> list[Problem]:
 
 
 def suggest_name(word: object, candidates: Iterable[str]) -> str:
-    """Return "; did you mean 'x'?" for the closest known word, else a short list of the known words, or an empty text."""
+    """Return "; did you mean 'x'?" with the candidate that is close to a word.
+
+    If no candidate is close, return a short list of the candidates. If there are no candidates, return an empty text.
+    """
     names = sorted(candidates)
     if not names:
         return ""
@@ -129,8 +135,9 @@ def suggest_name(word: object, candidates: Iterable[str]) -> str:
 def suggest_declared_name(
     word: object, folder: ScopeDeclarations, kind: type[Declaration], without: Collection[str] = ()
 ) -> str:
-    """Return the same for the declarations of a kind in a folder except some names, and mention if the match is
-    invalid.
+    """Return the suggestion of `suggest_name` from the names of a kind's declarations in a folder.
+
+    Names in `without` are not suggested. If the file of the suggested name is invalid, the text says so.
     """
     invalid = {name for each, name in folder.invalid if each == kind.__name__}
     names = {*folder.of_kind(kind), *invalid}.difference(without)
@@ -146,7 +153,7 @@ def invalid_file_hint(kind: str, scope: Scope, name: str) -> str:
 
 
 def _closest_name(word: object, names: Collection[str]) -> str:
-    """Return the name that is close to a word; empty if none is."""
+    """Return the name that is closest to a word; empty if no name is close."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(str(word)[:64], sorted(names), 1, 0.7)), "")
@@ -184,7 +191,7 @@ _TYPE_TEXTS = {
 
 
 def _build_findings(path: str, model: type[BaseModel], error: ValidationError) -> list[Finding]:
-    """Return the first MAX_FINDINGS errors as findings, and the number of the others."""
+    """Return the first MAX_FINDINGS errors as findings. If there are more, the last finding has their number."""
     errors = _without_misspelt_twins(model, error.errors(include_url=False))
     findings = [_build_finding(path, model, detail) for detail in errors[:MAX_FINDINGS]]
     if (remaining := len(errors) - MAX_FINDINGS) > 0:
@@ -197,7 +204,7 @@ def _build_findings(path: str, model: type[BaseModel], error: ValidationError) -
 
 
 def _without_misspelt_twins(model: type[BaseModel], errors: list[Any]) -> list[Any]:
-    """Return the errors, without those for a missing field if a misspelt field beside it explains it."""
+    """Return the errors, except errors about missing fields that the same mapping has with a misspelt name."""
     missing = {error["loc"] for error in errors if error["type"] == "missing"}
     around = {loc[:-1] for loc in missing}
     unknown = [error["loc"] for error in errors if error["type"] == "extra_forbidden" and error["loc"][:-1] in around]
@@ -211,7 +218,7 @@ def _without_misspelt_twins(model: type[BaseModel], errors: list[Any]) -> list[A
 
 
 def is_fixed_by_quotes(problem: Problem) -> bool:
-    """Return whether quotes around a value or key, and nothing else, solve a problem of reading."""
+    """Return whether a problem disappears if only quotes are added to the value or key."""
     return problem.rule == "scalar" or (problem.rule == "type" and problem.message.endswith(f" is not {_QUOTED_TEXT}"))
 
 
@@ -254,7 +261,7 @@ def _build_finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
         return Finding(path, field, f"{quote_value(value)} is out of range: write {bound}", "range")
     from pydantic_core.core_schema import ErrorType
 
-    own = kind not in typing.get_args(ErrorType)  # our own messages contain escaped values already
+    own = kind not in typing.get_args(ErrorType)  # our own messages escape values already
     return Finding(
         path,
         field,
@@ -265,8 +272,10 @@ def _build_finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
 
 
 def _intended_field(model: type[BaseModel], field: FieldPath) -> str:
-    """Return a suggestion for an unknown field: a field of the same mapping, a field elsewhere, or a value of such a
-    field.
+    """Return a suggestion for an unknown field.
+
+    It is a field with a similar name in the same mapping, a field with the same name elsewhere, or a field of the same
+    mapping that has the unknown name as an allowed value.
     """
     here, name = _fields_at(model, field[:-1]), str(field[-1])
     hint = suggest_name(name, here)
@@ -303,7 +312,7 @@ def _fields_below(model: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _fields_at(model: Any, field: FieldPath) -> list[str]:
-    """Return the aliases that are allowed in the mapping at `field` of a document of `model`."""
+    """Return the names of the fields that `model` allows in the mapping at `field`."""
     current: Any = model
     for part in field:
         if isinstance(current, type) and issubclass(current, BaseModel):

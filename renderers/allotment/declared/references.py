@@ -1,4 +1,4 @@
-"""Define references: fields that name another declaration, each annotated with its kind."""
+"""Define references: fields that name another declaration. Their type is annotated with the kind of its target."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from allotment.problems import FieldPath
 
 
 class ReferenceTo(NamedTuple):
-    """The kind that a field names. `advice` follows the message of a missing target; `bucket` limits targets to
-    buckets.
+    """The kind of the declaration that a field names.
+
+    If no declaration has the name, `advice` is the end of the error message. `bucket` says that the field must name a
+    bucket.
     """
 
     kind: str
@@ -37,7 +39,7 @@ TenantReference = Annotated[Name, ReferenceTo("Tenant")]
 
 
 class Reference(NamedTuple):
-    """A field of a declaration, its target kind, and its value."""
+    """A field of a declaration that names another declaration, the kind of the other declaration, and its name."""
 
     field: FieldPath
     to: ReferenceTo
@@ -64,7 +66,7 @@ def references(value: Any, field: FieldPath = (), to: ReferenceTo | None = None)
 
 @cache
 def reference_fields(model: type[BaseModel]) -> tuple[_Field, ...]:
-    """Return the fields of a model that are references or contain some."""
+    """Return the fields of a model that are references or contain references."""
     fields = []
     for name, info in model.model_fields.items():
         parts = [*info.metadata, *_parts(info.annotation)]
@@ -76,7 +78,7 @@ def reference_fields(model: type[BaseModel]) -> tuple[_Field, ...]:
 
 
 def _parts(annotation: Any) -> Iterator[Any]:
-    """Yield an annotation and all of its parts."""
+    """Yield a type annotation and all annotations inside it."""
     yield annotation
     for part in (*get_args(annotation), *getattr(annotation, "__metadata__", ())):
         yield from _parts(part)

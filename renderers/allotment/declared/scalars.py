@@ -1,4 +1,4 @@
-"""Interpret an unquoted scalar: text, a whole number, a boolean, or ambiguous because YAML readers disagree."""
+"""Interpret an unquoted scalar as text, whole number or boolean, or find that YAML parsers disagree about its type."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _LOOKS_LIKE_NUMBER = re.compile(
 
 
 class AmbiguousScalar(NamedTuple):
-    """A scalar with several possible meanings: the message, the rule, and a value with which to continue."""
+    """A scalar that is not allowed, mostly because parsers disagree about its type.
+
+    `message` and `rule` are those of the finding. `value` is used instead, so that the rest of the file can be checked.
+    """
 
     message: str
     rule: str
@@ -33,7 +36,7 @@ class AmbiguousScalar(NamedTuple):
 
 
 def parse_scalar(text: str) -> Any:
-    """Return the str, int or bool that every reader sees in an unquoted scalar, or an AmbiguousScalar."""
+    """Return the str, int or bool that every parser reads from an unquoted scalar, or an AmbiguousScalar."""
     if text[:1].isalpha():
         if text == "true":
             return True
@@ -61,5 +64,5 @@ def parse_scalar(text: str) -> Any:
 
 
 def reads_as_text(text: str) -> bool:
-    """Return whether every YAML reader takes the unquoted `text` for text."""
+    """Return whether every YAML parser reads `text` as text if it is not quoted."""
     return parse_scalar(text) is text and text != "<<"

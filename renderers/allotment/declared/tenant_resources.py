@@ -1,4 +1,4 @@
-"""Register the kinds of tenants' resources, one row per kind, for all code that distinguishes these kinds."""
+"""Register the kinds of tenants' resources: instances, storages and snapshots."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from allotment.declared.layout import Scope, path_of
 class ResourceKind(NamedTuple):
     """A kind of resource.
 
-    `word` is its singular in a status, a plan and a label; `plural` is the name of its folder and of its list in a
-    status. `kind` is the declared kind. Its files are in the folder `tree_part` of the rendered tree, with `suffix`
-    after their name if another kind in that folder could have the same name. A status lists it and a rollout follows it
-    if it is `reported`.
+    `word` names the kind in a status, a plan and a label. `plural` is the name of the folder of its declarations, and
+    of its list in a status. `kind` is the declared kind.
+
+    `tree_part` is the folder of its files in the rendered tree. If a resource of another kind in the same folder can
+    have the same name, `suffix` follows the name. If `reported` is true, a status lists the resources of the kind, and
+    a rollout follows them.
     """
 
     word: str
@@ -45,7 +47,7 @@ _KINDS_BY_PART = {
         key=lambda resource_kind: not resource_kind.suffix,
     )
     for part in TREE_PARTS
-}  # kinds with a suffix first
+}  # kinds with a suffix come first, because every name ends in an empty suffix
 
 
 def parse_file_stem(part: str, stem: str) -> tuple[ResourceKind, str] | None:

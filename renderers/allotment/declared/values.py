@@ -1,8 +1,8 @@
-"""Define the types of field values, such as names, counts, sizes, money, durations and images: exact, with one
-notation.
+"""Define the types of field values, such as names, counts, sizes, money, durations and images.
 
-Fields are annotated with these types. The Python values have fixed units: `Size` is bytes, `Cpu` is millicores,
-`Duration` is seconds, `Money` is a Decimal. Errors are `PydanticCustomError(rule, message)`.
+The fields of the models are annotated with these types. Each type accepts a single notation, and its Python value is
+exact: `Size` is in bytes, `Cpu` in millicores, `Duration` in seconds, and `Money` is a Decimal. If a value is wrong,
+the type raises `PydanticCustomError(rule, message)`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ _ABSOLUTE_PATH = re.compile(r"(?:/[A-Za-z0-9._@+-]+)+")
 SUB_PATH = re.compile(r"[A-Za-z0-9._@+-]+(?:/[A-Za-z0-9._@+-]+)*")
 _LABEL_KEY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
-# As `git check-ref-format` requires, and no branch that Allotment writes. Each lookahead reads the text once.
+# A branch name that `git check-ref-format` accepts, except the branches that Allotment writes. Each lookahead reads the
+# text only once, so that a long text can't make the match slow.
 _BRANCH = re.compile(
     r"(?!HEAD$)(?!(?:rendered|status|recover)(?:/|$))(?!.*(?:\.\.|\.lock(?:/|$)|\.$))"
     r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*"
@@ -137,7 +138,7 @@ def _parse_date(value: Any) -> datetime.date:
 
 @cache
 def _list_time_zones() -> frozenset[str]:
-    """Return the known time zones, which are the same on every machine."""
+    """Return the known time zones. They come from the package `tzdata`, so they are the same on every machine."""
     return frozenset(files("tzdata").joinpath("zones").read_text(encoding="ascii").split())
 
 
@@ -179,8 +180,9 @@ def _parse_registry(value: Any) -> str:
 
 
 def match_pattern(pattern: re.Pattern[str], rule: str, want: str, most: int = 253) -> Any:
-    """Return a validator for strings that match a pattern and have at most `most` characters; `want` describes the
-    expected value.
+    """Return a validator for strings that match a pattern and have at most `most` characters.
+
+    `want` describes an allowed value in the error message.
     """
 
     def check(value: Any) -> str:
@@ -262,7 +264,7 @@ def _check_labels(value: Any) -> dict[str, str]:
 
 
 def json_schema(kind: str, pattern: re.Pattern[str] | None, *examples: object, **more: object) -> WithJsonSchema:
-    """Return the JSON Schema of a value."""
+    """Return the JSON Schema of a type, as an annotation."""
     schema: dict[str, Any] = {"type": kind, **more}
     if pattern is not None:
         schema["pattern"] = f"^(?:{pattern.pattern})$"
@@ -272,7 +274,7 @@ def json_schema(kind: str, pattern: re.Pattern[str] | None, *examples: object, *
 
 
 def name_field(longest: int, shortest: int = 3) -> Any:
-    """Return the field settings of a name of `shortest` to `longest` characters."""
+    """Return the pydantic Field for a name of `shortest` to `longest` characters."""
     return Field(pattern=NAME_PATTERN, min_length=shortest, max_length=longest)
 
 
@@ -334,10 +336,10 @@ KubernetesName = Annotated[
 Text = Annotated[str, Field(max_length=2000)]
 Login = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,38}[A-Za-z0-9_])?(?:#[1-9][0-9]{0,17})?$")
-]  # ada-k, or with the forge's ID, ada-k#4711
+]  # such as ada-k, or with the ID at the forge ada-k#4711
 ResourceName = Annotated[
     str, Field(pattern=NAME_PATTERN, max_length=32)
-]  # a resource of another tenant, so its existence is not checked
+]  # without a ReferenceTo, because the resource may belong to another tenant
 
 
 def parse_size(text: str) -> int:
@@ -346,7 +348,7 @@ def parse_size(text: str) -> int:
 
 
 def format_size(size: int) -> str:
-    """Return bytes as the shortest exact quantity: 17179869184 → 16Gi."""
+    """Return a number of bytes as the shortest exact quantity: 17179869184 → 16Gi."""
     for unit, factor in (("Ti", TEBI), ("Gi", GIBI), ("Mi", MEBI)):
         if size % factor == 0 and size:
             return f"{size // factor}{unit}"
@@ -354,7 +356,7 @@ def format_size(size: int) -> str:
 
 
 def format_decimal(amount: Fraction) -> str:
-    """Return an amount as a decimal: exact if finite, 13/4 → 3.25, else rounded and marked, 6/7 → ~0.857."""
+    """Return an amount as a decimal: 13/4 → 3.25. If it has no end, it is rounded and marked: 6/7 → ~0.857."""
     remainder = amount.denominator
     for prime in (2, 5):
         while remainder % prime == 0:

@@ -85,8 +85,8 @@ def _field_causes(old: DeclarationFile[Any], new: DeclarationFile[Any], noted: D
 def _dependency_causes(
     old: DeclarationFile[Any] | None, new: DeclarationFile[Any] | None, within: tuple[str, ...], noted: DiffCache
 ) -> Iterator[str]:
-    """Yield the changes of a declaration that a resource depends on, if they are in the fields `within` and affect
-    manifests."""
+    """Yield the changes of a declaration that a resource depends on: that it is added or removed, or each changed field
+    that is in the fields `within` and affects manifests."""
     if old is None or new is None:
         if declaration := new or old:
             yield f"{declaration.path}: {'added' if old is None else 'removed'}"

@@ -62,7 +62,7 @@ class UnitChange:
 class QuotaChange:
     """A tenant's use of one `dimension` of its quota, and the limit of this dimension, before and after a change.
 
-    A limit is None if the tenant or its tariff plan is absent or can't be read on that side.
+    A limit is None if it is unknown, because the tenant or its tariff plan is absent or can't be read.
     """
 
     tenant: str

@@ -20,7 +20,7 @@ _PLAIN_TEXT = re.compile(r"[A-Za-z0-9./@*+-][A-Za-z0-9._:/@#*+=~-]*")
 
 
 class Truncation(NamedTuple):
-    """Limits of a plan: the characters of a value and of a name, and the fields of an added or removed declaration."""
+    """The most that a plan shows: characters of a value or name, and fields of an added or removed declaration."""
 
     value_length: int
     name_length: int

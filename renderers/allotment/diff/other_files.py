@@ -59,9 +59,10 @@ class OtherFile(Part, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class OtherFiles:
-    """The first files of each topic outside the declarations that a change writes, and the number of all such files.
+    """The files outside the declarations that a change writes.
 
-    The most important topic comes first.
+    `files` has the first files of each topic, the most important topic first. `counts` has the number of all files by
+    topic.
     """
 
     files: tuple[OtherFile, ...] = ()

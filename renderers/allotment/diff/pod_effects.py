@@ -59,7 +59,7 @@ class UnallocatedInstances(NamedTuple):
 
 
 def find_unallocated_instances(before: ClaimsSide, after: ClaimsSide) -> UnallocatedInstances:
-    """Return the instances that may not get the declared units, if the allocation of the base is published."""
+    """Return the instances that may not get the declared units, assuming that the base's allocation is published."""
     (catalog, claims), (offers_after, claims_after) = before, after
     fewer = allocate_units(catalog, claims, _no_published_claim, _no_published_claim, _no_pod_claims).reduced
     old = {
@@ -99,10 +99,7 @@ def _no_pod_claims(_: list[UnitClaim]) -> list[UnitClaim]:
 def with_allocation(
     changes: Iterable[ResourceChange], losses: Iterable[Destruction], before: ClaimsSide, after: ClaimsSide
 ) -> tuple[tuple[ResourceChange, ...], tuple[Destruction, ...]]:
-    """Return the changes and losses with the effects of the allocation.
-
-    An instance that gets no unit neither starts nor restarts.
-    """
+    """Return the changes and losses, corrected for instances that get no unit: these neither start nor restart."""
     all_changes = tuple(changes)
     if not any(change.effect in ("starts", "restarts") for change in all_changes):
         return all_changes, tuple(losses)

@@ -1,4 +1,4 @@
-"""Lists the declared kinds. Each kind has one module and one path pattern for its files.
+"""Lists the declared kinds. Each kind has its own module, and a pattern for the paths of its files.
 
 `KINDS` is the only registry. The module of a kind is imported on first use, so that a command imports only the kinds
 that it reads.

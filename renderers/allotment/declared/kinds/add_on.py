@@ -1,4 +1,4 @@
-"""AddOn: a third-party program, pinned to a version, that clusters run beside Allotment."""
+"""AddOn: a third-party program that clusters run beside Allotment, pinned to a version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from allotment.problems import quote_value
 
 OCI_PREFIX = "oci://"
 LAST_WAVE = 9
-MAX_VALUES_CHARACTERS = 64 * 1024  # of all values together: the API server limits the size of an Application
+MAX_VALUES_CHARACTERS = 64 * 1024  # in all values together, because the API server limits the size of an Application
 MAX_VALUES_DEPTH = 16
 RESERVED_NAMESPACES = ("argocd", "default", "kube-node-lease", "kube-public")
 RESERVED_PREFIXES = ("allotment", "t-")
@@ -44,7 +44,7 @@ def _check_namespace(value: str) -> str:
 
 
 def _check_values(value: Any) -> dict[str, Any]:
-    """Return the values unchanged; raise if a manifest cannot contain them."""
+    """Return the values of a chart unchanged; raise if a manifest cannot contain them."""
     if not isinstance(value, dict):
         raise_rule_error("type", f"{quote_value(value)} is not a mapping: write the chart's values as `key: value`")
     _check_depth(value, 1)
@@ -219,10 +219,10 @@ class AddOnSpec(Spec):
 class AddOn(Declaration):
     """A third-party program that clusters run beside Allotment: a Helm chart or a folder of manifests, pinned to a version.
 
-    Argo CD installs it in each of its clusters, in a separate AppProject. The project allows only this source, the
-    namespaces of the add-on, and the cluster-scoped kinds in `clusterResources`. `allot add-on upgrade` writes another
-    version. If you remove the file, Argo CD stops managing the add-on. The installed objects, its kinds and their data
-    remain until somebody uninstalls them.
+    Argo CD installs the add-on in each of its clusters, in a separate AppProject. The AppProject allows only the source
+    and the namespaces of the add-on, and the cluster-scoped kinds in `clusterResources`. `allot add-on upgrade` writes
+    another version into the file. If you remove the file, Argo CD stops managing the add-on. The installed objects, the
+    kinds that the add-on defines, and their data remain until somebody uninstalls them.
     """
 
     kind: Literal["AddOn"]

@@ -14,7 +14,7 @@ VersionName = Annotated[str, Field(pattern=r"^[0-9A-Za-z](?:[0-9A-Za-z._-]{0,30}
 
 
 class AppFolder(StrictModel):
-    """A folder of the container that the program reads or writes, and that a storage can be mounted at."""
+    """A folder of the container that the program reads or writes. A storage can be mounted at the folder."""
 
     path: MountPath = Field(
         description="The path of the folder in the container, which a tenant uses as the mountPath of a storage."
@@ -50,9 +50,10 @@ class AppSpec(Spec):
 
 
 class App(Declaration):
-    """A program in the catalog, which tenants start by name and version. It defines the image, the ports and the probe.
+    """A program in the catalog, which tenants start by name and version.
 
-    An instance may replace the arguments, and add or replace environment variables.
+    The App defines the image, the ports and the probe. An instance may replace the arguments, and add or replace
+    environment variables.
     """
 
     kind: Literal["App"]

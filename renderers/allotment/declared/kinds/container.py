@@ -1,4 +1,4 @@
-"""Container: the fields of a Pod's container that Apps and instances may set."""
+"""Container: the fields of a Kubernetes container that Apps and instances may set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from allotment.problems import escape_unprintable
 
 _RESERVED_ENV = re.compile(r"(?:NVIDIA_|CUDA_MPS_).*", re.IGNORECASE)
 _ENV_NAME = re.compile(r"[\x21-\x3c\x3e-\x7e]{1,253}")
-SECRET_VALUES = re.compile(  # the atomic group matches a run that contains `eyJ` only once, from its first character
+# The atomic group looks for `eyJ`, the start of a JWT, only once in each run of characters. A long run can't make the
+# search slow.
+SECRET_VALUES = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\bhf_[A-Za-z0-9]{20,}|\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{30,}"
     r"|\bglpat-[A-Za-z0-9_-]{18,}|\bAKIA[0-9A-Z]{16}\b|\bsk-[A-Za-z0-9_-]{20,}|\bxox[abprs]-[A-Za-z0-9-]{10,}"
     r"|\bAIza[A-Za-z0-9_-]{30,}|(?<![A-Za-z0-9_-])(?>[A-Za-z0-9_-]*?\beyJ)[A-Za-z0-9_-]{10,}+\.eyJ[A-Za-z0-9_-]{10}|://[^/\s:@]+:[^/\s:@]{3,}@"
@@ -28,7 +30,7 @@ _HARMLESS_VALUES = re.compile(r"|true|false|none|null|auto|disabled?|enabled?|[0
 
 
 def _looks_random(value: str) -> bool:
-    """Return whether `value` has the length and Shannon entropy of a key: 8 characters, and over 2.5 bits for each."""
+    """Return whether `value` looks like a key: at least 8 characters, each with over 2.5 bits of Shannon entropy."""
     if len(value) < 8 or " " in value:
         return False
     counts = Counter(value)
@@ -76,7 +78,7 @@ class EnvVar(StrictModel):
 
 
 class Port(StrictModel):
-    """A port of the container, and its exposure."""
+    """A port of the container, and the people or pods that can connect to it (exposure)."""
 
     name: Annotated[str, name_field(15)] = Field(
         description="The name of the port. `http` is served at <instance>--<tenant>.<domain>, any other port at"

@@ -17,7 +17,7 @@ API_VERSION = "allotment.dev/v1alpha1"
 
 
 class StrictModel(BaseModel):
-    """A mapping that rejects unknown fields and converts no types."""
+    """The base of all models: it rejects unknown fields and converts no types."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, alias_generator=to_camel, validate_default=False, defer_build=True
@@ -92,7 +92,7 @@ class Declaration(StrictModel):
 
 
 def unique_by(field: str) -> Any:
-    """Return an annotation for a list, which rejects two entries with the same value of `field`."""
+    """Return an annotation for a list. It rejects a list in which two entries have the same value of `field`."""
 
     def check(items: list[Any]) -> list[Any]:
         first_indexes: dict[Any, int] = {}

@@ -13,7 +13,7 @@ from allotment.declared.values import Count, Cpu, Date, Money, Size
 
 
 class Gpu(StrictModel):
-    """The physical GPU that provides a unit or a slice of it."""
+    """The physical GPU that provides a unit, or a slice of which is a unit."""
 
     model: GpuModel = Field(description="The model of the GPU, as in node pools, such as nvidia-l4.")
     count: Annotated[int, Field(ge=1, le=64)] = Field(description="The number of GPUs, or slices, of a unit.")

@@ -29,7 +29,7 @@ class ImageSource(StrictModel):
 
 
 class StorageSource(StrictModel):
-    """A storage in the same cluster, of this tenant or of a tenant that shares it with this tenant (sharedWith)."""
+    """A storage in the same cluster. It belongs to this tenant, or to a tenant that shares it with this tenant."""
 
     name: ResourceName = Field(description="The name of the GPUStorage.")
     tenant: ResourceName | None = Field(
@@ -38,7 +38,7 @@ class StorageSource(StrictModel):
 
 
 class SnapshotSource(StrictModel):
-    """A snapshot of this tenant, which is restored into a storage of the same cluster and StorageSpec."""
+    """A GPUStorageSnapshot of this tenant. It is restored into a storage of the same cluster and StorageSpec."""
 
     name: SnapshotReference = Field(description="The name of the GPUStorageSnapshot.")
 

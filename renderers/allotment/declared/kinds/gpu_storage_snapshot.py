@@ -26,7 +26,8 @@ class GPUStorageSnapshotSpec(Spec):
 class GPUStorageSnapshot(Declaration):
     """A point-in-time copy of a storage in the same cluster. `prepare.source.snapshot` restores it into another storage.
 
-    Its price is the `snapshotPrices` of the StorageSpec times the size of the storage. Its deletion takes two merges.
+    A snapshot costs the price in `snapshotPrices` of the StorageSpec times the size of the storage. Its deletion takes
+    two merges: the first sets `deletionPolicy: Delete`, the second removes the file.
     """
 
     kind: Literal["GPUStorageSnapshot"]

@@ -25,7 +25,7 @@ class Group(StrictModel):
 
 
 class User(StrictModel):
-    """A person. It has no e-mail address, because Git history keeps it forever."""
+    """A person. The file has no field for an e-mail address, because Git history would keep the address forever."""
 
     name: Annotated[str, name_field(32)] = Field(description="The name of this person in other files.")
     role: Role = Field(

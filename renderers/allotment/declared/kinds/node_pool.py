@@ -39,7 +39,11 @@ class StoragePods(StrictModel):
 
 
 class StaticNodes(StrictModel):
-    """Nodes that exist already. They have the taint nvidia.com/gpu and, except under DRA, the device plugin's label."""
+    """Nodes that exist already.
+
+    They must have the taint nvidia.com/gpu. They must also have the configuration label of NVIDIA's device plugin,
+    except with `sharing.dra`.
+    """
 
     nodes: Count = Field(description="The number of nodes.")
     node_selector: Labels = Field(min_length=1, description="The labels that select these nodes, and no others.")
@@ -110,7 +114,7 @@ class AmiTerm(StrictModel):
 
 
 class Ec2(StrictModel):
-    """An EC2NodeClass. The fields have the meaning of the same fields there."""
+    """An EC2NodeClass of Karpenter. The fields have the same names and meanings as in EC2NodeClass."""
 
     role: Annotated[str, Field(min_length=1, max_length=64)] = Field(description="The IAM role of the nodes.")
     ami_family: Literal["AL2023", "Bottlerocket", "Custom"] = Field(

@@ -79,12 +79,12 @@ class OwnershipSpec(Spec):
 
 
 class Ownership(Declaration):
-    """The approvers of changes, by path and field. A pull request is checked against the file in its base.
+    """The approvers of changes, by path and field. A pull request is checked against the Ownership in its base.
 
-    The most specific pattern that matches a path decides. The team `platform` approves paths that no pattern matches.
-    The forge identifies the author, the account that pushed the newest commit, and the accounts that approved this
-    commit. A login can pass to another person; `ada-k#4711`, with the forge's user ID, can't. Only the platform team
-    approves changes to this file.
+    For each path, only the most specific pattern that matches applies. The team `platform` approves paths that no
+    pattern matches. The forge identifies the author, the accounts that pushed to the pull request, and the accounts
+    that approved its newest commit. A login can pass to another person; `ada-k#4711`, with the user ID at the forge,
+    can't. Only the platform team approves changes to this file.
     """
 
     kind: Literal["Ownership"]

@@ -27,7 +27,7 @@ class Quota(StrictModel):
 
 
 class PartialQuota(StrictModel):
-    """Parts of a quota. Each field that is set replaces the field of the plan's quota."""
+    """A part of a quota. Each field that is set replaces the same field in the quota of the plan."""
 
     gpus: dict[GpuModel, CountOrZero] = Field(
         default={}, description="Replaces the quota of the plan for the listed models."
@@ -39,7 +39,7 @@ class PartialQuota(StrictModel):
 
 
 class Budget(StrictModel):
-    """The most that what is declared to run may cost a month of 730 hours."""
+    """The maximum cost of a tenant's running instances, storages and snapshots in a month of 730 hours."""
 
     per_month: Money = Field(description="In the platform's currency, quoted.")
     enforcement: Literal["Deny", "Warn"] = Field(

@@ -26,7 +26,7 @@ class Git(StrictModel):
 
 
 class Billing(StrictModel):
-    """The currency of prices, and the time zone of their days. Both are immutable."""
+    """The currency of prices, and the time zone in which their days start. Both are immutable."""
 
     currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = Field(description="An ISO 4217 code, such as EUR.")
     time_zone: TimeZone = Field(
@@ -35,7 +35,7 @@ class Billing(StrictModel):
 
 
 class Brake(StrictModel):
-    """When a change deletes so much at once that a person must approve it."""
+    """The brake, which stops a change that deletes so much at once that a person must approve it."""
 
     max_deleted_percent: Annotated[int, Field(ge=1, le=100)] = Field(
         default=30,

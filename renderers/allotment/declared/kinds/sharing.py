@@ -38,8 +38,8 @@ class Mps(StrictModel):
     aren't isolated: an error in a process can end processes of other units. All units of a node share the same /dev/shm.
 
     NVIDIA's daemon serves a single user ID at a time, unless it is started with `nvidia-cuda-mps-control -M`. The
-    device plugin 0.20 doesn't do that, and each instance has its own user IDs. docs/guides/platform.md describes the
-    consequences.
+    device plugin 0.20 starts it without -M, but each instance has its own user IDs. docs/guides/platform.md describes
+    the consequences.
     """
 
     replicas: Annotated[int, Field(ge=2, le=48)] = Field(
@@ -59,8 +59,8 @@ class MigProfile(StrictModel):
 class SpecDra(StrictModel):
     """A device that Kubernetes allocates (dynamic resource allocation), on nodes with NVIDIA's DRA driver.
 
-    A pod requests the device by an extended resource, like any GPU. An extended resource is a whole GPU or a MIG
-    partition, so a share of a GPU's memory can't be declared here.
+    A pod requests the device as an extended resource, like any GPU. An extended resource is a whole GPU or a MIG
+    partition, so a part of a GPU's memory can't be requested.
     """
 
     device_class_name: DeviceClassName = Field(
@@ -134,7 +134,7 @@ class PoolSharing(StrictModel):
 
 
 def _check_partitions(device_class: str, field: str, *, is_given: bool) -> None:
-    """Raise unless partitions are given exactly if the device class is that of MIG partitions."""
+    """Raise if MIG partitions are given for a device class of whole GPUs, or missing for the class of partitions."""
     if is_given is not (device_class == _PARTITIONS_CLASS):
         raise PydanticCustomError(
             "dra-shape",
@@ -146,17 +146,16 @@ def _check_partitions(device_class: str, field: str, *, is_given: bool) -> None:
 
 
 def replicas_of(sharing: SpecSharing | PoolSharing | None) -> int | None:
-    """Return the number of units that share each GPU in software (time-slicing, MPS), or None without such sharing."""
+    """Return the number of units that share a GPU by time-slicing or MPS; None if the sharing is of another kind."""
     shared = sharing and (sharing.time_slicing or sharing.mps)
     return shared.replicas if shared else None
 
 
 def device_plugin_config(sharing: PoolSharing | None) -> str | None:
-    """Return the name of the device plugin's configuration, which is a label of the pool's nodes; None under DRA, because
-    such nodes have no device plugin.
+    """Return the configuration of NVIDIA's device plugin on the nodes of a pool; None for DRA, which has no plugin.
 
-    Never change the name for an existing mode: it is a label of Karpenter's node templates, and a changed label drifts
-    the nodes.
+    The name of the configuration is the value of a label on the nodes. Never change the name for an existing mode: the
+    label is in Karpenter's node templates, so Karpenter would replace all nodes (drift).
     """
     if sharing is None:
         return EXCLUSIVE_CONFIG

@@ -36,7 +36,7 @@ class StockSpec(Spec):
 class Stock(Declaration):
     """The units of a GPUSpec in a node pool. The stock of a GPUSpec in a cluster is the sum of its Stocks.
 
-    Placeholder pods keep free units warm. An instance that starts preempts them.
+    Placeholders (pause pods) keep free units warm. When an instance starts, its pods preempt placeholders.
     """
 
     kind: Literal["Stock"]

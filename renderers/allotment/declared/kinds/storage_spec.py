@@ -12,7 +12,7 @@ from allotment.declared.values import Date, Money, Size, format_size
 
 
 class Volume(StrictModel):
-    """A PersistentVolumeClaim."""
+    """A volume, which is a PersistentVolumeClaim in the cluster."""
 
     access_mode: Literal["ReadWriteOnce", "ReadWriteMany"] = Field(
         description="ReadWriteOnce: block storage, mounted by one instance at a time. ReadWriteMany: files, by any number."
@@ -76,7 +76,7 @@ class StorageSpecSpec(CatalogSpec):
 
 
 class StorageSpec(Declaration):
-    """A type of storage in the catalog: a volume with its access mode, or a bucket; its sizes and its price.
+    """A type of storage in the catalog: a volume with an access mode, or a bucket. It sets the sizes and the prices.
 
     A Cluster lists the StorageSpecs that it provides, each with its StorageClass and capacity.
     """
