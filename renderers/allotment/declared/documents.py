@@ -24,7 +24,7 @@ from allotment.problems import FieldPath, Finding, escape_unprintable
 MAX_DEPTH = 32
 # An event is a key, a value, or the start or end of a list or mapping. The pure parser takes 20 µs for an event.
 MAX_EVENTS = 20_000
-MAX_EVENTS_PER_CHARACTER = 4  # `[:,:,` has two events per character
+MAX_EVENTS_PER_CHARACTER = 4  # a safe limit: `[:,:,` has two events per character
 MAX_FINDINGS = 50
 TOO_MANY_MESSAGE = f"more than {MAX_EVENTS:,} keys and values are too many for one file: split it"
 
@@ -142,10 +142,10 @@ def find_positions(data: bytes) -> dict[FieldPath, FieldPosition]:
 
 
 def locate_finding(marks: dict[FieldPath, FieldPosition], finding: Finding) -> tuple[int, int]:
-    """Return the line and column of a finding's field. If the field is absent, return those of the field that would
-    contain it.
+    """Return the line and column of a finding's field, or if it is absent, of the nearest enclosing field that exists.
 
-    The position is that of the value. If the value starts on a later line than its key, it is that of the key.
+    The position is that of the value. If the finding is about the key, or if the value starts on a later line than its
+    key, the position is that of the key.
     """
     field = finding.field
     while field and field not in marks:

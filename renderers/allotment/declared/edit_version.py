@@ -34,7 +34,8 @@ def _sort_key(version: str) -> tuple[tuple[int, ...], bool, list[tuple[bool, int
 def check_version(spec: AddOnSpec, version: str, digest: str | None) -> None:
     """Raise OperationRefused if an add-on cannot be pinned to a version.
 
-    The version or the digest has the wrong form, a required digest is missing, or a digest is not allowed.
+    This is the case if the version or the digest has the wrong form, if a required digest is missing, or if a digest is
+    not allowed.
     """
     if spec.chart is None:
         if not COMMIT.fullmatch(version):

@@ -10,8 +10,8 @@ class ForgeKind(NamedTuple):
 
     `module` is the name of its module in `adapters/forge/`. `head` is the ref of a pull request's head in the target
     repository. `workflow` is the path of the CI file that `allot init` writes. `file` and `folder` are the parts of
-    URLs that show a file or a folder. `has_owner_regexes` says whether its CODEOWNERS has regular expressions instead
-    of glob patterns. Such a forge adds the owners of all lines that match a path.
+    URLs that show a file or a folder. `has_owner_regexes` says whether CODEOWNERS of the forge has regular
+    expressions instead of glob patterns. Such a forge adds the owners of all lines that match a path.
     """
 
     module: str

@@ -14,7 +14,8 @@ DEFAULT_MAX_NAME_LENGTH = 32
 WINDOWS_DEVICE_NAMES = frozenset(
     ("con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10)))
 )
-# The names of Argo CD objects start with `allotment--` for the platform, and with `<tenant>--` for a tenant.
+# The names of Argo CD objects start with `allotment--` for the platform, and with `<tenant>--` for a tenant. So no
+# tenant may have the name `allotment`.
 RESERVED_TENANT_NAMES = frozenset(("allotment",))
 
 _NAME = re.compile(r"[a-z](?:-?[a-z0-9])*")

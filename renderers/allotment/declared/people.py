@@ -9,7 +9,7 @@ _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def normalize_login(login: str) -> str:
-    """Return a login in lower case, for comparison as a forge does it.
+    """Return a login in lower case, so that logins are compared as a forge compares them.
 
     Only ASCII letters change. The rules of Unicode also map the Kelvin sign to k, but a forge treats logins with these
     two characters as different.

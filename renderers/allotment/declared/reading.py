@@ -88,7 +88,7 @@ def read_folder(scope: Scope, files: Iterable[tuple[str, bytes]]) -> tuple[Scope
 
 
 def _merge_problems(noted: list[Problem], wrong: list[Problem]) -> list[Problem]:
-    """Return the problems of both lists, but for a field that is in both, only the problems of a single list.
+    """Merge two lists of problems. If both have problems with the same field, keep those of a single list.
 
     `noted` has the problems of the parser, and `wrong` has the problems of the model. The problem of the parser is
     kept, unless it is only an ambiguous scalar and the problem of the model is more specific.
@@ -119,7 +119,7 @@ def locate_problems(findings: list[Finding], data: bytes) -> list[Problem]:
 
 
 def suggest_name(word: object, candidates: Iterable[str]) -> str:
-    """Return "; did you mean 'x'?" with the candidate that is close to a word.
+    """Return "; did you mean 'x'?" with the candidate that is closest to a word.
 
     If no candidate is close, return a short list of the candidates. If there are no candidates, return an empty text.
     """

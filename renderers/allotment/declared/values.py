@@ -74,7 +74,7 @@ _SYSTEM_PATHS = (
 
 
 def raise_rule_error(rule: str, message: str) -> NoReturn:
-    """Raise the error of a rule."""
+    """Raise the error of a rule. The message may contain braces."""
     raise PydanticCustomError(rule, message.replace("{", "{{").replace("}", "}}"))
 
 

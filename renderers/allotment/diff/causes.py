@@ -39,7 +39,7 @@ _ROUTING_FIELDS = ("spec.destination", "spec.domain", "spec.gateway", "spec.oidc
 
 
 class _DeclarationPair(NamedTuple):
-    """A declaration before and after a change, and its relevant fields."""
+    """A declaration before and after a change, and prefixes of the fields that affect a resource."""
 
     old: DeclarationFile[Any] | None
     new: DeclarationFile[Any] | None

@@ -54,7 +54,7 @@ class UnitChange:
 
     @property
     def free(self) -> int:
-        """Return the units that are free after the change; negative if the cluster is oversold."""
+        """Return the number of units that are free after the change; negative if the GPUSpec is oversold."""
         return self.stock - self.held_units
 
 
@@ -107,9 +107,9 @@ class ChangePlan:
     has too. `missing_approvals` are the members of `problems` that an approval solves; None if approvals were not
     checked.
 
-    All costs use the prices of `day`. `is_today` says whether `day` is the current date. If `work_tree` is set, the
-    change is the content of a working tree, and `head` is the commit that is checked out in it. `base_name` is the name
-    of the base.
+    Costs are computed with the prices of `day`, and with later prices from their days on. `is_today` says whether `day`
+    is the current date. If `work_tree` is set, the change is the content of a working tree, and `head` is the commit
+    that is checked out in it. `base_name` is the name of the base.
 
     `declared_changes` has all changed fields that affect access or approvals, and the first of each other topic.
     `declared_count` is the number of all changed fields. `url_count` is the number of existing URLs that change or

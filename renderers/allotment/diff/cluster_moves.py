@@ -56,7 +56,7 @@ def reachable_resources(
 
 
 def address_losses(before: Catalog, after: Catalog, resources: Iterable[Reachable]) -> Iterator[Destruction]:
-    """Yield the losses if a cluster gets a new domain, Gateway or destination: URLs or data of all its `resources`.
+    """Yield the losses of `resources` in each cluster that gets a new domain, Gateway or destination.
 
     The domains are only in `subject`, which every report shows as code: no rule limits the spelling of a domain, so
     elsewhere a report could interpret it as markup.

@@ -52,7 +52,7 @@ class ColdStart(Part, frozen=True):
 
 
 def find_cold_starts(before: _ClaimsSide, after: _ClaimsSide) -> Iterator[ColdStart]:
-    """Yield a ColdStart for each GPUSpec in a cluster of which a change starts more units than were warm before it."""
+    """Yield a ColdStart for each GPUSpec in a cluster if a change starts more of its units than were warm before."""
     (catalog, claims), (offers_after, claims_after) = ((catalog, list(claims)) for catalog, claims in (before, after))
     takes = _started_units((catalog, claims), (offers_after, claims_after))
     starting = _starting_instances(claims, claims_after)
@@ -70,7 +70,7 @@ def find_cold_starts(before: _ClaimsSide, after: _ClaimsSide) -> Iterator[ColdSt
         all_of = [takes[cluster, spec, owner], *own]
         started = sum(
             sum(units_by_tenant.get(tenant, {}).values()) for tenant in tenants
-        )  # removing a stock moves its instances to other stocks
+        )  # if a stock is removed, its instances move to other stocks and do not start
         units, warm = min(started, sum(use.units for use in all_of)), sum(use.warm_units for use in all_of)
         if warm < units:
             who = tuple(f"{tenant}/{name}" for tenant in tenants for name in units_by_tenant.get(tenant, ()))

@@ -118,7 +118,7 @@ class DeclaredChange(Part, frozen=True):
 def declared_changes(
     before: ScopeDeclarations, after: ScopeDeclarations, currency: str, noted: DiffCache
 ) -> list[DeclaredChange]:
-    """Return the changed declarations of a folder, the most dangerous first."""
+    """Return the changes of a folder's declarations, the most dangerous first."""
     changes: list[DeclaredChange] = []
     for name, kind in KINDS.items():
         was, is_now = before.of_kind(kind.model), after.of_kind(kind.model)

@@ -1,6 +1,7 @@
 """Find the addresses of a tenant's resources that a change opens, closes or moves, or opens to other people.
 
-An address depends on the resource's own file, its App version and its cluster. A change of any of these is reported.
+An address depends on the file of the resource, its App version and its cluster. This module reports the change of an
+address by any of them.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def compare_exposure(before: TenantSide, after: TenantSide) -> ExposureDiff:
 def _lost_all_addresses(
     before: TenantSide, after: TenantSide, closed: Collection[_AddressKey], opened: Collection[_AddressKey]
 ) -> Iterator[DeclaredChange]:
-    """Yield a change for each instance without an address that is new or loses its last address."""
+    """Yield a change for each instance that loses its last address, and for each new instance without an address."""
     had, has = ({name for kind, name, _ in keys if kind == INSTANCE.word} for keys in (closed, opened))
     for name in after.folder.of_kind(GPUInstance):
         is_closed = name not in has and (name in had or before.folder.is_absent(GPUInstance, name))
@@ -102,7 +103,7 @@ def _lost_all_addresses(
 
 
 def _find_addresses(end: TenantSide) -> dict[_AddressKey, Address]:
-    """Return the addresses of a tenant's resources, as far as their clusters and versions are known."""
+    """Return the addresses of a tenant's resources, except resources in an unknown cluster or of an unknown version."""
     addresses: dict[_AddressKey, Address] = {}
     for instance in end.folder.of_kind(GPUInstance).values():
         for port, address in _instance_addresses(end, instance.path, instance.model):

@@ -28,7 +28,7 @@ class Truncation(NamedTuple):
 
 
 TRUNCATED = Truncation(120, 80, MAX_SHOWN_FIELDS)
-UNTRUNCATED = Truncation(1 << 20, 1 << 20, 1 << 20)  # for values that nobody may overlook
+UNTRUNCATED = Truncation(1 << 20, 1 << 20, 1 << 20)  # for values that a reviewer must see in full
 
 
 class FieldChange(NamedTuple):
@@ -82,7 +82,7 @@ def differences(
 
 
 class DiffCache:
-    """Caches the differences of each file, because thousands of resources depend on one cluster."""
+    """Caches the differences of each file, because thousands of resources depend on the same Cluster."""
 
     def __init__(self) -> None:
         self._differences: dict[tuple[str, str, str, Truncation], list[FieldChange]] = {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from allotment.declared.inventory import compute_blob_id
 from allotment.manifests import paths
 
-FileStep = tuple[str, str | None, str | None]  # path, blob before, blob after
+FileStep = tuple[str, str | None, str | None]  # path, blob ID before, blob ID after
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,8 +49,8 @@ def predict_effect(before: PodSet, after: PodSet, *, is_stopped: bool) -> Effect
 class UnallocatedInstances(NamedTuple):
     """The instances that may not get the declared units after a change.
 
-    `retained_instances` keep running on their published units, and `waiting_instances` do not start. A text says until
-    when. For `unknown_instances`, the base does not show whether they run as declared.
+    `retained_instances` keep running on their published units, and `waiting_instances` do not start. Their texts say
+    until when. For `unknown_instances`, the base does not show whether they run as declared.
     """
 
     retained_instances: Mapping[tuple[str, InstanceKey], str]  # by cluster, tenant and instance

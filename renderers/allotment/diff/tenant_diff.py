@@ -166,7 +166,7 @@ def _disk_size_text(side: TenantSide, name: str) -> str:
 def _storage_losses(
     subject: str, before: TenantSide, after: TenantSide, name: str, old: bytes | None, new: bytes | None
 ) -> Iterator[Destruction]:
-    """Yield the immediate and future losses of a storage's data."""
+    """Yield the losses of a storage's data that a change causes, or makes possible by `deletionPolicy: Delete`."""
     was = read_volume(old) if old is not None else None
     if old is None or was is None:
         return
@@ -184,7 +184,7 @@ def _storage_losses(
 def _snapshot_losses(
     subject: str, before: TenantSide, after: TenantSide, name: str, old: bytes | None, new: bytes | None
 ) -> Iterator[Destruction]:
-    """Yield the immediate and future losses of a snapshot."""
+    """Yield the loss of a snapshot that a change causes, or makes possible by `deletionPolicy: Delete`."""
     was = read_volume(old) if old is not None else None
     if was is None:
         return

@@ -1,5 +1,8 @@
-"""Deletion: a storage, snapshot, tenant or cluster is deleted in two merges. The first sets deletionPolicy: Delete
-or lifecycle: Retired, the second removes the file. A rename or a move is a removal."""
+"""Deletion: a storage, snapshot, tenant or cluster is deleted in two merges.
+
+The first sets deletionPolicy: Delete or lifecycle: Retired, and the second removes the file. The rule treats a renamed
+or moved file as removed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Domains: no cluster's domain equals another's or lies within it, so that each host belongs to a single cluster."""
+"""Domains: the domain of a cluster is neither equal to nor inside the domain of another cluster.
+
+Each host therefore belongs to a single cluster.
+"""
 
 from __future__ import annotations
 

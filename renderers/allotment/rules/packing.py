@@ -53,8 +53,10 @@ def _shortages(pool: NodePoolSpec, units: Collection[tuple[Unit, int]]) -> str:
 
 
 def _rounding_cause(pool: NodePoolSpec, unit: Unit, *, alone: bool) -> str:
-    """Return the reason why a unit fits no node although the nodes together have enough. With `alone`, the pool has
-    no other stock."""
+    """Return the reason why a unit fits no node although the nodes together have enough resources.
+
+    `alone` says that the pool has no other stock.
+    """
     node, amounts = _node_resources(pool), _unit_amounts(unit)
     if not alone:
         each = ", ".join(f"{_amount_text(resource, amount)} {resource}" for resource, amount in amounts.items())

@@ -96,7 +96,7 @@ def _resize_outlook(claim: UnitClaim, tally: Tally) -> str:
 
 
 def _finding_at_stock(unit_usage: UnitUsage, claims: list[UnitClaim]) -> Finding:
-    """Return the finding at the first shared Stock of an oversold spec."""
+    """Return the finding at the first shared Stock of an oversold GPUSpec."""
     return _build_finding(
         unit_usage, claims, (unit_usage.stocks.shared[0].path, COUNT_FIELD), "are held", RAISE_COUNT_ADVICE
     )

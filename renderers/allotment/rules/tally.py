@@ -31,7 +31,7 @@ def no_changed_files() -> Iterable[str]:
 
 
 class StorageUsage(NamedTuple):
-    """The bytes that a storage takes of a StorageSpec in a cluster."""
+    """The size of a storage in bytes, which it takes from the capacity of its StorageSpec in its cluster."""
 
     cluster: str
     storage_spec: str
@@ -73,8 +73,11 @@ class UnknownStorage(NamedTuple):
 
 
 class TallyEntry(NamedTuple):
-    """A tenant's entry in the tally. `clusters` are the clusters in which it declares something, `invalid_storages`
-    its storages in invalid files, and `unknown_storages` the undeclared storages that its instances use."""
+    """A tenant's entry in the tally.
+
+    `clusters` are the clusters of the tenant's resources. `invalid_storages` are the names of the storages with an
+    invalid file. `unknown_storages` are names of storages that an instance uses, but the tenant does not declare.
+    """
 
     claims: tuple[UnitClaim, ...]
     storages: tuple[StorageUsage, ...]
@@ -156,7 +159,7 @@ class Tally:
 def build_tally_entry(
     catalog: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState = UNKNOWN_STATE
 ) -> TallyEntry:
-    """Return a tenant's entry."""
+    """Return a tenant's entry in the tally."""
     storages = tuple(
         StorageUsage(
             storage.model.spec.cluster,

@@ -19,8 +19,8 @@ _PLACEHOLDER = re.compile(r"\{[a-z]+\}")
 class Kind(NamedTuple):
     """A declared kind: its name, its module in this package, and the path of its files.
 
-    In `path`, `{name}` is a placeholder for the declared name. Without `{name}`, the folder's name is the declared name.
-    `{cluster}` and `{tenant}` are placeholders for the scope.
+    In `path`, `{name}` is a placeholder for the declared name. If `path` has no `{name}`, the name of the folder is the
+    declared name. `{cluster}` and `{tenant}` are placeholders for the name of the scope.
     """
 
     name: str

@@ -30,7 +30,7 @@ _HARMLESS_VALUES = re.compile(r"|true|false|none|null|auto|disabled?|enabled?|[0
 
 
 def _looks_random(value: str) -> bool:
-    """Return whether `value` looks like a key: at least 8 characters, each with over 2.5 bits of Shannon entropy."""
+    """Return whether `value` looks like a key: at least 8 characters, with over 2.5 bits of entropy per character."""
     if len(value) < 8 or " " in value:
         return False
     counts = Counter(value)

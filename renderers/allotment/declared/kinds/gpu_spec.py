@@ -13,7 +13,7 @@ from allotment.declared.values import Count, Cpu, Date, Money, Size
 
 
 class Gpu(StrictModel):
-    """The physical GPU that provides a unit, or a slice of which is a unit."""
+    """The number of GPUs, or of slices of a GPU, that a unit has, and the properties of the physical GPU."""
 
     model: GpuModel = Field(description="The model of the GPU, as in node pools, such as nvidia-l4.")
     count: Annotated[int, Field(ge=1, le=64)] = Field(description="The number of GPUs, or slices, of a unit.")
@@ -80,7 +80,7 @@ class GPUSpecSpec(CatalogSpec):
 
 
 class _SharingMode(NamedTuple):
-    """The names of a software sharing mode in error messages."""
+    """The texts of error messages about a sharing mode in software (time-slicing or MPS)."""
 
     field: str
     spec: str

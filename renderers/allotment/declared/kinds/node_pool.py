@@ -20,7 +20,7 @@ class NodeGpu(StrictModel):
 
 
 class Node(StrictModel):
-    """The resources of a node for units: its allocatable resources minus the requests of DaemonSets."""
+    """The resources of a node that units can use: the allocatable resources minus the requests of DaemonSets."""
 
     gpu: NodeGpu
     cpu: Cpu = Field(description="The CPU cores that pods may request on a node.")

@@ -146,7 +146,7 @@ def _check_partitions(device_class: str, field: str, *, is_given: bool) -> None:
 
 
 def replicas_of(sharing: SpecSharing | PoolSharing | None) -> int | None:
-    """Return the number of units that share a GPU by time-slicing or MPS; None if the sharing is of another kind."""
+    """Return the number of units that share a GPU by time-slicing or MPS; None otherwise."""
     shared = sharing and (sharing.time_slicing or sharing.mps)
     return shared.replicas if shared else None
 
