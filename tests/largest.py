@@ -128,7 +128,13 @@ def _cluster(root: Path) -> None:
     spec = whole["spec"]
     spec |= _described(domain=".".join(["d" * 63, "d" * 63, "d" * 61]))
     spec["destination"] = {"server": f"https://{'s' * 200}/{'p' * 44}"}
-    spec["gateway"] = dict.fromkeys(("name", "namespace", "sectionName", "proxyNamespace"), "g" * 63)
+    spec["gateway"] = {
+        **dict.fromkeys(("name", "namespace", "sectionName", "proxyNamespace"), "g" * 63),
+        "managed": True,
+        "certificate": {"secretName": "w" * 63},
+        "timeouts": {"request": "99999h59m59s", "idle": "99999h59m59s"},
+        "requestsPerSecond": 1_000_000,
+    }
     spec["oidc"] = {
         "issuer": f"https://{'i' * 60}/{'p' * 161}",
         "clientID": "c" * 200,

@@ -98,7 +98,7 @@ def test_a_page_says_what_a_value_keeps_to_and_shows_an_example(allot: Allot) ->
 
 
 def test_a_rule_has_a_page(allot: Allot) -> None:
-    assert "the stocks of a pool lie on its nodes together" in allot("explain", "rule", "packing").out
+    assert "the nodes of a pool have enough GPUs" in allot("explain", "rule", "packing").out
     assert "\npacking " in allot("explain", "rule").out
     unknown = allot("explain", "rule", "packng")
     assert (unknown.code, unknown.out, unknown.err) == (

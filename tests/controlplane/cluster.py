@@ -29,6 +29,7 @@ PROJECT = Path(__file__).resolve().parent.parent.parent
 STATE = PROJECT / ".cluster"
 OWN = "".join(f".{worker}" for worker in [os.environ.get("PYTEST_XDIST_WORKER")] if worker)
 STAGES = Path(__file__).resolve().parent / "stages"
+POLICIES = ("BackendTrafficPolicy", "ClientTrafficPolicy", "EnvoyExtensionPolicy")  # accepted as a SecurityPolicy is
 NODE_STAGES = ("fast/node-initialize.yaml", "heartbeat-with-lease/node-heartbeat-with-lease.yaml")
 SERVICE_RANGE = "10.96.0.0/12"  # kwokctl's own has 254 addresses
 SERVICE_ADDRESS = "10.96.0.1"  # of the API server, as pods name it
@@ -222,7 +223,21 @@ def _stages() -> Iterator[dict[str, Any]]:
     own = [STAGES / file.name for file in sorted(STAGES.glob("*.yaml"))]
     ready_made = [programs.files("kwok") / "kustomize/stage/node" / file for file in NODE_STAGES]
     for file in [*ready_made, *own]:
-        yield from yaml.load_all(file.read_bytes(), yaml.CSafeLoader)
+        for stage in yaml.load_all(file.read_bytes(), yaml.CSafeLoader):
+            yield stage
+            if stage["metadata"]["name"] == "policy-accept":
+                yield from (_of_kind(stage, kind) for kind in POLICIES)
+
+
+def _of_kind(stage: dict[str, Any], kind: str) -> dict[str, Any]:
+    """Return a stage that plays another kind of the same API with the same status."""
+    spec = stage["spec"]
+    name = f"{stage['metadata']['name']}-{kind.lower()}"
+    return {
+        **stage,
+        "metadata": {"name": name},
+        "spec": {**spec, "resourceRef": {**spec["resourceRef"], "kind": kind}},
+    }
 
 
 def _play(cluster: Cluster, stages: list[dict[str, Any]]) -> None:

@@ -16,6 +16,7 @@ from tests.controlplane.processes import eventually
 # Namespaces first, and what admits pods before the pods.
 ORDER = (
     "platform/cluster/namespaces.rendered.yaml",
+    "platform/cluster/managed-gateway.rendered.yaml",  # its namespace has other files' objects
     "platform/cluster/admission.rendered.yaml",
     "platform/cluster",
     "platform/add-ons",
@@ -36,6 +37,7 @@ LABELLED_KINDS = (
     ("karpenter.sh/v1", "NodePool"),
     ("karpenter.sh/v1alpha1", "NodeOverlay"),
     ("karpenter.k8s.aws/v1", "EC2NodeClass"),
+    ("gateway.networking.k8s.io/v1", "GatewayClass"),
     ("v1", "Namespace"),
     ("scheduling.k8s.io/v1", "PriorityClass"),
     ("resource.k8s.io/v1", "DeviceClass"),
@@ -49,6 +51,7 @@ ENDING_KINDS = (
 )
 SPREAD_KINDS = (
     ("gateway.networking.k8s.io/v1", "ReferenceGrant"),
+    ("gateway.envoyproxy.io/v1alpha1", "BackendTrafficPolicy"),
     ("gateway.envoyproxy.io/v1alpha1", "EnvoyExtensionPolicy"),
     ("gateway.envoyproxy.io/v1alpha1", "SecurityPolicy"),
 )

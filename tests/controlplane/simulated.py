@@ -148,6 +148,8 @@ def _gateway(cluster: ScopeDeclarations) -> Iterator[dict[str, Any]]:
     place = cluster.get_singleton(Cluster)
     assert place is not None
     gateway = place.model.spec.gateway
+    if gateway.managed:
+        return
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": gateway.namespace}}
     yield {
         "apiVersion": "gateway.networking.k8s.io/v1",

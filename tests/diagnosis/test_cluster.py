@@ -175,7 +175,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "eu-1",
         lambda bed: gateway(bed)["metadata"].update(name="front"),
         [
-            "error [gateway] Gateway edge/edge: doesn't exist; there are edge/front -> create it, or name another Gateway in spec.gateway: docs/start/first-cluster.md has an example"
+            "error [gateway] Gateway edge/edge: doesn't exist; there are edge/front -> create it, name another Gateway in spec.gateway, or write managed: true there"
         ],
     ),
     (

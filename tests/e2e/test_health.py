@@ -182,7 +182,7 @@ def test_of_ours_it_says_why_it_does_not_run(case: str, waits: str, health: tupl
 ACCEPTED = {"type": "Accepted", "status": "True", "observedGeneration": 2}
 
 
-@pytest.mark.parametrize("kind", ["SecurityPolicy", "EnvoyExtensionPolicy"])
+@pytest.mark.parametrize("kind", ["SecurityPolicy", "BackendTrafficPolicy", "ClientTrafficPolicy"])
 @pytest.mark.parametrize(
     ("gateway_policy", "health"),
     [

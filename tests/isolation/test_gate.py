@@ -44,6 +44,7 @@ SNAPSHOT = "eu-1/tenants/studio-kite/storage/before-upgrade--snapshot.rendered.y
 COPY = "eu-1/tenants/studio-kite/storage/base.rendered.yaml"
 FILLED = "eu-1/tenants/studio-kite/storage/model-cache.rendered.yaml"
 BUCKET = "eu-1/tenants/ml-orbit/storage/datasets.rendered.yaml"
+GROUP = "eu-1/tenants/uni-lab/compute/group-a.rendered.yaml"
 LAB = "eu-1/tenants/ml-orbit/compute/lab.rendered.yaml"
 SHARING = "eu-1/control/namespaces/s/studio-kite.rendered.yaml"
 STORE = "eu-1/control/namespaces/m/ml-orbit.rendered.yaml"
@@ -229,6 +230,11 @@ BREAKS: dict[str, tuple[str, Callable[[Objects], object]]] = {
         WEBUI,
         lambda o: of(o, "SecurityPolicy")["spec"]["targetRefs"][0].update(kind="Gateway"),
     ),
+    "an affinity for the gateway": (
+        GROUP,
+        lambda o: of(o, "BackendTrafficPolicy")["spec"]["targetRefs"][0].update(kind="Gateway"),
+    ),
+    "an affinity with a limit": (GROUP, lambda o: of(o, "BackendTrafficPolicy")["spec"].update(rateLimit={})),
     "an open door behind a login": (
         WEBUI,
         lambda o: of(o, "SecurityPolicy")["spec"]["authorization"].update(defaultAction="Allow"),

@@ -30,5 +30,5 @@ def test_every_rule_has_a_page() -> None:
 
 def test_a_page_is_a_sentence_or_more() -> None:
     assert all(page.endswith(".") and 25 < len(page) < 700 for page in rule_pages().values())
-    assert rule_pages()["packing"].startswith("Packing: the stocks of a pool lie on its nodes together")
+    assert rule_pages()["packing"].startswith("Packing: the nodes of a pool have enough GPUs")
     assert "packing" not in FILE_RULES

@@ -13,8 +13,8 @@ from tests.controlplane import crds
 
 HERE = Path(__file__).parent
 KINDS = frozenset(
-    "Application AppProject EC2NodeClass EnvoyExtensionPolicy HTTPRoute NodeOverlay NodePool ObjectBucketClaim ReferenceGrant"
-    " SecurityPolicy VolumeSnapshot".split()
+    "Application AppProject BackendTrafficPolicy Certificate ClientTrafficPolicy EC2NodeClass EnvoyExtensionPolicy EnvoyProxy"
+    " Gateway GatewayClass HTTPRoute NodeOverlay NodePool ObjectBucketClaim ReferenceGrant SecurityPolicy VolumeSnapshot".split()
 )
 KEPT = frozenset(
     "type properties items required enum pattern format additionalProperties minimum maximum minLength maxLength minItems maxItems"

@@ -32,9 +32,12 @@ GATEWAY = RequiredApi(
 )
 ENVOY = RequiredApi(
     "gateway.envoyproxy.io/v1alpha1",
-    ("securitypolicies", "envoyextensionpolicies"),
+    ("securitypolicies", "envoyextensionpolicies", "envoyproxies", "backendtrafficpolicies", "clienttrafficpolicies"),
     "Envoy Gateway 1.9",
-    "logins need its SecurityPolicies",
+    "logins and limits need its policies",
+)
+CERT_MANAGER = RequiredApi(
+    "cert-manager.io/v1", ("certificates",), "cert-manager", "spec.gateway.certificate has an issuer"
 )
 ARGO = RequiredApi(
     "argoproj.io/v1alpha1",
@@ -73,6 +76,9 @@ def list_required_apis(catalog: Catalog, cluster: ScopeDeclarations) -> list[Req
     pools = [pool.model for pool in cluster.of_kind(NodePool).values()]
     storages = place.model.spec.storages if place else []
     requirements = [GATEWAY, ENVOY, ARGO, ADMISSION]
+    certificate = place.model.spec.gateway.certificate if place else None
+    if certificate is not None and certificate.issuer is not None:
+        requirements.append(CERT_MANAGER)
     if any(storage.volume_snapshot_class_name for storage in storages):
         requirements.append(SNAPSHOTS)
     if any(is_bucket(catalog, storage.storage_spec) for storage in storages):

@@ -52,7 +52,9 @@ def check_gateway(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecla
         yield error(
             subject,
             f"doesn't exist{hint}",
-            "create it, or name another Gateway in spec.gateway: docs/start/first-cluster.md has an example",
+            "check that Argo CD has applied platform/cluster, or write another spec.gateway"
+            if spec.gateway.managed
+            else "create it, name another Gateway in spec.gateway, or write managed: true there",
         )
         return
     conditions = gateway.get("status", {}).get("conditions")

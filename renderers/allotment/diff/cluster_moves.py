@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from allotment.declared.inventory import Catalog
-from allotment.declared.kinds.cluster import Cluster, ClusterSpec, Gateway
+from allotment.declared.kinds.cluster import Cluster, ClusterSpec
+from allotment.declared.kinds.gateway import Gateway
 from allotment.diff.change_plan import Destruction
 from allotment.manifests import paths
 

@@ -11,6 +11,7 @@ from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster, ClusterSpec
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.stock import Stock
+from allotment.declared.values import format_duration
 from allotment.isolation.patterns import AnyOf
 from allotment.manifests import names, pods
 from allotment.manifests.cluster.gateway import SESSION_FILTER
@@ -80,6 +81,9 @@ def _cluster_values(name: str, spec: ClusterSpec) -> dict[str, Any]:
         "proxy-namespace": spec.gateway.effective_proxy_namespace,
         "session-filter": SESSION_FILTER,  # the gate compares it with the renderer's text, and tests judge that text
         "gateway-section": spec.gateway.section_name,
+        "request-timeout": format_duration(spec.gateway.timeouts.request or 0),
+        "idle-timeout": format_duration(spec.gateway.timeouts.idle or 0),
+        "request-rate": spec.gateway.requests_per_second,
         "issuer": oidc.issuer,
         "oidc-provider": _oidc_provider(spec),
         "scopes": list(dict.fromkeys(["openid", *oidc.scopes])),

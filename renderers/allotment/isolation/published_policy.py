@@ -33,6 +33,7 @@ _ANNOTATIONS = frozenset(
     )
 )
 _SPEC_FIELDS = {
+    "BackendTrafficPolicy": frozenset("targetRefs mergeType loadBalancer".split()),
     "Deployment": frozenset("replicas revisionHistoryLimit progressDeadlineSeconds strategy selector template".split()),
     "Job": frozenset("activeDeadlineSeconds backoffLimit podFailurePolicy template".split()),
     "Service": frozenset("type selector ports".split()),
@@ -43,6 +44,7 @@ _SPEC_FIELDS = {
     "VolumeSnapshot": frozenset("volumeSnapshotClassName source".split()),
 }
 _TENANT_API = {
+    "BackendTrafficPolicy": "gateway.envoyproxy.io/v1alpha1",
     "ConfigMap": "v1",
     "Deployment": "apps/v1",
     "HTTPRoute": "gateway.networking.k8s.io/v1",
@@ -60,8 +62,9 @@ _PROJECT_FIELDS = frozenset(
 )
 _ARGO_API = {"AppProject": "argoproj.io/v1alpha1", "Application": "argoproj.io/v1alpha1"}
 _PLATFORM_KINDS = frozenset(
-    "AppProject Application ConfigMap Deployment DeviceClass EC2NodeClass EnvoyExtensionPolicy Namespace NetworkPolicy"
-    " NodeOverlay NodePool PriorityClass SecurityPolicy ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding".split()
+    "AppProject Application BackendTrafficPolicy Certificate ClientTrafficPolicy ConfigMap Deployment DeviceClass EC2NodeClass"
+    " EnvoyExtensionPolicy EnvoyProxy Gateway GatewayClass HTTPRoute Namespace NetworkPolicy NodeOverlay NodePool"
+    " PriorityClass SecurityPolicy ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding".split()
 )
 # Plus the kinds that controllers create from them: Argo CD shows those only if the project permits them.
 _PROJECT_KINDS = frozenset(
@@ -146,6 +149,8 @@ def _judge_tenant_object(boundary: Boundary, tenant: str, manifest: Object) -> I
             yield from check_allowed_keys("spec.ports", port, frozenset(("name", "port", "targetPort", "protocol")))
     elif kind == "HTTPRoute":
         yield from _judge_route(boundary, tenant, spec)
+    elif kind == "BackendTrafficPolicy":
+        yield from _judge_targets(spec)
     elif kind == "SecurityPolicy":
         yield from _judge_policy(boundary, spec)
     elif kind in _DATA_KINDS:
@@ -185,10 +190,14 @@ def _judge_route(boundary: Boundary, tenant: str, spec: Any) -> Iterator[str]:
             yield from check_equal("backendRefs.kind", (backend.get("group"), backend.get("kind")), ("", "Service"))
 
 
-def _judge_policy(boundary: Boundary, spec: Any) -> Iterator[str]:
+def _judge_targets(spec: Any) -> Iterator[str]:
     for target in spec.get("targetRefs", ({},)):
         yield from check_allowed_keys("targetRefs", target, frozenset(("group", "kind", "name")))
         yield from check_equal("targetRefs.kind", target.get("kind"), "HTTPRoute")
+
+
+def _judge_policy(boundary: Boundary, spec: Any) -> Iterator[str]:
+    yield from _judge_targets(spec)
     action = spec.get("authorization", {}).get("defaultAction")
     if action != "Deny" and not (action == "Allow" and "oidc" not in spec):
         yield "authorization.defaultAction is neither Deny nor that of a public route"

@@ -38,6 +38,7 @@ from allotment.manifests.cluster import (
     device_plugin,
     foundation,
     gateway,
+    managed_gateway,
     node_pool,
     stock,
 )
@@ -143,6 +144,8 @@ def render_cluster(
         "gateway": gateway.render(cluster),
         "device-plugin": device_plugin.render(cluster),
     }
+    if managed := managed_gateway.render(catalog, cluster):
+        parts["managed-gateway"] = managed
     if classes := device_classes.render(cluster):
         parts["device-classes"] = classes
     if spaces := add_on.render_namespaces(catalog, cluster):

@@ -39,6 +39,8 @@ FILE_RULES = {
     "enum": "The field accepts only the values that `allot explain` lists, in the same spelling.",
     "env": "Names of environment variables have letters, digits and '_'. NVIDIA_… and CUDA_MPS_… are reserved, as they control GPU sharing.",
     "exposure": "Only a port with HTTP can be exposed outside its namespace.",
+    "gateway": "Only a managed Gateway (`managed: true`) has a certificate, replicas, proxyProtocol and accessLog. It needs a certificate,"
+    " a namespace of its own, and a listener that is not named http-redirect.",
     "host": "A domain is in lower case, and short enough to prepend the label of an instance.",
     "image": "An image must have a registry and a digest, as in registry/name:tag@sha256:…, so that its content never changes.",
     "internal-error": "Allotment failed on a tenant because of a bug in Allotment. The tenant keeps its last published manifests, all others"

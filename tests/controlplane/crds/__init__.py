@@ -39,7 +39,16 @@ SOURCES: Mapping[str, Source] = {
     "github.com/envoyproxy/gateway": Source(
         "v1.9.1",
         "h1:vAVp6/AlBXJ1aOhp1mxL7fNEzVEfjADUguUhm2wzxQY=",
-        tuple(f"{_ENVOY}{kind}.yaml" for kind in ("envoyextensionpolicies", "envoyproxies", "securitypolicies")),
+        tuple(
+            f"{_ENVOY}{kind}.yaml"
+            for kind in (
+                "backendtrafficpolicies",
+                "clienttrafficpolicies",
+                "envoyextensionpolicies",
+                "envoyproxies",
+                "securitypolicies",
+            )
+        ),
     ),
     "sigs.k8s.io/karpenter": Source(
         "v1.14.1",

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from allotment.declared.addresses import Cidr, Domain, HttpsUrl, HttpUrl, IpAddress, IssuerUrl, OidcScope
 from allotment.declared.kinds.declaration import CatalogSpec, Declaration, StrictModel, check_one_of, unique_by
+from allotment.declared.kinds.gateway import Gateway
 from allotment.declared.references import StorageSpecReference
 from allotment.declared.values import KubernetesName, Size, SshKey
 
@@ -21,24 +22,6 @@ class Destination(StrictModel):
     )
     server: HttpsUrl | None = Field(default=None, description="The URL of the API server, as registered in Argo CD.")
     _check_one_of = model_validator(mode="after")(check_one_of)
-
-
-class Gateway(StrictModel):
-    """The Gateway that routes traffic to instances."""
-
-    name: KubernetesName = Field(description="The name of the Gateway.")
-    namespace: KubernetesName = Field(description="The namespace of the Gateway.")
-    section_name: KubernetesName = Field(description="The name of the HTTPS listener for *.<domain>.")
-    proxy_namespace: KubernetesName | None = Field(
-        default=None,
-        description="The namespace of the Gateway's proxy pods. The network policies of tenants admit traffic from this"
-        " namespace only. Default: the namespace of the Gateway.",
-    )
-
-    @property
-    def effective_proxy_namespace(self) -> str:
-        """The namespace of the proxy pods."""
-        return self.proxy_namespace or self.namespace
 
 
 class SecretRef(StrictModel):

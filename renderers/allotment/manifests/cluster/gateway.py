@@ -6,10 +6,14 @@ from typing import Any
 
 from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.gateway import Gateway
+from allotment.declared.values import format_duration
 from allotment.manifests import names
 from allotment.manifests.tenant.exposure import ACCESS_TOKEN_COOKIE, ID_TOKEN_COOKIE
 
+ENVOY_API = "gateway.envoyproxy.io/v1alpha1"
 SESSION_POLICY = "allotment-sessions"
+LIMITS_POLICY = "allotment-limits"
 # Envoy Gateway appends a hash of the route to the names of the other cookies of a session.
 SESSION_COOKIE_PREFIXES = (
     ID_TOKEN_COOKIE,
@@ -61,29 +65,35 @@ end
 """
 
 
-def render(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
-    """Return two policies of the listener for tenants' routes.
-
-    The first denies all requests, unless a route's own policy allows them. The second removes the cookies of a login from
-    each request before it reaches a container, on every route; other cookies stay. It denies a request that has a login
-    and comes from a page of another host.
-    """
-    place = cluster.get_singleton(Cluster)
-    assert place is not None
-    gateway = place.model.spec.gateway
-    target = {
+def listener_target(gateway: Gateway) -> dict[str, str]:
+    """Return the reference of a policy to the Gateway's listener for tenants' routes."""
+    return {
         "group": "gateway.networking.k8s.io",
         "kind": "Gateway",
         "name": gateway.name,
         "sectionName": gateway.section_name,
     }
+
+
+def render(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
+    """Return the policies of the listener for tenants' routes.
+
+    The first denies all requests, unless a route's own policy allows them. The second removes the cookies of a login from
+    each request before it reaches a container, on every route; other cookies stay. It denies a request that has a login
+    and comes from a page of another host. If the cluster declares limits, the third applies them to each route.
+    """
+    place = cluster.get_singleton(Cluster)
+    assert place is not None
+    gateway = place.model.spec.gateway
     policies: dict[str, tuple[str, dict[str, Any]]] = {
         "allotment-closed": ("SecurityPolicy", {"authorization": {"defaultAction": "Deny"}}),
         SESSION_POLICY: ("EnvoyExtensionPolicy", {"lua": [{"type": "Inline", "inline": SESSION_FILTER}]}),
     }
+    if limits := _build_limits(gateway):
+        policies[LIMITS_POLICY] = ("BackendTrafficPolicy", limits)
     return [
         {
-            "apiVersion": "gateway.envoyproxy.io/v1alpha1",
+            "apiVersion": ENVOY_API,
             "kind": kind,
             "metadata": {
                 "name": name,
@@ -91,7 +101,18 @@ def render(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
                 "labels": names.labels(),
                 "annotations": {names.SYNC_OPTIONS: names.KEEP_ON_APPLICATION_DELETION},
             },
-            "spec": {"targetRefs": [target], **spec},
+            "spec": {"targetRefs": [listener_target(gateway)], **spec},
         }
         for name, (kind, spec) in policies.items()
     ]
+
+
+def _build_limits(gateway: Gateway) -> dict[str, Any]:
+    """Return the declared limits of each route. The limit of a request's duration is in the routes themselves."""
+    limits: dict[str, Any] = {}
+    if gateway.timeouts.idle is not None:
+        limits["timeout"] = {"http": {"streamIdleTimeout": format_duration(gateway.timeouts.idle)}}
+    if gateway.requests_per_second is not None:
+        rate = {"requests": gateway.requests_per_second, "unit": "Second"}
+        limits["rateLimit"] = {"local": {"rules": [{"limit": rate}]}}
+    return limits

@@ -13,11 +13,13 @@ from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.cluster import ClusterSpec
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.tenant import Tenant
+from allotment.declared.values import format_duration
 from allotment.manifests.yaml_text import Frozen
 
 # Because of the prefix, a browser accepts such a cookie only without a domain, so it belongs to the host that set it.
 ID_TOKEN_COOKIE = "__Host-allotment-id-token"  # noqa: S105
 ACCESS_TOKEN_COOKIE = "__Host-allotment-access-token"  # noqa: S105
+AFFINITY_COOKIE = "allotment-replica"
 LOGIN_NAME = "login"
 INSTANCE_ROLES = ("Admin", "Member")
 FILES_ROLES = ("Admin", "Member", "Viewer")
@@ -26,7 +28,6 @@ LOGIN_COOKIES = Frozen(idToken=ID_TOKEN_COOKIE, accessToken=ACCESS_TOKEN_COOKIE)
 MAX_CLAIM_VALUES = (
     128  # that the CRD allows for a claim in a rule; further values are in further rules, and one match suffices
 )
-NO_TIMEOUT = Frozen(request="0s")
 # A redirect to the identity provider helps only a page that a person opens. The headers mark other requests: those of a
 # page's scripts and parts (`cors`, `no-cors`), those of API clients, and upgrades to WebSocket.
 DENY_REDIRECT = Frozen(
@@ -72,6 +73,7 @@ def build_http_route(
     would report a difference between the rendered and the live route.
     """
     backend = {"group": "", "kind": "Service", "name": service_name, "port": port, "weight": 1}
+    timeouts = {"request": format_duration(cluster.gateway.timeouts.request or 0)}  # 0s: unlimited
     return {
         "apiVersion": "gateway.networking.k8s.io/v1",
         "kind": "HTTPRoute",
@@ -79,7 +81,7 @@ def build_http_route(
         "spec": {
             "parentRefs": [_build_parent_ref(cluster)],
             "hostnames": [host],
-            "rules": [{"matches": [MATCH_ALL_PATHS], "backendRefs": [backend], "timeouts": NO_TIMEOUT}],
+            "rules": [{"matches": [MATCH_ALL_PATHS], "backendRefs": [backend], "timeouts": timeouts}],
         },
     }
 
@@ -108,6 +110,28 @@ def build_security_policy(
         "kind": "SecurityPolicy",
         "metadata": metadata,
         "spec": spec,
+    }
+
+
+def build_affinity_policy(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return the policy that sends the requests of a browser to the same replica, on the HTTPRoute with the same name.
+
+    Envoy chooses the replica by a cookie, which it sets in the first response. If the number of replicas changes, Envoy
+    sends some browsers to other replicas.
+    """
+    cookie = {"name": AFFINITY_COOKIE, "ttl": "24h", "attributes": {"Secure": "", "HttpOnly": "", "SameSite": "Lax"}}
+    return {
+        "apiVersion": "gateway.envoyproxy.io/v1alpha1",
+        "kind": "BackendTrafficPolicy",
+        "metadata": metadata,
+        "spec": {
+            "targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": metadata["name"]}],
+            "mergeType": "StrategicMerge",  # the limits of the Gateway apply too
+            "loadBalancer": {
+                "type": "ConsistentHash",
+                "consistentHash": {"type": "Cookie", "cookie": cookie, "tableSize": 65537},
+            },
+        },
     }
 
 

@@ -79,6 +79,8 @@ def render(
                 policy, place.model.spec, host, port.exposure, tenant, exposure.INSTANCE_ROLES
             )
         )
+        if instance.spec.replicas > 1:
+            objects.append(exposure.build_affinity_policy(policy))
     return objects
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-# Kinds whose objects have the same status as another kind, by that kind.
-_SAME_STATUS = {"gateway.envoyproxy.io_SecurityPolicy": "gateway.envoyproxy.io_EnvoyExtensionPolicy"}
+# Each policy of Envoy Gateway has the same status.
+_POLICY = "gateway.envoyproxy.io_SecurityPolicy"
+_SAME_STATUS = ("BackendTrafficPolicy", "ClientTrafficPolicy", "EnvoyExtensionPolicy")
 
 
 def load_scripts() -> dict[str, str]:
@@ -14,5 +15,5 @@ def load_scripts() -> dict[str, str]:
         file.name.removesuffix(".lua"): file for file in files(__name__).iterdir() if file.name.endswith(".lua")
     }
     scripts = {kind: file.read_text(encoding="utf-8") for kind, file in files_by_kind.items()}
-    scripts |= {other: scripts[kind] for kind, other in _SAME_STATUS.items()}
+    scripts |= {f"gateway.envoyproxy.io_{kind}": scripts[_POLICY] for kind in _SAME_STATUS}
     return dict(sorted(scripts.items()))

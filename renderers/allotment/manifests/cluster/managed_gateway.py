@@ -1,0 +1,177 @@
+"""Render the Gateway of a cluster that declares `gateway.managed`: its class, proxies, listeners, certificate and access log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allotment.declared.inventory import Catalog, ScopeDeclarations
+from allotment.declared.kinds.add_on import AddOn
+from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.gateway import HTTP_LISTENER, AccessLog, Gateway
+from allotment.manifests import names
+from allotment.manifests.cluster.gateway import ENVOY_API, listener_target
+from allotment.manifests.tenant.namespace import POD_SECURITY_VERSION
+
+GATEWAY_API = "gateway.networking.k8s.io/v1"
+CONTROLLER = "gateway.envoyproxy.io/gatewayclass-controller"
+CLASS = "allotment"
+REDIRECT = "allotment-https-redirect"
+CLIENT_POLICY = "allotment-clients"
+DEFAULT_REPLICAS = 2
+HSTS = "max-age=31536000"  # a year, as RFC 6797 shows it; of one host, because each host has its own page
+RETENTION_LABEL = "allotment.dev/access-log-retention-days"
+_ROUTE = "xds.route_metadata.filter_metadata['envoy-gateway']['resources'][0]"
+# No header and no query: a login's code, a token of an application and a cookie are secrets.
+_LOG_FIELDS = {
+    "time": "%START_TIME%",
+    "namespace": f"%CEL({_ROUTE}['namespace'])%",  # t-<tenant>
+    "route": f"%CEL({_ROUTE}['name'])%",  # the name of the instance, or of a port or an accessor
+    "subject": "%DYNAMIC_METADATA(envoy.filters.http.jwt_authn:login:sub)%",
+    "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
+    "host": "%REQ(:AUTHORITY)%",
+    "method": "%REQ(:METHOD)%",
+    "path": "%PATH(NQ)%",
+    "status": "%RESPONSE_CODE%",
+    "reason": "%RESPONSE_CODE_DETAILS%",
+    "duration_ms": "%DURATION%",
+    "bytes_received": "%BYTES_RECEIVED%",
+    "bytes_sent": "%BYTES_SENT%",
+}
+
+
+def render(catalog: Catalog, cluster: ScopeDeclarations) -> list[dict[str, Any]]:
+    """Return the objects of a managed Gateway, the namespace first; empty if the cluster's Gateway is not managed.
+
+    If an add-on of the cluster has the same namespace, the add-on renders the namespace.
+    """
+    place = cluster.get_singleton(Cluster)
+    assert place is not None
+    gateway, host = place.model.spec.gateway, f"*.{place.model.spec.domain}"
+    if not gateway.managed:
+        return []
+    secret = f"{gateway.name}-tls"
+    objects = [
+        _build("v1", "Namespace", gateway.namespace, ""),
+        _build(GATEWAY_API, "GatewayClass", CLASS, "", {"controllerName": CONTROLLER}),
+        _build(ENVOY_API, "EnvoyProxy", gateway.name, gateway.namespace, _build_proxy_spec(gateway)),
+    ]
+    assert gateway.certificate is not None, "validation requires it"
+    if gateway.certificate.issuer is not None:
+        issuer = gateway.certificate.issuer
+        certificate = {
+            "dnsNames": [host],
+            "issuerRef": {"group": "cert-manager.io", "kind": issuer.kind, "name": issuer.name},
+            "privateKey": {"algorithm": "ECDSA", "rotationPolicy": "Always"},
+            "secretName": secret,
+        }
+        objects.append(_build("cert-manager.io/v1", "Certificate", gateway.name, gateway.namespace, certificate))
+    listeners = _build_listeners(gateway, host, gateway.certificate.secret_name or secret)
+    objects += [
+        _build(GATEWAY_API, "Gateway", gateway.name, gateway.namespace, _build_gateway_spec(gateway, listeners)),
+        _build(GATEWAY_API, "HTTPRoute", REDIRECT, gateway.namespace, _build_redirect_spec(gateway)),
+        _build(ENVOY_API, "ClientTrafficPolicy", CLIENT_POLICY, gateway.namespace, _build_client_policy_spec(gateway)),
+    ]
+    add_ons = catalog.platform.of_kind(AddOn).values()
+    has_namespace = any(
+        add_on.model.spec.namespace == gateway.namespace and add_on.model.spec.is_installed_in(cluster.name)
+        for add_on in add_ons
+    )
+    return objects[1:] if has_namespace else objects
+
+
+def _build(
+    api_version: str, kind: str, name: str, namespace: str, spec: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    labels = names.labels()
+    if kind == "Namespace":
+        labels |= {
+            "pod-security.kubernetes.io/enforce": "baseline",
+            "pod-security.kubernetes.io/enforce-version": POD_SECURITY_VERSION,
+        }
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {
+            "name": name,
+            **({"namespace": namespace} if namespace else {}),
+            "labels": labels,
+            "annotations": {names.SYNC_OPTIONS: names.KEEP_OPTIONS},
+        },
+        **({"spec": spec} if spec is not None else {}),
+    }
+
+
+def _build_proxy_spec(gateway: Gateway) -> dict[str, Any]:
+    """Return the settings of the proxies. They are merged with those of Envoy Gateway, such as the image of a mirror."""
+    days = (gateway.access_log or AccessLog()).retention_days
+    entry = {
+        "type": "Route",
+        "format": {"type": "JSON", "json": {**_LOG_FIELDS, "retention_days": str(days)}},
+        "sinks": [{"type": "File", "file": {"path": "/dev/stdout"}}],
+    }
+    deployment = {
+        "replicas": gateway.replicas or DEFAULT_REPLICAS,
+        "pod": {"labels": {**names.labels(), RETENTION_LABEL: str(days)}},
+    }
+    return {
+        "mergeType": "StrategicMerge",
+        "provider": {
+            "type": "Kubernetes",
+            "kubernetes": {
+                "envoyDeployment": deployment,
+                # With Local, the load balancer leaves the addresses of people as they are.
+                "envoyService": {"type": "LoadBalancer", "externalTrafficPolicy": "Local"},
+                "envoyPDB": {"maxUnavailable": 1},
+            },
+        },
+        "logging": {"level": {"default": "warn"}},  # the default, which the API server would add
+        "telemetry": {"accessLog": {"settings": [entry]}},
+    }
+
+
+def _build_listeners(gateway: Gateway, host: str, secret: str) -> list[dict[str, Any]]:
+    tenants = {"matchExpressions": [{"key": names.TENANT, "operator": "Exists"}]}
+    return [
+        {
+            "name": HTTP_LISTENER,
+            "hostname": host,
+            "port": 80,
+            "protocol": "HTTP",
+            "allowedRoutes": {"namespaces": {"from": "Same"}},
+        },
+        {
+            "name": gateway.section_name,
+            "hostname": host,
+            "port": 443,
+            "protocol": "HTTPS",
+            "tls": {"mode": "Terminate", "certificateRefs": [{"group": "", "kind": "Secret", "name": secret}]},
+            "allowedRoutes": {"namespaces": {"from": "Selector", "selector": tenants}},
+        },
+    ]
+
+
+def _build_gateway_spec(gateway: Gateway, listeners: list[dict[str, Any]]) -> dict[str, Any]:
+    proxy = {"group": ENVOY_API.partition("/")[0], "kind": "EnvoyProxy", "name": gateway.name}
+    return {"gatewayClassName": CLASS, "infrastructure": {"parametersRef": proxy}, "listeners": listeners}
+
+
+def _build_redirect_spec(gateway: Gateway) -> dict[str, Any]:
+    """Return the route that answers each HTTP request with a redirect to the same URL with HTTPS."""
+    parent = {
+        "group": GATEWAY_API.partition("/")[0],
+        "kind": "Gateway",
+        "name": gateway.name,
+        "sectionName": HTTP_LISTENER,
+    }
+    redirect = {"type": "RequestRedirect", "requestRedirect": {"scheme": "https", "statusCode": 301}}
+    matches = [{"path": {"type": "PathPrefix", "value": "/"}}]
+    return {"parentRefs": [parent], "rules": [{"matches": matches, "filters": [redirect]}]}
+
+
+def _build_client_policy_spec(gateway: Gateway) -> dict[str, Any]:
+    headers = {"lateResponseHeaders": {"set": [{"name": "Strict-Transport-Security", "value": HSTS}]}}
+    return {
+        "targetRefs": [{key: value for key, value in listener_target(gateway).items() if key != "sectionName"}],
+        **({"proxyProtocol": {"optional": False}} if gateway.proxy_protocol else {}),
+        "headers": headers,
+    }
