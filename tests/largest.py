@@ -132,7 +132,7 @@ def _cluster(root: Path) -> None:
         **dict.fromkeys(("name", "namespace", "sectionName", "proxyNamespace"), "g" * 63),
         "managed": True,
         "certificate": {"secretName": "w" * 63},
-        "timeouts": {"request": "99999h59m59s", "idle": "99999h59m59s"},
+        "timeouts": {"request": "8759h59m59s", "idle": "8759h59m59s"},
         "requestsPerSecond": 1_000_000,
     }
     spec["oidc"] = {
