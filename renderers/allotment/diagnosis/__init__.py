@@ -1,4 +1,4 @@
-"""Diagnoses a repository or a cluster: derives diagnoses with remedies from data that was read before.
+"""Diagnoses a repository or a cluster: finds faults and their remedies in data that other modules have read.
 
 Each topic has a module, which reads nothing itself. `cluster_snapshot.py` defines the queries to a cluster, and
 `adapters/cluster/snapshot_reader.py` sends them.
@@ -29,7 +29,7 @@ from allotment.diagnosis.diagnosis import SEVERITY_ORDER, Diagnosis
 
 ClusterCheck = Callable[[ClusterSnapshot, Catalog, ScopeDeclarations], Iterable[Diagnosis]]
 
-# Topics in the order of their importance, with their checks. A check that lacks data doesn't stop the others.
+# Topics in the order of their importance, with their checks. If a check can't read its data, the other checks still run.
 CHECKS_BY_TOPIC: dict[str, tuple[ClusterCheck, ...]] = {
     "kubernetes": (version.check_version,),
     "apis": (apis.check_apis,),
@@ -60,7 +60,8 @@ CHECKS_BY_TOPIC: dict[str, tuple[ClusterCheck, ...]] = {
 def diagnose_cluster(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> list[Diagnosis]:
     """Return the diagnoses of a cluster, problems first, and then by topic.
 
-    A missing permission is an error, so that a check that did not run never looks like a success.
+    If a check lacks a permission, its diagnosis is an error. Otherwise, a check that did not run could look like a
+    success.
     """
     diagnoses: list[Diagnosis] = []
     for topic, checks in CHECKS_BY_TOPIC.items():

@@ -1,7 +1,7 @@
-"""The types of the objects that diagnoses rely on, because an API server or a proxy may return anything.
+"""Defines the types of the objects that checks read, because an API server or a proxy may return any JSON.
 
-A type has the fields that a diagnosis reads; all other fields may have any form. `validate_object` checks an object
-once, so no diagnosis checks types.
+A type has only the fields that a check reads. All other fields may have any type. `validate_object` validates each
+object when it is read, so the checks need not check types.
 """
 
 from __future__ import annotations
@@ -324,7 +324,7 @@ TYPES_BY_QUERY: dict[ResourceQuery, type] = {
 
 
 def validate_object(kind: ResourceQuery, value: Any) -> dict[str, Any]:
-    """Return an object of a kind without its null fields, which Kubernetes treats as absent.
+    """Return the object `value` without its null fields, which Kubernetes treats as absent.
 
     Raises ValueError with the field's name if the object has another type.
     """

@@ -15,7 +15,7 @@ from allotment.manifests.cluster.node_pool import has_overlays
 
 
 class RequiredApi(NamedTuple):
-    """A required API version, its rendered resources, and the software that provides it."""
+    """A required API version, the resources that we render with it, and the software that provides it."""
 
     api: str
     resources: tuple[str, ...]
@@ -71,7 +71,7 @@ OVERLAYS = RequiredApi(
 
 
 def list_required_apis(catalog: Catalog, cluster: ScopeDeclarations) -> list[RequiredApi]:
-    """Return the APIs that a cluster's declarations need, in addition to those that every Kubernetes serves."""
+    """Return the APIs that a cluster's declarations need, except basic APIs of Kubernetes such as apps/v1."""
     place = cluster.get_singleton(Cluster)
     pools = [pool.model for pool in cluster.of_kind(NodePool).values()]
     storages = place.model.spec.storages if place else []

@@ -27,7 +27,7 @@ BOOTSTRAP_ADVICE = "allot bootstrap | kubectl apply --server-side --force-confli
 _RESTART_ADVICE = ", then restart the application controller"
 _DEFAULT_POLICY_KEY = "policy.default"  # of argocd-rbac-cm
 _DEFAULT_VALUES = {_DEFAULT_POLICY_KEY: "", "scopes": "[groups]"}  # Argo CD's values for absent keys
-# The rendered kinds, which a list of exclusions may contain.
+# The kinds that we render. Argo CD must exclude none of them.
 RENDERED_KINDS = (
     *applications.TENANT_KINDS,
     ("", "LimitRange"),
@@ -107,8 +107,10 @@ def _are_link_keys(keys: list[str]) -> bool:
 
 
 def check_exclusions(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield a diagnosis of Argo CD's exclusions: an excluded kind is never applied, without a message. Raises
-    NotReadable."""
+    """Yield a diagnosis of the kinds that Argo CD excludes: it never applies objects of such a kind, and reports no error.
+
+    Raises NotReadable.
+    """
     require_hub(looked)
     config_map = looked.get_object(ARGO_CONFIG_MAPS[0])
     text = (config_map or {}).get("data", {}).get("resource.exclusions", "")
@@ -229,7 +231,7 @@ def failure_message(application: Object) -> str:
 
 
 def require_hub(looked: ClusterSnapshot) -> None:
-    """Raise NotReadable unless Argo CD runs in this cluster."""
+    """Raise NotReadable if the cluster that was read as the cluster of Argo CD does not serve Argo CD's API."""
     if looked.hub_apis and "argoproj.io/v1alpha1" not in looked.hub_apis:
         raise NotReadable(
             "Argo CD", "it doesn't run in this cluster: name its cluster with --argocd-kubeconfig or --argocd-context"

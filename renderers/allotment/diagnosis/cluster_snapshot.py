@@ -1,4 +1,4 @@
-"""Defines the queries to a cluster, which only read, and holds their answers."""
+"""Defines the read-only queries to a cluster, and holds the answers to them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNMANAGED_SELECTOR = f"{names.MANAGED_BY}!={names.PROGRAM_NAME}"
 class ResourceQuery(NamedTuple):
     """A query for all objects of a resource, or for the object with a `name`.
 
-    `selector` filters by labels, `namespace` by namespace. `hub` means that the objects are in the cluster of Argo CD.
+    `selector` filters by labels, `namespace` by namespace. If `hub` is true, the objects are in the cluster of Argo CD.
     """
 
     group: str
@@ -55,7 +55,7 @@ class ResourceQuery(NamedTuple):
 NODES = ResourceQuery("", "v1", "nodes")
 OTHER_PODS = ResourceQuery(
     "", "v1", "pods", selector=UNMANAGED_SELECTOR
-)  # our own pods are many, and no DaemonSet owns them
+)  # excludes our own pods: they are many, and no check needs them
 STORAGE_CLASSES = ResourceQuery("storage.k8s.io", "v1", "storageclasses")
 SNAPSHOT_CLASSES = ResourceQuery("snapshot.storage.k8s.io", "v1", "volumesnapshotclasses")
 GATEWAYS = ResourceQuery("gateway.networking.k8s.io", "v1", "gateways")
@@ -83,13 +83,14 @@ APPLICATIONS = ResourceQuery(
 
 
 def _query_of(watched: WatchedKind) -> ResourceQuery:
-    """Return the query for the objects of a watch, in all namespaces and with any labels."""
+    """Return the query that lists all objects of a watched kind, in all namespaces and with any labels."""
     root, *parts = watched.path.strip("/").split("/")  # api/v1/pods, apis/apps/v1/deployments
     group, version, resource = ("", *parts) if root == "api" else parts
     return ResourceQuery(group, version, resource)
 
 
-# Whole objects of tenants' namespaces, with their decoders: `list_objects` returns them as LiveObjects.
+# The queries for whole objects in tenants' namespaces, and the watched kind that decodes the objects of each query.
+# `list_objects` returns these objects as LiveObjects.
 WHOLE_OBJECT_QUERIES = {_query_of(watched): watched for watched in decoding.WHOLE_OBJECT_KINDS.values()}
 _HTTP_OK, _HTTP_NOT_FOUND = 200, 404
 _HTTP_REFUSED = (401, 403)
@@ -115,9 +116,10 @@ ALL_QUERIES = (
 
 
 class NotReadable(Exception):
-    """Something could not be read.
+    """Raised if the object or the objects named by `subject` could not be read.
 
-    `right` is the missing permission, and `why` another reason. `failed` means that it should have been readable.
+    `right` is the missing permission. If no permission is missing, `why` is the reason. `failed` is True if the read
+    should have succeeded, for example if the API server did not answer.
     """
 
     def __init__(self, subject: str, why: str, right: str = "", *, failed: bool = False) -> None:
@@ -129,7 +131,7 @@ class NotReadable(Exception):
 
 
 def diagnose_unreadable(unseen: NotReadable) -> Diagnosis:
-    """Return the diagnosis of something that could not be read."""
+    """Return the diagnosis for objects that could not be read: an error if that is a fault, else `skipped`."""
     if unseen.missing_permission:
         words = f"can't be checked: the permission for {unseen.missing_permission} is missing"
         return error(unseen.subject, words, "grant it: docs/operate/doctor.md shows the role")
@@ -149,10 +151,10 @@ class QueryAnswer(NamedTuple):
 
 
 class ClusterSnapshot(NamedTuple):
-    """The data that was read of a cluster.
+    """The data that was read from a cluster.
 
-    `apis` maps each served API version to its resources, and `hub_apis` those of the cluster of Argo CD. An API version
-    with unreadable resources is absent. `now` is the time by the cluster's clock.
+    `apis` maps each API version that the cluster serves to its resources. `hub_apis` does the same for the cluster of
+    Argo CD. An API version is absent if its resources could not be read. `now` is the time by the cluster's clock.
     """
 
     version: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Checks how nodes share GPUs: the device plugin's ConfigMap, the labels that choose from it, and the nodes' resources."""
+"""Checks how nodes share GPUs: the device plugin's configurations, the labels that select them, and the resources."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MIG_STATE_LABEL = "nvidia.com/mig.config.state"
 
 
 def check_config(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield a diagnosis of the configurations that the pools choose in the ConfigMap. Raises NotReadable."""
+    """Yield a diagnosis of the ConfigMap with the configurations that the pools select. Raises NotReadable."""
     subject = f"ConfigMap {PLUGIN_CONFIG.namespace}/{PLUGIN_CONFIG.name}"
     (expected_config,) = device_plugin.render(cluster)
     config_map, advice = (

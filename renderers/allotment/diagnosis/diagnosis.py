@@ -15,8 +15,8 @@ SEVERITY_ORDER: tuple[Severity, ...] = ("error", "warning", "skipped", "ok")
 class Diagnosis(Part, frozen=True):
     """The result of a check of `object`, such as `Node l4-ts4-1`.
 
-    `advice` is the remedy, empty if none is needed. `skipped` is a check that could not run, with the reason in
-    `message`.
+    `advice` is the remedy; it is empty if no remedy is needed. If the severity is `skipped`, the check could not run,
+    and `message` is the reason.
     """
 
     severity: Severity
@@ -32,7 +32,7 @@ def error(subject: str, words: str, advice: str) -> Diagnosis:
 
 
 def warning(subject: str, words: str, advice: str) -> Diagnosis:
-    """Return a diagnosis that a person should look at, although everything declared can run."""
+    """Return a diagnosis of a fault that a person should look at, although all declared resources can run."""
     return Diagnosis("warning", "", subject, words, advice)
 
 

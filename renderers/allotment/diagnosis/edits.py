@@ -15,16 +15,16 @@ from allotment.problems import escape_unprintable, pluralize
 
 TOPIC = "edits"
 SUBJECT = "tenants' objects"
-MAX_EDITS = 50  # in the list
-# The kinds that separate tenants, and that protect an instance from strangers.
+MAX_EDITS = 50  # maximum number of edits in the list
+# The kinds that separate tenants, or restrict the access to instances. An edit of such an object is an error.
 _ISOLATION_KINDS = frozenset({"Namespace", "NetworkPolicy", "SecurityPolicy"})
 
 
 class EditComparison(NamedTuple):
     """The comparison of live objects with the published manifests: the number of `objects`, and the `edits`.
 
-    `unreadable` are the kinds that can't be read. `unsynced_tenants` are the tenants with published objects that Argo
-    CD hasn't applied. If `skipped` or `failed` is set, it is the reason why nothing was compared.
+    `unreadable` has an entry for each kind that can't be read. `unsynced_tenants` are the tenants with published
+    objects that Argo CD hasn't applied. If nothing was compared, `skipped` or `failed` is the reason.
     """
 
     edits: Sequence[ManualEdit] = ()

@@ -28,7 +28,7 @@ _CHART_SETTING = "settings.featureGates.nodeOverlay in the values of Karpenter's
 
 
 def check_pools(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield a diagnosis of each pool: whether Karpenter has it, and can buy nodes for it. Raises NotReadable."""
+    """Yield a diagnosis of each pool: whether Karpenter's NodePool for it exists and is Ready. Raises NotReadable."""
     karpenter_pools = _karpenter_pools(cluster)
     if not karpenter_pools:
         return
@@ -56,7 +56,8 @@ def check_gates(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclara
     """Yield a diagnosis of the feature gate NodeOverlay, which must be on exactly if it is declared. Raises
     NotReadable.
 
-    The status of our overlays stays empty if the gate is off. Without such a status, Karpenter's Deployment decides.
+    If the gate is off, the status of every overlay stays empty, so an overlay with a status shows that the gate is on.
+    If no overlay has a status, the settings in Karpenter's Deployment decide.
     """
     if not _karpenter_pools(cluster):
         return
@@ -103,7 +104,7 @@ def _is_gate_on(looked: ClusterSnapshot) -> bool | None:
 
 
 def _list_overlays(looked: ClusterSnapshot) -> list[Object]:
-    """Return the overlays; none if the cluster doesn't serve them."""
+    """Return the overlays; an empty list if the API server doesn't serve NodeOverlays."""
     try:
         return looked.list_objects(NODE_OVERLAYS)
     except NotReadable as unseen:

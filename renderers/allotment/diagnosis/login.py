@@ -36,8 +36,8 @@ class DiscoveryDocument(msgspec.Struct, frozen=True):
 class DiscoveryResponse(NamedTuple):
     """The response of an identity provider to a request for its discovery document.
 
-    Without a `document`, `failure` is the reason. `clock_lead` is the time in seconds by which the provider's clock is
-    ahead of the cluster's clock; None if the response doesn't say.
+    If there is no `document`, `failure` is the reason. `clock_lead` is the time in seconds by which the provider's clock
+    is ahead of the cluster's clock; None if the response has no time.
     """
 
     document: DiscoveryDocument | None = None

@@ -17,13 +17,16 @@ from allotment.manifests.tenant.gpu_instance import TOPOLOGY_LABELS
 from allotment.observed.quantity import parse_quantity
 from allotment.problems import pluralize
 
-_KUBERNETES_TAINT_PREFIXES = ("node.kubernetes.io/", "karpenter.sh/")  # taints that follow a node's state
-_PER_NODE_OWNERS = ("DaemonSet", "Node")  # owners of pods that run on each node; Node owns static pods
+_KUBERNETES_TAINT_PREFIXES = (
+    "node.kubernetes.io/",
+    "karpenter.sh/",
+)  # Kubernetes and Karpenter set these taints by a node's state
+_PER_NODE_OWNERS = ("DaemonSet", "Node")  # owners of the pods that run on each node; a Node owns its static pods
 Capacity = tuple[int, int]  # millicores, bytes
 
 
 def check_pools(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield a diagnosis of each pool: the number of its nodes, and nodes that reject units or admit other pods."""
+    """Yield a diagnosis of each pool: the number of its nodes, and the nodes that reject instances or admit other pods."""
     for pool in pools_with_nodes(looked, cluster):
         wrong = [*_check_node_count(pool), *(diagnosis for node in pool.nodes for diagnosis in _check_node(pool, node))]
         yield from wrong or [ok(f"NodePool {pool.name}", _describe_pool(pool))]
@@ -92,7 +95,7 @@ def _check_node(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
 
 
 def check_zones(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield the nodes without a zone, if a plan allows copies to spread over zones: such a copy can't be scheduled there."""
+    """Yield a warning for nodes without a zone if a plan allows spread over zones: such a replica can't run on them."""
     if not any("Zones" in plan.model.spec.allow.spread for plan in catalog.platform.of_kind(Plan).values()):
         return
     for pool in pools_with_nodes(looked, cluster):
@@ -126,11 +129,10 @@ def check_unassigned(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDe
 
 
 def check_capacity(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield a diagnosis of the CPU and memory that each pool declares, compared with the rest that DaemonSets leave on
-    its nodes.
+    """Yield a diagnosis of each pool: whether DaemonSets leave the declared CPU and memory on its nodes.
 
-    If a node has too little, the advice has the numbers to declare. Raises NotReadable if pods can't be read, after
-    yielding the nodes that have too little even so.
+    If a node has too little, the advice has the numbers to declare. If pods can't be read, the check assumes that
+    DaemonSets use nothing, yields only the pools with nodes that have too little even then, and raises NotReadable.
     """
     unseen: NotReadable | None = None
     try:
@@ -159,7 +161,7 @@ def check_capacity(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecl
 
 
 def _declared_capacity(pool: PoolNodes) -> tuple[Capacity, str]:
-    """Return the declared CPU and memory of a pool's node, for units and for pods of storages, and a text with them."""
+    """Return the CPU and memory that a pool declares per node, for units and storage pods, and a text about them."""
     node, more = pool.spec.node, pool.spec.storage_pods
     says = f"node.cpu is {format_cpu(node.cpu)} and node.memory {format_size(node.memory)}"
     if more is None:
@@ -175,7 +177,7 @@ def _capacity_advice(pool: PoolNodes, least: Capacity) -> str:
 
 
 def _sum_daemon_requests(looked: ClusterSnapshot) -> dict[str, Capacity]:
-    """Return the requests of the pods that run on every node, by node."""
+    """Return, by node, the total requests of the pods that run on every node, such as those of DaemonSets."""
     usage: dict[str, Capacity] = {}
     for pod in looked.list_objects(OTHER_PODS):
         owners = {owner.get("kind") for owner in pod["metadata"].get("ownerReferences", ())}
@@ -191,8 +193,9 @@ def _sum_daemon_requests(looked: ClusterSnapshot) -> dict[str, Capacity]:
 def pod_request(spec: Object, resource: str) -> Decimal:
     """Return a pod's request of a resource, as the scheduler counts it.
 
-    It is the pod's own request, if any. Otherwise it is the sum of its containers and sidecars, or the request
-    while an init container runs, if that is higher. The overhead of its runtime class is added.
+    If the spec itself requests the resource, that request counts. Otherwise, the sum over all containers and sidecars
+    counts, or, if that is higher, the sum over an init container and the sidecars before it. In both cases, the
+    overhead of the pod's runtime class is added.
 
     See `PodRequests` in Kubernetes' component-helpers, package resource.
     """

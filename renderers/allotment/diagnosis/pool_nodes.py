@@ -17,9 +17,10 @@ _GPU_RESOURCE_PREFIX = "nvidia.com/"
 
 
 class PoolNodes(NamedTuple):
-    """A declared pool with its nodes, by name.
+    """A declared pool and its nodes, sorted by name.
 
-    `uninitialized` counts the nodes that Karpenter has bought but not initialized: they lack some labels and resources.
+    `uninitialized` is the number of further nodes, which Karpenter has bought but not initialized. They are not in
+    `nodes`, because they lack some labels and resources.
     """
 
     pool: NodePool

@@ -1,4 +1,4 @@
-"""Checks the reporter's permissions: the ClusterRole of argo/add-ons against the kinds that this version watches."""
+"""Checks whether the ClusterRole of the reporter grants access to all kinds that this version of `allot` watches."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check_reporter_role(looked: ClusterSnapshot, catalog: Catalog, cluster: Scop
 
 
 def list_watched_resources() -> list[tuple[str, str]]:
-    """Return group and resource of each kind that a reporter watches."""
+    """Return the API group and the resource of each kind that a reporter watches."""
     resources = []
     for kind in (*CLUSTER_KINDS, APPLICATIONS):
         parts = kind.path.strip("/").split("/")  # api/v1/pods, apis/apps/v1/deployments

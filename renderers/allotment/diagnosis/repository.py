@@ -11,14 +11,15 @@ from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
 from allotment.observed.retention import WAYS_OUT, RetainedTenant
 from allotment.problems import escape_unprintable, pluralize
 
-MAX_RETAINED = 20  # tenants in the list
+MAX_RETAINED = 20  # maximum number of tenants in the list
 
 
 class ClusterBranches(NamedTuple):
-    """The known facts of a declared cluster, from Git.
+    """The state of a declared cluster in Git.
 
-    `published` says whether its rendered branch has one of our commits. `error` is the reason why its status is missing
-    or not trusted. `silent` means that nothing was reported recently, and `age` is the age of the status.
+    `published` is True if its rendered branch has one of our commits. `error` is the reason if its status is missing or
+    not trusted. `silent` is True if the reporter has not observed the cluster recently, and `age` is the age of the
+    status. `has_key` is True if the cluster declares the public key of its reporter.
     """
 
     name: str
@@ -30,14 +31,17 @@ class ClusterBranches(NamedTuple):
 
 
 class RepositoryState(NamedTuple):
-    """The known facts of the repository.
+    """The state of the repository, in Git and in its working tree.
 
-    - `missing_files` are the absent files of CI and of its pinned program.
-    - `unpublished` counts the merged changes and removals that aren't published; `status_error` is the reason if that
-      is not known.
-    - `lag` is a line about the lag of publishing, and `stopped` the reason why it has stopped.
-    - `retained` are the retained tenants, and `record_trouble` is the reason why their record is not valid.
-    - `clusters` is None without a remote.
+    - `errors` and `warnings` are numbers of findings. `placeholders` is the number of warnings about values of the
+      sample that nobody has replaced.
+    - `missing_files` are the absent files among those that CI needs.
+    - `unpublished` is the number of merged changes and removals that aren't published. If this number is unknown,
+      `status_error` is the reason.
+    - `lag` says how far publishing lags behind the merged commits. If publishing has stopped, `stopped` is the reason.
+    - `retained` are the tenants that stay at their last published manifests. If the record of these tenants is not
+      valid, `record_trouble` is the reason.
+    - `clusters` is None if the repository has no remote.
     """
 
     errors: int

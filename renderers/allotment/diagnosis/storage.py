@@ -21,9 +21,9 @@ from allotment.diagnosis.cluster_snapshot import (
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, warning
 from allotment.problems import pluralize
 
-# Provisioners of NFS, SMB and FUSE file systems. The kernel can't map owners on their mounts, so no container of a pod
-# with hostUsers: false starts. Sources: Kubernetes, "User Namespaces" (before you begin); Linux, FS_ALLOW_IDMAP in
-# fs/nfs and fs/smb.
+# Provisioners of NFS, SMB and FUSE file systems. The kernel can't map the owners of files on such mounts, so a container
+# with such a mount does not start in a pod with hostUsers: false. Sources: Kubernetes, "User Namespaces" (before you
+# begin); Linux, FS_ALLOW_IDMAP in fs/nfs and fs/smb.
 _FILE_SYSTEMS_WITHOUT_ID_MAPPING = {
     "blob.csi.azure.com": "FUSE or NFS",
     "efs.csi.aws.com": "NFS",
@@ -45,7 +45,7 @@ _KERNEL = re.compile(r"(\d{1,3})\.(\d{1,3})\b")
 
 
 def check_id_mapping(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield the storage classes with a file system that can't be mounted in the user namespace of a tenant's pod.
+    """Yield an error for each storage class with a file system that pods in a user namespace, as tenants' are, can't mount.
 
     Raises NotReadable.
     """
@@ -69,7 +69,7 @@ def check_id_mapping(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDe
 
 
 def _find_unmapped_file_system(provisioner: str) -> str:
-    """Return the file system of a provisioner if its mounts can't map owners; empty for all others."""
+    """Return the file system of a provisioner if the kernel can't map owners on its mounts; empty for all others."""
     of_suffix = (system for suffix, system in _FILE_SYSTEMS_BY_SUFFIX.items() if provisioner.endswith(suffix))
     return _FILE_SYSTEMS_WITHOUT_ID_MAPPING.get(provisioner) or next(of_suffix, "")
 

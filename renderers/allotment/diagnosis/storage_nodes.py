@@ -48,7 +48,7 @@ def _repels_pods(spec: Object) -> bool:
 
 
 def _buys_nodes_without_gpus(looked: ClusterSnapshot) -> bool:
-    """Return whether Karpenter has a NodePool that is not Allotment's and has nodes without a taint."""
+    """Return whether Karpenter has a NodePool for untainted nodes that Allotment does not manage."""
     try:
         bought = looked.list_objects(KARPENTER_NODE_POOLS)
     except NotReadable:  # there is no Karpenter, or the permission is missing, which the topic `karpenter` reports

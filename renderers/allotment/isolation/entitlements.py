@@ -1,7 +1,8 @@
-"""Check objects that a cluster's boundary does not determine against the tenant's own declarations: logins, readers,
-public routes, visibility in Argo CD, and amounts.
+"""Check the fields of a tenant's objects that the tenant's own declarations determine.
 
-These fields come last in an object's text, so the check compares text and parses nothing.
+These fields decide, for example, which people can log in, which tenants can read a storage, which routes are public, and
+how many replicas run. The patterns in `allowed/` are the same for all tenants, so they cannot check these fields. The
+fields come last in the text of an object. Therefore this check compares the end of the text, and parses nothing.
 """
 
 from __future__ import annotations
@@ -36,10 +37,12 @@ _OPENING_NAME = re.compile(r"(?:share|read|buckets)--")
 
 
 class Entitlements(NamedTuple):
-    """The required endings of the texts of some of a tenant's objects in a cluster, by kind and name.
+    """The objects to which a tenant's declarations entitle the tenant in a cluster.
 
-    Of these kinds, only the listed objects are allowed: SecurityPolicies, the AppProject, openings, the backstop,
-    PodDisruptionBudgets. `max_replicas` has the maximum number of replicas of each Deployment.
+    `required_endings` has the end of an object's text by kind and name. It lists all allowed AppProjects,
+    SecurityPolicies and PodDisruptionBudgets, all NetworkPolicies that open the namespace to another namespace, and the
+    ResourceQuota `backstop`. Another object of these sorts is a violation. `max_replicas` has the maximum number of
+    replicas of each Deployment.
     """
 
     required_endings: dict[tuple[str, str], str]
@@ -76,7 +79,7 @@ class Entitlements(NamedTuple):
         if (kind == "NetworkPolicy" and not _OPENING_NAME.match(name)) or (
             kind == "ResourceQuota" and name != "backstop"
         ):
-            return  # the same for all tenants
+            return  # the object is the same for all tenants, so a pattern checks it
         ending = self.required_endings.get((kind, name))
         if ending is None:
             yield f"{kind} {escape_unprintable(name)} follows from nothing that the tenant declares"

@@ -1,7 +1,8 @@
-"""Compare a freshly rendered object with its pattern in `allowed/`, filled with its owner's boundary.
+"""Compare a newly rendered object with its pattern in `allowed/`.
 
-The patterns are written by hand from the permissions of a tenant, independently of the code that renders. Therefore
-this check finds mistakes in that code. `entitlements` compares the tenant's own choices with its declarations.
+A pattern has slots, such as `<tenant>`, for values that depend on the cluster, the owner or the object. The patterns are
+written by hand from the permissions of a tenant, independently of the code that renders. Therefore this check finds
+mistakes in that code. `entitlements` checks the fields that a tenant's declarations determine, such as logins.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def _read_patterns_text(part: str) -> str:
 
 
 def template_text() -> str:
-    """Return a text with every word that the objects of all tenants contain."""
+    """Return the text of the tenants' patterns, which contains all fixed words in the objects of tenants."""
     return _read_patterns_text("tenant")
 
 
@@ -64,14 +65,15 @@ def _load_readers(part: str) -> Mapping[str, list[PatternReader]]:
     readers: dict[str, list[PatternReader]] = {}
     for pattern in yaml.load_all(
         _read_patterns_text(part), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    ):  # both are safe
+    ):  # both loaders are safe
         readers.setdefault(pattern["kind"], []).append(compile_pattern(pattern))
     return readers
 
 
 def judge_against_patterns(boundary: Boundary, part: str, tenant: str, inner: str, manifest: Object) -> Iterator[str]:
-    """Yield the differences between an object and its patterns; for the platform's objects, `inner` is the path of the
-    file.
+    """Yield the differences between an object and its patterns.
+
+    `inner` is the path of the file for an object of the platform, and the stem of the file for a tenant's resource.
     """
     if part == "platform" and inner.startswith(_DECLARED_PREFIXES) and not paths.is_marker(inner):
         yield from _judge_declared_object(boundary, inner, manifest)
@@ -91,8 +93,9 @@ def judge_against_patterns(boundary: Boundary, part: str, tenant: str, inner: st
 
 
 def _judge_declared_object(boundary: Boundary, inner: str, manifest: Object) -> Iterator[str]:
-    """Yield a violation if an object of a pool or stock differs from the cluster's declarations. The number of
-    placeholders may be any number up to the declared count.
+    """Yield a violation if an object differs from the objects that the cluster's node pools and stocks render to.
+
+    A stock may have any number of placeholders up to its declared count.
     """
     name, catalog, cluster = paths.file_stem(inner), boundary.catalog, boundary.cluster_declarations
     expected_manifests: list[Any] = []
@@ -116,7 +119,7 @@ def _judge_declared_object(boundary: Boundary, inner: str, manifest: Object) -> 
 
 
 def _slot_values(boundary: Boundary, part: str, tenant: str, inner: str, manifest: Object) -> dict[str, Any]:
-    """Return the slot values that are specific to this object."""
+    """Return the values of the slots that depend on the object or its owner, not only on the cluster."""
     if part == "platform":
         return _platform_slot_values(boundary, inner, manifest)
     space = names.namespace(tenant)
@@ -150,7 +153,7 @@ def _valid_name(name: Any) -> Any:
 
 
 def _route_values(boundary: Boundary, tenant: str, name: str, resource_names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the route that an object with this name and these resources belongs to, its host, and its Service."""
+    """Return the values of the slots `route`, `host` and `service` for an object with this name and these resources."""
     instance, storage, domain = resource_names["instance"], resource_names["storage"], boundary.domain
     port = name.removeprefix(f"{instance}--")
     if isinstance(instance, str) and (name == instance or (port != name and _NAME.fullmatch(port))):
@@ -186,7 +189,7 @@ def _unit_values(boundary: Boundary, tenant: str, gpu_spec: Any) -> dict[str, An
 
 
 def _programs_values(manifest: Object) -> dict[str, Any]:
-    """Return the name and content of the programs that an object contains, or that a Job's last container runs."""
+    """Return the name and content of the ConfigMap of programs that an object is, or that a Job mounts."""
     name = str(manifest.get("metadata", {}).get("name"))
     if manifest.get("kind") == "Job":
         containers = manifest.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ())
@@ -237,7 +240,7 @@ def _platform_slot_values(boundary: Boundary, inner: str, manifest: Object) -> d
 
 
 def _add_on_namespaces(boundary: Boundary, inner: str, name: str) -> Iterator[str]:
-    """Yield the add-on namespaces that an object may create, without tenants' namespaces and those of Kubernetes."""
+    """Yield the add-on namespaces that an object may create; none if its name is reserved for tenants or Kubernetes."""
     if inner.startswith("platform/add-ons/") and not name.startswith("t-") and name not in _SYSTEM_NAMESPACES:
         for add_on in boundary.catalog.platform.of_kind(AddOn).values():
             if add_on.model.spec.is_installed_in(boundary.cluster):

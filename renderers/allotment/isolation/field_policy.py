@@ -1,4 +1,4 @@
-"""Check the keys and values of a mapping for the gate."""
+"""Check the keys and values of a mapping for the isolation gate."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Check the finished tree again, and stop the publish if an object exceeds the permissions of its owner.
+"""Check the rendered files again, and stop the publish if an object exceeds the permissions of its owner.
 
-The gate does not trust the code that built the tree: it reads the bytes, derives owners from paths, and has a list of
-allowed fields. It refuses everything else. A refusal indicates a bug of Allotment, never a tenant's mistake, which
-validation finds.
+The gate does not trust the code that rendered the files. It reads their bytes, derives the owner of each file from the
+path, and refuses every field that is not on its lists. A refusal indicates a bug in Allotment. It never indicates a
+tenant's mistake, because validation finds mistakes earlier.
 
 A newly rendered object must equal its pattern (`expected_objects`) and match the tenant's own declarations
-(`entitlements`). Published objects may come from an older version of Allotment, so for them the gate only excludes
-forbidden fields (`published_policy`).
+(`entitlements`). An object that was published before may come from an older version of Allotment. For this object, the
+gate only checks that it has no forbidden field (`published_policy`).
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from allotment.manifests import argo_folders, names, paths
 from allotment.manifests.yaml_text import Malformed, dump, is_plain, load_one, split
 from allotment.problems import IsolationBroken, escape_unprintable
 
-# Longer than any declared name, so a text in which a name was replaced cannot be mistaken for a real text.
+# A stand-in replaces a name in a text (see `IsolationGate`). It is longer than any declared name, so a text with
+# stand-ins cannot be mistaken for a real text.
 STAND_IN = "stand-in-for-the-name-of-"
 STAND_IN_TENANT = f"{STAND_IN}a-tenant"
 STAND_IN_RESOURCE = f"{STAND_IN}an-instance-or-storage"
 MAX_REMEMBERED_SHAPES = 1500
 NO_ENTITLEMENTS = Entitlements({}, {})
-# The blob of a declaration, in quotes if it begins with a digit, and the hash in a folder marker: any hash is
-# allowed.
+# Any hash is allowed as the blob of a declaration (in quotes if it begins with a digit), and as the content of a folder
+# marker.
 _BLOB = re.compile(rf"\n    {re.escape(names.BLOB)}: (?:[a-f][0-9a-f]{{39}}|\"[0-9a-f]{{40}}\")(?=\n)")
 _ANY_BLOB = f"\n    {names.BLOB}: {'f' * 40}"
 _CONTENT = re.compile(r"\n  content: sha256:[0-9a-f]{64}(?=\n|$)")
@@ -45,18 +46,18 @@ _PLATFORM_FILE = re.compile(
 
 Shape = tuple[str, str, str, str]  # cluster, part of the tree, resource name for the check, text
 
-# Raised while reading an object of an unexpected structure. Our own bugs may raise them too; then the object is
-# refused too.
+# These errors occur if an object has an unexpected structure, or if the gate has a bug. In both cases, the gate refuses
+# the object.
 _UNEXPECTED_SHAPE_ERRORS = (AttributeError, TypeError, ValueError, LookupError, RecursionError)
 
 
 class IsolationGate:
-    """Checks files of rendered trees. It caches the verdicts on shapes, so that a thousand similar objects cost little.
+    """Checks files of rendered trees. It caches verdicts by shape, so that it checks similar objects only once.
 
     A shape is an object's text in which stand-ins replace the names of the tenant and the resource, and fixed values
-    replace hashes. No declaration can have a stand-in's name. A shape that passes with stand-ins passes with every name
-    and, where any hash is allowed, with every hash. If it does not pass, or if the text itself contains a stand-in, the
-    gate checks the original text.
+    replace the hashes that may have any value. No declaration can have a stand-in as its name. If a shape passes, then
+    every text of this shape passes. If a shape does not pass, or if the original text contains a stand-in, the gate
+    checks the original text.
     """
 
     def __init__(self, clusters: dict[str, Boundary]) -> None:
@@ -72,8 +73,8 @@ class IsolationGate:
     ) -> None:
         """Raise IsolationBroken if a file, `<cluster>/<path>`, contains anything that its owner may not have.
 
-        `entitlements` are the tenant's in this cluster. For a file with content that was `published` before, only those
-        rules apply that older versions of Allotment met too.
+        `entitlements` are those of the tenant in this cluster. If the content was `published` before, the gate applies
+        only the rules that older versions of Allotment also met.
         """
         name, _, inner = path.partition("/")
         boundary = self.clusters.get(name)
@@ -90,8 +91,7 @@ class IsolationGate:
         """Raise IsolationBroken if no Application reads a file of a cluster's whole tree, or if a folder lacks its
         marker.
 
-        `check` has already verified, in each file, that no file is read twice and that Applications read the right
-        folders.
+        `check` verifies that the Applications in each file read the right folders, so that no folder is read twice.
         """
         wrong = list(argo_folders.find_unsynced_folders(files))
         if wrong:
@@ -100,8 +100,9 @@ class IsolationGate:
     def drop_forbidden(self, path: str, data: bytes) -> tuple[bytes, list[str]]:
         """Return a previously accepted file without the objects that are now forbidden, and their violations.
 
-        A retained file may be older than its cluster's declaration and than this program. If an object's only violation
-        is the missing option to outlive its Application, it gets this option.
+        A retained file may be older than the declaration of its cluster, and older than this version of Allotment. If
+        an object only lacks the sync option that keeps it when its Application is deleted, the object gets this option
+        and stays.
         """
         name, _, inner = path.partition("/")
         boundary, owner = self.clusters.get(name), parse_owner(inner)
@@ -144,7 +145,8 @@ class IsolationGate:
         if owner.part != "platform":
             for text in texts:
                 yield from entitlements.judge(text)
-        # A tenant's argo and namespaces files are alike as a whole. Those of resources differ in an object or two.
+        # Cache a verdict on a whole file only for argo and namespaces files: those of different tenants often have the
+        # same shape. The files of resources differ, but most of their objects have the same shapes.
         file_shape = self._shape_of(boundary, owner, data.decode()) if owner.part in ("namespaces", "argo") else None
         if file_shape is not None and self._remembered_verdict(file_shape):
             return
@@ -159,7 +161,7 @@ class IsolationGate:
             self._remember_verdict(file_shape, True)
 
     def _remembered_verdict(self, shape: Shape) -> bool | None:
-        """Return whether a shape passed with its stand-ins; None if it is new."""
+        """Return whether a shape passed with its stand-ins; None if no verdict is cached."""
         verdict = self._verdicts.get(shape)
         if verdict is None:
             verdict = self._previous_verdicts.get(shape)
@@ -180,7 +182,7 @@ class IsolationGate:
         ):
             return None
         if not is_plain(owner.tenant) or not is_plain(owner.resource or owner.tenant) or owner.resource[:1].isdigit():
-            return None  # YAML quotes such a name, as `no`, but not its stand-in
+            return None  # YAML quotes such a name (for example `no`), but not its stand-in
         shape = text.replace(owner.tenant, STAND_IN_TENANT)
         if owner.resource and owner.resource not in STAND_IN_TENANT and not paths.is_programs(owner.resource):
             shape = _replace_resource_name(owner.resource, shape)
@@ -207,7 +209,10 @@ def _shape_resource(owner: FileOwner) -> str:
 
 
 def _replace_resource_name(name: str, text: str) -> str:
-    """Return a text with the stand-in for a resource's name, even if that name occurs in our own words, as `lab` does."""
+    """Return a text in which the stand-in replaces a resource's name.
+
+    If the name also occurs in the patterns, as `lab` does in `labels`, it is replaced only where it is a whole word.
+    """
     if name not in template_text():
         return text.replace(name, STAND_IN_RESOURCE)
     return _name_pattern(name).sub(STAND_IN_RESOURCE, text)
@@ -219,7 +224,7 @@ def _name_pattern(name: str) -> re.Pattern[str]:
 
 
 def _judge_rendered(boundary: Boundary, owner: FileOwner, text: str) -> Iterator[str]:
-    """Yield the violations of a freshly rendered object."""
+    """Yield the violations of a newly rendered object."""
     return judge(
         boundary, owner, text, partial(judge_against_patterns, boundary, owner.part, owner.tenant, owner.resource)
     )
@@ -240,7 +245,7 @@ def _describe_unexpected_shape(error: Exception) -> str:
 
 
 def _with_keep_option(text: str) -> str:
-    """Return an object's text with the option to outlive its Application, unless it has sync options already."""
+    """Return an object's text. Without sync options, it gets the option that keeps it if its Application is deleted."""
     try:
         manifest = load_one(text)
     except Malformed:
@@ -251,9 +256,9 @@ def _with_keep_option(text: str) -> str:
 
 
 def _find_misread_folders(cluster: str, inner: str, texts: list[str]) -> Iterator[str]:
-    """Yield the violations in the folders that a file's Applications let Argo CD read."""
+    """Yield the violations in the sources of a file's Applications, which must read exactly the expected folders."""
     if argo_folders.folder_of(inner) == argo_folders.ADD_ONS_FOLDER:
-        return  # they read others' repositories, not our branches; `expected_objects` checks their sources
+        return  # add-ons come from other repositories; `expected_objects` checks their sources
     expected_folders = argo_folders.folders_of_application_file(inner)
     if not expected_folders and not any("kind: Application" in text for text in texts):
         return

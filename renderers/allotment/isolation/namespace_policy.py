@@ -19,6 +19,7 @@ _NAMESPACE_API = {
     "ReferenceGrant": "gateway.networking.k8s.io/v1",
     "ResourceQuota": "v1",
 }
+# The policies that open a tenant's namespace to another namespace: prefix of the name -> field with the rules.
 _OPENINGS = {"share": "ingress", "read": "egress", "buckets": "egress"}
 
 
@@ -52,8 +53,10 @@ def judge_isolation_object(boundary: Boundary, tenant: str, manifest: Object) ->
 
 
 def _judge_disruption_budget(manifest: Object) -> Iterator[str]:
-    """Yield the violations of a PodDisruptionBudget. It selects instances and allows at most one eviction of several
-    replicas; the budget of all instances stays with the namespace.
+    """Yield the violations of a PodDisruptionBudget, which must select instances.
+
+    The budget of all instances must allow no eviction, and must have the options that keep Argo CD from deleting it.
+    The budget of an instance with several replicas may limit evictions by `minAvailable` only.
     """
     metadata, spec = manifest.get("metadata", {}), manifest.get("spec", {})
     of_all = metadata.get("name") == disruption.ALL_INSTANCES_BUDGET
@@ -72,11 +75,13 @@ def _judge_disruption_budget(manifest: Object) -> Iterator[str]:
 
 
 def _judge_opening_policy(metadata: Any, spec: Any) -> Iterator[str]:
-    """Yield the violations of a policy that opens a namespace: to files, for one kind of copying pod, or to an object
-    store, for instances.
+    """Yield the violations of a NetworkPolicy that opens a tenant's namespace to another namespace.
+
+    A `share` or `read` policy must allow traffic only between file servers and pods that copy from them. A `buckets`
+    policy must select an instance.
     """
     yield from check_allowed_keys("metadata", metadata, frozenset(("name", "namespace", "labels", "annotations")))
-    allowed = frozenset((names.SYNC_OPTIONS, names.PROTECTED))  # their values are checked for all objects
+    allowed = frozenset((names.SYNC_OPTIONS, names.PROTECTED))  # `published_policy` checks the sync options
     yield from check_allowed_keys("metadata.annotations", metadata.get("annotations", {}), allowed)
     chosen = spec.get("podSelector", {}).get("matchLabels", {})
     way = str(metadata.get("name")).partition("--")[0]

@@ -1,12 +1,13 @@
-"""Compile patterns of objects, and report where an object differs from its patterns.
+"""Compile patterns of Kubernetes objects, and report where an object differs from its patterns.
 
-A pattern is an object. Its values must match exactly, except for these forms:
+A pattern looks like an object. An object must have exactly the same keys and values, except for these forms:
 
-    <name>          the boundary's value of that name; a name with a- or an- is a form, of which the tenant chooses a text
+    <name>          a slot: the value of this name in the boundary, which has the values that a cluster allows
+    <a-name>        a slot for a text or number of a form (`_TEXT_SLOTS`, `_NUMBER_SLOTS`) that the tenant chooses
     key*            the key may be absent
-    <a-label-key>:  any number of keys of that form
+    <a-label-key>:  any number of keys of this form
     - each: …       a list in which every item matches
-    either: […]     one of these
+    either: […]     any of these alternatives
 
 A pattern is compiled to functions once (`compile_pattern`), because many objects are compared with it.
 """
@@ -57,7 +58,7 @@ _NUMBER_SLOTS = {"a-number": (0, 10**9), "a-port": (1, 65535)}
 
 
 class PatternDifference(NamedTuple):
-    """A value that differs from its pattern. Its message goes through `escape_unprintable`."""
+    """A value that differs from its pattern. The message escapes unprintable characters."""
 
     field: str
     value: Any
@@ -85,8 +86,8 @@ class DifferenceReport(list[PatternDifference]):
         self.at = at
 
 
-# Returns whether a value matches a pattern. A report collects every difference; without it, the first difference
-# ends the comparison.
+# A function that returns whether a value matches a pattern. If it gets a report, it adds every difference to the report.
+# Without a report, it stops at the first difference.
 PatternReader = Callable[[Any, Mapping[str, Any], DifferenceReport | None], bool]
 
 
@@ -129,7 +130,10 @@ def _is_text_only(pattern: Any) -> bool:
 
 
 def _compile_texts(pattern: Any, by_parts: PatternReader) -> PatternReader:
-    """Return a reader that first compares the whole value: only an equal value of strings is equal to such a pattern."""
+    """Return a reader for a pattern of literal strings, which reads the parts only if the whole value is not equal.
+
+    The comparison of the whole value is safe, because Python considers no value of another type equal to a string.
+    """
     return lambda value, boundary, report: value == pattern or by_parts(value, boundary, report)
 
 
@@ -209,7 +213,7 @@ def _compile_mapping(pattern: dict[str, Any]) -> PatternReader:
 
 
 def _compile_unnamed_entries(named: Collection[str], forms: list[tuple[PatternReader, PatternReader]]) -> PatternReader:
-    """Return the reader for the other entries of a mapping: each key and value must match one of `forms`."""
+    """Return the reader for the entries that the pattern does not name: each must match a pair of patterns in `forms`."""
 
     def read(value: Any, boundary: Mapping[str, Any], report: DifferenceReport | None) -> bool:
         same = True
@@ -271,7 +275,7 @@ def _compile_slot(pattern: str) -> PatternReader:
 
 
 def _compile_whole_slot(name: str) -> Callable[[Any, Mapping[str, Any]], bool]:
-    """Return the function that checks a value against a slot: the boundary's value of that name, or that name's form."""
+    """Return the function that compares a value with a slot: with the boundary's value, or else with the slot's form."""
     least, most = _NUMBER_SLOTS.get(name, (0, 0))
     form = re.compile(_TEXT_SLOTS[name]) if name in _TEXT_SLOTS else None
 
@@ -299,7 +303,7 @@ def _describe_slot(name: str, boundary: Mapping[str, Any]) -> Any:
 
 
 def _compile_embedded_slots(pattern: str) -> Callable[[Any, Mapping[str, Any]], bool]:
-    """Return the function that checks whether a string matches a pattern with slots, given the boundary's values."""
+    """Return the function that compares a string with a pattern that has slots within a text."""
     texts = _SLOT_PATTERN.split(pattern)  # slot names at the odd indices
     slots = frozenset(texts[1::2])
     form = _compile_form(pattern) if slots <= _TEXT_SLOTS.keys() else None
@@ -317,7 +321,7 @@ def _compile_embedded_slots(pattern: str) -> Callable[[Any, Mapping[str, Any]], 
 
 
 def _is_same(value: Any, other: Any) -> bool:
-    """Return whether two values are equal, including their types: for Python, True equals 1."""
+    """Return whether two values and their types are equal; the types matter because Python considers True and 1 equal."""
     if isinstance(value, dict) and isinstance(other, dict):
         return value.keys() == other.keys() and all(_is_same(value[key], other[key]) for key in value)
     if isinstance(value, list) and isinstance(other, list):
@@ -329,7 +333,7 @@ def _is_same(value: Any, other: Any) -> bool:
 
 
 def _fill_slots(pattern: str, boundary: Mapping[str, Any]) -> str:
-    """Return a pattern with the boundary's values in place of their slots, marked so that no value is read as a slot."""
+    """Return a pattern with values of the boundary in place of slots. Marks each value, so that it is not read as a slot."""
     return _SLOT_PATTERN.sub(
         lambda match: _mark_value(boundary[match[1]]) if match[1] in boundary else match[0], pattern
     )

@@ -1,4 +1,7 @@
-"""Check pods a second time, beside `allowed/tenant.yaml`: a new key of a pod or container must be added to both."""
+"""Check tenants' pods against lists of allowed fields, independently of the patterns in `allowed/tenant.yaml`.
+
+A new field of pods or containers must be added to these lists and to the patterns.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +40,10 @@ _HASH = re.compile(r"-[0-9a-f]{16}")  # the suffix of the name of programs
 
 
 def judge_template(tenant: str, template: Any, job: str) -> Iterator[str]:
-    """Yield the violations in a tenant's pod template; `job` is the name of its Job, empty if it has none.
+    """Yield the violations in a tenant's pod template; `job` is the name of the Job, empty for a Deployment.
 
-    A Job's pod may also have init containers and programs. The programs are the namespace's, or, in older releases, a
-    ConfigMap with the Job's name.
+    Only a Job's pod may have init containers, and a volume with programs. The programs are in a ConfigMap that the
+    tenant's Jobs share, or, if an older version of Allotment published the Job, in a ConfigMap with the Job's name.
     """
     yield from check_allowed_keys("template", template, frozenset(("metadata", "spec")))
     yield from check_allowed_keys("template.metadata", template.get("metadata"), frozenset(("labels",)))
@@ -86,10 +89,11 @@ def _judge_programs_source(source: Any, job: str) -> Iterator[str]:
 
 
 def judge_programs(resource_name: str, manifest: Object) -> Iterator[str]:
-    """Yield the violations of a ConfigMap with programs, or of another object in the programs' file `resource_name`.
+    """Yield the violations of a ConfigMap with programs, or of any object in a file for programs.
 
-    Each ConfigMap is the only object of a file with its name, which ends in a hash of the content. Whichever version
-    wrote it, no other content can have that name, so nobody else can change the programs of a Job.
+    `resource_name` is the stem of the file. A file for programs contains one ConfigMap, which has the name of the file.
+    The name ends in a hash of the content, in every version of Allotment. No other content can have the same name, so
+    nobody can change the programs of a Job.
     """
     name = str(manifest.get("metadata", {}).get("name"))
     if not resource_name.startswith(paths.PROGRAMS_PREFIX) and not (

@@ -1,4 +1,7 @@
-"""Check the objects of an owner field by field, and refuse every field that is not listed here."""
+"""Check objects field by field, and refuse every field that is not listed here.
+
+These rules hold for newly rendered objects, and for objects that an older version of Allotment published.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +69,7 @@ _PLATFORM_KINDS = frozenset(
     " EnvoyExtensionPolicy EnvoyProxy Gateway GatewayClass HTTPRoute Namespace NetworkPolicy NodeOverlay NodePool"
     " PriorityClass SecurityPolicy ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding".split()
 )
-# Plus the kinds that controllers create from them: Argo CD shows those only if the project permits them.
+# A tenant's kinds, and the kinds that controllers create from them: Argo CD shows only kinds that a project permits.
 _PROJECT_KINDS = frozenset(
     (group, kind)
     for kind, version in (_TENANT_API | {"Pod": "v1", "ReplicaSet": "apps/v1"}).items()
@@ -158,8 +161,10 @@ def _judge_tenant_object(boundary: Boundary, tenant: str, manifest: Object) -> I
 
 
 def _judge_data_object(metadata: Any, spec: Any) -> Iterator[str]:
-    """Yield the violations of an object that holds data. It stays protected until its deletion was marked and released,
-    and its data source is in its own namespace.
+    """Yield the violations of an object that holds data.
+
+    The object must have the options that keep Argo CD from deleting it, unless its deletion policy is Delete and its
+    protection is lifted. Its data source must be in its own namespace.
     """
     annotations = metadata.get("annotations", {})
     if annotations.get(names.DELETION_POLICY) != "Delete" or not is_released(annotations):
@@ -249,8 +254,9 @@ def _judge_role(project: str, role: Any) -> Iterator[str]:
 
 
 def _judge_deletion_option(metadata: Any) -> Iterator[str]:
-    """Yield a violation if deleting the Application would delete an object that others depend on and that was not
-    released.
+    """Yield a violation if the deletion of the Application would delete the object.
+
+    There is no violation if the object's protection is lifted.
     """
     annotations = metadata.get("annotations", {})
     options = annotations.get(names.SYNC_OPTIONS)

@@ -1,1 +1,1 @@
-"""Render an inventory as Kubernetes manifests: build them as data and write them as YAML, which the gate reads again."""
+"""Render the declarations as Kubernetes manifests: build the manifests as dicts, and write them as YAML."""

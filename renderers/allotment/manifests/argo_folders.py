@@ -1,9 +1,12 @@
 """Map the folders of a rendered tree to the Applications that read them, and render each folder's marker.
 
-One Application reads each folder. A folder's marker contains a hash of the other files in it, for two reasons. Git
-keeps no empty folders, and Argo CD prunes nothing from a folder that does not exist. And Argo CD finds changed folders
-(`manifest-generate-paths`) with `git diff --name-only`, which lists a moved file under its new path only, so the folder
-that it left would not be synced. A marker never moves, and changes with every file beside it.
+One Application reads each folder. Each folder has a marker, a ConfigMap with a hash of all other files in the folder.
+There are two reasons for markers:
+
+- Git keeps no empty folders, and Argo CD prunes nothing from a folder that does not exist.
+- Argo CD syncs a folder only if `git diff --name-only` lists a file in this folder (`manifest-generate-paths`). This
+  command lists a moved file under its new path only, so Argo CD would not sync the folder that the file left. The
+  marker of that folder does not move, but its hash changes, so Argo CD syncs the folder.
 """
 
 from __future__ import annotations
@@ -20,14 +23,14 @@ from allotment.manifests.yaml_text import Frozen, dump
 
 ADD_ONS_FOLDER = "control/add-ons"
 PLATFORM_PARTS = ("add-ons", "cluster", "node-pools", "stock")
-ROOT_APPLICATION = ""  # the root Application is declared in no file of the tree
+ROOT_APPLICATION = ""  # in place of the file of the root Application, which no file of the tree declares
 _MARKER_PURPOSE = "Keeps this folder in Git, and says by a hash that something in it has changed."
 
 
 class _FolderKind(NamedTuple):
-    """A kind of folder: the file that declares the Application for the folder, and its marker's name and namespace.
+    """A kind of folder: its path, the file that declares its Application, and the name and namespace of its marker.
 
-    All three are templates. Their fields are the named groups of `folder`, and `c` for the cluster.
+    The last three are format strings. Their fields are the named groups of the path's pattern, and `c`, the cluster.
     """
 
     folder: re.Pattern[str]
@@ -72,16 +75,18 @@ def folder_of(path: str) -> str:
 
 
 def application_file(folder: str) -> str | None:
-    """Return the file that declares the Application for a folder: ROOT_APPLICATION for the root's, None if no
-    Application reads it.
+    """Return the file that declares the Application of a folder; None if no Application reads the folder.
+
+    For the folder of the root Application, return ROOT_APPLICATION.
     """
     folder_kind = _find_folder_kind(folder)
     return folder_kind[0].application_file.format(**folder_kind[1]) if folder_kind else None
 
 
 def folders_of_application_file(path: str) -> frozenset[str]:
-    """Return the folders that the Applications in a file of the tree must read. The gate verifies the file against
-    them.
+    """Return the folders of the tree that the Applications in a file must read; empty if they must read none.
+
+    The isolation gate compares the file with these folders.
     """
     if path == paths.PLATFORM_FILE:
         return frozenset((ADD_ONS_FOLDER, *(f"platform/{part}" for part in PLATFORM_PARTS)))
@@ -94,8 +99,9 @@ def folders_of_application_file(path: str) -> frozenset[str]:
 
 
 def find_unsynced_folders(files: Collection[str]) -> Iterator[str]:
-    """Yield a message for each folder of a complete tree that has no marker or no Application, or is empty though an
-    Application reads it.
+    """Yield a message for each folder that Argo CD would not sync correctly; `files` are the paths of a complete tree.
+
+    Such a folder has no marker or no Application, or it is empty although an Application reads it.
     """
     file_paths = set(files)
     folders = {folder_of(path) for path in file_paths}
@@ -120,10 +126,11 @@ def marker_identity(cluster: str, folder: str) -> tuple[str, str]:
 
 
 def render_marker(cluster: str, folder: str, blobs: Iterable[tuple[str, str]], over: str = "") -> bytes:
-    """Return the marker of a folder; `blobs` has the path and Git blob ID of each of its other files.
+    """Return the marker of a folder; `blobs` has the path and Git blob ID of each other file in the folder.
 
-    `over` is a foreign commit that changed the folder and that we replace. Argo CD may have read that commit, and its
-    marker may equal ours, so the hash includes `over` to make the new marker differ.
+    If somebody else pushed a commit that changed the folder, and this publish replaces it, `over` is that foreign
+    commit. Argo CD may have synced the foreign commit, and its marker may equal our marker without `over`. With `over`
+    in its hash, our marker differs, so Argo CD syncs the folder again.
     """
     name, space = marker_identity(cluster, folder)
     assert name, folder
@@ -140,8 +147,8 @@ def render_markers(
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the path and content of the marker of each folder in `folders`.
 
-    `files` has the blob IDs of a cluster's whole tree by path. `over` has, by folder, the foreign commit that we
-    replace.
+    `files` has the blob IDs of a cluster's whole tree by path. `over` has the foreign commits by folder; see
+    `render_marker`.
     """
     files_by_folder: dict[str, list[tuple[str, str]]] = {folder: [] for folder in folders}
     stems = dict.fromkeys(folders, paths.FOLDER_MARKER)

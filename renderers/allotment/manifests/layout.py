@@ -1,16 +1,18 @@
 """Define the layout of a cluster's rendered branch: which declaration becomes which file, with which objects.
 
-    control/*.yaml                        read by the root Application: Applications for all of the following
+    control/*.yaml                        Applications that read the other folders of control/ and platform/
     control/add-ons/<add-on>              AppProject and Application of an add-on
     control/argo/<letter>/<tenant>        AppProject and Applications of a tenant
-    control/namespaces/<letter>/…         its Namespace, quota, limits, network policies
+    control/namespaces/<letter>/<tenant>  Namespace, quota, limits and network policies of a tenant
     platform/add-ons/                     namespaces of add-ons
-    platform/cluster/                     foundations;  platform/node-pools/;  platform/stock/  placeholders
+    platform/cluster/                     objects that all tenants share, such as priority classes
+    platform/node-pools/                  Karpenter's objects for the node pools
+    platform/stock/                       placeholders
     tenants/<tenant>/storage/, compute/   one file per declared resource; in storage/ also the programs that Jobs run
 
-Every file name ends in `.rendered.yaml` (`paths`). An Application reads the files of one folder and not its subfolders
-(`argo_folders`). Therefore no such folder has subfolders, except `control/`: its subfolders have their own
-Applications.
+Every file name ends in `.rendered.yaml` (`paths`). An Application reads the files of one folder, but not those of
+subfolders (`argo_folders`). The folders that an Application reads therefore have no subfolders. The only exception is
+`control/`, which the root Application reads: each of its subfolders has its own Application.
 
 `TENANT_MANIFESTS` and `CLUSTER_MANIFESTS` are the registry of the modules that render the kinds.
 """
@@ -61,7 +63,8 @@ RenderedFiles = Iterator[tuple[str, bytes]]
 class KindRendering(NamedTuple):
     """How to render a declared kind: `render` returns the objects, and `folder` is the folder of their file.
 
-    `suffix` follows the declared name in the file name, where another kind in the same folder could have the same name.
+    `suffix` follows the declared name in the file name. A kind has a suffix if another kind has files in the same
+    folder, because two resources of different kinds may have the same name.
     """
 
     render: Callable[..., list[Object]]
@@ -69,9 +72,9 @@ class KindRendering(NamedTuple):
     suffix: str = ""
 
 
-# For a tenant's kinds: `render(offers, cluster, tenant, runtime_state, declared)`. For kinds of a cluster, and of
-# the platform per cluster: `render(offers, cluster, declared, placeholders)`, which returns nothing if this cluster
-# lacks it.
+# The parameters of `render` are `(catalog, cluster, tenant, runtime_state, declared)` for a tenant's kinds, and
+# `(catalog, cluster, declared, placeholders)` for the kinds of the platform and of clusters. `render` returns no
+# objects if the declaration has none in this cluster.
 TENANT_MANIFESTS: dict[type[Declaration], KindRendering] = {
     GPUStorage: KindRendering(gpu_storage.render, STORAGE.tree_part),
     GPUStorageSnapshot: KindRendering(gpu_storage_snapshot.render, SNAPSHOT.tree_part, SNAPSHOT.suffix),
@@ -90,9 +93,9 @@ def render_tenant(
     runtime_state: RuntimeState = UNKNOWN_STATE,
     only: frozenset[str] | None = None,
 ) -> RenderedFiles:
-    """Yield a tenant's files by path, `<cluster>/<path on its branch>`.
+    """Yield a tenant's files by path, `<cluster>/<path on the cluster's branch>`; with `only`, for these clusters.
 
-    They depend only on the offers, on this tenant and on its runtime state.
+    The files depend only on the catalog, on this tenant and on its runtime state.
     """
     for name in clusters_of(tenant):
         if only is not None and name not in only:
@@ -128,10 +131,10 @@ def _render_tenant_files(
 def render_cluster(
     catalog: Catalog, cluster: ScopeDeclarations, letters: frozenset[str], placeholders: Mapping[tuple[str, str], int]
 ) -> RenderedFiles:
-    """Yield a cluster's own files, without folder markers, which depend on tenants' files too
-    (`argo_folders.render_markers`).
+    """Yield the files of a cluster that belong to no tenant, without folder markers.
 
-    `letters` are the first letters of the cluster's tenants; `placeholders` has counts by cluster and stock.
+    The folder markers depend on tenants' files too (`argo_folders.render_markers`). `letters` are the first letters of
+    the names of the cluster's tenants. `placeholders` has the number of placeholders by cluster and stock.
     """
     name = cluster.name
     yield f"{name}/{paths.PLATFORM_FILE}", dump(control.render_platform(catalog, cluster))

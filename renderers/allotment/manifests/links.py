@@ -1,6 +1,6 @@
 """Build URLs of pages in Argo CD and Grafana.
 
-Callers percent-encode names (`percent_encode`), except where Argo CD fills in a template.
+Callers percent-encode the names that they pass (`percent_encode`), but not templates that Argo CD fills in.
 """
 
 from __future__ import annotations

@@ -32,8 +32,11 @@ PROTECTED = "allotment.dev/protected"
 DELETION_POLICY = "allotment.dev/deletion-policy"
 INPUT_HASH = "allotment.dev/input-hash"
 ATTEMPT = "allotment.dev/attempt"
-PREPARES = "allotment.dev/prepares"  # the Job that fills a volume, on the volume or on its wait marker
-PREPARED = "allotment.dev/prepared"  # the Job that has filled a volume: what that opened stays open
+# On a volume, or on the wait marker that replaces its Job: the Job that fills the volume.
+PREPARES = "allotment.dev/prepares"
+# On a volume: the Job that has filled the volume. The next publish reads the name of this Job, so that instances may
+# still use the volume if the status of the Job is lost.
+PREPARED = "allotment.dev/prepared"
 LOG = "allotment.dev/log"
 
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
@@ -43,7 +46,7 @@ COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 EXTERNAL_LINK = "link.argocd.argoproj.io/external-link"
 KEEP_OPTIONS = "Prune=false,Delete=false"
 KEEP_ON_APPLICATION_DELETION = (
-    "Delete=false"  # for objects that are deleted when Git removes them, but not when somebody deletes the Application
+    "Delete=false"  # Argo CD deletes the object if Git removes it, but not if somebody deletes the Application
 )
 
 ARGO_NAMESPACE = "argocd"
@@ -56,7 +59,7 @@ STOCK_PRIORITIES = 10  # allotment-stock-1 … -10 have the values −10 … −
 
 FILES_ROLE = "files"
 PREPARE_ROLE = "prepare"
-COPY_ROLE = "copy"  # a preparation that reads another tenant's files; no pod that a tenant defines has this role
+COPY_ROLE = "copy"  # a Job that copies another tenant's files; no pod that runs a tenant's own program has this role
 WAIT_MARKER_INFIX = "--waits-for--"
 
 GPU_TAINT = "nvidia.com/gpu"
@@ -68,7 +71,7 @@ MIG_CONFIG = "nvidia.com/mig.config"
 MPS_CAPABLE = "nvidia.com/mps.capable"
 
 PAUSE_IMAGE = "registry.k8s.io/pause:3.10@sha256:ee6521f290b2168b6e0935a181d4cff9be1ac3f505666ef0e3c98fae8199917a"
-# Python 3.13 for amd64 and arm64; the default where a platform names no image.
+# The image of preparation Jobs if the platform declares no other: Python 3.13 for amd64 and arm64.
 PREPARE_IMAGE = (
     "docker.io/library/python:3.13-slim@sha256:6771159cd4fa5d9bba1258caf0b82e6b73458c694d178ad97c5e925c2d0e1a91"
 )
@@ -81,7 +84,7 @@ def namespace(tenant: str) -> str:
 
 
 def stock_priority(rank: int) -> str:
-    """Return the priority class of placeholders by the rank of their unit's size: 1 for a pool's smallest unit."""
+    """Return the priority class of placeholders. `rank` orders a pool's units by size; the smallest unit has rank 1."""
     return f"allotment-stock-{min(rank, STOCK_PRIORITIES)}"
 
 
@@ -96,7 +99,7 @@ def application(tenant: str, cluster: str, part: str) -> str:
 
 
 def platform_application(part: str, cluster: str) -> str:
-    """Return the name of the Application of one of the platform's own parts; no tenant or add-on uses this name."""
+    """Return the name of an Application that belongs to no tenant and no add-on, such as that of the part `stock`."""
     return f"{PLATFORM_PREFIX}{part}--{cluster}"
 
 
@@ -106,15 +109,16 @@ def add_on(name: str, cluster: str) -> str:
 
 
 def instance_host(instance: str, port: str, tenant: str, domain: str) -> str:
-    """Return the host of an instance's port. The host is unique, and one label below the domain, as no name contains
-    '--'.
+    """Return the host of an instance's port: one label below the domain.
+
+    The host is unique because no declared name contains '--'.
     """
     label = f"{instance}--{tenant}" if port == "http" else f"{instance}--{port}--{tenant}"
     return f"{label}.{domain}"
 
 
 def files_host(storage: str, tenant: str, domain: str) -> str:
-    """Return the host of a storage's files. It is unique, as no port is named `files`."""
+    """Return the host of a storage's files. No instance has the same host, because no port is named `files`."""
     return f"{storage}--files--{tenant}.{domain}"
 
 
@@ -129,7 +133,7 @@ def files_url(storage: str, tenant: str) -> str:
 
 
 def wait_marker(stem: str, source: str) -> str:
-    """Return the name of the ConfigMap that replaces a resource while it waits for a storage to be prepared."""
+    """Return the name of a wait marker: the ConfigMap of a resource that waits until the storage `source` is prepared."""
     return f"{stem}{WAIT_MARKER_INFIX}{source}"
 
 
@@ -144,7 +148,7 @@ def status_branch(cluster: str) -> str:
 
 
 def label_of(word: str) -> str:
-    """Return the label key for a word."""
+    """Return the label key for a word, such as `allotment.dev/gpu-spec` for `gpu_spec`."""
     return f"allotment.dev/{word.replace('_', '-')}"
 
 

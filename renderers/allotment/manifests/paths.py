@@ -1,7 +1,7 @@
 """Define the paths of the files in a cluster's rendered tree, and parse them.
 
-Every file name ends in `.rendered.yaml`. No declared name can therefore produce a file name that a tool treats
-specially: if a file were called `kustomization.yaml`, Argo CD would pass the whole folder to Kustomize.
+Every file name ends in `.rendered.yaml`, because tools treat some file names specially. If, for example, a resource
+named `kustomization` had the file `kustomization.yaml`, Argo CD would pass the whole folder to Kustomize.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import NamedTuple
 from allotment.declared.tenant_resources import TREE_PARTS, parse_file_stem
 
 FILE_SUFFIX = ".rendered.yaml"
-FOLDER_MARKER = "allotment--marker"  # keeps an otherwise empty folder in Git
-DELETING_FOLDER_MARKER = "allotment--leaving"  # the same object, in the folder of a tenant that is leaving the cluster
+FOLDER_MARKER = "allotment--marker"  # stem of the file that keeps an otherwise empty folder in Git
+DELETING_FOLDER_MARKER = "allotment--leaving"  # stem of the marker of a tenant that is leaving the cluster
 FOLDER_MARKERS = (FOLDER_MARKER, DELETING_FOLDER_MARKER)
 PROGRAMS_PREFIX = "allotment--programs-"  # prefix of the name of a ConfigMap with our programs, and of its file
 DELETING_SUFFIX = "--leaving"  # suffix of the name of a storage or snapshot after its declaration was removed
@@ -26,8 +26,9 @@ PLATFORM_FILE = f"control/platform{FILE_SUFFIX}"
 
 
 class TreePath(NamedTuple):
-    """The parts of a tenant file's path: the tenant, the part (argo, namespaces, storage or compute), and the file's
-    stem.
+    """The parsed path of a tenant's file.
+
+    `part` is the part of the tree: argo, namespaces, storage or compute. `name` is the stem of the file.
     """
 
     tenant: str
@@ -92,7 +93,7 @@ def current_path(path: str) -> str:
 
 
 def shard_file(letter: str) -> str:
-    """Return the path of the file with the shard of `control/` for tenant names with this first letter."""
+    """Return the path of the file with the Applications for all tenants with this first letter."""
     return f"control/tenants-{letter}{FILE_SUFFIX}"
 
 
@@ -107,6 +108,6 @@ def parse_tree_path(path: str) -> TreePath | None:
 
 
 def shard_letter(path: str) -> str | None:
-    """Return the first letter of the tenants in a shard file; None if the path is not a shard file."""
+    """Return the letter of a path that `shard_file` returned; None for any other path."""
     match = _SHARD_FILE.fullmatch(path)
     return match[1] if match else None

@@ -1,7 +1,7 @@
-"""Keep the published pod template of an instance, so that a change in how we render it restarts no running pod.
+"""Keep the published pod template of an instance, so that a new version of Allotment restarts no running pod.
 
-Older versions rendered the tenant's plan as a pod label, which nothing reads. A published template keeps this label
-until the template changes for another reason, or the instance has no pods.
+Older versions rendered the tenant's plan as a label of the pods. Nothing reads this label. A published template keeps
+the label until the template changes for another reason, or the instance has no pods.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ _SEPARATOR = b"---\n"  # ends a file's first object, the Deployment
 
 
 def with_pod_template_of(data: bytes, previous: bytes) -> bytes:
-    """Return an instance's file with the previous pod template, if the two differ in the plan's label only and both
-    have replicas.
+    """Return an instance's file `data`, with the pod template of the `previous` file if that still fits.
+
+    The previous template stays if the two templates differ only in the plan label, and both files have replicas.
     """
     was, is_now = (_POD_TEMPLATE.search(content.partition(_SEPARATOR)[0]) for content in (previous, data))
     if was is None or is_now is None or _LABEL_LINE.sub(rb"\1", was[0], count=1) != is_now[0]:

@@ -13,7 +13,8 @@ from allotment.declared.values import format_cpu, format_size
 from allotment.manifests import names
 from allotment.manifests.yaml_text import Frozen, without_empty
 
-# Pod Security `restricted`, with root inside a user namespace, because most GPU images start as root.
+# These settings satisfy Pod Security `restricted`. Containers may run as root, as most GPU images do, because each pod
+# has its own user namespace (`hostUsers: false`).
 POD_SECURITY = Frozen(seccompProfile={"type": "RuntimeDefault"}, fsGroup=1000, fsGroupChangePolicy="OnRootMismatch")
 CONTAINER_SECURITY = Frozen(allowPrivilegeEscalation=False, capabilities={"drop": ["ALL"]})
 READ_ONLY_SECURITY = Frozen(allowPrivilegeEscalation=False, capabilities={"drop": ["ALL"]}, readOnlyRootFilesystem=True)
@@ -25,8 +26,9 @@ GPU_TOLERATION = Frozen(key=names.GPU_TAINT, operator="Exists", effect="NoSchedu
 def build_pod_spec(
     priority: str, containers: list[dict[str, Any]], volumes: list[dict[str, Any]], **more: Any
 ) -> dict[str, Any]:
-    """Return a pod's spec without service-account token and service environment, and with root only in a user
-    namespace.
+    """Return the spec of a pod that has its own user namespace.
+
+    The pod gets no service-account token, and no environment variables for the Services of the namespace.
     """
     return without_empty(
         {
@@ -48,10 +50,10 @@ def storage_affinity_term(storage: str) -> dict[str, Any]:
 
 
 def storage_pod_affinity(storage: str) -> dict[str, Any]:
-    """Return the affinity among a storage's own pods, because they all use a volume that is attached to one node.
+    """Return the affinity that puts all pods of a storage on one node, because their volume is attached to one node.
 
-    The first pod may run on any node: if no pod matches a term, the scheduler treats the term as met if the pod itself
-    matches.
+    The first pod may run on any node: if no running pod matches the term, the scheduler lets a pod ignore the term if
+    the pod itself matches it.
     """
     return {"requiredDuringSchedulingIgnoredDuringExecution": [storage_affinity_term(storage)]}
 
@@ -91,7 +93,7 @@ def unit_resources(spec: GPUSpecSpec) -> Frozen:
 def placeholder_resources(
     pool: NodePoolSpec, spec: GPUSpecSpec, stocked: Callable[[], Iterable[GPUSpecSpec]]
 ) -> Frozen:
-    """Return the resources of a placeholder: one unit's, but without the device under DRA (capacity.placeholder_cpu).
+    """Return the resources of a placeholder: those of one unit, or under DRA, only CPU and memory (`placeholder_cpu`).
 
     `stocked` returns the specs of the pool's stocks. It is called only under DRA.
     """
@@ -102,5 +104,5 @@ def placeholder_resources(
 
 
 def build_bill_labels(declared: dict[str, str]) -> dict[str, str]:
-    """Return declared labels as pod labels, from which cost allocation reads them."""
+    """Return the declared labels with a prefix, as labels of Kubernetes objects, where cost-allocation tools read them."""
     return {f"{names.BILL_PREFIX}{key}": value for key, value in sorted(declared.items())}

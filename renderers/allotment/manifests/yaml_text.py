@@ -1,8 +1,8 @@
-"""Write manifests as YAML and read them back, in the one form of YAML that they need: fast to write, strict to read.
+"""Write manifests as YAML in a restricted form, which is fast to write, and read only this form back.
 
-The form is block style with two spaces, a list at its key's own column, and one scalar per line. A string that some
-YAML reader could take for another type is written in double quotes with JSON's escapes, so no value can become
-structure.
+The form is block style. Mappings are indented by two spaces, the items of a list begin at the column of the list's key,
+and each scalar is on its own line. If some YAML parser could read a string as another type, the string is written in
+double quotes with JSON's escapes. Therefore no parser can read a value as structure.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _KEY = re.compile(rf"({_PLAIN.pattern}):(?: |$)")
 _SEPARATOR = "---\n"
 _DECODER = json.JSONDecoder()
 
-_MAX_REMEMBERED = 5_000  # strings and lines in each cache
+_MAX_REMEMBERED = 5_000  # maximum number of strings or lines in each cache
 
 
 def dump_scalar(text: str) -> str:
-    """Return a string as YAML: plain where every reader takes it for a string, else in double quotes."""
+    """Return a string as YAML: without quotes if every YAML parser reads it as a string, else in double quotes."""
     if is_plain(text):
         return text
     return _ESCAPED.sub(lambda match: f"\\u{ord(match.group()):04x}", json.dumps(text, ensure_ascii=False))
 
 
 def is_plain(text: str) -> bool:
-    """Return whether YAML can hold a string without quotes."""
+    """Return whether every YAML parser reads a string without quotes as the same string."""
     return _PLAIN.fullmatch(text) is not None and text not in _YAML_WORDS
 
 
@@ -52,7 +52,8 @@ class _ScalarCache(dict[str, str]):
     def __missing__(self, text: str) -> str:
         written = f"{self.prefix}{dump_scalar(text)}{self.suffix}"
         if len(self) >= _MAX_REMEMBERED:
-            self.clear()  # frequent strings return at once; those of one tenant do not recur
+            # Strings that all tenants share are soon cached again. A string of a single tenant rarely occurs again.
+            self.clear()
         self[text] = written
         return written
 
@@ -70,7 +71,7 @@ _value_cache = _ScalarCache(" ", "")
 
 
 class Frozen(dict[str, Any]):
-    """A mapping that never changes after construction. It caches its text for each indentation at which it is written."""
+    """A mapping that never changes after construction. It caches its YAML text for each indentation, in `texts`."""
 
     __slots__ = ("texts",)
 
@@ -186,8 +187,9 @@ def load_one(text: str) -> Object:
 
 
 class _Line(NamedTuple):
-    """A parsed line: its column, whether it begins a list item, its key and its value. Key and value may both be
-    absent.
+    """A parsed line: its indentation, whether it begins a list item, its key and its value.
+
+    The key is None if the line is a list item without a key. The value is _NO_VALUE if it is on the next lines.
     """
 
     indent: int
@@ -210,7 +212,7 @@ class _ManifestReader:
         self.count = len(lines)
 
     def read_mapping(self, indent: int) -> Object:
-        """Return the mapping at a column. Its first entry may follow a dash, two columns to the left."""
+        """Return the mapping with keys at a column. In a list item, a dash precedes the first key on its line."""
         entries: Object = {}
         lines, count = self.lines, self.count
         while self.at < count:

@@ -1,1 +1,1 @@
-"""Render a cluster: the foundations of its tenants, its nodes and placeholders, and the setup of Argo CD."""
+"""Render the objects of a cluster that belong to no tenant, such as its node pools, and the setup of Argo CD."""

@@ -1,8 +1,9 @@
 """Render the AppProject and the Application of an add-on in a cluster.
 
-Each add-on has its own project. It allows one source, the add-on's own namespaces, and the cluster-scoped kinds that
-the declaration names. Sync waves order add-ons, because `argoproj.io_Application.lua` gives their Applications a
-health. A separate Application reads them: an add-on that does not become healthy blocks other add-ons, but no tenant.
+Each add-on has its own AppProject. The project allows one source, the add-on's own namespaces, and the cluster-scoped
+kinds that the declaration names. Argo CD installs add-ons in the order of their sync waves: an add-on waits until those
+of earlier waves are healthy, as `argoproj.io_Application.lua` determines. One separate Application syncs the
+Applications of all add-ons. Therefore an add-on that does not become healthy blocks later add-ons, but no tenant.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from allotment.manifests.tenant import applications
 from allotment.manifests.yaml_text import without_empty
 
 PROJECT_WAVE = "-1"  # before the waves of all add-ons
-# Namespaces that exist without us, or that another of our files creates.
+# Namespaces that we do not render here: `foundation` renders the first, and Kubernetes creates the second.
 UNLABELLED_NAMESPACES = (names.DEVICE_PLUGIN_NAMESPACE, "kube-system")
-# With server-side diff, defaults that the API server adds are no difference. We write defaults out, charts do not.
+# The API server adds defaults to an object. Our own manifests contain these defaults, but charts do not. With
+# server-side diff, Argo CD does not report added defaults as differences.
 COMPARE_ANNOTATIONS = {names.COMPARE_OPTIONS: "ServerSideDiff=true"}
 
 
@@ -67,8 +69,10 @@ def render(
 
 
 def render_namespaces(catalog: Catalog, cluster: ScopeDeclarations) -> list[dict[str, Any]]:
-    """Return the namespaces of a cluster's add-ons. An Application that creates its own namespace needs permission to
-    create and label any namespace, even a tenant's, so none has this permission.
+    """Return the namespaces of a cluster's add-ons.
+
+    The Applications of the add-ons do not create the namespaces, because they would need the permission to create and
+    label any namespace, even a tenant's.
     """
     specs = [
         add_on.model.spec
@@ -95,8 +99,9 @@ def _build_metadata(name: str, labels: dict[str, str], annotations: dict[str, st
 
 
 def _build_source(name: str, spec: AddOnSpec) -> dict[str, Any]:
-    """Return the source of an add-on. The Helm release has the add-on's name, because charts name their objects after
-    it.
+    """Return the source of an add-on.
+
+    The Helm release has the name of the add-on, because charts name their objects after the release.
     """
     if spec.chart is None:
         assert spec.manifests is not None

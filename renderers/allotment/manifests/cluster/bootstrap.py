@@ -1,8 +1,8 @@
 """Render the objects that a platform team applies to Argo CD once: root Applications, health checks, links and
 permissions.
 
-Argo CD finds everything else in the rendered branches. Its ConfigMaps get only our keys: with server-side apply, other
-keys keep their owners.
+Argo CD finds all other objects in the rendered branches. The manifests of Argo CD's ConfigMaps have only our keys.
+Server-side apply leaves all other keys of these ConfigMaps unchanged.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ ROOT_PROJECT = "allotment--root"
 LABEL_TEMPLATE = '{{{{ index .{subject}.metadata.labels "allotment.dev/{label}" }}}}'
 HAS_LABEL_TEMPLATE = "{subject}.metadata.labels != nil && '{label}' in {subject}.metadata.labels"
 CONTROLLER_PARAMETERS = {
-    # Argo CD stores the health of each resource in its Application, where a reporter reads it.
+    # With this, Argo CD stores the health of each resource in its Application, where `allot report` reads it.
     "controller.resource.health.persist": "true",
-    # Argo CD compares a commit that is published during a sync, but cannot start its sync. After the running sync it
-    # sees no newer commit and counts this commit as tried (`alreadyAttemptedSync`), so only self-heal applies it.
-    # Self-heal's backoff triples each time, by default up to five minutes: after several merges in a row, an
-    # instance would start that late. The cap applies to every Application of this Argo CD that stays out of sync.
+    # If a commit is published during a sync, Argo CD compares this commit, but cannot start another sync. After the
+    # running sync, Argo CD treats the commit as already tried (`alreadyAttemptedSync`), so only self-heal applies it.
+    # Self-heal waits before each attempt, each time three times as long as before, by default up to five minutes. After
+    # several merges in a row, an instance would start that late. This cap applies to every Application of this Argo CD
+    # that stays out of sync.
     "controller.self.heal.backoff.cap.seconds": "10",
 }
 # An object's label -> the folder of its declaration.
@@ -55,7 +56,7 @@ def _build_project(catalog: Catalog) -> dict[str, Any]:
 
 
 def _build_root(catalog: Catalog, cluster: str) -> dict[str, Any]:
-    """Return a cluster's root Application. It has no finalizer: deleting it by mistake loses no instance and no data."""
+    """Return a cluster's root Application. It has no finalizer, so its deletion deletes no instance and no data."""
     return applications.build_application(
         names.platform_application("root", cluster),
         catalog,
@@ -74,7 +75,7 @@ def _build_config_map(name: str, data: dict[str, str]) -> dict[str, Any]:
 
 
 def _build_settings(catalog: Catalog) -> dict[str, Any]:
-    """Return our keys of argocd-cm. Argo CD finds its settings by the label part-of."""
+    """Return our keys of argocd-cm. Argo CD finds its ConfigMaps by the label `app.kubernetes.io/part-of`."""
     data = {f"resource.customizations.health.{kind}": script for kind, script in health.load_scripts().items()}
     data["application.links"] = _build_links(catalog, "application")
     data["resource.links"] = _build_links(catalog, "resource")
@@ -138,5 +139,5 @@ def _build_graph_links(catalog: Catalog, link_target: str) -> str:
 
 
 def _format_link(title: str, url: str, condition: str) -> str:
-    """Return one entry. None of its parts is text from a tenant."""
+    """Return one link in YAML. Nothing is escaped, because no part of the link comes from a tenant."""
     return f"- title: {title}\n  url: '{url}'\n  if: \"{condition}\"\n"

@@ -1,8 +1,8 @@
-"""Render the Applications that sync the platform's own parts of a cluster and the shards of `control/`.
+"""Render the Applications that sync the platform's own parts of a cluster, and the tenants' folders in `control/`.
 
-A cluster's root Application reads `control/*.yaml`. Argo CD limits the directory of an Application to 10 MB, so tenants
-are sharded by their first letter: `control/argo/<letter>/` for Argo CD's own cluster, `control/namespaces/<letter>/`
-for the cluster itself. The shard of a letter never moves when tenants come and go.
+A cluster's root Application reads `control/*.yaml`. Argo CD limits the directory of an Application to 10 MB, so the
+tenants are divided into shards by their first letter. Argo CD syncs `control/argo/<letter>/` to the cluster in which it
+runs, and `control/namespaces/<letter>/` to the declared cluster. A tenant stays in its shard when others come or go.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def _build_application(
 def render_platform(catalog: Catalog, cluster: ScopeDeclarations) -> list[dict[str, Any]]:
     """Return the AppProject and Applications of the platform's own parts.
 
-    Stock, node pools and add-ons have separate Applications. A stock that is refused, a cluster without Karpenter, or
-    an unhealthy add-on therefore does not block the foundations.
+    Stocks, node pools and add-ons have separate Applications. Therefore a refused stock, a missing Karpenter or an
+    unhealthy add-on does not block the objects in `platform/cluster`, which tenants need.
     """
     destination = applications.build_destination(cluster)
     project = applications.build_project(
@@ -69,8 +69,10 @@ def render_platform(catalog: Catalog, cluster: ScopeDeclarations) -> list[dict[s
 
 
 def render_shard(catalog: Catalog, cluster: ScopeDeclarations, letter: str) -> list[dict[str, Any]]:
-    """Return the Applications for one letter's tenants: in the cluster for their namespaces, at the hub for their
-    Applications.
+    """Return the two Applications of a shard.
+
+    One syncs the namespaces of the tenants to the cluster. The other syncs the Applications of the tenants to the
+    cluster in which Argo CD runs.
     """
     destination = applications.build_destination(cluster)
     return [

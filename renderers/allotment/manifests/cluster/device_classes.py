@@ -1,8 +1,9 @@
 """Render a DeviceClass for each kind of device that Kubernetes allocates on a cluster's node pools (DRA).
 
-Each class has its own extended resource. Pods request a device by it like any GPU, and a ResourceQuota counts it
-(`extendedResourceName`, beta and on by default since Kubernetes 1.36). The driver's own class gives whole GPUs the name
-nvidia.com/gpu, which nodes with a device plugin have too, so we use names that no plugin uses.
+Each class has its own extended resource (`extendedResourceName`, beta and on by default since Kubernetes 1.36). A pod
+requests a device by this resource, like any GPU, and a ResourceQuota limits the resource. The driver's own class for
+whole GPUs has the resource nvidia.com/gpu. Nodes with a device plugin offer the same resource, so our classes have
+resources with names that no plugin uses.
 """
 
 from __future__ import annotations

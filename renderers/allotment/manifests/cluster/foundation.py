@@ -1,6 +1,4 @@
-"""Render the common foundations of a cluster's tenants: system namespaces, priority classes, admission policies, a
-closed Gateway.
-"""
+"""Render the objects that all tenants of a cluster share: system namespaces, priority classes, admission policies."""
 
 from __future__ import annotations
 
@@ -15,9 +13,10 @@ ADMISSION_API_VERSION = "admissionregistration.k8s.io/v1"
 
 
 def render_system_namespaces() -> list[dict[str, Any]]:
-    """Return the namespaces for placeholders (restricted) and for the device plugin (privileged, as it needs the host).
+    """Return the namespaces for placeholders and for the device plugin, with their Pod Security levels.
 
-    A placeholder needs no network, so a policy denies it all traffic.
+    The device plugin is privileged, because it needs access to the host. A placeholder needs no network, so a policy
+    denies it all traffic.
     """
     levels = {names.STOCK_NAMESPACE: "restricted", names.DEVICE_PLUGIN_NAMESPACE: "privileged"}
     policy = {
@@ -51,8 +50,9 @@ def render_system_namespaces() -> list[dict[str, Any]]:
 
 
 def render_priority_classes() -> list[dict[str, Any]]:
-    """Return the classes: placeholders −10 to −1 by size, storage pods 0, instances 1. Instances never preempt each
-    other.
+    """Return the priority classes: −10 to −1 for placeholders by their size, 0 for storage pods, 1 for instances.
+
+    All instances have the same priority, so they never preempt each other.
     """
     stock = [
         _build_priority_class(
@@ -89,8 +89,10 @@ def _build_priority_class(name: str, value: int, preemption: str, description: s
 
 
 def render_admission_policies() -> list[dict[str, Any]]:
-    """Return the policies that block the deletion of protected objects, and limit tenants' pods to our priority
-    classes.
+    """Return two policies with their bindings.
+
+    One policy blocks the deletion of protected objects. The other allows tenants' pods only our priority classes, and
+    does not let them choose their node.
     """
     protected = f"oldObject.?metadata.?annotations[?'{names.PROTECTED}'].orValue('') == 'true'"
     classes = ", ".join(f"'{name}'" for name in (names.INSTANCE_PRIORITY, names.STORAGE_PRIORITY))

@@ -1,5 +1,6 @@
-"""Render a NodePool as Karpenter's NodePool, NodeOverlay and node class; nothing for a static pool, as we do not manage
-its nodes.
+"""Render a NodePool as Karpenter's NodePool, NodeOverlay and node class.
+
+A static pool has no objects, because we do not manage its nodes.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from allotment.manifests.cluster import device_plugin
 from allotment.manifests.cluster.node_class import NodeClass, build_node_class
 from allotment.manifests.yaml_text import Frozen, without_empty
 
-# All empty nodes may go at once; other reasons replace one node at a time. An instance's PodDisruptionBudget keeps
-# Karpenter from disrupting its node.
+# Karpenter may remove all empty nodes at once. For other reasons, it may replace one node at a time. It does not disrupt
+# the node of an instance, because the instance's PodDisruptionBudget forbids that.
 DISRUPTION_POLICY = Frozen(
     consolidationPolicy="WhenEmpty",
     consolidateAfter="10m",
@@ -35,8 +36,9 @@ def render(
 ) -> list[dict[str, Any]]:
     """Return a Karpenter pool's objects.
 
-    Its limits are whole nodes of every resource that the pool's pods request. Karpenter exceeds a limit on `nodes` when
-    many pods arrive at once, and ignores a limit on `nvidia.com/gpu` if the device plugin renames that resource.
+    The NodePool limits the GPU resources that the pool's pods request, to their amounts on `maxNodes` nodes. A limit on
+    `nodes` would not suffice, because Karpenter exceeds it when many pods arrive at once. A limit on `nvidia.com/gpu`
+    would not suffice either, because Karpenter ignores it if the device plugin renames this resource.
     """
     spec, name = pool.model.spec, pool.model.name
     if spec.karpenter is None:
@@ -74,9 +76,9 @@ def has_overlays(cluster: ScopeDeclarations) -> bool:
 
 
 def _build_template(name: str, spec: NodePoolSpec, karpenter: Karpenter, made_of: NodeClass) -> dict[str, Any]:
-    """Return the template of the pool's nodes. Any change to it makes all of them drift.
+    """Return the template of the pool's nodes. After any change of the template, Karpenter replaces all nodes (drift).
 
-    It sets no `terminationGracePeriod`: with it, Karpenter evicts pods after that time despite their
+    The template sets no `terminationGracePeriod`, because Karpenter would evict pods after this time despite their
     PodDisruptionBudgets.
     """
     requirements: list[dict[str, Any]] = [
@@ -108,8 +110,9 @@ def _build_template(name: str, spec: NodePoolSpec, karpenter: Karpenter, made_of
 
 
 def _build_overlay(name: str, spec: NodePoolSpec) -> dict[str, Any]:
-    """Return the overlay with a node's resources after the device plugin has divided its GPUs; a renamed resource
-    counts 0.
+    """Return the overlay with the resources of a node after the device plugin has divided its GPUs.
+
+    If the plugin renames `nvidia.com/gpu`, a node has 0 of this resource.
     """
     return {
         "apiVersion": "karpenter.sh/v1alpha1",
@@ -125,8 +128,9 @@ def _build_overlay(name: str, spec: NodePoolSpec) -> dict[str, Any]:
 
 
 def _build_metadata(name: str) -> dict[str, Any]:
-    """Return the metadata of a pool's objects. A deleted pool takes its nodes and their pods along, so deleting an
-    Application must not delete the pool.
+    """Return the metadata of a pool's objects, which must not be deleted with their Application.
+
+    If a NodePool is deleted, Karpenter deletes its nodes and their pods.
     """
     return {
         "name": name,

@@ -18,10 +18,12 @@ from allotment.preparation.sources import is_single_writer
 from allotment.preparation.start_gates import find_start_gates
 from allotment.programs.volume import LEFT_OUT
 
-# No requests: a full GPU node with an instance has nothing left to request.
+# The server requests no CPU and memory, because instances may request all of them on its GPU node.
 SERVER_RESOURCES = Frozen(requests={"cpu": "0", "memory": "0"}, limits={"cpu": "1", "memory": "256Mi"})
 READINESS_PROBE = Frozen(tcpSocket={"port": "files"}, periodSeconds=10, timeoutSeconds=5, failureThreshold=3)
-GRACE_SECONDS = 1  # the program ignores SIGTERM and only reads, and its replacement waits until it has ended
+# The server ignores SIGTERM, and its replacement starts only after it has ended. Killing it early does no harm, because
+# it only reads.
+GRACE_SECONDS = 1
 SERVER_ARGS = ["/data", "--port", str(names.FILES_PORT), "--hidden", ",".join(sorted(LEFT_OUT))]
 
 
@@ -38,7 +40,7 @@ def render(
     storage: GPUStorage,
     metadata: dict[str, Any],
 ) -> list[dict[str, Any]]:
-    """Return the objects of a storage's file server; `metadata` is shared by the storage's objects."""
+    """Return the objects of a storage's file server; `metadata` is the common metadata of the storage's objects."""
     place = cluster.get_singleton(Cluster)
     assert place is not None
     name = names.files_service(storage.name)
@@ -116,8 +118,8 @@ def _build_placement(
 ) -> dict[str, Any]:
     """Return the affinity and tolerations of the file server.
 
-    A ReadWriteOnce volume is attached to one node. The file server runs on the node of an instance that uses the
-    volume, or else on the node of its preparation.
+    A ReadWriteOnce volume is attached to one node, so the file server must run on this node: with an instance that uses
+    the volume, or, if no instance does, with the preparation Job of the storage.
     """
     pools = pods.storage_pools(cluster)
     anywhere: dict[str, Any] = {"nodeAffinity": pods.require_pools(pools)} if pools else {}

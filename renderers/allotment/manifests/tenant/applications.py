@@ -25,24 +25,24 @@ TENANT_KINDS = (
     ("objectbucket.io", "ObjectBucketClaim"),
     ("snapshot.storage.k8s.io", "VolumeSnapshot"),
 )
-# Controllers create these. Argo CD shows only kinds that a project permits, and offers logs and terminals only for
-# objects that it shows. A tenant that may create a Deployment may create its pods; project_roles decides who opens
-# terminals.
+# Controllers create objects of these kinds. A project permits them because Argo CD shows only permitted kinds, and
+# offers logs and terminals only for objects that it shows. This gives a tenant no new power, because its Deployments
+# create pods anyway. `project_roles` defines the roles that may open terminals.
 CONTROLLER_KINDS = (("", "Pod"), ("apps", "ReplicaSet"))
 KIND_WHITELIST = [Frozen(group=group, kind=kind) for group, kind in (*TENANT_KINDS, *CONTROLLER_KINDS)]
-# One sync wave and no hooks: a failed preparation blocks nothing else. Retries never stop and use the newest commit.
+# A tenant's resources have one sync wave and no hooks, so a failed preparation blocks no other resource. Argo CD
+# retries a failed sync without end, with the newest commit.
 SYNC_POLICY = Frozen(
-    # No `allowEmpty: false`, although we want this default: Argo CD drops it when it writes an Application, sees a
-    # difference, and self-heals for ever.
+    # We want `allowEmpty: false`, which is the default, but do not write it: Argo CD drops the field when it writes an
+    # Application, then sees a difference, and self-heals forever.
     automated={"prune": True, "selfHeal": True},
-    # No RespectIgnoreDifferences: it copies an Application's live status into the applied manifest, and so
-    # overwrites a status that was written in the meantime. Such an Application then takes its last sync for failed,
-    # and stops self-healing.
+    # We do not set RespectIgnoreDifferences. With it, Argo CD copies the live status of an Application into the
+    # manifest that it applies. If the Application gets a newer status in the meantime, the copy overwrites it. Argo CD
+    # then considers the last sync of this Application as failed, and stops self-healing it.
     syncOptions=["ServerSideApply=true", "FailOnSharedResource=true"],
     retry={"limit": -1, "backoff": {"duration": "5s", "factor": 2, "maxDuration": "3m0s"}, "refresh": True},
 )
-# Explicit, so that Argo CD does not detect the source type. It keeps a directory source with `include`, and drops it
-# without.
+# Explicit, so that Argo CD does not detect the source type. Without `include`, Argo CD would drop the directory source.
 DIRECTORY_SOURCE = Frozen(include=f"*{paths.FILE_SUFFIX}")
 PROJECT_WAVE = {names.SYNC_WAVE: "-2"}
 
@@ -63,8 +63,10 @@ def rendered_repository_url(catalog: Catalog) -> str:
 
 
 def build_project(name: str, catalog: Catalog, destinations: list[dict[str, str]], **more: Any) -> dict[str, Any]:
-    """Return an AppProject that allows our repository only. It outlives the Application that created it: without the
-    project, its Applications could neither sync nor be deleted.
+    """Return an AppProject that allows only the repository with the rendered branches.
+
+    The project stays if somebody deletes the Application that created it. Without their project, the Applications in it
+    could neither sync nor be deleted.
     """
     extra_metadata = dict(more.pop("metadata", {}))
     annotations = {names.SYNC_OPTIONS: names.KEEP_ON_APPLICATION_DELETION, **extra_metadata.pop("annotations", {})}
@@ -112,9 +114,7 @@ def build_application(
 
 
 def render(catalog: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> list[dict[str, Any]]:
-    """Return the objects with which Argo CD syncs a tenant into a cluster: the AppProject first (wave −2), the
-    Applications last.
-    """
+    """Return the objects with which Argo CD syncs a tenant to a cluster: an AppProject, then the Applications."""
     declared = tenant.get_singleton(Tenant)
     assert declared is not None
     space = names.namespace(tenant.name)

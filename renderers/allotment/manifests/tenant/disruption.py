@@ -1,8 +1,8 @@
 """Render a tenant's PodDisruptionBudgets, which stop Karpenter and `kubectl drain` from evicting running instances.
 
-At most one budget may select a pod: if two do, the API server answers an eviction with an error. An instance with
-several replicas therefore has its own budget, which lets one replica move at a time while all run. The budget of the
-namespace excludes such instances.
+At most one budget may select a pod: if two do, the API server answers an eviction with an error. Therefore one budget
+selects all instances with one replica, and each instance with several replicas has its own budget. If all replicas of
+such an instance run, its budget allows the eviction of one of them.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ def render(cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> list[dict[s
         chosen.append({"key": names.INSTANCE, "operator": "NotIn", "values": sorted(copied)})
     budgets = [_build_all_instances_budget(tenant.name, chosen)]
     for name, replicas in sorted(copied.items()):
-        # Not `maxUnavailable`, which allows the eviction even of the last running replica, if the others have no
-        # unit.
+        # `maxUnavailable: 1` would allow the eviction of the last running replica if the other replicas have no unit.
         spec = {"minAvailable": replicas - 1, "selector": {"matchLabels": {names.INSTANCE: name}}}
         budgets.append(
             _build_budget(tenant.name, f"{_REPLICAS_BUDGET_PREFIX}{name}", names.KEEP_ON_APPLICATION_DELETION, spec)
@@ -40,7 +39,7 @@ def render(cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> list[dict[s
 
 
 def render_all_instances_budget(tenant: str) -> dict[str, Any]:
-    """Return the budget of a tenant with unreadable declarations: it blocks the eviction of every instance pod."""
+    """Return the budget of a retained tenant, independent of declarations: it blocks the eviction of all instances."""
     return _build_all_instances_budget(tenant, [ANY_INSTANCE_EXPRESSION])
 
 

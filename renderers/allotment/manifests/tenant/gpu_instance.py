@@ -25,7 +25,7 @@ from allotment.preparation.start_gates import (
     find_unit_shortage,
 )
 
-PULL_SECONDS = 1800  # how long a pull of an image of tens of GB may take before the rollout counts as failed
+PULL_SECONDS = 1800  # time to pull an image of tens of GB, before Kubernetes reports the rollout as failed
 PROBE_PERIOD = 10
 CONTAINER_NAME = "main"
 TOPOLOGY_LABELS = {"Zones": "topology.kubernetes.io/zone", "Nodes": pods.HOSTNAME_LABEL}
@@ -139,8 +139,9 @@ def _build_deployment(
 def _build_unit_annotations(
     catalog: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, instance: GPUInstance
 ) -> dict[str, str]:
-    """Return the annotations with the instance's allocated units and its start gates. People and the next publish read
-    them.
+    """Return the annotations with the instance's allocated units, and with the conditions that it waits for.
+
+    People and the next publish read these annotations.
     """
     waiting = find_start_gates(catalog, tenant, runtime_state, instance) or find_unit_shortage(runtime_state, instance)
     return without_empty(
@@ -184,8 +185,8 @@ def _build_pod_template(
 def _build_spread_constraints(instance: GPUInstance) -> list[dict[str, Any]]:
     """Return the constraints that spread the replicas over the declared topology.
 
-    They are required, not preferred: a replica preempts a placeholder, and the scheduler ignores preferences when it
-    preempts. Nodes with taints that the pods do not tolerate are not counted.
+    The constraints are required, not preferred, because a replica preempts a placeholder, and the scheduler ignores
+    preferences when it preempts. The scheduler also ignores nodes with taints that the pods do not tolerate.
     """
     return [
         {
@@ -210,8 +211,9 @@ def _build_pool_affinity_for(cluster: ScopeDeclarations, gpu_spec: str, owner: s
 
 
 def _build_tenant_anti_affinity(tenant: str) -> dict[str, Any]:
-    """Return the anti-affinity that excludes nodes with another tenant's pods. Pods without a tenant, such as those of
-    DaemonSets, do not count.
+    """Return the anti-affinity that excludes nodes with another tenant's pods.
+
+    Pods without a tenant, such as those of DaemonSets, do not exclude a node.
     """
     expressions = [
         {"key": names.TENANT, "operator": "Exists"},
@@ -284,8 +286,8 @@ def _build_container(
 def _has_own_shm(spec: GPUSpecSpec, container: Container) -> bool:
     """Return whether a container gets its own /dev/shm.
 
-    With MPS it does not: the device plugin mounts the MPS daemon's /dev/shm, through which clients and daemon
-    communicate, and the kubelet would mount the pod's own volume over it.
+    With MPS it does not. The device plugin mounts the MPS daemon's /dev/shm into the container, because the daemon and
+    its clients communicate through it. The kubelet would mount a volume of the pod over this mount.
     """
     return container.shm_size is not None and (spec.sharing is None or spec.sharing.mps is None)
 

@@ -31,8 +31,8 @@ def render(
 ) -> list[dict[str, Any]]:
     """Return a storage's objects, the volume or bucket first.
 
-    While a storage waits for another to be prepared, a wait marker replaces its Job. It also replaces the volume if the
-    driver creates that from the other volume.
+    A storage may be copied from a source storage. Until the source is prepared, a wait marker (a ConfigMap) replaces
+    the storage's preparation Job. If the driver clones the source's volume, the marker also replaces the volume.
     """
     storage = declared.model
     spec = find_storage_spec(catalog, storage)
@@ -68,7 +68,7 @@ def _build_metadata(tenant: ScopeDeclarations, storage: GPUStorage) -> dict[str,
 
 
 def _build_protected_metadata(declared: DeclarationFile[GPUStorage], metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return the metadata of an object that holds data: protected, with the declared labels for billing."""
+    """Return the metadata of an object that holds data: it marks the object as protected, and has the billing labels."""
     storage = declared.model
     labels = metadata["labels"]
     if storage.metadata.labels:
@@ -113,8 +113,9 @@ def _build_volume_claim(
 
 
 def _build_data_source(catalog: Catalog, tenant: ScopeDeclarations, storage: GPUStorage) -> dict[str, Any]:
-    """Return the source from which the driver creates the volume. `dataSourceRef` is the only field in which Argo CD
-    sees no difference.
+    """Return the field with the source from which the driver creates the volume; empty if it creates an empty volume.
+
+    The field is `dataSourceRef`, because Argo CD would always report a difference in any other field.
     """
     if storage.spec.prepare is None or not is_cloned_by_driver(catalog, tenant, storage):
         return {}
@@ -129,8 +130,9 @@ def _build_data_source(catalog: Catalog, tenant: ScopeDeclarations, storage: GPU
 def _build_bucket_claim(
     catalog: Catalog, declared: DeclarationFile[GPUStorage], metadata: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the ObjectBucketClaim. Rook creates a Secret and a ConfigMap of the same name, from which instances take
-    their environment.
+    """Return the ObjectBucketClaim.
+
+    Rook creates a Secret and a ConfigMap of the same name. Instances get environment variables from both.
     """
     entry = find_cluster_storage(catalog, declared.model)
     assert entry is not None

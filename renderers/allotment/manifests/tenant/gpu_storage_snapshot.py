@@ -21,7 +21,7 @@ def render(
     runtime_state: RuntimeState,
     declared: DeclarationFile[GPUStorageSnapshot],
 ) -> list[dict[str, Any]]:
-    """Return the VolumeSnapshot, or a wait marker while the storage is being prepared."""
+    """Return the VolumeSnapshot, or a wait marker (a ConfigMap) until the storage is prepared."""
     snapshot = declared.model
     storage = tenant.of_kind(GPUStorage)[snapshot.spec.storage].model
     entry = find_cluster_storage(catalog, storage)

@@ -20,9 +20,7 @@ from allotment.programs import ranges
 from allotment.rules.quota import QuotaLimits, limits_of
 
 POD_SECURITY_VERSION = "v1.36"
-QUOTA_FACTOR = (
-    2  # the quota is a backstop: rollouts need room above the plan, and the checks of a merge enforce the plan
-)
+QUOTA_FACTOR = 2  # validation enforces the tariff plan; the quota only stops gross excess, and leaves room for rollouts
 
 CLUSTER_DNS = Frozen(
     namespaceSelector={"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
@@ -156,8 +154,9 @@ def _build_namespace(space: str, labels: dict[str, str]) -> dict[str, Any]:
 
 
 class _GpuDensity(NamedTuple):
-    """The most units of each resource and GPU model that a cluster cuts one physical GPU into, and the largest unit's
-    disk.
+    """The largest number of units that a cluster makes of one physical GPU, and the largest disk of a unit.
+
+    `slices` has this number by resource and GPU model.
     """
 
     slices: dict[tuple[str, str], int]
@@ -197,8 +196,9 @@ def _compute_quota_amounts(
     gpus: tuple[tuple[str, int], ...],
     counts: tuple[int, int, int, int],
 ) -> Frozen:
-    """Return QUOTA_FACTOR times the plan's limits, as amounts in this cluster. Every GPU resource has an amount, as an
-    unnamed one would be unlimited.
+    """Return QUOTA_FACTOR times the tariff plan's limits, as amounts of a ResourceQuota in this cluster.
+
+    The quota lists every GPU resource of the cluster, because Kubernetes does not limit a resource that is not listed.
     """
     density, limits = _compute_gpu_density(cluster, platform), QuotaLimits(dict(gpus), *counts)
     resources: dict[str, int] = {}

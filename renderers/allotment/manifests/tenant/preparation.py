@@ -50,10 +50,10 @@ AWS_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 def render(
     catalog: Catalog, tenant: ScopeDeclarations, storage: GPUStorage, metadata: dict[str, Any], name: str
 ) -> dict[str, Any]:
-    """Return the Job; its programs come from `programs`. `metadata` is shared by the storage's objects.
+    """Return the Job, which mounts its programs from a ConfigMap (`programs`).
 
-    Argo CD never prunes or deletes the Job: a pruned Job that is created again would run beside the storage's
-    instances.
+    `metadata` is the common metadata of the storage's objects. Argo CD never prunes or deletes the Job. If Argo CD
+    pruned the Job and created it again, the new Job would run while instances use the storage.
     """
     prepare = storage.spec.prepare
     assert prepare is not None
@@ -73,8 +73,8 @@ def render(
             {
                 "activeDeadlineSeconds": prepare.timeout,
                 "backoffLimit": 2,
-                # A pod cannot succeed before its last container. So this Job fails, and we read that failure as an
-                # earlier success.
+                # If an earlier Job has completed the volume, the first container (`check`) ends this Job. A pod cannot
+                # succeed before its last container has run, so the Job fails. We treat this failure as a success.
                 "podFailurePolicy": CHECK_FAILURE_POLICY if prepare.source.image is not None else None,
                 "template": {
                     "metadata": {"labels": {**metadata["labels"], names.ROLE: role}},
@@ -136,9 +136,7 @@ def _build_pod(catalog: Catalog, tenant: ScopeDeclarations, storage: GPUStorage,
 
 
 def _build_log_annotation(catalog: Catalog, tenant: ScopeDeclarations, storage: GPUStorage, job: str) -> dict[str, str]:
-    """Return the annotation with the URL of the Job's log: its node in Argo CD's page of the tenant's storage
-    Application.
-    """
+    """Return the annotation with the URL of the Job's log in Argo CD; empty if the platform declares no Argo CD URL."""
     platform = catalog.platform.get_singleton(Platform)
     if platform is None or platform.model.spec.argocd is None:
         return {}
@@ -170,7 +168,7 @@ def _build_container(
 
 
 def _build_lock_sidecar(image: str, job: str) -> dict[str, Any]:
-    """Return the sidecar that holds the lock while the tenant's own program writes."""
+    """Return the sidecar that holds the volume's lock while the tenant's own program writes to the volume."""
     arguments = ["--volume=/workspace", f"--job={job}", "--ready=/held/ready"]
     holder = _build_container("hold", image, "hold", arguments, HELPER_RESOURCES)
     return {
@@ -215,8 +213,9 @@ def _build_secret_env(key: str, secret: str) -> dict[str, Any]:
 
 
 def _build_affinity(catalog: Catalog, tenant: ScopeDeclarations, storage: GPUStorage) -> dict[str, Any]:
-    """Return the affinity to the cluster's nodes for storage pods, and to other pods that use the same ReadWriteOnce
-    volume.
+    """Return the affinity of the Job's pod, which must run on a node for storage pods.
+
+    If the volume or its source is ReadWriteOnce, the pod has an affinity to the pods that use that volume.
     """
     pools = pods.storage_pools(catalog.clusters[storage.spec.cluster])
     affinity: dict[str, Any] = {"nodeAffinity": pods.require_pools(pools) if pools else NOT_ON_GPU_NODES}

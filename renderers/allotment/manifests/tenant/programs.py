@@ -1,8 +1,8 @@
-"""Render the ConfigMaps with our programs that a tenant's Jobs run: one for each set of programs in use in the
-namespace.
+"""Render the ConfigMaps with the programs that a tenant's Jobs run: one for each set of programs that a Job needs.
 
-A ConfigMap's name contains a hash of its content. Jobs with the same programs share it, and Jobs of an older version of
-Allotment keep theirs beside it. A deleted ConfigMap comes back unchanged, because Git keeps it.
+A ConfigMap's name contains a hash of its content. All Jobs with the same programs share a ConfigMap. A Job of an older
+version of Allotment keeps the ConfigMap of that version. If somebody deletes a ConfigMap in the cluster, Argo CD
+creates it again with the same content, because its manifest stays in Git.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from allotment.manifests import names, paths
 from allotment.manifests.yaml_text import Frozen, Object
 from allotment.programs import texts
 
-# The last program of a pod -> all programs in its ConfigMap. The pod of a clone runs `seal` alone. Two unused
-# programs cost less than a second ConfigMap in a namespace that also prepares from an image.
+# The last program that a pod runs -> all programs in the pod's ConfigMap. The pod for a cloned volume runs `seal` only.
+# Its ConfigMap has `check` and `hold` too, because a second ConfigMap would cost more than two unused programs.
 PROGRAM_SETS: dict[str, tuple[str, ...]] = {
     "seal": ("check", "hold", "seal"),
     "copy_folder": ("copy_folder",),
@@ -30,25 +30,25 @@ _KEEP_ANNOTATIONS = Frozen({names.SYNC_OPTIONS: names.KEEP_ON_APPLICATION_DELETI
 
 
 def hash_programs(data: Mapping[str, Any]) -> str:
-    """Return the hash at the end of the name of a ConfigMap with programs."""
+    """Return the hash of a ConfigMap's programs; the name of the ConfigMap ends with this hash."""
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @cache
 def read_program_files(program: str) -> Frozen:
-    """Return the program files, by name, of a pod that ends with `program`."""
+    """Return the files of the programs, by name, for a pod that runs `program` last."""
     return Frozen(texts(*PROGRAM_SETS[program]))
 
 
 @cache
 def programs_name(program: str) -> str:
-    """Return the name of the ConfigMap for pods that end with `program`."""
+    """Return the name of the ConfigMap for pods that run `program` last."""
     return f"{paths.PROGRAMS_PREFIX}{program.replace('_', '-')}-{hash_programs(read_program_files(program))}"
 
 
 @cache
 def programs_by_name() -> dict[str, Frozen]:
-    """Return the content of every current ConfigMap with programs, by name."""
+    """Return the content of each ConfigMap with programs of this version of Allotment, by name."""
     return {programs_name(program): read_program_files(program) for program in PROGRAM_SETS}
 
 

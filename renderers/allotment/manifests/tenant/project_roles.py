@@ -1,7 +1,7 @@
-"""Render a tenant's members as roles of its AppProject: who sees its Applications, logs and terminals in Argo CD.
+"""Render a tenant's members as roles of its AppProject, which grant access to Applications, logs and terminals.
 
-Argo CD limits a project's role to that project, even if its policies grant more. Tenants therefore cannot see each
-other, as long as Argo CD's own policies grant nothing by default.
+A role of a project grants access to that project only, even if its policies name other projects. Tenants therefore
+cannot see each other, unless Argo CD's own default policy grants access.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from allotment.declared.kinds.members import Members
 GET_APPLICATIONS = ("applications", "get")
 GET_LOGS = ("logs", "get")
 CREATE_EXEC = ("exec", "create")
-INSTANCES_PART = "compute"  # the part of a tenant that holds its instances, and the suffix of that Application's name
-# Nobody may sync, change or delete here: people do that by merging. Terminals open in instances only: in a
-# preparation, a user could read the keys with which it downloads, and write data that nobody reviewed.
+INSTANCES_PART = (
+    "compute"  # the part of a tenant's tree with its instances; the name of the Application for it ends with this word
+)
+# No role may sync, change or delete anything in Argo CD, because people change resources by pull request. Terminals
+# open in instances only. In the pod of a preparation Job, a user could read the keys for the download, and write data
+# that nobody reviewed.
 GRANTS_BY_ROLE: Mapping[str, tuple[tuple[str, str], ...]] = {
     "Admin": (GET_APPLICATIONS, GET_LOGS, CREATE_EXEC),
     "Member": (GET_APPLICATIONS, GET_LOGS, CREATE_EXEC),
@@ -34,7 +37,7 @@ def list_policies(project: str, role: str) -> list[str]:
 
 
 def list_earlier_policies(project: str, role: str) -> list[str]:
-    """Return a role's permissions in a project that an older version published, before Argo CD showed pods."""
+    """Return the permissions that older versions of Allotment published for a role, before Argo CD showed pods."""
     return [_build_policy(project, role, grant, "") for grant in GRANTS_BY_ROLE[role]]
 
 
@@ -44,8 +47,9 @@ def _build_policy(project: str, role: str, grant: tuple[str, str], part: str) ->
 
 
 def render(project: str, tenant: ScopeDeclarations) -> list[dict[str, Any]]:
-    """Return the roles that have subjects. Argo CD treats a person's `sub` and a group's name as the same kind of
-    subject.
+    """Return the roles that have members.
+
+    A role lists the `sub` of each user and the name of each group together, because Argo CD does not distinguish them.
     """
     members = tenant.get_singleton(Members)
     if members is None:

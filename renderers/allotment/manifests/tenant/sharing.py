@@ -1,7 +1,7 @@
-"""Render the network policies for a tenant's declared traffic across its namespace: shared storages, storages that it
-reads, and buckets.
+"""Render the network policies for declared traffic between a tenant's namespace and others: shared storages, buckets.
 
-Owner and reader each open their own side, so a copy needs both. A policy goes when its declaration goes.
+If a tenant copies a shared storage of another tenant, each of the two has a policy for its own namespace. The copy
+needs both policies. A policy is removed together with its declaration.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def render_declared(
     tenant: ScopeDeclarations,
     is_open: Callable[[str], bool] = lambda _: True,
 ) -> list[dict[str, Any]]:
-    """Return the policies for a tenant's declarations, for shared storages only where `is_open` returns True."""
+    """Return the policies for a tenant's declarations; for a shared storage, only if `is_open` returns True for it."""
     policies = []
     for declaration in tenant.of_kind(GPUStorage).values():
         storage = declaration.model
@@ -95,9 +95,7 @@ def _build_read_policy(tenant: str, storage: str, owner: str, source: str) -> di
 def _build_bucket_policies(
     catalog: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations
 ) -> list[dict[str, Any]]:
-    """Return policies that let the instances that declare a bucket, and no other pods, reach its in-cluster object
-    store.
-    """
+    """Return a policy for each instance with buckets in an in-cluster object store: only its pods can reach the store."""
     policies = []
     for instance in tenant.of_kind(GPUInstance).values():
         used = [tenant.of_kind(GPUStorage)[use.name].model for use in instance.model.spec.buckets]

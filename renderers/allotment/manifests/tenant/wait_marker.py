@@ -1,4 +1,4 @@
-"""Render the placeholder object of a storage or snapshot that waits for another storage to be prepared."""
+"""Render a wait marker: a ConfigMap of a storage or snapshot that waits until another storage is prepared."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from allotment.manifests.yaml_text import without_empty
 
 
 def render_wait_marker(metadata: dict[str, Any], stem: str, source: str, blob: str, job: str = "") -> dict[str, Any]:
-    """Return a ConfigMap that names the storage for which the resource waits.
+    """Return the wait marker of a resource that waits for the storage `source`; `stem` is the stem of its file.
 
-    Its annotations are for people and for the next publish; its name is for the reporter. `job` is the Job that waits.
+    People and the next publish read the annotations. `allot report` reads `stem` and `source` from the name of the
+    ConfigMap. `job` is the Job that will fill the waiting storage; it is empty for a snapshot.
     """
     return {
         "apiVersion": "v1",
