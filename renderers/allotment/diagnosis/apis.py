@@ -110,7 +110,7 @@ def is_bucket(catalog: Catalog, storage_spec: str) -> bool:
 
 
 def check_apis(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield a diagnosis of each required API, with its rendered resources."""
+    """Yield a diagnosis of each required API: whether the cluster serves it, with all resources that we render."""
     for where, served in (("", looked.apis), (" where Argo CD runs", looked.hub_apis)):
         if not served:
             words = f"can't be checked{where}: the permission to get /apis and all paths below is missing"

@@ -177,7 +177,7 @@ class ClusterSnapshot(NamedTuple):
         return list(answer.objects)
 
     def get_object(self, kind: ResourceQuery) -> Object | None:
-        """Return the object of a query with a name; None if there is none. Raises NotReadable."""
+        """Return the object of a query that has a `name`; None if the object does not exist. Raises NotReadable."""
         return next(iter(self.list_objects(kind)), None)
 
 

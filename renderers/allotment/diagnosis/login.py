@@ -14,8 +14,8 @@ from allotment.problems import escape_unprintable, pluralize
 TOPIC = "login"
 SUBJECT = "spec.oidc"
 MAX_CLOCK_LEAD = 60  # seconds that Envoy tolerates when it checks the validity of a token
-_MAX_URL_LENGTH = 253  # of a declared URL
-_MAX_SCOPES = 20  # in a message
+_MAX_URL_LENGTH = 253  # characters: the limit of a declared URL
+_MAX_SCOPES = 20  # maximum number of values in a message
 _DOCUMENT = "the provider's discovery document"
 _KEY_ALGORITHMS = ("RS", "ES", "PS", "EdDSA")  # public keys verify these signatures; a shared secret verifies HS256
 

@@ -17,10 +17,8 @@ from allotment.manifests.tenant.gpu_instance import TOPOLOGY_LABELS
 from allotment.observed.quantity import parse_quantity
 from allotment.problems import pluralize
 
-_KUBERNETES_TAINT_PREFIXES = (
-    "node.kubernetes.io/",
-    "karpenter.sh/",
-)  # Kubernetes and Karpenter set these taints by a node's state
+# Kubernetes and Karpenter set taints with these prefixes according to the state of a node.
+_KUBERNETES_TAINT_PREFIXES = ("node.kubernetes.io/", "karpenter.sh/")
 _PER_NODE_OWNERS = ("DaemonSet", "Node")  # owners of the pods that run on each node; a Node owns its static pods
 Capacity = tuple[int, int]  # millicores, bytes
 

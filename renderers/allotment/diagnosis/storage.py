@@ -45,9 +45,9 @@ _KERNEL = re.compile(r"(\d{1,3})\.(\d{1,3})\b")
 
 
 def check_id_mapping(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield an error for each storage class with a file system that pods in a user namespace, as tenants' are, can't mount.
+    """Yield an error for each storage class with a file system that pods with a user namespace can't mount.
 
-    Raises NotReadable.
+    All pods of tenants have a user namespace. Raises NotReadable.
     """
     place = cluster.get_singleton(Cluster)
     if place is None:

@@ -44,7 +44,7 @@ _PLATFORM_FILE = re.compile(
     r"|platform/(?:add-ons|cluster|node-pools|stock)/[a-z0-9-]+)" + re.escape(paths.FILE_SUFFIX)
 )
 
-Shape = tuple[str, str, str, str]  # cluster, part of the tree, resource name for the check, text
+Shape = tuple[str, str, str, str]  # cluster, part of the tree, name or stand-in of the resource, text
 
 # These errors occur if an object has an unexpected structure, or if the gate has a bug. In both cases, the gate refuses
 # the object.
@@ -265,7 +265,7 @@ def _find_misread_folders(cluster: str, inner: str, texts: list[str]) -> Iterato
     try:
         objects = [load_one(text) for text in texts]
     except Malformed:
-        return  # the check of each text reports it
+        return  # the check of each object reports the malformed text
     sources = [
         manifest.get("spec", {}).get("source", {}) for manifest in objects if manifest.get("kind") == "Application"
     ]

@@ -36,7 +36,7 @@ _ENDED_BY_CHECK = {"containerName": _CHECK, "operator": "In", "values": [ending.
 _FAILURE_POLICY = {"rules": [{"action": "FailJob", "onExitCodes": _ENDED_BY_CHECK}]}
 _HIDE_GPUS_ENV = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
 _VOLUMES = frozenset(("name", "ephemeral", "emptyDir", "persistentVolumeClaim", "configMap"))
-_HASH = re.compile(r"-[0-9a-f]{16}")  # the suffix of the name of programs
+_HASH = re.compile(r"-[0-9a-f]{16}")  # the end of the name of a ConfigMap with programs
 
 
 def judge_template(tenant: str, template: Any, job: str) -> Iterator[str]:

@@ -78,7 +78,11 @@ _PROJECT_KINDS = frozenset(
 
 
 class FileOwner(NamedTuple):
-    """The owner of a file: the part of the tree, the tenant, and the file's own name."""
+    """The owner of a file.
+
+    `part` is tenant, namespaces, argo or platform. `resource` is the stem of a tenant's resource file, or the path of a
+    platform file; it is empty for other files.
+    """
 
     part: str
     tenant: str

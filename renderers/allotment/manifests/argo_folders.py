@@ -28,9 +28,9 @@ _MARKER_PURPOSE = "Keeps this folder in Git, and says by a hash that something i
 
 
 class _FolderKind(NamedTuple):
-    """A kind of folder: its path, the file that declares its Application, and the name and namespace of its marker.
+    """A kind of folder: a pattern of its path, the file that declares its Application, and its marker's identity.
 
-    The last three are format strings. Their fields are the named groups of the path's pattern, and `c`, the cluster.
+    All fields except the pattern are format strings. They may use the named groups of the pattern, and `c`, the cluster.
     """
 
     folder: re.Pattern[str]

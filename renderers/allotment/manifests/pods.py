@@ -45,7 +45,7 @@ def build_pod_spec(
 
 
 def storage_affinity_term(storage: str) -> dict[str, Any]:
-    """Return the affinity term for the pods that prepare or serve a storage."""
+    """Return the affinity term that selects the pods that prepare or serve a storage."""
     return {"labelSelector": {"matchLabels": {names.STORAGE: storage}}, "topologyKey": HOSTNAME_LABEL}
 
 

@@ -42,7 +42,7 @@ def is_plain(text: str) -> bool:
 
 
 class _ScalarCache(dict[str, str]):
-    """Cache of written strings, each between `prefix` and `suffix`."""
+    """Maps a string to its YAML text between `prefix` and `suffix`, and caches this text."""
 
     def __init__(self, prefix: str, suffix: str) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class _ScalarCache(dict[str, str]):
 
 
 class _KeyCache(dict[str, _ScalarCache]):
-    """Caches of written keys, by indentation."""
+    """Maps an indentation to the cache of the keys that are written with this indentation."""
 
     def __missing__(self, pad: str) -> _ScalarCache:
         keys = self[pad] = _ScalarCache(pad, ":")

@@ -18,7 +18,7 @@ from allotment.manifests.cluster.control import ANY_KIND
 from allotment.manifests.tenant import applications
 from allotment.manifests.yaml_text import without_empty
 
-PROJECT_WAVE = "-1"  # before the waves of all add-ons
+PROJECT_WAVE = "-1"  # Argo CD syncs the AppProjects before the Applications of all add-ons
 # Namespaces that we do not render here: `foundation` renders the first, and Kubernetes creates the second.
 UNLABELLED_NAMESPACES = (names.DEVICE_PLUGIN_NAMESPACE, "kube-system")
 # The API server adds defaults to an object. Our own manifests contain these defaults, but charts do not. With

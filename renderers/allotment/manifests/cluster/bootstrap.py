@@ -32,7 +32,7 @@ CONTROLLER_PARAMETERS = {
     # that stays out of sync.
     "controller.self.heal.backoff.cap.seconds": "10",
 }
-# An object's label -> the folder of its declaration.
+# The word in an object's label, such as `instance` -> the folder of its declaration, such as `instances`.
 DECLARED_FOLDERS = {word: resource_kind.plural for word, resource_kind in RESOURCE_KINDS.items()}
 
 

@@ -18,7 +18,7 @@ ANY_KIND = {"group": "*", "kind": "*"}
 
 
 def platform_project_name(cluster: str) -> str:
-    """Return the AppProject of the platform's own Applications for a cluster. No tenant's project has this name."""
+    """Return the name of the AppProject for the platform's own Applications; no tenant's project has this name."""
     return names.platform_application("platform", cluster)
 
 

@@ -29,7 +29,7 @@ class NodeClass(NamedTuple):
 
 
 def build_node_class(pool: str, karpenter: Karpenter) -> NodeClass:
-    """Return the node class of a pool: built from the declaration `karpenter`, or the class to which that refers."""
+    """Return the node class of a pool: built from the declaration `karpenter`, or the class to which it refers."""
     if karpenter.node_class_ref is not None:
         named = karpenter.node_class_ref
         return NodeClass(named.group, "", named.kind, named.name, None)

@@ -71,7 +71,7 @@ def render(
 
 
 def list_stocked_specs(catalog: Catalog, cluster: ScopeDeclarations, pool: str) -> list[GPUSpecSpec]:
-    """Return the specs of a pool's stocks."""
+    """Return the specs of the GPUSpecs that a node pool stocks."""
     return [spec for _, spec, _ in pool_stocks(catalog, cluster, pool)]
 
 

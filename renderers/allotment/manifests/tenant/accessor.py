@@ -18,7 +18,7 @@ from allotment.preparation.sources import is_single_writer
 from allotment.preparation.start_gates import find_start_gates
 from allotment.programs.volume import LEFT_OUT
 
-# The server requests no CPU and memory, because instances may request all of them on its GPU node.
+# The server may run on a GPU node where instances request all CPU and memory, so the server requests none.
 SERVER_RESOURCES = Frozen(requests={"cpu": "0", "memory": "0"}, limits={"cpu": "1", "memory": "256Mi"})
 READINESS_PROBE = Frozen(tcpSocket={"port": "files"}, periodSeconds=10, timeoutSeconds=5, failureThreshold=3)
 # The server ignores SIGTERM, and its replacement starts only after it has ended. Killing it early does no harm, because

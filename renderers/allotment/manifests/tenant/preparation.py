@@ -35,7 +35,7 @@ HELD_MOUNT = Frozen(name="held", mountPath="/held")
 HELD_PROBE = Frozen(
     exec={"command": ["test", "-e", "/held/ready"]}, periodSeconds=2, timeoutSeconds=5, failureThreshold=300
 )
-# In the form that the API server stores, so that Argo CD sees no difference.
+# The policy has the form in which the API server stores it, so that Argo CD sees no difference.
 CHECK_FAILURE_POLICY = Frozen(
     rules=[
         {
