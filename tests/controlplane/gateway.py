@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.controlplane import internet, issuer, node, processes, programs, secure
+from tests.controlplane import internet, issuer, node, processes, programs, secure, simulated
 from tests.controlplane.client import Object
-from tests.controlplane.cluster import Cluster
+from tests.controlplane.cluster import PROJECT, Cluster
 from tests.controlplane.world import World
 
 VERSION = "1.39.1"  # of Envoy, which Envoy Gateway wants
 CONTROLLER = "gateway.envoyproxy.io/gatewayclass-controller"
 API = "gateway.envoyproxy.io/v1alpha1"
-CLASS, NAMESPACE = "envoy", "envoy-gateway-system"
-GATEWAY, SECRET = "edge", "oidc"  # as the sample's clusters declare them, both in a namespace of the Gateway's name
+NAMESPACE = "envoy-gateway-system"
+SECRET, CERTIFICATE = "oidc", "wildcard"  # in the namespace of the Gateway
 PORT = 443
+NAME = "envoy-gateway"
 AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
 
 
@@ -28,35 +30,48 @@ def folder(world: World) -> Path:
     return world.folder / "gateway"
 
 
-def start(cluster: Cluster, world: World, domain: str) -> None:
-    """Start Envoy Gateway in a node's world, and return once Envoy listens for the hosts of a domain. Raises NotStarted."""
+def start(cluster: Cluster, world: World, domain: str, namespace: str) -> None:
+    """Start Envoy Gateway in a node's world, and return once Envoy listens for the hosts of a domain. Raises NotStarted.
+
+    The managed Gateway of that namespace is there already: Envoy Gateway starts Envoy at once for a Gateway that it finds.
+    The simulated Gateway of the cluster goes, because both would listen at the same port.
+    """
     place = folder(world)
     place.mkdir()
     _lay_out(cluster, world, place)
-    # Envoy Gateway starts Envoy at once for a Gateway that it finds, and not again when its settings change.
-    cluster.client.apply(*_objects(place, domain))
+    for manifest in _simulated():
+        metadata = manifest["metadata"]
+        cluster.client.delete(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace", ""))
+    cluster.client.apply(*_secrets(place, domain, namespace))
     program = programs.program("envoy-gateway")
-    environment = {"KUBECONFIG": str(place / "kubeconfig"), "HOME": str(place)}
+    environment = {"KUBECONFIG": str(place / "kubeconfig"), "HOME": str(place), "ENVOY_VERSION": VERSION}
     stated = [f"{name}={value}" for name, value in environment.items()]
     for options in (["--disable-topology-injector"], ["--local", "--config-home", place / "config"]):
         world.run(["env", *stated, program, "certgen", *options])
     (place / "certs").symlink_to(place / "config" / "certs" / "envoy-gateway")
     command: list[str | Path] = ["unshare", "--mount", "--propagation", "unchanged", "sh", "-e", place / "apart.sh"]
     command += [program, "server", "--config-path", place / "gateway.yaml"]
-    processes.start(place, "envoy-gateway", world.inside(command), environment)
+    processes.start(place, NAME, world.inside(command), environment)
     processes.eventually(lambda: f":{PORT} " in world.run(["ss", "-ltn"]), "Envoy to listen")
 
 
+def access_log(world: World) -> list[dict[str, Any]]:
+    """Return the entries that Envoy has written to its standard output, which is that of Envoy Gateway."""
+    text = (folder(world) / "logs" / f"{NAME}.log").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines() if line.startswith('{"') and '"retention_days"' in line]
+
+
 def stop(cluster: Cluster, world: World) -> None:
-    """End Envoy Gateway and Envoy, and take back what they were given."""
+    """End Envoy Gateway and Envoy, and put the simulated Gateway back."""
     processes.stop(folder(world), 5)
-    for manifest in reversed(list(_objects(folder(world), "example"))):
-        if manifest["kind"] != "GatewayClass":  # it is of the cluster, and stays
-            metadata = manifest["metadata"]
-            cluster.client.delete(
-                manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace", "")
-            )
+    cluster.client.delete("v1", "Namespace", NAMESPACE)
+    cluster.client.apply(*_simulated())
     shutil.rmtree(folder(world))
+
+
+def _simulated() -> list[Object]:
+    declared = simulated.declared(PROJECT, "eu-1")
+    return [o for o in simulated.surroundings(declared) if o["kind"] in ("Gateway", "GatewayClass")]
 
 
 def _lay_out(cluster: Cluster, world: World, place: Path) -> None:
@@ -94,38 +109,24 @@ def _configuration(place: Path) -> dict[str, Any]:
         "gateway": {"controllerName": CONTROLLER},
         "provider": {"type": "Custom", "custom": {"resource": resource, "infrastructure": infrastructure}},
         "extensionApis": {"enableLua": True},
+        "envoyProxy": {"concurrency": 1},  # the rendered settings of the proxies are merged with this
     }
 
 
-def _objects(place: Path, domain: str) -> list[Object]:
-    """Return what a platform brings: the controller's namespace, its settings, the client's Secret, and a certificate."""
+def _secrets(place: Path, domain: str, namespace: str) -> list[Object]:
+    """Return what a platform team brings: the controller's namespace, the client's Secret, and a certificate."""
     certificates = place / "tls"
     certificates.mkdir(exist_ok=True)
     secure.certify(certificates, [f"*.{domain}"])
     key, begin, certificate = (
         (certificates / secure.CERTIFICATE).read_text(encoding="ascii").partition("-----BEGIN CERTIFICATE")
     )
-    host = {"type": "Host", "host": {"envoyVersion": VERSION}}
-    proxy = {"group": API.partition("/")[0], "kind": "EnvoyProxy", "name": CLASS, "namespace": GATEWAY}
 
-    def built(version: str, kind: str, name: str, **more: Any) -> Object:
-        return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": GATEWAY}, **more}
+    def secret(name: str, **more: Any) -> Object:
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}, **more}
 
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
-        built(
-            "v1",
-            "Secret",
-            GATEWAY,
-            type="kubernetes.io/tls",
-            stringData={"tls.key": key, "tls.crt": begin + certificate},
-        ),
-        built("v1", "Secret", SECRET, stringData={"client-secret": "not-a-secret"}),
-        built(API, "EnvoyProxy", CLASS, spec={"concurrency": 1, "provider": host}),
-        {
-            "apiVersion": "gateway.networking.k8s.io/v1",
-            "kind": "GatewayClass",
-            "metadata": {"name": CLASS},
-            "spec": {"controllerName": CONTROLLER, "parametersRef": proxy},
-        },
+        secret(CERTIFICATE, type="kubernetes.io/tls", stringData={"tls.key": key, "tls.crt": begin + certificate}),
+        secret(SECRET, stringData={"client-secret": "not-a-secret"}),
     ]

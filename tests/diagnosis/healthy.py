@@ -19,7 +19,7 @@ from allotment.diagnosis.cluster_snapshot import ClusterSnapshot, QueryAnswer, R
 from allotment.diagnosis.diagnosis import Diagnosis
 from allotment.diagnosis.reporter import list_watched_resources
 from allotment.manifests import names
-from allotment.manifests.cluster import add_on, bootstrap, control, device_plugin, node_pool
+from allotment.manifests.cluster import add_on, bootstrap, control, device_plugin, managed_gateway, node_pool
 from allotment.services.check.repository_check import check_repository
 
 Object = dict[str, Any]
@@ -58,8 +58,9 @@ class Bed:
             for needed_api in apis.list_required_apis(self.catalog, self.cluster)
         }
         self.hub_apis: dict[str, frozenset[str]] = self.apis
-        for manifest in simulated.surroundings(self.cluster):
-            if manifest["kind"] in KINDS:
+        managed = managed_gateway.render(self.catalog, self.cluster)
+        for manifest in (*simulated.surroundings(self.cluster), *managed):
+            if manifest["kind"] in KINDS and manifest["kind"] != "Certificate":
                 self.objects[KINDS[manifest["kind"]]].append(copy.deepcopy(manifest))
         self._nodes()
         self._edge()
@@ -89,11 +90,12 @@ class Bed:
         listener = {"name": "https", "conditions": [*conditions, is_true("ResolvedRefs")]}
         gateway["status"] = {"conditions": conditions, "listeners": [listener]}
         of["status"] = {"conditions": [is_true("Accepted")]}
-        host = gateway["spec"]["listeners"][0]["hostname"]
+        https = gateway["spec"]["listeners"][-1]
+        host, (secret,) = https["hostname"], https["tls"]["certificateRefs"]
         self.objects[cluster_snapshot.CERTIFICATES] = [
             {
                 "metadata": {"name": "wildcard", "namespace": "edge"},
-                "spec": {"secretName": "edge", "dnsNames": [host]},
+                "spec": {"secretName": secret["name"], "dnsNames": [host]},
                 "status": {"conditions": [is_true("Ready")], "notAfter": "2027-01-21T12:00:00Z"},
             }
         ]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from allotment.declared.addresses import is_subnet
 from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster, ClusterSpec
+from allotment.declared.kinds.gateway import Gateway
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.stock import Stock
 from allotment.declared.values import format_duration
@@ -82,8 +83,7 @@ def _cluster_values(name: str, spec: ClusterSpec) -> dict[str, Any]:
         "session-filter": SESSION_FILTER,  # the gate compares it with the renderer's text, and tests judge that text
         "gateway-section": spec.gateway.section_name,
         "request-timeout": format_duration(spec.gateway.timeouts.request or 0),
-        "idle-timeout": format_duration(spec.gateway.timeouts.idle or 0),
-        "request-rate": spec.gateway.requests_per_second,
+        "limits": _limits(spec.gateway),
         "issuer": oidc.issuer,
         "oidc-provider": _oidc_provider(spec),
         "scopes": list(dict.fromkeys(["openid", *oidc.scopes])),
@@ -98,6 +98,23 @@ def _cluster_values(name: str, spec: ClusterSpec) -> dict[str, Any]:
         "a-storage-class": AnyOf(storage.storage_class_name for storage in spec.storages),
         "a-snapshot-class": AnyOf(storage.volume_snapshot_class_name for storage in spec.storages),
     }
+
+
+def _limits(gateway: Gateway) -> Any:
+    """Return the spec of the policy that limits requests; if no limit is declared, a value that equals no spec."""
+    target = {
+        "group": "gateway.networking.k8s.io",
+        "kind": "Gateway",
+        "name": gateway.name,
+        "sectionName": gateway.section_name,
+    }
+    limits: dict[str, Any] = {}
+    if gateway.timeouts.idle:
+        limits["timeout"] = {"http": {"streamIdleTimeout": format_duration(gateway.timeouts.idle)}}
+    if gateway.requests_per_second:
+        rule = {"limit": {"requests": gateway.requests_per_second, "unit": "Second"}}
+        limits["rateLimit"] = {"local": {"rules": [rule]}}
+    return {"targetRefs": [target], **limits} if limits else AnyOf()
 
 
 def _oidc_provider(spec: ClusterSpec) -> dict[str, str]:

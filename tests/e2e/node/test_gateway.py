@@ -1,152 +1,59 @@
-"""What reaches a container through the real gateway, and who gets there: Envoy Gateway, Envoy and logins at an issuer."""
+"""What reaches a container through the real gateway, and who gets there: Envoy Gateway, Envoy, logins at an issuer, Chromium."""
 
 from __future__ import annotations
 
 import json
-import sys
+import shutil
 import time
-from collections.abc import Iterable, Iterator
-from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
 
 from allotment.manifests import names
-from allotment.manifests.tenant.exposure import ACCESS_TOKEN_COOKIE, ID_TOKEN_COOKIE
-from tests.controlplane import gateway, images, internet, issuer, node, processes, programs, rendered
-from tests.controlplane.client import Object
+from allotment.manifests.tenant.exposure import ACCESS_TOKEN_COOKIE, AFFINITY_COOKIE, ID_TOKEN_COOKIE
+from tests.controlplane import internet, issuer, processes
 from tests.controlplane.fixtures import Node
-from tests.e2e.node import pods
+from tests.e2e.conftest import Render
+from tests.e2e.node import access
+from tests.e2e.node.access import Doors, host
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
-DOMAIN = "eu-1.gpu.northlight.example"
-INSTANCE = f"webui--solo-ada.{DOMAIN}"
-PUBLIC = f"public--solo-ada.{DOMAIN}"
-FILES = f"models--files--solo-ada.{DOMAIN}"
-OTHER = f"webui--studio-kite.{DOMAIN}"
-IMAGE = f"registry.example/echo@sha256:{'e' * 64}"
-ADDRESS = "127.0.0.1"  # of Envoy in the node's world
-# Answers with the request that it got.
-ECHO = """
-import http.server, json, sys
-class Echo(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    def do_GET(self):
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if self.headers.get("Upgrade", "").lower() == "websocket":
-            self.send_response(101)
-            self.send_header("Upgrade", "websocket")
-            self.send_header("Connection", "Upgrade")
-            self.end_headers()
-            self.close_connection = True
-            return
-        body = json.dumps({"method": self.command, "path": self.path, "headers": self.headers.items()}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-    do_POST = do_GET
-    def log_message(self, *words):
-        pass
-http.server.ThreadingHTTPServer(("", int(sys.argv[1])), Echo).serve_forever()
-"""
+INSTANCE, FILES = host("webui", "solo-ada"), host("models--files", "solo-ada")
+KITE, KITE_FILES = host("webui", "studio-kite"), host("outputs--files", "studio-kite")
+PUBLIC, GROUP, PREVIEW = host("demo", "ml-orbit"), host("group-a", "uni-lab"), host("preview", "film-house")
 BLANKS = 55_000  # with the cookies of a login less than 60 KiB, the most that Envoy accepts as headers
-ADA, STRANGER = "00u1ada", "stranger"
+ADA, STRANGER, STUDENT, ARTIST = "00u1ada", "stranger", "student", "artist"
+PEOPLE: dict[str, dict[str, Any]] = {
+    ADA: {},
+    "00u1mio": {},
+    "lead": {"groups": ["kite-leads"]},
+    "designer": {"groups": ["kite-designers", "others"]},
+    "client": {"groups": ["kite-clients"]},
+    STRANGER: {"groups": ["others"]},
+    STUDENT: {"groups": ["uni-students"]},
+    ARTIST: {"groups": ["film-artists"]},
+    "late": {"groups": ["kite-leads"], "exp": 1_700_000_000},
+    "foreign": {"groups": ["kite-leads"], "aud": "another-client"},
+}
 UPGRADE = {
     "Connection": "Upgrade",
     "Upgrade": "websocket",
     "Sec-WebSocket-Version": "13",
     "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
 }
-
-
-class Doors(NamedTuple):
-    """Tenants' pods behind the gateway, and the way of a visitor to them."""
-
-    real_node: Node
-
-    def visit(self, url: str, person: str = "", **more: Any) -> dict[str, Any]:
-        """Return the last answer that a visitor gets. A `person` logs in where the gateway asks for it."""
-        jar = more.pop("jar", {}) | ({issuer.HOST: {"person": person}} if person else {})
-        stated = [f"{name}={value}" for name, value in programs.OWN.items()]
-        command = ["env", *stated, sys.executable, "-m", "tests.e2e.node.visitor", ADDRESS]
-        answer: dict[str, Any] = json.loads(
-            self.real_node.world.run(command, json.dumps({"jar": jar, "url": url, **more}))
-        )
-        return answer
-
-    def login(self, host: str, person: str = ADA) -> dict[str, Any]:
-        """Return the cookies of a person who has logged in at a host, by host."""
-        answer = self.visit(f"https://{host}/", person)
-        assert answer["status"] == 200, answer
-        jar: dict[str, Any] = answer["jar"]
-        return jar
-
-
-def _echo(service: Object, priority: str) -> pods.Pod:
-    """Return a pod behind a rendered Service that answers with the request that it got."""
-    ((name, port),) = ((served["targetPort"], served["port"]) for served in service["spec"]["ports"])
-    metadata = service["metadata"]
-    labels = service["spec"]["selector"]
-    pod = pods.pod(metadata["namespace"], metadata["name"], IMAGE, labels, priorityClassName=priority)
-    pod["spec"]["containers"][0] |= {
-        "command": ["python3", "-c", ECHO, str(port)],
-        "ports": [{"name": name, "containerPort": port}],
-    }
-    return pod
-
-
-def _public(webui: Iterable[Object]) -> Iterator[Object]:
-    """Yield a second route to the pod of an instance, without a login, from the rendered objects of the instance."""
-    for manifest in webui:
-        if manifest["kind"] in ("HTTPRoute", "SecurityPolicy"):
-            spec = manifest["spec"]
-            if manifest["kind"] == "HTTPRoute":
-                spec = {**spec, "hostnames": [PUBLIC]}
-            else:
-                target = {**spec["targetRefs"][0], "name": "public"}
-                spec = {"targetRefs": [target], "authorization": {"defaultAction": "Allow"}}
-            yield {**manifest, "metadata": {**manifest["metadata"], "name": "public"}, "spec": spec}
+SAME_HOST = "The request comes from a page of another host.\n"
 
 
 @pytest.fixture(scope="module")
-def doors(real_node: Node, sample_tree: Path) -> Iterator[Doors]:
-    """Return the rendered routes of two tenants with a pod behind each, once the gateway serves them."""
-    client, world = real_node.cluster.client, real_node.world
-    node.take_in(world, {IMAGE: images.python(internet.authority(world))})
-    issuer.introduce(internet.folder(world), {ADA: {}, STRANGER: {}})
-    shared = [f"platform/cluster/{name}.rendered.yaml" for name in ("namespaces", "priority-classes", "gateway")]
-    tenants = [f"control/namespaces/s/{name}.rendered.yaml" for name in ("solo-ada", "studio-kite")]
-    routes = [
-        manifest
-        for path in ("solo-ada/compute/webui", "solo-ada/storage/models", "studio-kite/compute/webui")
-        for manifest in rendered.objects(sample_tree, f"tenants/{path}.rendered.yaml")
-        if manifest["kind"] in ("HTTPRoute", "SecurityPolicy", "Service")
-    ]
-    client.apply(*rendered.objects(sample_tree, *shared), *rendered.objects(sample_tree, *tenants), *routes)
-    client.apply(*_public(rendered.objects(sample_tree, "tenants/solo-ada/compute/webui.rendered.yaml")))
-    services = [manifest for manifest in routes if manifest["kind"] == "Service"]
-    assert len(services) == 3
-    wanted = [
-        _echo(
-            service,
-            names.INSTANCE_PRIORITY if names.INSTANCE in service["spec"]["selector"] else names.STORAGE_PRIORITY,
-        )
-        for service in services
-    ]
-    with pods.running(real_node, *wanted):
-        try:
-            gateway.start(real_node.cluster, world, DOMAIN)
-            served = Doors(real_node)
-            for host in (INSTANCE, FILES):
-                processes.eventually(partial(served.login, host), f"{host} to be served")
-            processes.eventually(lambda: served.visit(f"https://{PUBLIC}/")["status"] == 200, f"{PUBLIC} to be served")
-            yield served
-        finally:
-            gateway.stop(real_node.cluster, world)
-    rendered.clear(client)
+def doors(real_node: Node, render: Render, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
+    """Return the rendered routes of some tenants with pods behind them, once the gateway serves them."""
+    root = tmp_path_factory.mktemp("access") / "repo"
+    access.declare(root)
+    with access.open_doors(real_node, render(root, "eu-1"), PEOPLE) as opened:
+        yield opened
 
 
 def dump_of_envoy(doors: Doors) -> str:
@@ -165,28 +72,28 @@ def received(answer: dict[str, Any]) -> dict[str, str]:
     return {name.lower(): value for name, value in json.loads(answer["body"])["headers"]}
 
 
-@pytest.mark.parametrize("host", [INSTANCE, FILES])
-def test_a_container_receives_no_token_and_no_cookie_of_the_login(host: str, doors: Doors) -> None:
-    jar = doors.login(host)
-    assert {ID_TOKEN_COOKIE, ACCESS_TOKEN_COOKIE} <= jar[host].keys()
-    answer = doors.visit(f"https://{host}/", jar=jar)
+@pytest.mark.parametrize("at", [INSTANCE, FILES])
+def test_a_container_receives_no_token_and_no_cookie_of_the_login(at: str, doors: Doors) -> None:
+    jar = doors.login(at, ADA)
+    assert {ID_TOKEN_COOKIE, ACCESS_TOKEN_COOKIE} <= jar[at].keys()
+    answer = doors.visit(f"https://{at}/", jar=jar)
     assert "cookie" not in received(answer)
     assert "authorization" not in received(answer)
     assert not [value for value in received(answer).values() if value.startswith("ey") or "gcm." in value]
 
 
-@pytest.mark.parametrize("host", [INSTANCE, FILES])
-def test_a_container_receives_the_cookies_of_its_application(host: str, doors: Doors) -> None:
-    jar = doors.login(host)
-    jar[host] = {"theme": "dark", **jar[host], "view": "a=b", "__Host-app": "1"}
-    answer = doors.visit(f"https://{host}/", jar=jar)
+@pytest.mark.parametrize("at", [INSTANCE, FILES])
+def test_a_container_receives_the_cookies_of_its_application(at: str, doors: Doors) -> None:
+    jar = doors.login(at, ADA)
+    jar[at] = {"theme": "dark", **jar[at], "view": "a=b", "__Host-app": "1"}
+    answer = doors.visit(f"https://{at}/", jar=jar)
     assert {*received(answer)["cookie"].split("; ")} == {"theme=dark", "view=a=b", "__Host-app=1"}
 
 
 def test_a_public_route_keeps_the_cookies_of_a_login_from_the_container(doors: Doors) -> None:
-    jar = {PUBLIC: {**doors.login(INSTANCE)[INSTANCE], "theme": "dark"}}
+    jar = {PUBLIC: {**doors.login(INSTANCE, ADA)[INSTANCE], "theme": "dark"}}
     assert received(doors.visit(f"https://{PUBLIC}/", jar=jar))["cookie"] == "theme=dark"
-    assert doors.visit(f"https://{PUBLIC}/", jar=jar, headers={"Origin": f"https://{OTHER}"})["status"] == 403
+    assert doors.visit(f"https://{PUBLIC}/", jar=jar, headers={"Origin": f"https://{KITE}"})["status"] == 403
 
 
 def test_the_cookies_of_a_login_are_of_one_host(doors: Doors) -> None:
@@ -195,10 +102,72 @@ def test_the_cookies_of_a_login_are_of_one_host(doors: Doors) -> None:
     assert answer["jar"].keys() == {INSTANCE, issuer.HOST}
 
 
-def test_who_is_no_member_is_denied(doors: Doors) -> None:
-    for host in (INSTANCE, FILES):
-        assert doors.visit(f"https://{host}/", STRANGER)["status"] == 403
-    assert doors.visit(f"https://{OTHER}/", ADA)["status"] == 403
+# What each person gets at each place: a page, a form, a WebSocket, a form that another host's page sends, and a call of an
+# API. Who has no valid login is redirected to the issuer from a page, and gets 401 for a call and a WebSocket.
+ADMITTED, DENIED = [200, 200, 101, 403, 200], [403, 403, 403, 403, 403]
+NO_LOGIN = [302, 302, 401, 302, 401]
+MATRIX = {
+    ("00u1mio", KITE): ADMITTED,
+    ("lead", KITE): ADMITTED,
+    ("designer", KITE): ADMITTED,
+    ("client", KITE): DENIED,
+    (ADA, KITE): DENIED,
+    (STRANGER, KITE): DENIED,
+    ("00u1mio", KITE_FILES): ADMITTED,
+    ("lead", KITE_FILES): ADMITTED,
+    ("designer", KITE_FILES): ADMITTED,
+    ("client", KITE_FILES): ADMITTED,
+    (ADA, KITE_FILES): DENIED,
+    (STRANGER, KITE_FILES): DENIED,
+    (ADA, INSTANCE): ADMITTED,
+    (ADA, FILES): ADMITTED,
+    ("lead", INSTANCE): DENIED,
+    ("lead", FILES): DENIED,
+    (STRANGER, FILES): DENIED,
+    (STUDENT, GROUP): ADMITTED,
+    (ADA, GROUP): DENIED,
+    (ARTIST, PREVIEW): DENIED,  # a member, but from an address that the tenant does not allow
+    ("", KITE): NO_LOGIN,
+    ("", KITE_FILES): NO_LOGIN,
+    ("", PUBLIC): [200, 200, 101, 200, 200],
+    ("forged", KITE): NO_LOGIN,
+    ("forged", KITE_FILES): NO_LOGIN,
+    ("another host's", KITE): NO_LOGIN,
+}
+
+
+def _jar(doors: Doors, person: str, at: str) -> dict[str, Any]:
+    """Return the cookies of a person, or of somebody who made a token, or who took a login from another host."""
+    if person == "forged":
+        claims = {"iss": issuer.URL, "aud": issuer.CLIENT, "sub": "00u1mio", "exp": 4102444800}
+        return {at: {ID_TOKEN_COOKIE: issuer.sign(issuer.create_key(), claims)}}
+    if person == "another host's":
+        return {at: doors.login(INSTANCE, ADA)[INSTANCE]}
+    return doors.login(at, person) if person else {}
+
+
+@pytest.mark.parametrize(("person", "at"), MATRIX, ids=lambda value: value.partition(".")[0] or "nobody")
+def test_who_gets_where(person: str, at: str, doors: Doors) -> None:
+    assert sum(map(len, MATRIX.values())) >= 60
+    own, foreign = {"Origin": f"https://{at}"}, {"Origin": f"https://{host('evil', 'ml-orbit')}"}
+    requests: list[dict[str, Any]] = [
+        {},
+        {"method": "POST", "headers": own},
+        {"headers": {**UPGRADE, **own}},
+        {"method": "POST", "headers": foreign},
+        {"headers": {"Accept": "application/json"}},
+    ]
+    jar = _jar(doors, person, at)
+    answers = doors.visits([{"url": f"https://{at}/", "jar": jar, "follow": False, **request} for request in requests])
+    assert [answer["status"] for answer in answers] == MATRIX[person, at], answers
+
+
+@pytest.mark.parametrize("person", ["late", "foreign"])
+def test_a_token_that_is_expired_or_for_another_client_opens_nothing(person: str, doors: Doors) -> None:
+    for at in (KITE, KITE_FILES):
+        answer = doors.visit(f"https://{at}/", person)
+        assert answer["status"] in (401, 403), answer
+        assert '"headers"' not in answer["body"]
 
 
 def test_without_a_login_a_visitor_is_sent_to_the_issuer(doors: Doors) -> None:
@@ -220,41 +189,66 @@ def test_without_a_login_a_visitor_is_sent_to_the_issuer(doors: Doors) -> None:
     ids=lambda headers: " ".join(f"{name}={value}" for name, value in sorted(headers.items()))[:40],
 )
 def test_without_a_login_only_a_page_is_redirected(headers: dict[str, str], doors: Doors) -> None:
-    for host in (INSTANCE, FILES):
-        assert doors.visit(f"https://{host}/", headers=headers, follow=False)["status"] == 401
-    assert doors.visit(f"https://{PUBLIC}/", headers=headers)["status"] in (101, 200)
+    for at in (INSTANCE, FILES):
+        assert doors.visit(f"https://{at}/", headers=headers, follow=False)["status"] == 401
     page = {"Sec-Fetch-Mode": "navigate", "Accept": "text/html,application/xhtml+xml", "Upgrade-Insecure-Requests": "1"}
     assert doors.visit(f"https://{INSTANCE}/", headers=page, follow=False)["status"] == 302
 
 
-def test_a_forged_token_opens_nothing(doors: Doors) -> None:
-    key = issuer.create_key()
-    token = issuer.sign(key, {"iss": issuer.URL, "aud": issuer.CLIENT, "sub": ADA, "exp": 4102444800})
-    answer = doors.visit(f"https://{INSTANCE}/", jar={INSTANCE: {ID_TOKEN_COOKIE: token}}, follow=False)
-    assert answer["status"] in (302, 401, 403)
-
-
-@pytest.mark.parametrize("origin", [f"https://{OTHER}", "null", "https://evil.example", f"http://{INSTANCE}"])
+@pytest.mark.parametrize("origin", [f"https://{KITE}", "null", "https://evil.example", f"http://{INSTANCE}"])
 @pytest.mark.parametrize(
     ("method", "headers"), [("GET", UPGRADE), ("POST", {}), ("GET", {})], ids=["socket", "post", "get"]
 )
 def test_a_page_of_another_host_does_nothing_with_the_visitors_login(
     method: str, headers: dict[str, str], origin: str, doors: Doors
 ) -> None:
-    jar = doors.login(INSTANCE)
-    own = doors.visit(
-        f"https://{INSTANCE}/", jar=jar, method=method, headers={**headers, "Origin": f"https://{INSTANCE}"}
-    )
-    assert own["status"] == (101 if headers else 200), own
+    jar = doors.login(INSTANCE, ADA)
     answer = doors.visit(f"https://{INSTANCE}/", jar=jar, method=method, headers={**headers, "Origin": origin})
-    assert (answer["status"], answer["body"]) == (403, "The request comes from a page of another host.\n")
+    assert (answer["status"], answer["body"]) == (403, SAME_HOST)
 
 
-@pytest.mark.parametrize(("origin", "status"), [(f"https://{INSTANCE}", 200), (f"https://{OTHER}", 403)])
+def test_a_browser_lets_no_page_of_another_tenant_use_the_visitors_login(doors: Doors) -> None:
+    """Chromium logs in at an instance; then a page of another tenant, and for comparison its own, send requests to it."""
+    assert shutil.which("chromium") or shutil.which("chromium-browser"), "Chromium is needed: apt-get install chromium"
+    attack = f"""(async () => {{
+        const post = await fetch("https://{INSTANCE}/attack", {{method: "POST", mode: "no-cors", credentials: "include"}})
+            .then(answer => answer.type, error => "failed");
+        const socket = await new Promise(done => {{
+            const opened = new WebSocket("wss://{INSTANCE}/attack");
+            opened.onopen = () => done("open");
+            opened.onerror = () => done("failed");
+        }});
+        return [location.origin, post, socket];
+    }})()"""
+    status = """fetch("/").then(answer => answer.status, error => "failed")"""
+    before = json.loads(doors.visit(f"https://{INSTANCE}/requests", ADA)["body"])
+    results = doors.browse(
+        [
+            {"person": ADA, "open": f"https://{INSTANCE}/", "script": "[location.href, document.body.innerText]"},
+            {"script": attack},
+            {"open": f"https://{PUBLIC}/", "script": attack},
+            {"open": f"https://{INSTANCE}/", "script": status},
+            {"forget": True, "script": status},
+            {"person": ADA, "open": f"http://{INSTANCE}/plain", "script": "location.href"},
+        ]
+    )
+    page, own, foreign, with_login, without_login, plain = results
+    assert page[0] == f"https://{INSTANCE}/" and '"path": "/"' in page[1]
+    assert own == [f"https://{INSTANCE}", "basic", "open"]
+    assert foreign == [f"https://{PUBLIC}", "opaque", "failed"]
+    assert (with_login, without_login) == (200, 401)
+    assert plain == f"https://{INSTANCE}/plain"
+    arrived = json.loads(doors.visit(f"https://{INSTANCE}/requests", ADA)["body"])[len(before) :]
+    assert ["POST", f"https://{INSTANCE}", False] in arrived and ["GET", f"https://{INSTANCE}", True] in arrived
+    assert {origin for _, origin, _ in arrived} <= {None, f"https://{INSTANCE}"}, "a request of another tenant's page"
+
+
+@pytest.mark.parametrize(("origin", "status"), [(f"https://{INSTANCE}", 200), (f"https://{KITE}", 403)])
 def test_a_container_receives_no_cookie_of_a_refreshed_login(origin: str, status: int, doors: Doors) -> None:
-    jar = doors.login(INSTANCE)
+    jar = doors.login(INSTANCE, ADA)
     jar[INSTANCE] = {name: value for name, value in jar[INSTANCE].items() if name.startswith("RefreshToken-")}
     answer = doors.visit(f"https://{INSTANCE}/", jar=jar, headers={"Origin": origin}, follow=False)
+    doors.jars.pop((INSTANCE, ADA))  # a refresh token is for one use
     assert answer["status"] == status
     assert {ID_TOKEN_COOKIE, ACCESS_TOKEN_COOKIE} <= answer["jar"][INSTANCE].keys()
     assert status != 200 or "cookie" not in received(answer)
@@ -262,7 +256,7 @@ def test_a_container_receives_no_cookie_of_a_refreshed_login(origin: str, status
 
 def test_blanks_in_a_long_cookie_do_not_block_the_gateway(doors: Doors) -> None:
     """The shortest of three visits counts, because the machine is busy."""
-    jar = doors.login(INSTANCE)
+    jar = doors.login(INSTANCE, ADA)
     seconds: dict[int, float] = {}
     for blanks in (1, BLANKS) * 3:
         jar[INSTANCE]["theme"] = f"a{' ' * blanks}b"
@@ -273,10 +267,77 @@ def test_blanks_in_a_long_cookie_do_not_block_the_gateway(doors: Doors) -> None:
     assert seconds[BLANKS] < 3 * seconds[1] + 1, "Envoy took as long as for the square of its length"
 
 
+def test_http_is_redirected_and_https_is_remembered(doors: Doors) -> None:
+    answer = doors.visit(f"http://{INSTANCE}/some?page=1", follow=False)
+    assert (answer["status"], answer["headers"]["location"]) == (301, f"https://{INSTANCE}/some?page=1")
+    for at, jar in ((PUBLIC, {}), (INSTANCE, doors.login(INSTANCE, ADA))):
+        answer = doors.visit(f"https://{at}/", jar=jar)
+        assert (answer["status"], answer["headers"]["strict-transport-security"]) == (200, "max-age=31536000")
+
+
+def test_a_host_that_no_route_declares_is_denied(doors: Doors) -> None:
+    assert doors.visit(f"https://{host('nothing', 'solo-ada')}/")["status"] in (403, 404)
+
+
+def test_the_requests_of_a_browser_reach_one_replica(doors: Doors) -> None:
+    jar = doors.login(GROUP, STUDENT)
+    cookie = jar[GROUP].pop(AFFINITY_COOKIE)
+    answers = [doors.visit(f"https://{GROUP}/", jar=jar) for _ in range(8)]
+    without = {json.loads(answer["body"])["pod"] for answer in answers}
+    assert len(without) > 1, "without the cookie, the requests of eight browsers reach several replicas"
+    assert AFFINITY_COOKIE in answers[0]["jar"][GROUP]
+    jar[GROUP][AFFINITY_COOKIE] = cookie
+    answers = doors.visits([{"url": f"https://{GROUP}/", "jar": jar}] * 12)
+    assert len({json.loads(answer["body"])["pod"] for answer in answers}) == 1
+
+
+def test_a_silent_request_ends_after_the_declared_time(doors: Doors) -> None:
+    begin = time.monotonic()
+    answer = doors.visit(f"https://{PUBLIC}/silent")
+    assert answer["status"] == 504, answer
+    assert time.monotonic() - begin < 20, "the container is silent for 30 seconds"
+
+
+def test_requests_above_the_declared_rate_are_denied(doors: Doors) -> None:
+    statuses = Counter(doors.flood(PUBLIC, 5 * access.REQUESTS_PER_SECOND))
+    assert statuses.keys() == {"200", "429"}, statuses
+    assert doors.visit(f"https://{KITE}/", follow=False)["status"] == 302, "each route has a limit of its own"
+    time.sleep(1.5)
+    assert doors.visit(f"https://{PUBLIC}/")["status"] == 200
+
+
+def test_the_access_log_names_the_tenant_and_the_visitor_and_holds_no_secret(doors: Doors) -> None:
+    jar = doors.login(INSTANCE, ADA)
+    jar[INSTANCE]["theme"] = "cookie-of-the-app"
+    doors.visit(f"https://{INSTANCE}/logged?token=query-secret", jar=jar, headers={"X-Api-Key": "header-secret"})
+    doors.visit(f"https://{FILES}/logged-files", jar=doors.login(FILES, STRANGER))
+    doors.visit(f"https://{PUBLIC}/logged-public")
+
+    def entries() -> list[dict[str, Any]] | None:
+        by_path = {entry["path"]: entry for entry in doors.log()}
+        paths = ("/logged", "/logged-files", "/logged-public")
+        return [by_path[path] for path in paths] if by_path.keys() >= {*paths} else None
+
+    member, stranger, public = processes.eventually(entries, "Envoy to write its access log", 30)
+    fields = ("namespace", "route", "subject", "host", "method", "status", "retention_days")
+    days = str(access.RETENTION_DAYS)
+    assert [member[field] for field in fields] == ["t-solo-ada", "webui", ADA, INSTANCE, "GET", 200, days]
+    assert [stranger[field] for field in fields] == [
+        "t-solo-ada", "models--files", STRANGER, FILES, "GET", 403, days,
+    ]  # fmt: skip
+    assert [public[field] for field in fields] == ["t-ml-orbit", "demo", None, PUBLIC, "GET", 200, days]
+    assert member["client"] == access.ADDRESS and 0 <= member["duration_ms"] < 60_000
+    text = json.dumps(doors.log())
+    cookies = [value for name, value in jar[INSTANCE].items() if len(value) > 8]
+    assert len(cookies) > 3
+    for secret in ("query-secret", "header-secret", "code=", *cookies):
+        assert secret not in text
+
+
 def test_sessions_and_new_routes_survive_an_outage_of_the_issuer(doors: Doors) -> None:
     """Envoy Gateway translates all routes again when an object changes, and would deny all logins if it asked the issuer."""
     cluster, world = doors.real_node.cluster, doors.real_node.world
-    jar = doors.login(INSTANCE)
+    jar = doors.login(INSTANCE, ADA)
     down = internet.folder(world) / issuer.DOWN
     route = cluster.client.get("gateway.networking.k8s.io/v1", "HTTPRoute", "webui", names.namespace("studio-kite"))
     down.touch()
@@ -292,4 +353,5 @@ def test_sessions_and_new_routes_survive_an_outage_of_the_issuer(doors: Doors) -
         assert (answer["status"], answer["headers"]["location"].partition("?")[0]) == (302, f"{issuer.URL}/authorize")
     finally:
         down.unlink()
-    assert doors.login(INSTANCE)
+    doors.jars.clear()
+    assert doors.login(INSTANCE, ADA)

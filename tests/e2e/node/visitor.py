@@ -1,6 +1,6 @@
 """A visitor of instances: follows redirects as a browser does, and keeps cookies by host. Runs in a node's world.
 
-`python -m tests.e2e.node.visitor GATEWAY` reads a visit as JSON from standard input and prints the answer as JSON.
+`python -m tests.e2e.node.visitor GATEWAY` reads a list of visits as JSON from standard input and prints the answers as JSON.
 """
 
 from __future__ import annotations
@@ -19,6 +19,13 @@ MOST = 10  # redirects
 Jar = dict[str, dict[str, str]]  # values by host and name
 
 
+def _connect(address: str, scheme: str, host: str) -> socket.socket:
+    connection = socket.create_connection((address, 443 if scheme == "https" else 80), 30)
+    if scheme != "https":
+        return connection
+    return ssl._create_unverified_context().wrap_socket(connection, server_hostname=host)
+
+
 def visit(
     gateway: str, jar: Jar, url: str, method: str = "GET", headers: dict[str, str] | None = None, follow: bool = True
 ) -> dict[str, Any]:
@@ -27,9 +34,8 @@ def visit(
         place = urlsplit(url)
         host = str(place.hostname)
         address = internet.ISSUER if host == issuer.HOST else gateway
-        context = ssl._create_unverified_context()
-        with context.wrap_socket(socket.create_connection((address, 443), 30), server_hostname=host) as connection:
-            client = http.client.HTTPSConnection(host)
+        with _connect(address, place.scheme, host) as connection:
+            client = http.client.HTTPConnection(host)
             client.sock = connection
             cookies = "; ".join(f"{name}={value}" for name, value in jar.get(host, {}).items())
             target = f"{place.path or '/'}{'?' if place.query else ''}{place.query}"
@@ -48,9 +54,13 @@ def visit(
     raise ValueError(f"more than {MOST} redirects, the last to {url}")
 
 
-if __name__ == "__main__":
+def try_visit(gateway: str, jar: Jar, url: str, **more: Any) -> dict[str, Any]:
+    """Return the answer of a visit; its status is 0 where nothing listens, or where the connection ends."""
     try:
-        last_answer = visit(sys.argv[1], **json.load(sys.stdin))
-    except OSError as error:  # nothing listens, or TLS ends
-        last_answer = {"status": 0, "headers": {}, "body": str(error), "url": "", "jar": {}}
-    print(json.dumps(last_answer))
+        return visit(gateway, jar, url, **more)
+    except (OSError, http.client.HTTPException) as error:
+        return {"status": 0, "headers": {}, "body": str(error), "url": url, "jar": jar}
+
+
+if __name__ == "__main__":
+    print(json.dumps([try_visit(sys.argv[1], **request) for request in json.load(sys.stdin)]))
