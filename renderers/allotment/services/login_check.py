@@ -17,7 +17,7 @@ def check_login(
     source: Source, check: RepositoryCheck, cluster: str, oidc: Oidc, now: datetime.datetime
 ) -> list[Diagnosis]:
     """Return the diagnoses of a cluster's login. `now` is the time by the cluster's clock."""
-    response = fetch_discovery_document(oidc.issuer, now)  # first, because `now` passes
+    response = fetch_discovery_document(oidc.issuer, now)  # first, while `now` is still the current time
     group_tenants = [
         tenant
         for tenant, entry in sorted(check.tally_entries.items())

@@ -107,8 +107,8 @@ class Loop(ABC):
         """Check the clone for damage after errors, and return the damage; None if there is none.
 
         `errors` are the messages of the errors of the turn. A subclass adds the errors from which the turn recovered.
-        If the clone was replaced, the subclass also forgets everything that it has read from the clone. This method
-        returns None, for a loop that has no clone.
+        If the clone was replaced, the subclass also forgets everything that it has read from the clone. The method of
+        this base class returns None, for loops that have no clone.
         """
         return None
 
@@ -213,5 +213,8 @@ class Loop(ABC):
 
 
 def repair_if_clone(repository: Repository, errors: Sequence[str]) -> CloneDamage | None:
-    """Check a repository for damage after errors, if it is a clone that the program made. Return the damage, if any."""
+    """Check a repository for damage after errors, and return the damage; None if there is none.
+
+    Checks only a `Clone`: a repository that the program itself has cloned.
+    """
     return repository.repair(errors) if isinstance(repository, Clone) else None

@@ -1,4 +1,4 @@
-"""Reads the settings that are needed before the whole source is read: the platform, the clusters and their keys.
+"""Reads the settings that are needed before the whole source is read, such as the branch, the keys and the URLs.
 
 A source holds the declarations: it is a folder or a commit.
 """
@@ -31,9 +31,9 @@ def read_platform(source: Source) -> Platform | None:
 
 
 def read_branch(source: Source) -> str:
-    """Return the branch of the declarations, spec.git.branch of the platform; `main` if the file names no valid branch.
+    """Return the branch that the Platform declaration names in spec.git.branch; `main` if it names no valid branch.
 
-    Reads only this field, so another field of the declaration may be invalid.
+    Reads only this field, so the other fields of the declaration may be invalid.
     """
     try:
         value = read(source.read(PLATFORM_FILE)).value
@@ -98,8 +98,8 @@ def resolve_branch_urls(
 ) -> BranchUrls:
     """Return the URLs of the rendered branches and of the status branches.
 
-    `rendered` and `status` override the declared URLs. `here` is the repository of the declarations: by default, it
-    also holds the rendered branches. By default, the status branches are beside the rendered branches.
+    `rendered` and `status` override the declared URLs. By default, the rendered branches are in the repository of the
+    declarations, `here`, and the status branches are in the repository of the rendered branches.
     """
     platform = read_platform(source)
     git = platform.spec.git if platform else None

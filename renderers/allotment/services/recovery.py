@@ -1,4 +1,4 @@
-"""Creates a commit that repeats the failed preparation of a storage, and pushes it to a branch of its own.
+"""Creates a commit that repeats the failed preparation of a storage, and pushes the commit to a new branch.
 
 A preparation fills the volume of a storage. Each try is an attempt with a number, and the declaration names the current
 number. The commit raises this number. The message of the commit gives the reason.
@@ -45,7 +45,7 @@ class Recovery(NamedTuple):
 def create_recovery_commit(
     root: Path, ref: str, storage_path: str, reason: str, reported_status: ReportedStatus, *, force: bool
 ) -> Recovery:
-    """Return a commit on top of `ref` that prepares a storage (`tenant/name`) again. No branch points at it yet.
+    """Return a commit on top of `ref` that prepares a storage (`tenant/name`) again. The commit has no branch yet.
 
     Raises OperationRefused unless the last attempt is known to have failed, or `force` is set.
     """

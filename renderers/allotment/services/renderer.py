@@ -49,7 +49,7 @@ def check_tenant_files(
 
 
 class Renderer(Generic[M]):
-    """Renders tenants to artifacts. The artifact of a tenant is the value that `keep` returns for its rendered files.
+    """Renders tenants to artifacts. The artifact of a tenant is the value that `keep` returns for the tenant's files.
 
     If `clusters` are given, only the files of these clusters are rendered; if `tenants` are given, only these tenants.
     A renderer runs in the worker process that has read the tenants.
@@ -136,9 +136,10 @@ def render_markers(
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the folder markers of the clusters' own folders and of the `touched` folders of tenants.
 
-    A folder marker is a ConfigMap that keeps a folder in Git. Each marker is its path, `<cluster>/<path>`, and its
-    bytes. `trees` maps each cluster to the blob of every file by path. `over` maps a cluster and a folder to the
-    foreign commit that the publish replaces. Raises IsolationBroken unless exactly one Application reads each file.
+    A folder marker is a ConfigMap that keeps a folder in Git. Each result is the path of a marker, `<cluster>/<path>`,
+    and the bytes of the marker. `trees` maps each cluster to the blob of every file by path. `over` maps a cluster and
+    a folder to the foreign commit that the publish replaces. Raises IsolationBroken unless exactly one Application
+    reads each file.
     """
     from allotment.manifests import argo_folders
 

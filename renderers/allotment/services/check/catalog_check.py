@@ -19,8 +19,9 @@ from allotment.services.check.workers import ScopeContent, locate_findings, read
 class CatalogCheck(NamedTuple):
     """The checked platform and clusters of a source, with the names of its tenants.
 
-    `content_keys` has the hash of the files of the platform and of each cluster. `scope_problems` are the problems of
-    paths that are in no folder of the layout. `catalog_problems` are the problems of the declarations.
+    `content_keys` maps the platform and each cluster to a hash of its files. `scope_problems` are the problems of paths
+    that belong neither to the platform nor to a cluster or tenant. `catalog_problems` are the problems of the
+    declarations.
     """
 
     catalog: Catalog
@@ -32,14 +33,14 @@ class CatalogCheck(NamedTuple):
 
     @property
     def problems(self) -> list[Problem]:
-        """All problems of the platform, the clusters and the layout."""
+        """All problems: `scope_problems` and `catalog_problems`."""
         return [*self.scope_problems, *self.catalog_problems]
 
 
 class ValidSubset(NamedTuple):
-    """The part of a catalog with which tenants are rendered.
+    """The part of a catalog that is used to render tenants.
 
-    `catalog` lacks the clusters in `invalid_clusters`, which maps each of them to its first error. If `can_render` is
+    `invalid_clusters` maps each cluster that `catalog` lacks to the first error of the cluster. If `can_render` is
     false, an error prevents the rendering of all tenants.
     """
 
@@ -64,7 +65,7 @@ def check_catalog(source: Source, as_of: datetime.date) -> CatalogCheck:
 
 
 def find_valid_subset(catalog_check: CatalogCheck, *, partial: bool) -> ValidSubset:
-    """Return the part of the catalog with which tenants are rendered.
+    """Return the part of the catalog that is used to render tenants.
 
     If `partial` is true, this part lacks the clusters that have an error. Otherwise it has all clusters, and any error
     prevents the rendering of all tenants.

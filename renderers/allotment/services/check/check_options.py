@@ -1,4 +1,4 @@
-"""The options of a repository check: reading, rendering and storing tenants, and the comparison with another source."""
+"""The options of a repository check: how it reads, renders and stores tenants, and the states for a comparison."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ OpenCache = Callable[[str], FileCache]
 class CheckOptions:
     """How a check treats tenants.
 
-    - `open_cache` returns the cache for a key. The check neither reads nor renders an unchanged tenant in the cache.
-      Without `open_cache`, the check reads all tenants.
-    - `render` renders the tenants without errors, in the process that read them.
-    - `store_artifacts` receives the name of each tenant and the result of `render`, in the order of names. Without it,
-      `RepositoryCheck.artifacts` holds the results.
+    - `open_cache` returns the cache for a key. If the cache has a tenant that is unchanged, the check neither reads nor
+      renders the tenant. Without `open_cache`, the check reads all tenants.
+    - `render` renders each tenant that has no errors, in the process that read the tenant.
+    - `store_artifacts` receives the name and the result of `render` for each tenant, in the order of names. Without
+      `store_artifacts`, `RepositoryCheck.artifacts` holds the results.
     - `report_progress` receives the number of tenants checked so far, and the number of all tenants to check.
     - `processes` is the number of processes, by default the number of cores.
     - `runtime_states` returns the runtime state of a tenant.
     - `cpu_seconds` limits the processor time of each tenant. A tenant that exceeds the limit gets a problem.
-    - `partial` limits the effect of a cluster's error to the tenants of that cluster. Otherwise any error of the
-      platform or of a cluster prevents the rendering of all tenants.
+    - If `partial` is true, an error of a cluster prevents only the rendering of the tenants in this cluster. If it is
+      false, any error of the platform or of a cluster prevents the rendering of all tenants.
     """
 
     open_cache: OpenCache | None = None
@@ -48,12 +48,12 @@ class CheckOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The comparison of a check's source with another state.
+    """The states with which a check compares its source.
 
-    - `base` is the source before the change. If it is given, the check also applies the rules about changes.
-    - `today` is the day before which no new price may begin, by default the day of the check.
+    - `base` is an earlier state of the source. If `base` is given, the check also applies the rules about changes.
+    - `today` is the earliest day on which a new price may begin, by default the day of the check.
     - `changed_files` returns the files that differ from the last commit. If there is no `base`, the check treats the
-      declarations in these files as new. It calls `changed_files` only if a stock is oversold.
+      declarations in these files as new. The check calls `changed_files` only if a stock is oversold.
     """
 
     base: Source | None = None

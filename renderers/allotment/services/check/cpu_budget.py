@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
 
 T = TypeVar("T")
-DEFAULT_SECONDS = 5.0  # a large tenant uses a hundredth of it
+DEFAULT_SECONDS = 5.0  # a large tenant uses a hundredth of this time
 MAX_FILES = 10_000
 MAX_BYTES = 64 << 20
 RULE = "share"
 
 
 class Rejection(NamedTuple):
-    """The rejection of a tenant: the reason in words, the rule, and the trace of the bug that caused it, if any."""
+    """The rejection of a tenant: the reason as text, the rule, and the trace if a bug caused the rejection."""
 
     message: str
     rule: str
@@ -41,7 +41,7 @@ class CpuBudget:
     def __init__(self, seconds: float | None) -> None:
         self._remaining = seconds
         self._started_cpu = 0.0
-        self._started_wall = 0.0  # the wall clock is cheaper to read, and processor time never exceeds elapsed time
+        self._started_wall = 0.0  # checked first: it is cheaper to read, and never less than processor time
 
     def meter(self, items: Iterable[T]) -> Iterator[T]:
         """Yield items within a `measure` block. Raises BudgetExceeded after an item if the budget is used up."""

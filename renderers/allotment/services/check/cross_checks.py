@@ -30,9 +30,9 @@ class Revision(NamedTuple):
 
 
 class ChangeCheck(NamedTuple):
-    """The problems of a change, and the tenants and clusters before the change.
+    """The problems of a change.
 
-    `base` has these tenants and clusters; None if the check has no base.
+    `base` has the tenants and clusters before the change, or is None if the check has no base.
     """
 
     problems: list[Problem]
@@ -43,7 +43,7 @@ NO_CHANGE = ChangeCheck([], None)
 
 
 def check_changes(revision: Revision, base: Source, today: datetime.date) -> ChangeCheck:
-    """Return the problems of all folders that differ between `base` and a revision, and the state at the base."""
+    """Return the problems of all folders that differ between `base` and a revision, and the state of `base`."""
     old_scopes = set(base.scopes()[0])
     entries = {name: entry for name, entry in revision.tally_entries.items() if Scope("tenant", name) in old_scopes}
     clusters = dict(revision.catalog.clusters)
@@ -88,7 +88,7 @@ def check_shared_rules(source: Source, catalog: Catalog, tally: Tally) -> list[P
 def merge_problems(*problem_groups: Iterable[Problem]) -> list[Problem]:
     """Return all problems, sorted and without duplicates.
 
-    If a field names an object that does not exist, leaves out the shortage of a stock at the same field.
+    If a field names an object that does not exist, leaves out the problem that a stock is too small for this field.
     """
     unique_problems = {problem for problems in problem_groups for problem in problems}
     missing = {candidate[:4] for candidate in unique_problems if candidate.rule == references.RULE}
@@ -98,7 +98,7 @@ def merge_problems(*problem_groups: Iterable[Problem]) -> list[Problem]:
 
 
 def _read_declarations(source: Source, scope: Scope, scopes: Collection[Scope]) -> ScopeDeclarations:
-    """Return the declarations of a folder; an empty folder if it is not among the `scopes` of the source."""
+    """Return the declarations of a scope; none if the scope is not in `scopes`, the scopes of the source."""
     if scope not in scopes:
         return ScopeDeclarations(scope)
     return read_folder(scope, read_scope(source, scope).files)[0]

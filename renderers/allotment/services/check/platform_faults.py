@@ -16,8 +16,8 @@ _ADD_ONS = KINDS["AddOn"].path.partition("{")[0]
 class PlatformFaults(NamedTuple):
     """The errors in the declarations of the platform and the clusters, by effect.
 
-    - `blocking` errors stop every publish, because tenants depend on the catalog and on its approvers in more ways than
-      a check can find.
+    - `blocking` errors stop every publish, because a check cannot find every way in which tenants depend on the catalog
+      and on the approvers.
     - `by_cluster` has the errors of each cluster. A publish retains such a cluster and its tenants at their last
       published manifests.
     - `harmless` errors do not affect a publish.
@@ -41,7 +41,7 @@ def classify_faults(problems: Iterable[Problem], clusters: Collection[str]) -> P
             }:
                 faults.by_cluster.setdefault(cluster, []).append(problem)
         elif problem.path.startswith(_ADD_ONS) and problem.rule == references.RULE:
-            faults.harmless.append(problem)  # the add-on names a cluster that does not exist; its other clusters get it
+            faults.harmless.append(problem)  # an AddOn that names a missing cluster still runs in other clusters
         else:
             faults.blocking.append(problem)
     return faults._replace(by_cluster=dict(sorted(faults.by_cluster.items())))

@@ -36,7 +36,7 @@ V = TypeVar("V")
 class RepositoryCheck(NamedTuple):
     """The result of a check of all declarations.
 
-    - `tally_entries` has the tally entry of each tenant: its summary for the rules that compare several tenants.
+    - `tally_entries` has the tally entry of each tenant: a summary for the rules that compare several tenants.
     - `problems` are all problems, sorted and without duplicates.
     - `file_count` is the number of declared files.
     - `cached_count` is the number of tenants that the check skipped, because an earlier check accepted them.
@@ -84,8 +84,8 @@ class RepositoryCheck(NamedTuple):
     def split_errors_by_owner(self) -> tuple[list[Problem], dict[str, list[Problem]]]:
         """Return the errors of the platform and the clusters, and the errors of each tenant that has errors.
 
-        Leaves out the errors about paths directly in `tenants/` that are not folders. Such a path has no owner, and
-        Allotment does not read it.
+        Leaves out the errors about files directly in `tenants/`. These files have no owner, and Allotment does not read
+        them.
         """
         platform = list[Problem]()
         tenants = defaultdict[str, list[Problem]](list)
@@ -106,7 +106,10 @@ def check_repository(
     options: CheckOptions = DEFAULT_OPTIONS,
     comparison: Comparison = NO_COMPARISON,
 ) -> RepositoryCheck:
-    """Check `source` with the prices of the day `as_of`, and the changes since the base of `comparison`."""
+    """Check `source` with the prices of the day `as_of`.
+
+    If `comparison` has a base, also check the changes since the base.
+    """
     catalog_check = check_catalog(source, as_of)
     valid_subset = find_valid_subset(catalog_check, partial=options.partial)
     open_cache = options.open_cache or (lambda _: FileCache.disabled())
@@ -162,8 +165,8 @@ def recheck_tenants(
     """Return the check of a source in which only the folders of `tenants` changed since the check `last`.
 
     Reads only the folders of these tenants, and applies the rules that compare several tenants to all tenants. If
-    `comparison` has a base, that base must be the source of `last`. After a change of the platform or of a cluster,
-    call `check_repository` instead.
+    `comparison` has a base, the base must be the source of `last`. After a change of the platform or of a cluster, call
+    `check_repository` instead.
     """
     listed_scopes, scope_problems = source.scopes()
     scopes, names = set(listed_scopes), frozenset(tenants)

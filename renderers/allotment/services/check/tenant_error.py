@@ -14,12 +14,11 @@ _PACKAGE_ROOT = Path(__file__).parents[2]
 
 
 def build_rejection(error: Exception) -> Rejection:
-    """Return the rejection of a tenant that raised `error` while it was read, checked or rendered, with the error's
-    trace.
+    """Return the rejection of a tenant after `error` was raised while the tenant was read, checked or rendered.
 
-    The message names the place in the program and repeats nothing that the tenant wrote. Raises `error` itself if it
-    does not concern a single tenant: an OSError is a fault of the machine, and an AllotmentError, except that of the
-    isolation gate, concerns more than a tenant.
+    If `error` is a bug, the rejection has the trace of the error. The message names the place in the program and
+    repeats nothing that the tenant wrote. If `error` does not concern a single tenant, raises `error`: an OSError is a
+    fault of the machine, and an AllotmentError concerns several tenants, unless the isolation gate raised it.
     """
     if isinstance(error, IsolationBroken):
         words = f"the isolation gate rejects its manifests because of a bug in Allotment: report this message: {error}"

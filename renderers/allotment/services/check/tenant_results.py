@@ -1,8 +1,8 @@
 """Checks tenants in batches, and takes the results of unchanged tenants from a cache.
 
-The cache has the tenants without problems and warnings, each with its tally entry: the summary that the checks of other
-tenants need. A cached result is valid while the tenant's files, the catalog, the day and the program are unchanged.
-Every check reads all other tenants.
+The cache has each tenant that has neither errors nor warnings, with its tally entry: the summary that the checks of
+other tenants need. A cached result is valid while the tenant's files, the catalog, the day and the program are
+unchanged. Every check reads all other tenants.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ class CachedTenants(NamedTuple):
 
 
 class TenantResults(NamedTuple):
-    """The results of checked tenants, by tenant. `problems` and `traces` have only the tenants that have any."""
+    """The results of checked tenants, by tenant.
+
+    `problems` has only the tenants with problems, and `traces` has only the tenants with a trace.
+    """
 
     tally_entries: dict[str, TallyEntry]
     content_keys: dict[Scope, str]
@@ -66,7 +69,7 @@ def read_cached_tenants(source: Source, cache: FileCache, tenants: Iterable[str]
 def check_tenants(
     task: TenantCheck, tenants: Sequence[str], options: CheckOptions, cache: FileCache | None = None
 ) -> TenantResults:
-    """Return the results of `tenants`, in their order.
+    """Return the results of `tenants`, in the order of `tenants`.
 
     Adds each tenant without problems to the cache, and removes each tenant with problems from it.
     """
@@ -92,7 +95,10 @@ def check_tenants(
 
 
 def to_tally_entry(plain: Iterable[Any]) -> TallyEntry:
-    """Return the tally entry that `plain` holds as tuples or as lists from JSON. Return a tally entry unchanged."""
+    """Return the TallyEntry with the fields in `plain`, which are tuples, or lists from JSON.
+
+    If `plain` is a TallyEntry, return it unchanged.
+    """
     from allotment.capacity.units import UnitClaim
     from allotment.rules.tally import SharedStorage, StorageCopy, StorageUsage, TallyEntry, UnknownStorage
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from allotment.declared.inventory import Catalog, ScopeDeclarations
 
 BATCH_SIZE = 50
-MAX_PROBLEMS = 1_000  # of a tenant that get a line number: to find the lines, files are parsed a second time
+MAX_PROBLEMS = 1_000  # per tenant; more are only counted, because to find their lines, files are parsed again
 MIN_PARALLEL_TENANTS = 60  # for fewer tenants, worker processes cost more time than they save
 
 RenderInput = tuple["ScopeDeclarations", RuntimeState, CpuBudget]  # a tenant without errors, its state and its budget
@@ -42,7 +42,7 @@ class BatchTask(Protocol[R]):
     """Work on tenants that can be split among processes."""
 
     def run_batch(self, names: list[str]) -> list[R]:
-        """Return the results of some tenants, in their order."""
+        """Return the results of some tenants, in the order of `names`."""
         ...
 
 
@@ -62,8 +62,8 @@ class ScopeContent(NamedTuple):
 class TenantResult(NamedTuple):
     """The result of the check of one tenant.
 
-    - `content_key` and `stamp` identify the content of its files, as in `ScopeContent`.
-    - `tally_entry` is its summary for the rules that compare several tenants.
+    - `content_key` and `stamp` identify the content of the tenant's files, as in `ScopeContent`.
+    - `tally_entry` is a summary of the tenant for the rules that compare several tenants.
     - `artifacts` is the result of `render`.
     - `trace` is the traceback if a bug of Allotment occurred on this tenant.
     """
@@ -87,7 +87,10 @@ def count_cores() -> int:
 
 
 def read_scope(source: Source, scope: Scope, *, stamped: bool = False) -> ScopeContent:
-    """Return the files of a scope with their bytes. Reads no more files of a tenant than its limits allow."""
+    """Return the files of a scope with their bytes.
+
+    If a tenant exceeds MAX_FILES or MAX_BYTES, the remaining files are not read.
+    """
     listed: ScopeFiles = source.files(scope, stamped=stamped)
     problems = list(listed.problems)
     files: list[tuple[str, bytes]] = []
@@ -130,7 +133,7 @@ def locate_findings(findings: Iterable[Finding], source: Source) -> list[Problem
 def _locate_first_findings(findings: list[Finding], source: Source) -> list[Problem]:
     """Return the first MAX_PROBLEMS findings of a tenant as problems.
 
-    If there are more findings, a last problem gives their number.
+    If there are more findings, the last problem gives the number of the remaining findings.
     """
     problems = locate_findings(findings[:MAX_PROBLEMS], source)
     if (remaining := len(findings) - MAX_PROBLEMS) > 0:
@@ -143,7 +146,8 @@ class TenantCheck(NamedTuple):
 
     `runtime_states` returns the runtime state of a tenant. `cpu_seconds` limits the processor time of each tenant; None
     is no limit. Tenants are rendered with `valid_catalog`, the catalog without the clusters that have an error.
-    `invalid_clusters` maps those clusters to their first errors; a tenant that declares something there is rejected.
+    `invalid_clusters` maps each cluster with an error to its first error. A tenant that declares something in an
+    invalid cluster is rejected.
     """
 
     source: Source
@@ -294,7 +298,7 @@ def _run_batch(names: list[str]) -> list[Any]:
 
 
 def run_batches(work: BatchTask[R], names: list[str], processes: int) -> Iterator[R]:
-    """Yield the result of every tenant, always in the order of `names`: the number of processes does not matter."""
+    """Yield the result of every tenant, in the order of `names`, for any number of processes."""
     global _task  # noqa: PLW0603  # a forked process inherits it without pickling
     chunks = [names[at : at + BATCH_SIZE] for at in range(0, len(names), BATCH_SIZE)]
     if len(names) < MIN_PARALLEL_TENANTS or processes < 2 or not hasattr(os, "fork"):

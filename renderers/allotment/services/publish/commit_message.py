@@ -18,9 +18,9 @@ def format_commit_message(
 ) -> str:
     """Return the commit's message.
 
-    `changes` maps each path, except folder markers, to A (added), M (changed) or D (removed). Text from tenants is
-    limited to names, which consist of a-z, 0-9 and '-'. The reporter shows the Source-Commit trailer in the status;
-    only a signed trailer takes part in a decision.
+    `changes` maps each path, except folder markers, to A (added), M (changed) or D (removed). The only text from
+    tenants in the message is names, which consist of a-z, 0-9 and '-'. The reporter shows the Source-Commit trailer in
+    the status. Allotment bases a decision on a trailer only if the commit is signed.
     """
     letters = Counter(changes.values())
     subject = ", ".join(f"{letters[letter]} {verb}" for letter, verb in CHANGE_VERBS.items())

@@ -1,4 +1,4 @@
-"""Decides which instances may keep their published Deployments until units of another GPUSpec are free."""
+"""Decides whether an instance that moves to another GPUSpec may keep its published Deployment until units are free."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ def limit_retention(
     gate: IsolationGate,
     published: FindPublishedClaim,
 ) -> FindPublishedClaim:
-    """Return a function like `published` that lets only some instances keep their published Deployments.
+    """Return a function that returns the published claim of an instance, as `published` does.
 
-    If an instance moves to another GPUSpec and may not keep its Deployment, the function returns its published claim
-    with 0 rendered units.
+    If the instance moves to another GPUSpec and may not keep its published Deployment, the claim has 0 rendered units.
     """
     revoked = list_revoked_images(catalog)
 

@@ -1,9 +1,10 @@
 """Delays the replacement of a pool's nodes until every instance in the cluster is protected from node drains.
 
-A PodDisruptionBudget protects the instances of a tenant (`manifests/tenant/disruption.py`). It is published before the
-nodes are replaced. If the cluster has a reporter, a tenant is protected once the cluster's status confirms its budget;
-a lost or untrusted status confirms nothing. If the cluster has no reporter, a tenant is protected once an earlier
-publish contains its budget, even if Argo CD has not synced it. A tenant that is new in the same publish delays nothing.
+A PodDisruptionBudget protects the instances of a tenant (`manifests/tenant/disruption.py`). One publish adds it, and a
+later publish replaces the nodes. In a cluster with a reporter, a tenant is protected once the status of the cluster
+confirms the tenant's PodDisruptionBudget; a lost or untrusted status confirms nothing. In a cluster without a reporter,
+a tenant is protected once an earlier publish contains the tenant's PodDisruptionBudget, even if Argo CD has not synced
+it. A tenant without published files delays nothing.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ class NodeReplacementGuard:
         self._unprotected_tenants: dict[str, dict[str, bool]] = {}
 
     def hold_template(self, path: str, data: bytes) -> HeldPool | None:
-        """Return the pool with its published nodes if its rendered file would replace them too early; otherwise None.
+        """Return the pool with its published nodes if the rendered file would replace them too early.
 
-        `path` has the form `<cluster>/<path>`, and `data` is the rendered file. Returns None if the file is not one of
-        a pool.
+        `path` has the form `<cluster>/<path>`, and `data` is the rendered file. Returns None if the rendered file may
+        be published, or if the file belongs to no pool.
         """
         cluster, _, inner = path.partition("/")
         if not _is_pool(inner) or self._published_trees.find_blob(path) is None:
@@ -67,9 +68,10 @@ class NodeReplacementGuard:
             return None  # Allotment did not write the file
 
     def retain_removed_pools(self, cluster: str, rendered: Collection[str]) -> Iterator[HeldPool]:
-        """Yield each published pool of a cluster that is no longer rendered, if a tenant there is unprotected.
+        """Yield each pool that is published but no longer rendered, if a tenant in `cluster` is unprotected.
 
-        The removal of a pool would remove its nodes. `rendered` are the paths of the rendered files.
+        The removal of a pool would remove the nodes of the pool. `rendered` are the paths of the cluster's rendered
+        files.
         """
         branch = self._published_trees.branches[cluster]
         for inner in sorted({inner for inner in branch.files if _is_pool(inner)} - set(rendered)):
@@ -93,7 +95,8 @@ class NodeReplacementGuard:
     def _find_unprotected_tenants(self, cluster: str) -> dict[str, bool]:
         """Return the unprotected tenants with instances in a cluster.
 
-        The value is true if the tenant's budget is published and only its confirmation in the status is missing.
+        The value of a tenant is true if the tenant's PodDisruptionBudget is published, and only the confirmation in the
+        status is missing.
         """
         if cluster not in self._unprotected_tenants:
             self._unprotected_tenants[cluster] = {

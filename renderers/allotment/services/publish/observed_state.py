@@ -1,7 +1,8 @@
 """Reads the clusters' status branches into the observed state: preparations, pods, and deletions in progress.
 
 The status branch of a cluster describes only this cluster. A lost, unreadable or untrusted status is treated as absent.
-Without a status, a publish changes nothing that runs and deletes nothing (`tenant_transition`).
+Without a status, a publish removes no volume and no tenant (`lifecycle/deletion_steps`), and open start gates stay open
+(`preparation_history`).
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ class ObservedTenant(NamedTuple):
 
     - `attempts` has the last attempt to prepare each storage, by cluster and storage.
     - `with_pods` has the instances (cluster, name) with pods.
-    - `pod_units` has the GPUSpec and the units that live pods hold, by cluster and instance.
+    - `pod_units` has the GPUSpec of the live pods and the units that these pods hold, by cluster and instance.
     - `present` has the instances, storages, snapshots and namespaces that exist in the clusters.
-    - `marked_since` has the time, by the API server's clock, since when a resource is marked for deletion.
+    - `marked_since` has, for each resource that is marked for deletion, the time of the mark by the API server's clock.
     - `unprotected` has the resources that are seen without their protection from deletion.
-    - `unreadable_clusters` has the clusters with an unreadable status of the tenant: another version of Allotment wrote
-      it.
-    - `pdb_clusters` has the clusters that protect the tenant's instances from drained nodes.
+    - `unreadable_clusters` has the clusters in which the status of the tenant is unreadable, because another version of
+      Allotment wrote it.
+    - `pdb_clusters` has the clusters in which a PodDisruptionBudget protects the tenant's instances from node drains.
     """
 
     attempts: Mapping[tuple[str, str], Attempt] = {}
@@ -74,9 +75,9 @@ class ObservedState(NamedTuple):
     """The content of the clusters' statuses, by tenant and by cluster.
 
     - `tenants` has each tenant that a status reports.
-    - `observed_at` is the time of each cluster's status by the clock of its API server, empty if the status has none.
-    - `commits` is the commit of each cluster's status.
-    - `troubles` is the reason why the status of a cluster is not trusted or cannot be read.
+    - `observed_at` has, by cluster, the time of the status by the API server's clock; empty if the status has no time.
+    - `commits` has, by cluster, the commit of the status.
+    - `troubles` has, by cluster, the reason why the status is not trusted or cannot be read.
     """
 
     tenants: Mapping[str, ObservedTenant] = {}
@@ -180,7 +181,7 @@ def _without(values: Mapping[str, str], names: Collection[str]) -> dict[str, str
 
 
 def _read_observed_at(branch: Branch) -> str:
-    """Return the time of a cluster's last observation; empty if its status has none."""
+    """Return the time of a cluster's last observation; empty if the status of the cluster has no time."""
     try:
         return parse_cluster_status(branch.read(CLUSTER)).observed_at if CLUSTER in branch.files else ""
     except Malformed:

@@ -1,7 +1,6 @@
 """Determines which preparations have succeeded and which may start.
 
-A preparation is a Job that fills the volume of a storage. The sources are the observed state and the published
-manifests.
+A preparation is a Job that fills the volume of a storage. Reads the observed state and the published manifests.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ class PreparationHistory:
         self._file_cache = file_cache
 
     def list_succeeded_jobs(self) -> dict[str, frozenset[tuple[str, str]]]:
-        """Return the Jobs that have prepared each tenant's storages, as (cluster, Job).
+        """Return, by tenant, the Jobs that have prepared the storages of the tenant, as (cluster, Job).
 
         Leaves out a Job that prepared an earlier storage of the same name. The published file of a storage records the
         Job that prepared it. This record stays valid if the status is lost or old, so that an open start gate stays
-        open. It becomes invalid only if a status reports that the prepared volume is gone and no instance runs on the
-        storage.
+        open. The record becomes invalid only if a status reports the prepared volume as gone and, in addition, no
+        published instance runs on the storage.
         """
         jobs_by_tenant: dict[str, set[tuple[str, str]]] = defaultdict(set)
         for tenant, observed_tenant in self._observed_state.tenants.items():
@@ -52,7 +51,7 @@ class PreparationHistory:
         return {tenant: frozenset(jobs) for tenant, jobs in jobs_by_tenant.items()}
 
     def _is_volume_lost(self, cluster: str, tenant: str, storage: str, job: str) -> bool:
-        """Return whether the volume that a Job filled is reported as gone and no instance runs on the current volume."""
+        """Return whether a status reports a Job's volume as gone, and no published instance runs on the storage."""
         attempt = self._observed_state.find_tenant(tenant).attempts.get((cluster, storage))
         if attempt is None or not attempt.volume_lost or attempt.job != job:
             return False
@@ -85,7 +84,7 @@ class PreparationHistory:
     def find_storage_users(
         self, cluster: str, tenant: str, storage: str, claims: Mapping[str, UnitClaim], published: Iterable[str]
     ) -> StorageUsers:
-        """Return the instances and Jobs that use a storage. They may delay its next preparation.
+        """Return the instances and Jobs that use a storage. They may delay the storage's next preparation.
 
         `claims` are the current claims of the tenant's instances, by name; `published` are the paths of the tenant's
         published files.
@@ -116,7 +115,7 @@ class PreparationHistory:
         return instance_names
 
     def find_published_claim(self, claim: UnitClaim) -> UnitClaim | None:
-        """Return the published claim of an instance in the same cluster; None if it is not published or has no units."""
+        """Return the published claim of an instance in the same cluster; None if no claim with units is published."""
         return self._read_published_claim(claim.cluster, claim.tenant, claim.instance)
 
     def _read_published_claim(self, cluster: str, tenant: str, instance: str) -> UnitClaim | None:
@@ -142,7 +141,7 @@ class PreparationHistory:
     def _list_prepared_storages(self, branch: Branch) -> Iterator[tuple[str, str, str, str]]:
         """Yield the tenant, the name and the Jobs of each published storage with a preparation.
 
-        Includes the storages that are being deleted. The Jobs are those of `PublishedFileCache.read_prepared_jobs`.
+        Includes the storages that are being deleted. `PublishedFileCache.read_prepared_jobs` describes the Jobs.
         """
         spots = {
             path: spot

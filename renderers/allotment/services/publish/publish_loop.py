@@ -109,7 +109,7 @@ class PublishLoop(Loop):
         begun = time.monotonic()
         outcome = self._publisher.publish(tip)
         self._log_result(outcome, time.monotonic() - begun, previous_snapshot)
-        # Record the published commits, not the current tips: another push may have moved the branches since.
+        # Record the published commits, not the current tips: another push may have moved a branch after this publish.
         refs = tuple((name, commit, commit) for name, commit in sorted(outcome.tips.items()))
         observed_state = self._publisher.status_reader.state
         self._last_snapshot, self._due_at = (

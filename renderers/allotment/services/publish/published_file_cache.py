@@ -43,7 +43,7 @@ class PublishedFileCache:
         return self._claims[key]
 
     def read_predecessor(self, branch: Branch, path: str) -> str:
-        """Return the uid of the Job that prepared the predecessor of a published storage; empty if it has none."""
+        """Return the uid of the Job that prepared the predecessor of a published storage; empty if none did."""
         blob = branch.files[path]
         if blob not in self._predecessors:
             if len(self._predecessors) >= self._max_entries:

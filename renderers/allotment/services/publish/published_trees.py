@@ -89,7 +89,7 @@ class PublishedTrees:
                 yield claim
 
     def list_letters(self, cluster: str) -> set[str]:
-        """Return the first letters of tenant names for which a file is published in a cluster (`paths.shard_file`)."""
+        """Return each first letter of tenant names that has a published file in a cluster (`paths.shard_file`)."""
         return {letter for path in self.branches[cluster].files if (letter := paths.shard_letter(path))}
 
 
@@ -99,5 +99,5 @@ def _is_instance(path: str) -> bool:
 
 
 def deleting_path(path: str) -> str:
-    """Return the path of the file of a storage or snapshot while the resource is being deleted."""
+    """Return the path that the file of a storage or snapshot has while the resource is being deleted."""
     return f"{path.removesuffix(paths.FILE_SUFFIX)}{paths.DELETING_SUFFIX}{paths.FILE_SUFFIX}"

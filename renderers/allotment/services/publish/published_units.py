@@ -1,8 +1,8 @@
-"""Limits the units that a status reports for pods to the units that were published for them.
+"""Limits the units that a status reports for the pods of an instance to the published units of the instance.
 
-The right to push to a status branch is enough to invent instances and pods. Therefore an instance in a status is
-ignored unless our published branch or its history contains the instance. Its pods hold at most the units of the newest
-published version of the instance that has units.
+Anyone with write access to a status branch can invent instances and pods. Therefore an instance in a status is ignored
+unless our rendered branch or its history contains the instance. The pods of the instance are assumed to hold at most
+the units in the newest published version of the instance that has units.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class PodUnits:
     def _bound_units(self, keys: Iterable[PodKey]) -> None:
         """Limit the units of some instances.
 
-        Reads the history of each cluster's branch at most once for all its instances.
+        Reads the history of a cluster's branch at most once for all instances of the cluster.
         """
         by_cluster: dict[str, list[PodKey]] = defaultdict(list)
         for key in keys:
@@ -129,7 +129,7 @@ def _find_last_units(branch: Branch, keys: Iterable[PodKey]) -> dict[PodKey, int
 
 
 def _read_units(branch: Branch, key: PodKey, blob: str) -> int | None:
-    """Return the units in a version of an instance; 0 if they are of another GPUSpec, None if it has no units."""
+    """Return the units in a version of an instance; 0 if the GPUSpec differs, None if the version has no units."""
     try:
         version = read_unit_claim(key.cluster, key.tenant, branch.read_blob(blob))
     except _FOREIGN_FORMAT_ERRORS:  # an older version of Allotment wrote another format

@@ -1,6 +1,6 @@
 """Publishes a commit: reads the rendered branches, builds the next release, commits it and pushes it.
 
-If another push is faster, the publisher does all this again.
+If another push is faster, the publisher repeats all these steps.
 """
 
 from __future__ import annotations
@@ -112,13 +112,13 @@ class Publisher:
 
     - `root` is the folder of the declarations in the local repository, which fetches from `remote` and pushes to it.
     - `status` is the remote of the status branches; by default `remote`.
-    - `find_remotes` returns the remotes of the rendered and the status branches that a source declares.
+    - `find_remotes` returns the remotes that a source declares: one for the rendered and one for the status branches.
     - `find_tip` returns the newest commit of the source branch, or None. By default, the publisher fetches this commit
       from the declared branch of `origin`.
     - `check_precondition` receives the published source commit and the new source commit before each try. It raises
       OperationRefused to stop the publish.
     - `signing_key` signs the commits.
-    - `adopt` accepts published commits that are unsigned or that no ref of Allotment names.
+    - If `adopt` is true, the publisher accepts published commits that are unsigned or that no ref of Allotment names.
     """
 
     def __init__(
@@ -158,8 +158,8 @@ class Publisher:
     def publish(self, ref: str) -> PublishResult:
         """Publish a commit.
 
-        Raises OperationRefused, SourceRewound, BrakeEngaged or PlatformInvalid. If it raises one of them, nothing was
-        written.
+        Raises OperationRefused, SourceRewound, BrakeEngaged or PlatformInvalid. If one of these errors is raised,
+        nothing was written.
         """
         for attempt in range(MAX_TRIES):
             source = self.switch_to(ref)
@@ -229,11 +229,12 @@ class Publisher:
     def _with_trusted_source(self, source: CommitSource, remote_state: RenderedBranches) -> RenderedBranches:
         """Return the remote state with the trusted source commit of the last publish.
 
-        The source ref names this commit, but the right to push is enough to move the ref. Signatures prove some source
-        commits (`proven_sources`). If none is proven, the ref is trusted. Otherwise the ref is trusted if it contains
-        all proven commits and is in the history of the new commit, or if it contains the new commit and the tip of the
-        source branch is another commit. If the ref is not trusted, the newest proven commit is returned. The ref may be
-        ahead of the proven commits, because a publish that changes no branch moves only the ref.
+        The source ref names this commit, but anyone with write access can move the ref. Signatures prove some source
+        commits (`proven_sources`). If no source commit is proven, the ref is trusted. Otherwise the history of the ref
+        must contain all proven commits. In addition, one of two conditions must hold: the ref is in the history of the
+        new commit, or the new commit is in the history of the ref and is not the tip of the source branch. If the ref
+        is not trusted, the newest proven commit replaces it. A trusted ref may be ahead of the proven commits, because
+        a publish that changes no branch moves only the ref.
         """
         new, recorded_source = source.commit, remote_state.source
         if not remote_state.proven_sources:
@@ -250,8 +251,8 @@ class Publisher:
     def _is_older(self, source: CommitSource, remote_state: RenderedBranches) -> bool:
         """Return whether a newer source is already published. Raises SourceRewound if the source was rewound.
 
-        If a publish of a newer commit was faster, the source was not rewound. To detect this, the tip of the source
-        branch is fetched after the remote state was read.
+        If another process has published a newer commit, the source was not rewound. To tell this case from a rewind,
+        the tip of the source branch is fetched after the remote state was read.
         """
         new = source.commit
         if self.repository.is_shallow():
@@ -322,7 +323,10 @@ class Publisher:
     def _check_brake(
         self, remote_state: RenderedBranches, assembly: Release, window: Callable[[], brake.BrakeWindow]
     ) -> frozenset[str]:
-        """Return the clusters in which an approval released a deletion across tenants. Raises BrakeEngaged."""
+        """Return the clusters in which an approval released a deletion by several tenants together.
+
+        Raises BrakeEngaged.
+        """
         platform = assembly.catalog.platform.get_singleton(Platform)
         assert platform is not None
         if not any(
@@ -342,7 +346,7 @@ class Publisher:
     def _read_brake_window(self, source: CommitSource, remote_state: RenderedBranches) -> brake.BrakeWindow:
         """Return the facts for the verdict of the brake.
 
-        If the last published source can't be read, nothing is approved.
+        The approvals come from the last published source. If it can't be read, nothing is approved.
         """
         day_ago = _list_brake_items(
             {name: branch.files_before(brake.WINDOW_SECONDS) for name, branch in remote_state.branches.items()}
@@ -402,7 +406,7 @@ class Publisher:
     ) -> Pushed:
         """Push the refs of a publish. Return whether the remote accepted all of them.
 
-        Also pushes unchanged refs: if another push has moved one of them, the remote rejects this push.
+        Also pushes unchanged refs, so that the remote rejects this push if another push has moved an unchanged ref.
         """
         if self._dry_run:
             return Pushed(True)

@@ -35,8 +35,8 @@ class Release(NamedTuple):
     - `pending_changes` are messages about preparations and node replacements that wait.
     - `leaked_units` are messages about pods that hold units without a claim.
     - `problems` are the problems that concern no single tenant.
-    - `declared_tenants` are the tenants with a folder; `rendered_count` is the number of tenants that were rendered
-      now.
+    - `declared_tenants` are the tenants with a folder; `rendered_count` is the number of tenants that were rendered for
+      this release.
     - `traces` has the traceback of the bug, for each tenant on which a bug of Allotment occurred.
     - `retained_clusters` are the clusters that stay as they were published, with their problems.
     - `approved_clusters` are the clusters in which an approval released a deletion that the brake would stop.
@@ -67,7 +67,8 @@ class ClusterTrees:
     def __init__(self, catalog: Catalog, published_trees: PublishedTrees) -> None:
         self._catalog, self._published_trees = catalog, published_trees
         self.gate = build_gate(catalog)
-        # By cluster: the tenants' folders that get a file that differs from the rendered file, so they need new markers.
+        # By cluster: each tenant's folder with a file that differs from the rendered file. These folders need new
+        # markers.
         self._touched_folders: dict[str, set[str]] = defaultdict(set)
         self.files: dict[str, Blobs] = {name: {} for name in catalog.clusters}
         self.data: dict[str, dict[str, bytes]] = {name: {} for name in catalog.clusters}
@@ -119,7 +120,10 @@ class ClusterTrees:
         letters: Callable[[str], Collection[str]],
         guard: NodeReplacementGuard | None = None,
     ) -> list[str]:
-        """Add the files that belong to the clusters themselves. Return a message about each pool that `guard` holds."""
+        """Add the files that belong to the clusters themselves.
+
+        Return a message about each pool whose published nodes `guard` keeps.
+        """
         messages: list[str] = []
         for path, data in render_cluster_files(self._catalog, claims, letters):
             held_file = guard.hold_template(path, data) if guard is not None else None
@@ -142,8 +146,8 @@ class ClusterTrees:
     def add_markers(self) -> None:
         """Add the markers of the clusters' own folders, and of the tenants' folders that need a new marker.
 
-        A tenant's folder needs a new marker if it has a file that differs from the rendered file, or if a foreign
-        commit has files in it.
+        A tenant's folder needs a new marker if a file of the folder differs from the rendered file, or if a foreign
+        commit has files in the folder.
         """
         over = {}
         strayed = {
@@ -163,7 +167,7 @@ class ClusterTrees:
             self._put_file(path, data)
 
     def _with_markers(self) -> dict[str, Blobs]:
-        """Return the files of all clusters with their markers, as they would be without foreign commits."""
+        """Return the files of all clusters, with the markers that they would have without foreign commits."""
         trees = {cluster: dict(files) for cluster, files in self.files.items()}
         for path, data in render_markers(self._catalog, self.files, self._touched_folders):
             cluster, _, inner = path.partition("/")

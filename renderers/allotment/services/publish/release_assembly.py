@@ -99,10 +99,10 @@ def transition_tenants(inputs: ReleaseInputs, outcomes: TenantOutcomes, trees: C
 def allocate_release(
     inputs: ReleaseInputs, outcomes: TenantOutcomes, rerenderer: Rerenderer, trees: ClusterTrees
 ) -> tuple[TenantOutcomes, Allocation]:
-    """Allocate units, and render the tenants again that get fewer units than they declare.
+    """Allocate units, and render again each tenant that gets fewer units than it declares.
 
-    Returns the outcomes and the allocation. If a tenant is rejected when it is rendered with fewer units, the tenant is
-    retained, and the units are allocated again.
+    Returns the outcomes and the allocation. If the second rendering of a tenant fails, the tenant is retained, and the
+    units are allocated again.
     """
     catalog, published_trees = inputs.repository_check.valid_catalog, inputs.published_trees
     find_published_claim = inputs.preparations.find_published_claim
@@ -191,8 +191,8 @@ def _add_retained_files(
 def _list_shared_errors(inputs: ReleaseInputs, claims: list[UnitClaim]) -> list[Problem]:
     """Return the errors that several owners cause together.
 
-    The check found the shortages of stocks for the declared claims. They are replaced by the shortages for `claims`,
-    the allocated claims of the release.
+    The check computed the shortages of stocks from the declared claims. Instead of these shortages, the result has the
+    shortages for `claims`, the allocated claims of the release.
     """
     repository_check = inputs.repository_check
     findings = stock.check_retained_units(repository_check.valid_catalog, claims)

@@ -145,7 +145,7 @@ class ReleaseBuilder:
     def _merge_with_cache(
         self, repository_check: RepositoryCheck, retained_tenants: RetentionByTenant
     ) -> dict[str, RenderedTenant]:
-        """Return the manifests of each tenant that is not retained. They were rendered now or earlier."""
+        """Return the manifests of each tenant that is not retained, from this check or from an earlier check."""
         now = {
             name: build_rendered_tenant(artifact, repository_check.tally_entries[name].claims)
             for name, artifact in repository_check.artifacts.items()

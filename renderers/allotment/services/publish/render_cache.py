@@ -19,8 +19,9 @@ PreparedJobs = Mapping[str, frozenset[JobKey]]
 class RenderCache:
     """The accepted tenants of a check, with their rendered blobs and the Jobs that have prepared their storages.
 
-    The three belong together: if the check takes a tenant from its cache, the tenant is published with the blobs in
-    this cache. `open_persistent` returns a cache that outlives this process and stores all three in one entry.
+    If a check finds a tenant in its own cache, it does not render the tenant, and the publish uses the blobs in the
+    RenderCache. `open_persistent` returns a cache that outlives this process. The persistent cache stores the check's
+    result, the blobs and the Jobs of a tenant in one entry, so that the three always match.
     """
 
     def __init__(self, open_persistent: OpenCache | None = None) -> None:
@@ -38,7 +39,7 @@ class RenderCache:
         """Return a function that opens the check's cache.
 
         `prepared` has the Jobs that have succeeded, by tenant. If the Jobs of a tenant have changed since the last
-        call, the cache lacks this tenant, because it must be rendered again.
+        call, the cache lacks the tenant, so that the check renders it again.
         """
         return partial(self._open_memory, prepared)
 

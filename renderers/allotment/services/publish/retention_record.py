@@ -22,7 +22,7 @@ MAX_LINES = 50  # lines of a commit message
 def moved_record(repository: Repository, source: str, assembly: Release, last: LastRecord) -> str | None:
     """Return the commit that the record's ref points at after a publish of `source`; None if there is no record.
 
-    If the record has not changed, this is the commit of the last record. Raises OperationRefused.
+    If the record has not changed, returns the commit of the last record. Raises OperationRefused.
     """
     if not assembly.retained_tenants and not assembly.retained_clusters and (last.commit is None or _is_empty(last)):
         return last.commit
@@ -61,8 +61,8 @@ class RecordMove(NamedTuple):
     """The move of the record's ref in a push.
 
     - `moves` maps the ref to its new target; empty if there is no new target.
-    - `lease` maps the ref to its old target if no commit can have this target as its parent. Then the push replaces the
-      old target.
+    - `lease` maps the ref to its old target if the old target cannot be a parent of a new commit, so that the push
+      replaces the old target.
     - `trouble` is the reason why there is no new target.
     """
 
@@ -86,7 +86,10 @@ def record_move(repository: Repository, source: str, assembly: Release, last: La
 
 
 class Pushed(NamedTuple):
-    """Whether the remote accepted all refs, and the reason why it did not accept the record."""
+    """Whether the remote accepted the refs of a publish.
+
+    `trouble` is the reason why the ref of the record was not moved; empty if there is no such reason.
+    """
 
     done: bool
     trouble: str = ""
@@ -96,7 +99,7 @@ def push_with_record(remote: Remote, moves: Mapping[str, str], over: Mapping[str
     """Push refs together with the record of the retained tenants.
 
     If the remote does not accept this push, push the other refs without the record, because no decision depends on the
-    record. Raises OperationRefused, after a timeout without a second push.
+    record. Raises OperationRefused. If the first push times out, raises the error without a second push.
     """
     if not record.moves:
         return Pushed(remote.push(moves, over), record.trouble)

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from allotment.services.publish.unit_allocation import RetainedInstance
 
 RetentionByTenant = dict[str, Retention]  # by tenant
-# Rules whose problems are not errors in declarations, each with its reason. If a tenant has problems of several of these
-# rules, the first of them in this order gives the reason.
+# Rules whose problems are not errors in declarations, each with its reason. If a tenant has problems of several of
+# these rules, the first rule in this order gives the reason.
 _REASONS = {
     tenant_error.RULE: RetentionReason.PROGRAM_ERROR,
     ISOLATION_RULE: RetentionReason.ISOLATION_GATE,
@@ -57,7 +57,7 @@ _REASONS = {
 
 
 def rejection(problems: list[Problem]) -> Retention:
-    """Return the retention of a tenant after its check or its rendering failed with these errors."""
+    """Return the retention of a tenant whose check or rendering failed with the errors `problems`."""
     rules = {problem.rule for problem in problems}
     stopped = next((reason for rule, reason in _REASONS.items() if rule in rules), RetentionReason.INVALID)
     return Retention(RetentionReason.INVALID_CLUSTER if rules == {CLUSTER_RULE} else stopped, problems)
@@ -98,8 +98,10 @@ def find_tenants_of_invalid_clusters(
 
 
 def find_refused_transitions(tenant_transitions: Mapping[str, TenantTransition], source: Source) -> RetentionByTenant:
-    """Return the tenants with a refused transition: a deletion that is not allowed, or an impossible change of a
-    volume."""
+    """Return the tenants with a refused transition.
+
+    A refused transition contains a deletion that is not allowed, or an impossible change of a volume.
+    """
     return {  # the removal of a tenant from two clusters has the same finding twice
         name: Retention(
             RetentionReason.REFUSED_TRANSITION,
@@ -116,9 +118,9 @@ def read_retained_files(
     """Return a retained tenant's published files, and a problem for each file that lost objects.
 
     The files lack the objects that the gate refuses. They also lack the annotations that say that an instance waits for
-    units of another GPUSpec. Such an instance no longer waits, because a publish ignores the declarations of a retained
-    tenant. The namespace gets a disruption budget like the namespace of any other tenant: `node_replacement` keeps the
-    published nodes of a pool until every tenant in the cluster has a disruption budget.
+    units of another GPUSpec. The instance no longer waits, because a publish ignores the declarations of a retained
+    tenant. The namespace gets a PodDisruptionBudget like the namespace of any other tenant, because `node_replacement`
+    keeps the published nodes of a pool until every tenant in the cluster has a PodDisruptionBudget.
     """
     published = {
         path: without_wait_annotations(published_trees.read_file(path))
@@ -165,9 +167,9 @@ def _drop_refused_objects(
 
 
 def _with_disruption_budget(gate: IsolationGate, path: str, data: bytes, tenant: str) -> bytes:
-    """Return a retained tenant's file. Adds a disruption budget to the file of the namespace.
+    """Return a retained tenant's file. Adds a PodDisruptionBudget to the file of the namespace.
 
-    Raises IsolationBroken if the gate refuses the file with the budget.
+    Raises IsolationBroken if the gate refuses the file with the PodDisruptionBudget.
     """
     spot = parse_tree_path(path.partition("/")[2])
     if spot is None or spot.part != "namespaces" or (protecting := with_disruption_budget(data, tenant)) == data:

@@ -30,12 +30,12 @@ from allotment.services.publish.rendered_tenant import RenderedTenant
 class TenantTransition(NamedTuple):
     """The transition of a tenant.
 
-    - `findings` are the reasons why the transition is refused, so that the tenant is retained; empty if it is not
-      refused.
-    - `updated` has the files that differ from the rendered files because they depend on the published files.
+    - `findings` are the reasons why the transition is refused and the tenant is retained; empty for an allowed
+      transition.
+    - `updated` has each file that replaces the rendered file, because its content depends on the last published file.
     - `retained` has the files that are published without being rendered: files of undeclared resources, and programs
-      that Jobs still name.
-    - `unreferenced` has the paths of programs that no Job names yet.
+      (ConfigMaps with scripts) that Jobs still name.
+    - `unreferenced` has the paths of rendered programs that are not published, because no Job names them yet.
     - `pending_deletions` and `pending_preparations` are messages about deletions in progress and preparations that
       wait.
     """
@@ -52,8 +52,8 @@ class TransitionContext(NamedTuple):
     """The inputs of a transition.
 
     - `observed_state` is the content of the clusters' statuses.
-    - `grace_seconds` is the time between the mark of an object for deletion and its removal.
-    - `find_users` returns the users that delay a new preparation of a storage in a cluster.
+    - `grace_seconds` is the time for which a volume stays marked for deletion before a publish removes it.
+    - `find_users` returns the instances and Jobs that may delay a new preparation of a storage in a cluster.
     - `find_last_job_uid` returns the uid of the Job that last prepared a storage with a given name in a cluster.
     """
 
@@ -195,9 +195,9 @@ def _is_resource_file(path: str) -> bool:
 def _find_recreated_storages(
     now: RenderedTenant, published_trees: PublishedTrees, watched: TransitionContext
 ) -> Iterator[tuple[str, str]]:
-    """Yield the path of each new storage, and the uid of the Job that prepared an earlier storage of the same name.
+    """Yield each new storage that replaces an earlier storage of the same name: its path, and the uid of a Job.
 
-    This Job did not prepare the new storage.
+    The Job prepared the earlier storage, and did not prepare the new storage.
     """
     for path in now.blobs:
         if published_trees.find_blob(path) is not None:

@@ -54,8 +54,8 @@ class Allocation(NamedTuple):
     def list_claims(self, instead: Mapping[str, tuple[UnitClaim, ...]]) -> list[UnitClaim]:
         """Return the claims of all instances and the leaked claims.
 
-        `instead` maps each tenant that was rendered again with fewer units to the claims that replace its claims. For a
-        retained instance, the list has the published claim.
+        `instead` has claims by tenant that replace `claims`, for example after a tenant was rendered again with fewer
+        units. For a retained instance, the list has the published claim.
         """
         claims = {**self.claims, **instead}
         everything = [claim for name in sorted(claims) for claim in claims[name]]
@@ -118,9 +118,9 @@ def _format_waiting_message(claim: UnitClaim, old: UnitClaim) -> str:
 def _find_previous_claim(claim: UnitClaim, pods: int, published: UnitClaim | None) -> UnitClaim | None:
     """Return the claim that an instance already holds.
 
-    This is its published claim. If its pods hold more units (`pods`) than are published for the cluster and GPUSpec of
-    `claim`, return a claim of the units of its pods instead. Return None if nothing is published and no pod holds a
-    unit.
+    Usually, this is the published claim. If the pods of the instance hold more units (`pods`) than are published for
+    the cluster and GPUSpec of `claim`, return `claim` with the units of the pods instead. Return None if nothing is
+    published and no pod holds a unit.
     """
     here = claim.cluster, claim.gpu_spec
     published_units = (

@@ -1,6 +1,6 @@
 """Checks that an owner changed or approved each changed file.
 
-The base of the pull request declares the owners, because the change itself may alter them.
+The owners come from the base of the pull request, because the pull request itself may change them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Forecasts the brake's verdict on a merge, from the rendered branches that a clone fetched last.
+"""Forecasts the brake's verdict on a merge, from the last fetched state of the rendered branches.
 
 The brake stops mass deletions. It counts items: tenants, instances, storages and snapshots (`lifecycle/brake`).
 """
@@ -42,7 +42,7 @@ class CachedItems(NamedTuple):
     """The published items by tenant, now and 24 hours ago, according to the last fetch of a clone.
 
     `find_approved_commits` returns, by cluster, the last commit in which an approval released a deletion; None if these
-    commits are not known. The checksum of a deletion depends on them.
+    commits are not known. The checksum of a deletion depends on these commits.
     """
 
     items: Mapping[str, BrakeItems] = {}
@@ -90,8 +90,8 @@ def read_cached_items(here: Repository, base: CommitSource) -> CachedItems | Non
 def _find_approved_commits(here: Repository, commits: Mapping[str, str], key: str | None) -> Mapping[str, str] | None:
     """Return, by cluster, the last commit in which an approval released a deletion.
 
-    The search goes from the commits in `commits` to their ancestors. If it ends before the beginning of a branch,
-    return None.
+    The search goes from the commits in `commits` to their ancestors. If the search ends before it reaches the first
+    commit of a branch, return None.
     """
     used: dict[str, str] = {}
     for cluster, commit in commits.items():
@@ -142,8 +142,8 @@ class BrakeForecast:
     def _list_items_by_file_name(self, tenant: str) -> tuple[BrakeItems, BrakeItems]:
         """Return the items of a tenant before and after the merge, by the names of its files.
 
-        The names don't contain the cluster. If the published items are known, return them as the items before the
-        merge; the items after the merge are those of them that still have a file.
+        A file name doesn't contain the cluster. If the published items are known, they are the items before the merge,
+        and the published items that still have a file are the items after the merge.
         """
         scope = Scope("tenant", tenant)
         before, after = (frozenset(_list_declared_items(source, scope)) for source in (self._base, self._after))
@@ -163,7 +163,7 @@ def find_stopped_deletions(
     for tenant, (before, after) in sorted(sides.items()):
         if before - after and (excess := judge_tenant(limits, tenant, before, after, window).excess):
             excesses.append(excess)
-            sides[tenant] = before, before  # the tenant is retained
+            sides[tenant] = before, before  # the brake retains the tenant, so a publish deletes none of its items
     if any(before - after for before, after in sides.values()):
         before, after = (other_items.union(*(side[end] for side in sides.values())) for end in (0, 1))
         if excess := judge_release(limits, before, after, window).excess:

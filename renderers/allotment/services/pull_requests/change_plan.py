@@ -68,7 +68,7 @@ def plan_change(
     """Return the plan of a merge of `head_ref` into `base_ref`.
 
     If `head_ref` is None, plan the current files of the folder `root` instead. `day` is the day of the prices. `today`
-    is the day before which no new price may begin, by default `day`. `first` is the result of `check_base`, if the
+    is the earliest day on which a new price may begin, by default `day`. `first` is the result of `check_base`, if the
     caller has it.
 
     Raises OperationRefused if a ref names no commit, or if the base can't be read.
@@ -102,10 +102,10 @@ def plan_change(
 def _with_recovery_deadlines(
     here: Repository, base: CommitSource, losses: Iterable[Destruction]
 ) -> Iterator[Destruction]:
-    """Yield the losses. A message about a lost volume gets the deadline until which its data can be saved.
+    """Yield the losses. A message about a lost volume also gets the deadline for saving the data.
 
-    To save the data, declare the volume again before the deadline. The deadline comes from the status that was fetched
-    last.
+    To save the data, a user declares the volume again before the deadline. The deadline is computed from the last
+    fetched status.
     """
     platform, keys = read_platform(base), read_reporter_keys(base)
     now = datetime.datetime.now(datetime.UTC)
@@ -185,7 +185,7 @@ def _plan_commits(root: Path, base: CommitSource, head: str, options: PlanOption
 
 
 def _split_by_folder(everything: Iterable[ChangedFile], folder: str) -> tuple[list[ChangedFile], list[ChangedFile]]:
-    """Return the changed files in the declarations' folder, and those outside it, with paths relative to that folder."""
+    """Return the changed files inside and outside the declarations' folder, with paths relative to this folder."""
     inside = f"{folder}/" if folder else ""
     differing: list[ChangedFile] = []
     outside_files: list[ChangedFile] = []

@@ -1,4 +1,4 @@
-"""Comments on pull requests: on each open pull request with its plan, on each merged pull request with its rollout.
+"""Comments on pull requests: posts the plan on each open pull request, and the rollout on each merged pull request.
 
 The loop does this in rounds. If the forge rejects a request or doesn't answer, only this loop waits: publishing and
 reporting continue.
@@ -42,7 +42,7 @@ class CommentLoop(Loop):
     """Comments on the pull requests of one repository until it is stopped.
 
     `work` creates the services. The source names the forge, so `work` fails until the source can be read. The loop
-    calls it in each turn until it succeeds.
+    calls `work` in each turn until the call succeeds.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class CommentLoop(Loop):
         metrics.initialize_reasons(COMMENT_REASONS)
         self._reviewed_states: dict[int, tuple[str, str, str, tuple[int, ...]]] = {}
         self._review_retry_at: dict[int, float] = {}  # by pull request without a verdict: the time of its next review
-        self._open_heads: dict[str, int] = {}  # by head commit: one of its pull requests in the last round
+        self._open_heads: dict[str, int] = {}  # head commits in the last round, each with the number of a pull request
         self._logged_failures: dict[int, str] = {}
         self._run_failures: list[str] = []  # the failures of single pull requests in this turn
 
@@ -91,7 +91,7 @@ class CommentLoop(Loop):
         return damage
 
     def classify_error(self, error: Exception) -> Failure:
-        """Return the failure that an exception means, with the waiting time that the forge sets, if any."""
+        """Return the failure for an exception. If the forge sets a waiting time, the failure includes this time."""
         if isinstance(error, RateLimited):
             return Failure("rate-limited", str(error), retry_after=error.seconds)
         return Failure("forge", str(error)) if isinstance(error, ForgeError) else super().classify_error(error)
@@ -99,9 +99,9 @@ class CommentLoop(Loop):
     def run_once(self) -> Failure | None:
         """Do one round: mark new commits as pending, retract statuses, follow the merges, and review pull requests.
 
-        The status of a commit is retracted if no open pull request has this head any more. The review covers each open
-        pull request that has changed, or that has a changed base. If the merges can't be followed now, the reviews
-        still take place, and the failure is returned.
+        The status of a commit is retracted if the commit is no longer the head of an open pull request. The review
+        covers each open pull request that has changed, or that has a changed base. If the merges can't be followed now,
+        the reviews still take place, and the failure is returned.
         """
         self._services = self._services or self._create_services()
         place = self._services.pull_source
@@ -164,13 +164,13 @@ class CommentLoop(Loop):
         self._open_heads = open_heads | retries
 
     def _announce_pending(self, reviews: PlanCommenter, alike: list[PullRequest]) -> None:
-        """Set the status of a commit to pending. Ignores an error, because the review meets and logs it again."""
+        """Set the status of a commit to pending. Ignores an error, because the review meets the error and logs it."""
         capture_failure(partial(reviews.announce_pending, alike))
 
     def _review_head(self, reviews: PlanCommenter, alike: list[PullRequest], base: str) -> None:
         """Review all pull requests of one commit, unless all are unchanged since their last review.
 
-        An approval changes `updated_at`, so it causes a review.
+        An approval changes `updated_at`, so every approval causes a review.
         """
         numbers = tuple(sorted(pull_request.number for pull_request in alike))
         review_states = {

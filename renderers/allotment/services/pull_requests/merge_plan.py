@@ -47,7 +47,7 @@ from allotment.services.pull_requests.tenant_comparison import (
 )
 from allotment.services.renderer import render_cluster_files
 
-MAX_DECLARED = 60  # changed fields of a topic that a plan lists; no limit for access and approvals
+MAX_DECLARED = 60  # changed fields that a plan lists for one topic; no limit for access and approvals
 _UNKNOWN_WINDOW_NOTE = (
     "other deletions within 24 hours, which the brake also counts: the rendered branches are not in this clone; run `git fetch`"
     " or `allot status`"
@@ -98,7 +98,7 @@ class MergePlan:
         self.base_check = first
         self.merge_result = after
         declared = filter_declarations(differing)
-        if all(is_tenant_file(changed_file) for changed_file in declared):  # then only their tenants are read again
+        if all(is_tenant_file(changed_file) for changed_file in declared):  # read only the changed tenants again
             owners = {changed_file.path.split("/")[1] for changed_file in declared}
             self.result_check = recheck_tenants(
                 self.base_check, after, sorted(owners), comparison=Comparison(base=base)
@@ -126,7 +126,7 @@ class MergePlan:
     def _without_invalid_clusters(self, catalog: Catalog) -> Catalog:
         """Return the catalog with the clusters that are valid both before and after the merge.
 
-        Only those clusters are published and compared.
+        Other clusters are neither published nor compared.
         """
         clusters = {name: folder for name, folder in catalog.clusters.items() if name not in self.invalid_clusters}
         return catalog._replace(clusters=clusters)
@@ -162,7 +162,7 @@ class MergePlan:
             skipped.append(f"the cost after {later:,} more price changes: a plan shows {MAX_DAYS} of them")
         skipped += [f"the cost of tenant {escape_unprintable(name)}, which is not fully known" for name in unpriced]
         catalog = self.catalogs
-        urls: Counter[str] = Counter()  # by the cluster that changes its domain
+        urls: Counter[str] = Counter()  # the number of changed URLs, by cluster with a changed domain
         for tenant in outcomes:
             urls.update(tenant.exposure.moved_with_domain)
         declared = self._diff_declarations(outcomes, urls)
@@ -260,7 +260,7 @@ class MergePlan:
         ), deletes
 
     def _list_outside_files(self) -> Iterator[ChangedFile]:
-        """Yield the changed files that are no declarations, in the declarations' folder or outside it."""
+        """Yield the changed files that are no declarations, inside and outside the folder of the declarations."""
         inside = frozenset(filter_declarations(self.changed_files))
         return (
             changed_file for changed_file in (*self.changed_files, *self.outside_files) if changed_file not in inside
@@ -275,7 +275,7 @@ class MergePlan:
         )
 
     def _compare_tenants(self) -> tuple[list[TenantComparison], RenderedFileDiff, list[str]]:
-        """Return the comparison of every tenant that the change may affect, the changed files, and the skipped checks."""
+        """Return the comparisons of the tenants that may differ, the changed rendered files, and the skipped checks."""
         files = RenderedFileDiff(MAX_TEXTS)
         skipped = []
         if self.options.review_context is None:

@@ -47,7 +47,7 @@ WAITING_MESSAGE = "waits for its plan"
 RETRACTED_MESSAGE = "no open pull request has this commit"
 MAX_STATUSES = 500  # statuses that this program sets for a commit; GitHub accepts a thousand
 STATUS_LIMIT_REACHED = f"{MAX_STATUSES} statuses are the limit for a commit: push a new commit"
-MAX_SAME_HEAD = 10  # pull requests with the same head commit that are planned
+MAX_SAME_HEAD = 10  # if more pull requests have the same head commit, none of them is planned
 _COMMITS_LINE = re.compile(r"^Plan of `[0-9a-f]+` merged into `[0-9a-f]+`", re.MULTILINE)
 
 
@@ -132,7 +132,7 @@ class PlanCommenter:
         planned together. The status has the worst verdict, and the comment on each pull request has its own verdict.
         `open_requests` are the open pull requests, if the caller knows them.
 
-        Raises ForgeError. The next review reports the rest.
+        Raises ForgeError. After an error, the next review reports the missing parts.
         """
         forge = self._pull_source.forge
         request = forge.pull_request(number)
@@ -181,10 +181,9 @@ class PlanCommenter:
         return ReviewResult(state, words)
 
     def announce_pending(self, alike: Collection[PullRequest]) -> None:
-        """Set the status of a commit to pending, unless it already covers all its open pull requests (`alike`).
+        """Set the status of a commit to pending, unless the status already covers all open pull requests (`alike`).
 
-        Otherwise a new pull request with the same head commit could be merged because of an older success of that
-        commit.
+        If the status stayed, a new pull request with this head commit could be merged because of an older success.
         """
         forge, first = self._pull_source.forge, min(alike)
         newest = next((status for status in forge.list_statuses(first.head) if status.context == STATUS_CONTEXT), None)
@@ -196,10 +195,10 @@ class PlanCommenter:
             set_commit_status(forge, first.head, STATUS_CONTEXT, "pending", WAITING_MESSAGE, first.url)
 
     def retract(self, number: int, head: str) -> None:
-        """If a commit is no longer the head of the open pull request `number`, set its status to pending.
+        """If a commit is no longer the head of the open pull request `number`, set the status of the commit to pending.
 
-        Otherwise a new pull request with this head commit could be merged because of the old status. If the commit was
-        merged, its status stays.
+        If the status stayed, a new pull request with this head commit could be merged because of this status. The
+        status of a merged commit stays.
         """
         request = self._pull_source.forge.pull_request(number)
         is_merged = request.merge_commit and request.head == head
@@ -209,8 +208,8 @@ class PlanCommenter:
     def _plan_requests(self, alike: list[PullRequest], base: str, head: str) -> dict[int, _PlanResult]:
         """Return the results of the pull requests with the same head commit, by number.
 
-        If there are more than MAX_SAME_HEAD, return a failure for only one of them. If one plan is too large, all
-        remaining pull requests get its result.
+        If there are more than MAX_SAME_HEAD, return a failure for one pull request, and no results for the others. If
+        one plan is too large, all remaining pull requests get the result of this plan.
         """
         if len(alike) > MAX_SAME_HEAD:
             words = f"more than {MAX_SAME_HEAD} pull requests have this commit: close some"
@@ -367,7 +366,7 @@ def _format_failure(title: str, words: str) -> str:
 def set_commit_status(
     forge: Forge, commit: str, context: str, state: StatusState, words: str, url: str
 ) -> tuple[StatusState, str]:
-    """Set a commit's status, unless the newest status of that context is the same. Return state and message.
+    """Set a commit's status, unless the newest status of `context` is the same. Return the state and the message.
 
     The forge limits the number of statuses of a commit. If somebody exhausted the limit by opening and closing pull
     requests, a success could stay the last status. Therefore each plan after MAX_STATUSES statuses is a failure.
@@ -384,7 +383,7 @@ def set_commit_status(
 
 
 def find_own_comments(forge: Forge, number: int, marker: str) -> list[Comment]:
-    """Return our own comments that begin with a marker, the oldest first. Ignores such comments of others."""
+    """Return our own comments that begin with a marker, the oldest first. Ignores the comments of other accounts."""
     identity = normalize_login(forge.identity())
     return [
         comment

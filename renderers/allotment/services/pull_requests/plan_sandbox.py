@@ -34,7 +34,7 @@ _BUG_EXIT_STATUS = 70  # the exit status of this program after a bug
 
 
 class PlanBudget(NamedTuple):
-    """The budget of planning one pull request: seconds, and megabytes of memory for all its processes together."""
+    """The budget of planning one pull request: seconds, and megabytes of memory for all processes of the plan together."""
 
     seconds: float = 120.0
     megabytes: float = 1024.0
@@ -77,19 +77,19 @@ class _ProcessKilled(PlanBudgetExceeded):
 
 
 class BaseUnreadable(AllotmentError):
-    """The base branch can't be read, or takes too long. No pull request is at fault."""
+    """The base branch can't be read, or reading it takes too long. No pull request is at fault."""
 
 
 class PlanProcessBug(Exception):
-    """The process ended because of a bug; the text is its traceback."""
+    """The process ended because of a bug; the text of the exception is the traceback."""
 
 
 def plan_in_sandbox(plan_request: PlanRequest, budget: PlanBudget, cache: Path | None = None) -> PlanReply:
     """Return the plan of a pull request.
 
     `cache` is the folder that stores the valid tenants of the base, by default the user's cache folder. If a signal
-    ends the process, it runs once more with the remaining time. The sender of the signal is unknown: the kernel may
-    have killed the process to free memory for other work.
+    ends the process, a second process gets the remaining time. The sender of the signal is unknown: the kernel may have
+    killed the process to free memory for other work.
 
     Raises PlanBudgetExceeded, IsolationBroken, OperationRefused, BaseUnreadable or PlanProcessBug.
     """
@@ -105,7 +105,7 @@ def _run_process(plan_request: PlanRequest, budget: PlanBudget, cache: Path | No
     environment = {name: value for name, value in os.environ.items() if name not in _SECRET_VARIABLES}
     if cache is not None:
         environment["XDG_CACHE_HOME"] = str(cache)
-    # The plan's process puts its temporary files here. If it is killed, this process deletes them.
+    # The plan's process puts its temporary files in `folder`. If it is killed, this process deletes the folder.
     with tempfile.TemporaryDirectory(prefix="allot-pull-") as folder, tempfile.TemporaryFile() as errors:
         environment["TMPDIR"] = folder
         process = subprocess.Popen(  # noqa: S603  # this program
@@ -126,7 +126,7 @@ def _run_process(plan_request: PlanRequest, budget: PlanBudget, cache: Path | No
 
 
 def _read_reply(process: subprocess.Popen[bytes], request: bytes, budget: PlanBudget) -> bytes:
-    """Return the output of a process until it ends.
+    """Read the output of a process until the process ends, and return the output.
 
     Raises PlanBudgetExceeded or BaseUnreadable if the process exceeds its limits.
     """
@@ -229,7 +229,7 @@ def _handle_request(plan_request: PlanRequest, ready: Any) -> dict[str, Any]:
 
 
 def _exit_with_parent() -> None:
-    """Ask the kernel to kill this process when its parent ends: only the parent limits its time and memory."""
+    """Ask the kernel to kill this process when its parent ends, because only the parent enforces the limits."""
     if sys.platform == "linux":
         import ctypes
 

@@ -1,4 +1,7 @@
-"""Catches the failure of one pull request, so that the others are still handled. Raises failures that concern all."""
+"""Catches the failure of one pull request, so that the other pull requests are still handled.
+
+Raises the errors that concern all pull requests.
+"""
 
 from __future__ import annotations
 

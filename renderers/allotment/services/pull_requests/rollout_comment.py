@@ -51,7 +51,7 @@ _STATES: dict[str, StatusState] = {"going": "pending", "done": "success", "faile
 class _Snapshot(NamedTuple):
     """The state at one time: the published branches, their source commit, the statuses, and the retained tenants.
 
-    `statuses` has the statuses by tenant, and `troubles` the fault of a cluster's status branch.
+    `statuses` has the statuses by tenant. `troubles` has the fault of a status branch, by cluster.
     """
 
     published_look: RenderedBranches
@@ -93,8 +93,8 @@ class RolloutCommenter:
     def follow_merges(self, now: datetime.datetime) -> RolloutSummary:
         """Update the comments on the merged pull requests. Return the summary.
 
-        The state of the clusters is read once for all. If one pull request fails, even because of a bug, the others are
-        still followed. Raises ForgeError or OperationRefused.
+        The state of the clusters is read once for all pull requests. If one pull request fails, even because of a bug,
+        the others are still followed. Raises ForgeError or OperationRefused.
         """
         forge, going, troubles = self._pull_source.forge, 0, dict[int, PullFailure]()
         snapshot: _Snapshot | None = None
@@ -116,7 +116,10 @@ class RolloutCommenter:
         return RolloutSummary(going, troubles)
 
     def _advance(self, request: PullRequest, snapshot: _Snapshot, now: datetime.datetime) -> bool:
-        """Update the comment of a pull request, unless its merge is too old. Return whether it is still followed."""
+        """Update the comment on a pull request, unless the merge is too old.
+
+        Return whether the pull request is still followed.
+        """
         return not self._is_old(request, now) and self._update_comment(request, snapshot)
 
     def _is_old(self, request: PullRequest, now: datetime.datetime) -> bool:
@@ -131,7 +134,7 @@ class RolloutCommenter:
         return True
 
     def _update_comment(self, request: PullRequest, now: _Snapshot) -> bool:
-        """Update the comment and the commit status of a pull request. Return whether it is still followed."""
+        """Update the comment and commit status of a pull request. Return whether the pull request is still followed."""
         forge = self._pull_source.forge
         rollout = self._build_rollout(request, now)
         if rollout is None:
@@ -154,7 +157,7 @@ class RolloutCommenter:
     def _was_removed(self, forge: Forge, request: PullRequest) -> bool:
         """Return whether the rollout was already reported as complete, or a person removed the comment.
 
-        If there is a commit status, there was a comment: nobody can remove a commit status.
+        A commit status shows that there was a comment, because nobody can remove a commit status.
         """
         own_statuses = (
             status
@@ -265,9 +268,9 @@ def _find_links(resource: ResourceRef, now: _Snapshot) -> InstanceLinks:
 
 
 def _list_resources(path: str, before: CommitSource, after: CommitSource) -> Iterator[ResourceRef]:
-    """Yield the resource that a path declares: in its old cluster, if it has left that cluster, and in its new cluster.
+    """Yield the resource that a path declares, in its new cluster and in an old cluster that the resource has left.
 
-    In the old cluster, the resource has no version, because it is removed there.
+    In the old cluster, the resource has no version, because it is removed from this cluster.
     """
     spot = parse_resource_path(path)
     if spot is None:

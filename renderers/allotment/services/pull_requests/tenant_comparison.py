@@ -28,7 +28,7 @@ from allotment.preparation.runtime_state import RuntimeState
 from allotment.services.check.workers import read_scope
 from allotment.services.renderer import build_gate, check_tenant_files
 
-MAX_TEXTS = 400  # files with their texts in a plan; its counts and its checksum cover all files
+MAX_TEXTS = 400  # files that a plan shows with their texts; the counts and the checksum of a plan cover all files
 
 
 class TenantComparison(NamedTuple):
@@ -53,7 +53,7 @@ class TenantComparison(NamedTuple):
 
 
 class CompareTask(NamedTuple):
-    """The input that a process needs to compare tenants. Each pair is the state before and after the change."""
+    """The input that a process needs to compare tenants. Each pair has the values before and after the change."""
 
     sources: tuple[Source, Source]
     catalogs: tuple[Catalog, Catalog]
@@ -128,7 +128,7 @@ class CompareTask(NamedTuple):
     def _list_brake_items(self, files: Iterable[str]) -> frozenset[BrakeItem]:
         """Return the items that the brake counts in a tenant's files.
 
-        If the change removes a cluster, its rendered branch stays, so the items in this cluster are left out.
+        Leaves out the items in a cluster that the change removes, because the rendered branch of this cluster stays.
         """
         return brake_items(path for path in files if path.partition("/")[0] in self.catalogs[1].clusters)
 
@@ -136,9 +136,9 @@ class CompareTask(NamedTuple):
 def list_platform_markers(steps: Iterable[FileStep], own: Iterable[Mapping[str, bytes]]) -> Iterator[FileStep]:
     """Yield a step for the folder marker of each changed folder that belongs to a cluster itself.
 
-    A step has the path of a file and its blobs before and after the change. Here a blob is empty if the marker exists,
-    because the marker is not rendered, and None if it does not exist. `own` are the clusters' own files before and
-    after the change.
+    A step has the path of a file and its blobs before and after the change. The blob of a marker that does not exist is
+    None. The blob of an existing marker is empty here, because the marker is not rendered. `own` are the clusters' own
+    files before and after the change.
     """
     touched = {folder_of(path) for path, *_ in steps}
     before, after = (

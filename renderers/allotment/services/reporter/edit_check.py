@@ -76,8 +76,8 @@ def compare_live_objects(
 ) -> EditComparison:
     """Return the differences between the live objects in tenants' namespaces and their published manifests.
 
-    `begun` is the time of the branch's fetch, by the cluster's clock. An object that was created after this time may
-    belong to a later publish.
+    `begun` is the time when the fetch of the branch began, by the cluster's clock. An object that was created after
+    this time may belong to a later publish.
     """
     if published.repository is None or published.remote is None:
         return EditComparison(skipped=published.skip_reason, failed=published.failure_reason)
@@ -119,7 +119,10 @@ def _compare_tenants(
 
 
 def _read_synced_statuses(repository: Repository, cluster: str, looked: ClusterSnapshot) -> Iterable[TenantStatus]:
-    """Return a status for each tenant with synced Applications, with the Git tree that each of them has applied."""
+    """Return a status for each tenant with synced Applications.
+
+    The status has the Git tree that each synced Application has applied.
+    """
     try:
         applications: list[Object] = looked.list_objects(APPLICATIONS)
     except NotReadable:

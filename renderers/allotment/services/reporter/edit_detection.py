@@ -18,9 +18,9 @@ from allotment.observed.status import TenantStatus
 from allotment.problems import OperationRefused
 from allotment.services.reporter.published_objects import PublishedBranch, PublishedFile
 
-EDIT_DELAY_SECONDS = 30  # a difference must last this long, because the watches of two kinds are not in step
-# If no Application of the tenant reports the sync of the object, a difference must last this long: Argo CD may need the
-# time to apply the published manifest.
+EDIT_DELAY_SECONDS = 30  # a difference must last this long, because one watch may be behind another
+# A difference of an object must last this long if no Application of the tenant reports that it has synced the object,
+# because Argo CD may need the time to apply the published manifest.
 UNSYNCED_SECONDS = 300
 _ORPHAN_KINDS = frozenset(OBJECT_KINDS.values())  # `observed.orphans` reports objects of these kinds with our label
 Identity = tuple[str, str]
@@ -62,7 +62,7 @@ class EditDetector:
         published: PublishedObjects,
         now: str,
     ) -> list[ManualEdit]:
-        """Return the differences of the tenant of `status` that have lasted long enough.
+        """Return the differences that have lasted long enough, for the tenant of `status`.
 
         Raises OperationRefused or Malformed if a published file can't be read.
         """
@@ -99,9 +99,9 @@ class EditDetector:
     ) -> list[ManualEdit]:
         """Return the current differences of a tenant, even if they have just begun.
 
-        Leaves out the objects of a folder that Argo CD has not applied yet. If the publish `is_recent`, also leaves out
-        each object without an Application of the tenant that reports its sync, because Argo CD may still be applying
-        the object. Raises OperationRefused or Malformed if a published file can't be read.
+        Leaves out the objects of a folder that Argo CD has not applied yet. If the last publish is recent, also leaves
+        out each object for which no Application of the tenant reports a sync, because Argo CD may still be applying the
+        object. Raises OperationRefused or Malformed if a published file can't be read.
         """
         files = self._branch.list_files(status.tenant)
         live = _index_by_identity(objects)
@@ -212,7 +212,7 @@ def _index_by_identity(objects: Sequence[LiveObject]) -> dict[Identity, LiveObje
 
 
 def _find_resource(file: PublishedFile | None) -> tuple[str, str]:
-    """Return the kind and the name of a file's resource; both are empty if it belongs to the tenant itself."""
+    """Return the kind and name of a file's resource; both are empty if the file belongs to no resource."""
     return (file.tree_path.kind, file.tree_path.resource_name) if file is not None and file.tree_path.kind else ("", "")
 
 

@@ -24,9 +24,9 @@ from allotment.observed.tenants import PartSources, TenantObjects, derive_tenant
 from allotment.services.reporter.edit_detection import EditDetector, detect_edits_or_none
 from allotment.services.reporter.published_objects import PublishedBranch
 
-SILENT_SECONDS = 180  # a watch has missed three bookmark events
+SILENT_SECONDS = 180  # after this time without a message, a watch has missed three bookmark events
 _DELETION_STEPS = {word.MARKED_FOR_DELETION, word.UNPROTECTED}
-MAX_TRANSITIONS = 5_000  # of a tenant that are stored while nothing can be pushed
+MAX_TRANSITIONS = 5_000  # that are stored for a tenant while nothing can be pushed
 
 
 class WatchState(Protocol):
@@ -115,7 +115,7 @@ class Observer:
         self._compared_commit: str | None = None
         self._time_dependent_tenants: set[str] = set()
         self._edit_detector = EditDetector(branch)
-        self._deletion_marks: dict[str, str] = {}  # by tenant, the newest
+        self._deletion_marks: dict[str, str] = {}  # by tenant: the time of the newest mark
         self.statuses: dict[str, TenantStatus] = {}
         self.pending_transitions: dict[str, list[Transition]] = defaultdict(list)
         self.orphans: dict[str, list[orphans.Orphan]] = {}
@@ -192,8 +192,8 @@ class Observer:
     def build_cluster_status(self, previous: ClusterStatus) -> ClusterStatus:
         """Return the current status of the cluster, with its stocks.
 
-        `previous` is the last written status. If the cluster was already silent then, `previous` has the time since
-        when.
+        `previous` is the last written status. If the cluster was silent when that status was written, `previous` has
+        the time when the silence began.
         """
         name, objects = self._session.cluster, self._session.store.objects(self._session.stock_owner)
         held_units: dict[tuple[str, str], int] = defaultdict(int)

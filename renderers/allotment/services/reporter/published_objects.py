@@ -26,7 +26,7 @@ FETCH_SECONDS = 1.0  # between two fetches for a missing commit
 READ_BATCH_SIZE = 500  # files in one read
 _WATCHED_KINDS = frozenset({*OBJECT_KINDS.values(), *drift.COMPARED_KINDS})
 
-NAMESPACES = "namespaces"  # the part with a tenant's namespace and its isolation
+NAMESPACES = "namespaces"  # the folder of a tenant's Namespace and of the objects that isolate it
 
 ObjectIdentities = frozenset[tuple[str, str]]
 
@@ -59,7 +59,8 @@ class PublishedBranch:
         self._tenant_paths: dict[str, dict[paths.TreePath, str]] = {}  # by tenant: the blob of each file
         self.commit: str | None = None
         self.trouble = ""
-        # By name, from the record of the retained tenants. The signature of the record is not checked. None if not known.
+        # The retained tenants by name, from their record; None if it is not known. The record's signature is not
+        # checked.
         self.retained: Mapping[str, RetainedTenant] | None = None
 
     def forget(self) -> None:
@@ -156,7 +157,10 @@ class PublishedBranch:
         self._indexed_commit = commit
 
     def _read_identities(self, blobs: set[str]) -> dict[str, ObjectIdentities]:
-        """Return, by blob, the kind and name of each object in a file. Leaves out the kinds that nobody watches."""
+        """Return, by blob, the kind and name of each object in a file.
+
+        Leaves out the kinds that are not in _WATCHED_KINDS.
+        """
         contents = {blob: self._identities_by_blob[blob] for blob in blobs & self._identities_by_blob.keys()}
         new = sorted(blobs - contents.keys())
         for at in range(0, len(new), READ_BATCH_SIZE):

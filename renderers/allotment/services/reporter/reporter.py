@@ -70,7 +70,7 @@ class ReportTarget(NamedTuple):
 
 
 class Reporter(Loop):
-    """Reports one cluster until it is stopped. Every event of a watch wakes it."""
+    """Reports the state of one cluster until `stop` is called. Every event of a watch wakes the reporter."""
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ class Reporter(Loop):
         """
         if (
             self._branch is not None or self._trusted_commit is not None
-        ):  # otherwise the first poll of the branch observes all tenants
+        ):  # before the first poll of the branch, skip this: the poll observes all tenants
             self._observer.observe_changes()
         self._log_orphans()
         if self.is_backing_off():
@@ -218,7 +218,7 @@ class Reporter(Loop):
             self._commit_status(status)
 
     def _log_orphans(self) -> None:
-        """Log each orphan once, and the reason if the published objects are not known."""
+        """Log each orphan once. If the published objects are not known, log the reason."""
         cluster, leftovers = (
             self._session.cluster,
             [leftover for tenant_leftovers in self._observer.orphans.values() for leftover in tenant_leftovers],
@@ -254,7 +254,7 @@ class Reporter(Loop):
         self._logged_edits = {edit.key for edit in edits}
 
     def _poll_branch(self) -> None:
-        """Read the branch. If its trusted commit differs from the last known commit, continue from it."""
+        """Read the branch. If its trusted commit is not the last known commit, continue from the trusted commit."""
         report = read_status_branch(
             self._target.repository, self._target.remote, self._session.cluster, self._target.reporter_key
         )
@@ -290,7 +290,8 @@ class Reporter(Loop):
         assert self._branch is not None
         if self._foreign_reason or self._branch.published_commit is None:
             return True
-        # The clock may have been set back, and a forged status may lie years ahead, so use the absolute value.
+        # The clock may have been set back, and a forged status may have a time in the future, so use the absolute
+        # value.
         age = abs(_measure_age(self._written_cluster_status.observed_at, self._session.read_clock()))
         if age < self._interval and not self._written_cluster_status.silent_since:
             return False
@@ -309,8 +310,9 @@ class Reporter(Loop):
     def _is_heartbeat_due(self, age: float) -> bool:
         """Return whether to write the status although nothing changed.
 
-        The status is due once an hour. While a volume is marked for deletion, it is due more often, at intervals that
-        double: the publisher computes from the timestamps of two statuses how long the volume has been marked.
+        The status is due once an hour. While a volume is marked for deletion, the status is due more often, at
+        intervals that double, because the publisher computes from the timestamps of two statuses how long the volume
+        has been marked.
         """
         if age >= HEARTBEAT_SECONDS:
             return True
@@ -375,7 +377,8 @@ class Reporter(Loop):
     def _build_files(self, status: ClusterStatus, changed: Sequence[str]) -> tuple[dict[str, bytes], list[str]]:
         """Return the files to write, and the paths of the files to remove.
 
-        The file of a tenant with nothing left in the cluster is removed after a commit has reported that.
+        If a tenant has nothing left in the cluster, one commit reports this, and a later commit removes the tenant's
+        file.
         """
         branch = self._branch
         assert branch is not None
@@ -417,7 +420,7 @@ def _measure_age(time: str, now: str) -> float:
 
 
 def _format_commit_message(cluster: str, changes: dict[str, list[Transition]], foreign: str) -> str:
-    """Return the commit's message. It contains only names and states that this program defines."""
+    """Return the commit's message. It contains only names, and states that this program defines."""
     lines = [
         f"{tenant}/{transition.name}: {f'{transition.source} → ' if transition.source else ''}{transition.target or 'gone'}"
         for tenant, transitions in changes.items()

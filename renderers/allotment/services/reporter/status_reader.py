@@ -86,7 +86,7 @@ def read_history(
     name: str | None,
     most: int,
 ) -> list[tuple[str, Transition]]:
-    """Return the newest transitions of a tenant, or of one of its resources, with their clusters, oldest first.
+    """Return the newest transitions of a tenant or of one of its resources, with their clusters, in the order of time.
 
     Each status file names the commit of its previous version, so commits without a change of the tenant are not read.
     """
@@ -119,10 +119,10 @@ def _walk_history(repository: Repository, commit: str | None, tenant: str) -> It
 
 
 def read_cached_cold_times(repository: Repository, cluster: str, key: str | None) -> dict[str, ColdStartTime]:
-    """Return the durations of cold starts, by GPUSpec, from the status branch that the clone fetched last.
+    """Return the durations of cold starts, by GPUSpec, from the last fetched state of a cluster's status branch.
 
     This function fetches nothing: `git fetch origin`, and every command that shows a status, fetches the branch. If
-    `key` is declared, a commit without its signature is ignored.
+    `key` is given, a commit that this key did not sign is ignored.
     """
     starts: list[ColdStart] = []
     for data in _read_cached_versions(repository, cluster, key, CLUSTER):
@@ -134,7 +134,7 @@ def read_cached_cold_times(repository: Repository, cluster: str, key: str | None
 def read_cached_deletion_marks(
     repository: Repository, cluster: str, key: str | None, tenant: str
 ) -> dict[tuple[str, str], str]:
-    """Return, by kind and name, when each volume of a tenant was first seen as marked for deletion; empty if it is not.
+    """Return, by kind and name, when each volume of a tenant was first seen as marked for deletion; empty if never.
 
     The data comes from the last fetch, as in `read_cached_cold_times`.
     """

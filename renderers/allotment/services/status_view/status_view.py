@@ -67,7 +67,7 @@ class StatusView:
     """The state at one point in time, as one clone sees it. Reads the published release only if it is needed."""
 
     def __init__(self, clone: Clone, tenant: str | None = None) -> None:
-        """Read the state of a tenant, or of all. Raises OperationRefused if a remote doesn't answer."""
+        """Read the state of a tenant, or of all tenants. Raises OperationRefused if a remote doesn't answer."""
         self.clone = clone
         self.declared_commit = clone.fetch_declared_commit()
         self.branch_urls = clone.resolve_urls(self.declared_commit)
@@ -117,7 +117,7 @@ class StatusView:
         return tips
 
     def read_transitions(self, tenant: str, name: str, cluster: str | None, most: int) -> list[tuple[str, Transition]]:
-        """Return the newest transitions of a tenant, or of one of its resources, with their clusters, oldest first."""
+        """Return the newest transitions of a tenant or of one of its resources, with their clusters, by time."""
         if not self.clone.has_remote(self.branch_urls.status):
             return []
         clusters = [
@@ -208,7 +208,7 @@ class StatusView:
         )
 
     def _list_published(self) -> Iterator[ResourceRef]:
-        """Yield the published resources, including the volumes being deleted. The declared blob of each is empty."""
+        """Yield the published resources, including volumes that are being deleted, each with an empty declared blob."""
         for cluster, branch in self.published_release.branches.items():
             for path in branch.files:
                 spot = paths.parse_tree_path(path)
@@ -241,7 +241,8 @@ class StatusView:
     def kept_tenants(self) -> set[str]:
         """The tenants with a declaration that stays published in an old version.
 
-        The commit with the new version is published, but the tenant's manifests are still those of the old version.
+        The commit with the new version is published, but the published manifests are still rendered from the old
+        version.
         """
         return {row.resource.tenant for row in self.rows if row.stage.state == "kept"}
 
@@ -254,8 +255,8 @@ class StatusView:
     def is_behind(self) -> bool:
         """Whether the published commit is newer than the declared commit, because this clone lacks newer commits.
 
-        If the declared commit is the tip of a branch at origin, this is false: if the tip lacks the published commit,
-        the branch was rewound.
+        If the declared commit is the tip of a branch at origin, this is false. A tip without the published commit means
+        that the branch was rewound.
         """
         source, declared = self.published_release.source, self.declared_commit
         if source is None or declared.branch or source.commit == declared.source.commit:
