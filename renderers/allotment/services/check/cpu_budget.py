@@ -41,10 +41,13 @@ class CpuBudget:
     def __init__(self, seconds: float | None) -> None:
         self._remaining = seconds
         self._started_cpu = 0.0
-        self._started_wall = 0.0  # checked first: it is cheaper to read, and never less than processor time
+        self._started_wall = 0.0  # elapsed time, checked first: cheaper to read, and never less than processor time
 
     def meter(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield items within a `measure` block. Raises BudgetExceeded after an item if the budget is used up."""
+        """Yield the items. Raises BudgetExceeded after an item if the budget is used up.
+
+        The items must be read within a `measure` block.
+        """
         if self._remaining is None:
             yield from items
             return

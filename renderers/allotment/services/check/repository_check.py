@@ -164,9 +164,9 @@ def recheck_tenants(
 ) -> RepositoryCheck:
     """Return the check of a source in which only the folders of `tenants` changed since the check `last`.
 
-    Reads only the folders of these tenants, and applies the rules that compare several tenants to all tenants. If
-    `comparison` has a base, the base must be the source of `last`. After a change of the platform or of a cluster, call
-    `check_repository` instead.
+    Reads only the folders of these tenants. Applies the rules that compare several tenants again, with the tally
+    entries of all tenants. If `comparison` has a base, the base must be the source of `last`. After a change of the
+    platform or of a cluster, call `check_repository` instead.
     """
     listed_scopes, scope_problems = source.scopes()
     scopes, names = set(listed_scopes), frozenset(tenants)

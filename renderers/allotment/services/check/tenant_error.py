@@ -16,7 +16,7 @@ _PACKAGE_ROOT = Path(__file__).parents[2]
 def build_rejection(error: Exception) -> Rejection:
     """Return the rejection of a tenant after `error` was raised while the tenant was read, checked or rendered.
 
-    If `error` is a bug, the rejection has the trace of the error. The message names the place in the program and
+    If `error` is a bug, the rejection has the trace of the error, and a message that names the place in the program and
     repeats nothing that the tenant wrote. If `error` does not concern a single tenant, raises `error`: an OSError is a
     fault of the machine, and an AllotmentError concerns several tenants, unless the isolation gate raised it.
     """

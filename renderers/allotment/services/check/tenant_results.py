@@ -71,7 +71,7 @@ def check_tenants(
 ) -> TenantResults:
     """Return the results of `tenants`, in the order of `tenants`.
 
-    Adds each tenant without problems to the cache, and removes each tenant with problems from it.
+    Adds each tenant without problems to the cache, and removes each tenant with problems from the cache.
     """
     artifacts: dict[str, Any] = {}
     store_artifacts = options.store_artifacts or artifacts.__setitem__

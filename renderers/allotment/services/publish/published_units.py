@@ -2,7 +2,7 @@
 
 Anyone with write access to a status branch can invent instances and pods. Therefore an instance in a status is ignored
 unless our rendered branch or its history contains the instance. The pods of the instance are assumed to hold at most
-the units in the newest published version of the instance that has units.
+the units in the newest published version that has units.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class PodKey(NamedTuple):
 class PodUnits:
     """The units that pods hold according to the statuses, limited to the published units.
 
-    `published` returns the published claim of an instance in its cluster, or None. It is called only if a status
-    reports more units than the instance claims, or if a GPUSpec is oversold.
+    `published` returns the published claim of an instance in its cluster, or None. `published` is called only if a
+    status reports more units than the instance claims, or if a GPUSpec is oversold.
     """
 
     def __init__(

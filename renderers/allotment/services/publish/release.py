@@ -37,8 +37,8 @@ class Release(NamedTuple):
     - `problems` are the problems that concern no single tenant.
     - `declared_tenants` are the tenants with a folder; `rendered_count` is the number of tenants that were rendered for
       this release.
-    - `traces` has the traceback of the bug, for each tenant on which a bug of Allotment occurred.
-    - `retained_clusters` are the clusters that stay as they were published, with their problems.
+    - `traces` has the traceback of the bug for each tenant on which Allotment failed.
+    - `retained_clusters` has the problems of each cluster that keeps its published tree.
     - `approved_clusters` are the clusters in which an approval released a deletion that the brake would stop.
     """
 

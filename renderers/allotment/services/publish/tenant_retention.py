@@ -1,4 +1,4 @@
-"""Finds the tenants that a publish retains, and reads the published files that they keep.
+"""Finds the tenants that a publish retains, and reads the published files of these tenants.
 
 A retained tenant stays at its last published manifests. Each publish decides again which tenants it retains.
 `RetentionReason` lists the reasons. The table names the functions that return retained tenants, and the cases in which
@@ -15,7 +15,7 @@ each of them returns a tenant:
     Rerenderer.render_tenants         The second rendering of the tenant fails. A publish renders a tenant twice if the
                                       cache lacks the bytes of a file, or if the tenant gets fewer units.
 
-The publish applies the declarations of all other tenants. It does not apply the rules about changes
+A publish applies the declarations of each tenant that it does not retain. It does not apply the rules about changes
 (`rules.CHANGE_RULES`), which are for pull requests.
 """
 
@@ -134,7 +134,7 @@ def read_retained_files(
 def read_retained_instance_files(
     retained: Mapping[InstanceKey, RetainedInstance], published_trees: PublishedTrees, trees: ClusterTrees
 ) -> tuple[dict[str, bytes], list[Problem]]:
-    """Return the files of instances that keep their published Deployments until units of another GPUSpec are free.
+    """Return the files of instances that keep their published Deployments until units of their new GPUSpec are free.
 
     Also returns a problem for each file that lost objects because the gate refuses them. `trees` has the rendered files
     of these instances.

@@ -32,7 +32,8 @@ class TenantTransition(NamedTuple):
 
     - `findings` are the reasons why the transition is refused and the tenant is retained; empty for an allowed
       transition.
-    - `updated` has each file that replaces the rendered file, because its content depends on the last published file.
+    - `updated` has each file that replaces the rendered file, because its content depends on published files or on the
+      status.
     - `retained` has the files that are published without being rendered: files of undeclared resources, and programs
       (ConfigMaps with scripts) that Jobs still name.
     - `unreferenced` has the paths of rendered programs that are not published, because no Job names them yet.
@@ -128,7 +129,7 @@ def _remove_files(
 def _with_referenced_programs(
     now: RenderedTenant, published_trees: PublishedTrees, tenant_transition: TenantTransition
 ) -> TenantTransition:
-    """Return the transition with more retained files: the published programs that the Jobs of its storages name."""
+    """Return the transition with more retained files: published programs that Jobs of the storages name."""
     own_files = {**tenant_transition.updated, **tenant_transition.retained}
     folders = {folder_of(path) for path in own_files}
     if not folders:

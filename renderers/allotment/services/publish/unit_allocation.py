@@ -23,9 +23,9 @@ _TENANT_OVERUSE_MESSAGE = "the tenant must first release published units"
 
 
 class RetainedInstance(NamedTuple):
-    """An instance that keeps its published Deployment until units of another GPUSpec are free.
+    """An instance that keeps its published Deployment until units of its new GPUSpec are free.
 
-    `claim` is its published claim. `message` names the units for which the instance waits.
+    `claim` is the published claim of the instance. `message` names the units for which the instance waits.
     """
 
     claim: UnitClaim
@@ -37,10 +37,10 @@ class Allocation(NamedTuple):
 
     - `claims` are the claims by tenant.
     - `leaked_claims` are the units that running pods hold beyond the claims of their instances.
-    - `reduced_units` maps each instance that gets fewer units than it claims to the units that it gets.
+    - `reduced_units` has the units of each instance that gets fewer units than it claims.
     - `waiting_instances` are messages, one for each retained instance and for each instance with reduced units.
     - `leaked_units` are messages, one for each leaked claim.
-    - `retained_instances` are the instances that keep their published Deployments until units of another GPUSpec are
+    - `retained_instances` are the instances that keep their published Deployments until units of their new GPUSpec are
       free.
     """
 
@@ -72,8 +72,8 @@ def build_allocation(
 ) -> Allocation:
     """Return the allocation of units to the `claims` of all tenants.
 
-    `pods` are the units that running pods hold (`published_units`). `published` takes a claim and
-    returns the published claim of the same instance; None if no claim of the instance is published.
+    `pods` are the units that running pods hold (`published_units`). `published` takes a claim and returns the published
+    claim of the same instance; None if the instance has no published claim.
     """
     everything = [claim for name in sorted(claims) for claim in claims[name]]
 

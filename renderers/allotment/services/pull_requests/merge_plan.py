@@ -315,7 +315,7 @@ class MergePlan:
         return outcomes, files, skipped
 
     def _find_possible_losses(self, outcomes: Iterable[TenantComparison]) -> Iterator[Destruction]:
-        """Yield a possible loss for each tenant, and for the platform, that is invalid only before the merge."""
+        """Yield a possible loss for each tenant that is invalid only before the merge, and likewise for the catalog."""
         if self.platform_errors[0] and not self.platform_errors[1]:
             yield Destruction("the platform's catalog", _INVALID_BASE_NOTE)
         for outcome in outcomes:

@@ -34,7 +34,7 @@ _BUG_EXIT_STATUS = 70  # the exit status of this program after a bug
 
 
 class PlanBudget(NamedTuple):
-    """The budget of planning one pull request: seconds, and megabytes of memory for all processes of the plan together."""
+    """The budget of planning one pull request: seconds, and megabytes of memory for all processes together."""
 
     seconds: float = 120.0
     megabytes: float = 1024.0

@@ -1,4 +1,4 @@
-"""Follows merged pull requests: updates one comment on each until its rollout is complete.
+"""Follows merged pull requests: updates a comment on each pull request until the rollout is complete.
 
 The rollout is complete when every resource that the pull request changed is in its declared state.
 """

@@ -122,7 +122,7 @@ class Observer:
         self.recent_cold_starts: tuple[ColdStart, ...] = ()
 
     def resume(self, written_statuses: Mapping[str, TenantStatus], cluster: ClusterStatus) -> None:
-        """Continue from the written statuses. Every change since then becomes a pending transition."""
+        """Continue from the written statuses. Every change since they were written becomes a pending transition."""
         self.recent_cold_starts = select_newest((*cluster.cold_starts, *self.recent_cold_starts))
         self.statuses = dict(written_statuses)
         for collection in (

@@ -105,7 +105,8 @@ class Reporter(Loop):
         self._logged_edits: set[tuple[str, str, str]] = set()
         self._logged_trouble = ""
         self._written_statuses: dict[str, TenantStatus] = {}
-        # The retained tenants in the last summary. None if an earlier process wrote them.
+        # The retained tenants in the last summary. None if an earlier process wrote the summary, so that they are not
+        # known.
         self._written_retained: list[RetainedTenant] | None = []
         self._written_cluster_status = ClusterStatus(session.cluster, "")
 
@@ -271,7 +272,7 @@ class Reporter(Loop):
             self._resume_from(report)
 
     def _resume_from(self, report: StatusBranch) -> None:
-        """Continue from the status on the branch. Every change since then becomes a pending transition."""
+        """Continue from the status on the branch. Every change since its last commit becomes a pending transition."""
         self._written_statuses, self._written_cluster_status = {}, ClusterStatus(self._session.cluster, "")
         for path in report.branch.files if report.trusted_commit else ():
             try:
