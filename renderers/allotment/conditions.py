@@ -12,7 +12,7 @@ FAILED = "Failed"
 
 # States of a resource that come from Git, because the cluster doesn't report them.
 MERGED = "Merged"
-KEPT = "Kept"  # its tenant is retained at its last published manifests
+KEPT = "Kept"  # the tenant of the resource stays at its last published manifests
 PUBLISHED = "Published"
 REMOVING = "Removing"  # no longer declared, but still published
 OVERTAKEN = "Overtaken"  # this clone lacks the commit that was published
@@ -63,25 +63,26 @@ PREPARED = "Prepared"
 RESIZED = "Resized"
 ACCESSOR_AVAILABLE = "AccessorAvailable"
 
-# Conditions only of a resource that is being deleted, in the order of the deletion steps. `allot publish` reads the
-# times of these conditions.
+# Only a resource that is being deleted has these conditions. They are in the order of the deletion steps.
+# `allot publish` reads the times of these conditions.
 MARKED_FOR_DELETION = "MarkedForDeletion"
 UNPROTECTED = "Unprotected"
 
 # Condition of a tenant's namespace in a cluster.
 PROTECTED = "Protected"
 
-# Condition only of an orphan: removed from the rendered branch, but still in the cluster.
+# Only an orphan has this condition: an object that was removed from the rendered branch, but is still in the cluster.
 DECLARED = "Declared"
 
-# Conditions, and their reasons, only of objects that differ from their published manifests although Argo CD reports
-# Synced.
+# Two conditions, and then their two reasons. The conditions are false for objects that somebody edited or added by
+# hand, even if Argo CD reports Synced.
 AS_PUBLISHED = "AsPublished"
 ONLY_PUBLISHED = "OnlyPublished"
 EDITED_BY_HAND = "EditedByHand"
 FOREIGN_OBJECT = "ForeignObject"
 
-# Condition, and its reasons, only of an instance that is published without replicas and still has pods.
+# A condition and its reasons. Only an instance that is published without replicas and still has pods has this
+# condition.
 STOPPED_DECLARED = "Stopped"
 STOPPING = "Stopping"
 STOPPED_STILL_RUNNING = "StoppedStillRunning"

@@ -14,8 +14,8 @@ _UNPRINTABLE = re.compile("[^\x20-\x7e]")
 def escape_unprintable(text: str, limit: int = 120) -> str:
     """Return `text` as a single line of ASCII, which is safe in a terminal and in a log.
 
-    Escapes replace all other characters, so that a reader can tell look-alike letters apart. Text after the first
-    `limit` characters is cut.
+    Each character outside of printable ASCII is replaced by an escape, so that a reader can tell look-alike letters
+    apart. Text after the first `limit` characters is cut.
     """
     escaped_text = _UNPRINTABLE.sub(
         lambda match: match.group().encode("unicode_escape").decode("ascii"), text[: limit + 1]
@@ -61,7 +61,7 @@ def format_field(field: FieldPath) -> str:
 
 
 class Finding(NamedTuple):
-    """A fault in a field of a file, before its line is known.
+    """A fault in a field of a file. The line of the fault is not known yet.
 
     `related` are the other files that cause the fault or are affected by it. The fault is reported to the owners of
     `path` and of the `related` files.
@@ -77,7 +77,7 @@ class Finding(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A finding with its position: the first line and the first column are 1, and a column is a character."""
+    """A finding with its line and column. Both start at 1, and a column is one character."""
 
     path: str
     line: int

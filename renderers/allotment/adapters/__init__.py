@@ -1,1 +1,1 @@
-"""The only modules with I/O: each wraps one client library and contains no policy."""
+"""Only the modules of this package do I/O. Each module wraps one client library and contains no policy."""

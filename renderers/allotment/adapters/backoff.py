@@ -6,7 +6,7 @@ import random
 from typing import NamedTuple
 
 MAX_DOUBLINGS = 16
-# A generator of its own: if other code seeds the shared generator of `random`, these numbers must not repeat.
+# A separate generator. Other code may seed the shared generator of `random`, and its numbers would then repeat.
 _RANDOM = random.Random()  # noqa: S311  # no secret
 
 
@@ -21,7 +21,7 @@ class Backoff(NamedTuple):
     jitter: tuple[float, float] = (0.75, 1.25)
 
     def delay(self, failures: int) -> float:
-        """Return the seconds to wait after this many failures in a row: twice as long after each, up to `maximum`."""
+        """Return the seconds to wait after this many failures in a row. Each failure doubles them, up to `maximum`."""
         doublings = min(max(failures - 1, 0), MAX_DOUBLINGS)
         return min(self.maximum, self.first * 2.0**doublings) * _RANDOM.uniform(*self.jitter)
 

@@ -13,11 +13,11 @@ MAX_FILES = 150_000
 
 
 class ScopeFiles(NamedTuple):
-    """The sorted paths of a scope's files, and the problems that the paths alone show.
+    """The sorted paths of a scope's files, and the problems that can be found without reading the files.
 
     `stamp` can later be passed to `is_unchanged`. It is None if the caller didn't request a stamp, or if `is_unchanged`
-    could overlook a change. `content_hash` is the `content_key` of the files; None if the source would have to read the
-    files to compute it.
+    could overlook a change since the stamp. `content_hash` is the `content_key` of the files; None if the source would
+    have to read the files to compute the hash.
     """
 
     paths: tuple[str, ...]
@@ -57,6 +57,6 @@ def content_key(files: Iterable[tuple[str, str]]) -> str:
 
 
 def path_problem(path: str, message: str, rule: str) -> Problem:
-    """Return a problem of a path itself. The path of a folder ends with a slash."""
+    """Return a problem with a path, not with the content at the path. The path of a folder ends with a slash."""
     displayed_path = path.encode("utf-8", "backslashreplace").decode()
     return Problem(displayed_path, 1, 1, "(folder)" if path.endswith("/") else "(file)", message, rule)

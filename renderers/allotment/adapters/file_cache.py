@@ -34,7 +34,8 @@ def program_key() -> str:
     return digest.hexdigest()
 
 
-_MIN_CHANGES = 100  # a cache is saved only if more than 1 in this many values changed: fewer are quick to compute again
+# A cache is saved only if more than 1 in this many values changed, because fewer values are quick to compute again.
+_MIN_CHANGES = 100
 
 
 class FileCache:

@@ -1,4 +1,4 @@
-"""Serves probes and a webhook on one port, and metrics on another, which should not be reachable from outside."""
+"""Serves probes and a webhook on one port, and metrics on a second port, which should not be reachable from outside."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, NamedTuple
 
-MAX_BODY_BYTES = 1 << 20  # of a webhook's body; a larger webhook is refused, and the next poll finds the change
+MAX_BODY_BYTES = 1 << 20  # bytes of a webhook's body; a larger webhook is refused, and the next poll finds the change
 _DIGITS = re.compile(r"[0-9]{1,10}")
 _CHUNK_BYTES = 1 << 16
 MIN_INTERVAL = 5.0  # minimum seconds between two runs that webhooks start
-# The headers that may have a signature, and their prefixes. After the prefix, the value of the header is the
+# The headers that may have a signature, and the prefix of each signature. After the prefix, the signature is the
 # HMAC-SHA256 of the body in hexadecimal digits.
 _SIGNATURE_HEADERS = (
     ("X-Hub-Signature-256", "sha256="),  # GitHub, and also Gitea and Forgejo
@@ -57,7 +57,8 @@ class MetricsSource(NamedTuple):
 class Throttle:
     """Limits the rate of calls.
 
-    Forwards the first call at once. Merges all calls in the next `gap` seconds into one call after these seconds.
+    Forwards the first call at once. Merges all calls of the next `gap` seconds into one call, and forwards it
+    afterwards.
     """
 
     def __init__(self, on_wake: Callable[[], None], gap: float = MIN_INTERVAL) -> None:
@@ -67,7 +68,7 @@ class Throttle:
         self._is_waiting = False
 
     def __call__(self) -> None:
-        """Forward this call at once, or later as one call together with others."""
+        """Forward this call at once, or merge it with other calls into one later call."""
         with self._lock:
             if self._is_waiting:
                 return
@@ -112,8 +113,8 @@ class _Server(ThreadingHTTPServer):
     """Holds a limited number of connections, each for a limited time.
 
     When the limit is reached and a client connects, the server first closes another connection: the oldest connection
-    of the client address that has the most. A client that opens many connections therefore cannot block a probe,
-    because a probe takes milliseconds and its connection is never the oldest.
+    of the client address with the most connections. Therefore, a client that opens many connections cannot block a
+    probe. A probe takes only milliseconds, so its connection is never the oldest.
     """
 
     daemon_threads = True
@@ -139,7 +140,7 @@ class _Server(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        """Close the connections beyond their deadline. The library calls this several times a second."""
+        """Close the connections beyond their deadline. The library calls this method several times a second."""
         with self._lock:
             for connection in [
                 connection for connection, (_, end) in self._connections.items() if time.monotonic() > end
@@ -159,7 +160,7 @@ class _Server(ThreadingHTTPServer):
             request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore a client that disconnects before its answer. Report other errors as the library does."""
+        """Ignore a client that disconnects before it gets its answer. Report other errors as the library does."""
         if not isinstance(sys.exception(), (ConnectionError, TimeoutError)):
             super().handle_error(request, client_address)
 

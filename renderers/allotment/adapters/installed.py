@@ -60,7 +60,7 @@ def checkout_address(folder: Path) -> str:
 def without_password(url: str) -> str:
     """Return a URL in pip's syntax, without its password. Only an ssh:// URL keeps its user.
 
-    The short form of scp, `user@host:path`, becomes ssh://.
+    The short form of scp, `user@host:path`, becomes an ssh:// URL.
     """
     if short := _SCP_URL.fullmatch(url):
         return f"ssh://{short['user']}@{short['host']}/{short['path']}"

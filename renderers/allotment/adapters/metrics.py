@@ -193,12 +193,12 @@ class ReportMetrics:
         self._stopped.labels(self._cluster).set(stopped)
 
     def record_edits(self, count: int, foreign: int) -> None:
-        """Record the number of objects that somebody edited by hand, and the number that somebody added by hand."""
+        """Record the numbers of objects that somebody edited by hand (`count`) and added by hand (`foreign`)."""
         self._edited.labels(self._cluster).set(count)
         self._foreign_objects.labels(self._cluster).set(foreign)
 
     def clear_observations(self) -> None:
-        """Remove the numbers of objects and instances, because only the leading replica reports them."""
+        """Remove the numbers of objects and instances, because a replica that doesn't lead must not report them."""
         for gauge in (self._removed, self._stopped, self._edited, self._foreign_objects):
             gauge.clear()
 
@@ -232,7 +232,7 @@ class CommentMetrics:
         self._errors.labels(reason).inc()
 
     def record_open_requests(self, open_requests: int, followed: int) -> None:
-        """Record the number of open pull requests, and the number of merges with a followed rollout."""
+        """Record the number of open pull requests, and the number of merges with a rollout in progress."""
         self._open.set(open_requests)
         self._followed.set(followed)
 

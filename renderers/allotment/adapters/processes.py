@@ -17,7 +17,7 @@ _CHUNK_BYTES = 1 << 16  # bytes per read
 
 
 class Limit(NamedTuple):
-    """The limits of a process: seconds, and megabytes of memory of the process and all its descendants together."""
+    """The limits of a process and its descendants: its run time in seconds, and their total memory in megabytes."""
 
     seconds: float
     megabytes: float
@@ -94,7 +94,7 @@ def run_within(
 
 
 def communicate_within(process: subprocess.Popen[bytes], patience: Patience) -> tuple[bytes, bytes]:
-    """Return the output and the errors of a process that leads a session, once it has ended.
+    """Wait until a process that leads a session has ended, and return its output and its errors.
 
     Raises ProcessLimitExceeded if the process is silent for too long or doesn't end in time. Leaves no process behind.
     """

@@ -2,7 +2,7 @@
 
 `TreeFolder` writes the changed files to a second folder, adds hard links to the unchanged files there, and exchanges
 both folders with one system call. If the process is killed, the folder holds either the old or the new tree, and the
-next run removes the other folder. Where the system call is not supported, two renames replace it. If the process is
+next run removes the second folder. If the system call is not supported, two renames are used instead. If the process is
 killed between these renames, the next run restores the old tree.
 """
 
@@ -35,7 +35,7 @@ class WriteCounts(NamedTuple):
 
 
 class TreeFolder:
-    """A folder that is made equal to a rendered tree. Inside its `with` block, other runs of `allot render` wait.
+    """A folder that is made equal to a rendered tree. During its `with` block, other runs of `allot render` wait.
 
     Raises OperationRefused if the folder may belong to somebody else, or can't be read or written.
     """
@@ -83,7 +83,7 @@ class TreeFolder:
         )
 
     def stage(self, path: str, data: bytes) -> bool:
-        """Write a file to the staging folder if it differs from the existing file. Return whether it differs.
+        """Write a file to the staging folder if it differs from the existing file. Return whether the two files differ.
 
         Worker processes may call this method too.
         """

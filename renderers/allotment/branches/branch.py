@@ -22,9 +22,10 @@ class Branch:
 
     - `now_at` maps the path at which a file was published to its current path: an older version of Allotment may have
       published the file at another path.
-    - `forged` is the target of the published ref if Allotment knows that it did not write this target.
-    - `adopted` is true if a person adopts the branch and the platform declares a key. The next commit is then
-      created even if no file changed, so that the last commit has the signature of the key.
+    - `forged` is the target of the published ref if Allotment knows that it did not write this target, else None.
+    - `adopted` is true if the platform declares a key, and a person accepts the branch as Allotment's own
+      (`allot publish --adopt`). In this case, the next commit is created even if no file changed, so that the last commit has
+      the signature of the key.
     - `signed` is true if the platform declares the publisher's key.
     """
 
@@ -74,9 +75,9 @@ class Branch:
         return self._repository.read(blob)
 
     def history(self, most: int) -> Iterator[str]:
-        """Yield the last published commit and the commits before it, the newest first, at most `most`.
+        """Yield the last published commit and the commits before it: at most `most` commits, the newest first.
 
-        Follows the last parent of each commit. An earlier parent may be a foreign commit.
+        Follows only the last parent of each commit, because the other parents may be foreign commits.
         """
         commit = self.published_commit
         for _ in range(most):
@@ -95,12 +96,12 @@ class Branch:
 
     @property
     def foreign_commit(self) -> str | None:
-        """The foreign commit at the branch or at the published ref; None if there is none or the branch is behind."""
+        """The foreign commit at the tip of the branch or at the published ref; None if neither is a foreign commit."""
         return self.forged_commit or (self.tip if self.tip != self.published_commit and not self.is_behind else None)
 
     @cached_property
     def is_behind(self) -> bool:
-        """Whether the branch is behind the last published commit: somebody reset it, or a push moved only one ref."""
+        """Whether the branch is behind the last published commit, because somebody reset it or a push did not move it."""
         if self.tip is None or self.published_commit is None or self.tip == self.published_commit:
             return False
         return self._repository.is_ancestor(self.tip, self.published_commit)
@@ -108,9 +109,10 @@ class Branch:
     def is_interrupted(self, files: Mapping[str, str], message: CommitMessage) -> bool:
         """Return whether the tip is the commit that this publish would create.
 
-        That is so after an interrupted push, which moved the branch but not the published ref. Compares the parent, the
-        files, the message and the author. The commit time must be between the last published commit and now. If a key
-        is declared, always return False, because then only a signature proves that Allotment wrote a commit.
+        This is the case after an interrupted push, which moved the branch but not the published ref. The tip must have
+        the parent, the files, the message and the author of the new commit, and a commit time between the last
+        published commit and now. If a key is declared, always return False, because only a signature proves that
+        Allotment wrote the tip.
         """
         if (
             self.tip is None
@@ -132,7 +134,7 @@ class Branch:
             return False
 
     def has_files(self, files: Mapping[str, str]) -> bool:
-        """Return whether the tip of the branch has exactly these files, blobs by path."""
+        """Return whether the tip of the branch has exactly `files`, which maps each path to its blob."""
         try:
             return self.tip is not None and self._repository.listing(self.tip) == files
         except (LimitExceeded, OperationRefused):
@@ -150,9 +152,11 @@ class Branch:
     def files_before(self, seconds: float) -> Iterable[str]:
         """Return the paths that were published `seconds` ago.
 
-        If the last approved commit is newer, return its paths. If the first commit is newer, return the paths of the
-        first commit. Follows the last parent of each commit, which is the commit that Allotment published before; only
-        the first commit of Allotment may have another parent.
+        If the last approved commit was published after that time, return the paths of the approved commit. If
+        Allotment's first commit was published after that time, return the paths of the first commit.
+
+        The last parent of each commit is the commit that Allotment published before. Only the last parent of
+        Allotment's first commit may be a foreign commit.
         """
         commit, moment = self.published_commit, time.time() - seconds
         while commit is not None and commit != self.approved_commit and self._repository.committed_at(commit) > moment:
@@ -173,11 +177,11 @@ class Branch:
     def create_commit(
         self, files: Mapping[str, str], changed: Mapping[str, str], data: Mapping[str, bytes], message: CommitMessage
     ) -> str:
-        """Create a commit that has exactly `files` (blobs by path), on top of the branch's tip, and return it.
+        """Create a commit with exactly `files` (blobs by path) on top of the branch's tip, and return the commit.
 
         `changed` is the result of `compare_files`. `data` has the bytes of new or changed files, by path. If the tip is
-        a foreign commit, the new commit has two parents: the tip and the last published commit. Both the branch and the
-        published ref can then move forwards.
+        a foreign commit, the new commit has two parents, the tip and the last published commit, so that both the branch
+        and the published ref can move forwards to it.
         """
         parents, base = [self.published_commit] if self.published_commit else [], ""
         if self.forged_commit or not self._is_continued():
@@ -201,7 +205,7 @@ class Branch:
     def foreign_folders(self) -> set[str]:
         """Return the folders in which a foreign tip of the branch differs from the published files.
 
-        Return all published folders if the files of the tip cannot be read.
+        If the files of the tip cannot be read, return all published folders.
         """
         if self._is_continued():
             return set()

@@ -10,13 +10,13 @@ Beside the branches `refs/heads/rendered/<cluster>`, the remote has these refs:
 A publish pushes the branches and these refs in one atomic push. If the tip of a branch is neither the target of its
 published ref nor an ancestor of the target, the tip is therefore a foreign commit: somebody else pushed it.
 
-The refs don't prove the authorship of a commit: with the right to push to the branches and to all of these refs, anyone
+The refs don't prove the authorship of a commit: anyone with the right to push to the branches and to all of these refs
 can forge a publish. If the platform declares the publisher's public key, signatures decide instead of refs. The last
-published commit of a cluster is then the newest commit that was signed with the key for this cluster, and the message
-of this commit names the published source commit.
+published commit of a cluster is then the newest commit that has the signature of the key and the name of the cluster in
+its subject. The message of this commit names the published source commit.
 
-If refs are missing or damaged, Allotment does not treat the cluster as a new cluster. It stops publishing until a
-person adopts the branch (`allot publish --adopt`).
+If the refs of a cluster are missing or damaged, Allotment does not treat the cluster as a new cluster. It stops
+publishing until a person accepts the branch as Allotment's own (`allot publish --adopt`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from allotment.problems import OperationRefused
 
 SOURCE_REF = "refs/allotment/source"
 BRAKE_APPROVED_LINE = "Brake: approved"  # a line in the message of each commit that an approval let past the brake
-# A search for a published commit reads at most this many commits of a branch. To verify a signature takes 15 ms.
+# A search for a published commit reads at most this many commits of a branch. The check of a signature takes 15 ms.
 MOST_FORGED = 1_000
 _ADOPT_REMEDY = (
     "To adopt the current branches, run `allot publish --adopt` once; see docs/operate/repository.md of Allotment"
@@ -47,8 +47,8 @@ _KEY_REMEDY = (
     "If the key is new, run `allot publish --adopt --signing-key FILE` once. Otherwise, a foreign commit "
     "was pushed: see docs/operate/repository.md of Allotment"
 )
-# The line of a commit message that names the source commit. A status shows this commit. Decisions depend on the line
-# only if the publisher's key signed the commit message.
+# The line of a commit message that names the source commit. A status shows the source commit. Decisions depend on the
+# line only if the publisher's key signed the commit message.
 _SOURCE_TRAILER = re.compile(r"^Source-Commit: ([0-9a-f]{40}|[0-9a-f]{64})$", re.MULTILINE)
 
 
@@ -63,11 +63,11 @@ def approved_ref(cluster: str) -> str:
 
 
 def live_source(repository: Repository, revision: str, folder: str, known_tree: str) -> tuple[str, str] | None:
-    """Return the source commit that a folder of a rendered commit was rendered from, and the folder's tree.
+    """Return the source commit from which a folder of a rendered commit was rendered, and the folder's tree.
 
     `revision` is a rendered commit that Argo CD reports. Argo CD reports the newest commit for every Application, even
-    if its folder didn't change, so return None if the folder's tree is `known_tree`. Return None also if there is no
-    such folder, or if the tree cannot be read, as in a foreign commit.
+    if the folder of the Application didn't change. Therefore, return None if the folder's tree is `known_tree`. Return
+    None also if the commit has no such folder, or if the tree cannot be read, as in a foreign commit.
     """
     try:
         tree = repository.tree_of(revision, folder)
@@ -84,18 +84,20 @@ class PublicationUnproven(OperationRefused):
 
 
 def publish_subject_prefix(cluster: str) -> str:
-    """Return the prefix of each commit message on a cluster's branch. It limits a signature to this cluster."""
+    """Return the prefix of each commit message on a cluster's branch, which limits a signature to this cluster."""
     return f"Publish {cluster}: "
 
 
 class RenderedBranches(NamedTuple):
-    """The rendered branches of a remote and the refs beside them, as they were when they were fetched.
+    """The rendered branches of a remote and the refs beside them, in their state at the time of the fetch.
 
     - `source` is the last published source commit according to SOURCE_REF. `branches` has the branches by cluster.
     - `refs` has the targets of all refs.
-    - `forged_refs` has the targets of the refs that point at foreign objects, so that they can't move forwards.
-    - `proven_sources` are the source commits that the signed commits of the clusters name, without ancestors of each
-      other. It is empty without a key, or if the caller adopts the branches.
+    - `forged_refs` has the refs that point at foreign objects, with their targets. A publish overwrites these refs,
+      because they can't move forwards.
+    - `proven_sources` has the source commits that the last signed commits of the clusters name. A source commit that is
+      an ancestor of another is left out. `proven_sources` is empty if the platform declares no key, or if the caller
+      adopts the branches.
     """
 
     source: str | None
@@ -117,8 +119,9 @@ def read_rendered_branches(
 ) -> RenderedBranches:
     """Return the rendered branches of some clusters at a remote.
 
-    `key` is the publisher's declared public SSH key. With `adopt`, commits are accepted although they aren't signed or
-    the published refs don't name them. Raises OperationRefused if the remote doesn't answer, and PublicationUnproven.
+    `key` is the publisher's declared public SSH key. With `adopt`, commits are accepted even if they aren't signed or
+    if no published ref points at them. Raises OperationRefused if the remote doesn't answer, and PublicationUnproven if
+    the published state is unknown.
     """
     names = sorted(clusters)
     cluster_refs = (ref(name) for name in names for ref in (rendered_branch, published_ref, approved_ref))
@@ -209,7 +212,7 @@ def _unproven_error(cluster: str, own: str | None, fault: str, way_out: str) -> 
 
 
 def _listing_fault(branch: Branch) -> str:
-    """Return the reason that the files of the published commit cannot be read; empty if they can."""
+    """Return the reason why the files of the published commit cannot be read; empty if they can be read."""
     try:
         branch.files  # noqa: B018  # reads and caches the listing
     except OperationRefused as error:
@@ -218,7 +221,7 @@ def _listing_fault(branch: Branch) -> str:
 
 
 def _newest_similar_commit(repository: Repository, tip: str | None, cluster: str) -> str | None:
-    """Return the newest readable commit of a branch that has the subject of a publish. Anyone could have written it."""
+    """Return a branch's newest readable commit with the subject of a publish. Anyone could have written this commit."""
     for commit in repository.list_ancestors(tip, MOST_FORGED) if tip else ():
         with contextlib.suppress(OperationRefused):
             if (
@@ -248,9 +251,10 @@ def last_publish(
 
 
 class ReleasedDeletion(NamedTuple):
-    """The newest commit that an approval let past the brake, or None if the search found none.
+    """The result of a search for the newest commit that an approval let past the brake.
 
-    `is_complete` is False if the search ended at its limit of commits without a result.
+    `commit` is None if the search found no such commit. If the search reached its limit of commits without a result,
+    `is_complete` is False.
     """
 
     commit: str | None
@@ -260,7 +264,7 @@ class ReleasedDeletion(NamedTuple):
 def last_released_deletion(
     repository: Repository, commit: str, cluster: str, key: str | None = None
 ) -> ReleasedDeletion:
-    """Return the newest publish, from `commit` backwards, that an approval let past the brake."""
+    """Search `commit` and its ancestors for the newest publish that an approval let past the brake."""
     searched = repository.list_ancestors(commit, MOST_FORGED)
     for older in searched:
         with contextlib.suppress(OperationRefused):
@@ -273,7 +277,7 @@ def last_released_deletion(
 
 
 def _newest_signed_publish(repository: Repository, starts: Iterable[str | None], cluster: str, key: str) -> str | None:
-    """Return the newest commit that the publisher signed for a cluster among some commits and their ancestors."""
+    """Return, from some commits and their ancestors, the newest commit that the publisher signed for a cluster."""
     newest = None
     for start in dict.fromkeys(starts):
         signed_commit = _newest_signed_commit(repository, start, cluster, key)
@@ -285,7 +289,7 @@ def _newest_signed_publish(repository: Repository, starts: Iterable[str | None],
 def _is_behind(repository: Repository, own: str | None, last: str | None, cluster: str, key: str | None) -> bool:
     """Return whether `own`, the target of the published ref, is signed and older than the published commit `last`.
 
-    That is so after a push that moved the branch but not the published ref.
+    This is the case after a push that moved the branch but not the published ref.
     """
     if own is None or last is None or key is None or repository.peel_to_commit(own) != own:
         return False
@@ -293,9 +297,9 @@ def _is_behind(repository: Repository, own: str | None, last: str | None, cluste
 
 
 def _is_approved(repository: Repository, commit: str | None, last: str, cluster: str, key: str) -> bool:
-    """Return whether `commit` is signed for the cluster and says that an approval let it past the brake.
+    """Return whether `commit` is signed for the cluster and its message says that an approval let it past the brake.
 
-    It must be the published commit `last` or an ancestor of that commit.
+    `commit` must also be the published commit `last` or an ancestor of `last`.
     """
     if commit is None or repository.peel_to_commit(commit) != commit or not repository.is_ancestor(commit, last):
         return False
@@ -313,7 +317,7 @@ def _newest_signed_commit(
 ) -> str | None:
     commit = repository.peel_to_commit(start) if start else None
     for ancestor in repository.list_ancestors(commit, most or MOST_FORGED) if commit else ():
-        with contextlib.suppress(OperationRefused):  # Allotment did not write an unreadable commit
+        with contextlib.suppress(OperationRefused):  # an unreadable commit is not from Allotment
             if repository.subject(ancestor).startswith(publish_subject_prefix(cluster)) and repository.is_signed_by(
                 ancestor, key
             ):

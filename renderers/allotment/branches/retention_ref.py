@@ -2,7 +2,8 @@
 
 The ref `refs/allotment/retained` is in the repository of the rendered branches. It points at a commit that contains
 only the file `retained.json`. A publish pushes this ref together with the rendered branches. The record only informs
-people. Anyone with the right to push to that repository can forge it, so no deletion and no allocation depends on it.
+people. Anyone with the right to push to that repository can forge the record, so no deletion and no allocation depends
+on it.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def fetch_record(remote: Remote, refs: Mapping[str, str]) -> None:
     """Fetch the commit of the record. `refs` maps the refs of the remote to their targets.
 
     A damaged record must not prevent the fetch of the rendered branches, so the two fetches are separate. If the fetch
-    of the record fails, its commit is absent here. `last_record` then returns no record, and a `trouble` that says so.
+    of the record fails, the local repository lacks the commit of the record. In this case, `last_record` returns no
+    record, and a `trouble` that gives the reason.
     """
     commit = refs.get(RETAINED)
     if commit is not None and not remote.repository.has_object(commit):
@@ -106,7 +108,8 @@ def is_stuck(repository: Repository, commit: str) -> bool:
 def write_record_file(repository: Repository, last: str | None, data: bytes, message: CommitMessage) -> str:
     """Return a new commit that contains only the record.
 
-    Its parent is `last`, the target of the ref, unless `last` cannot be a parent. Raises OperationRefused.
+    The parent of the commit is `last`, the target of the ref, unless `last` cannot be a parent. Raises
+    OperationRefused.
     """
     parents = [] if last is None or is_stuck(repository, last) else [last]
     return write_commit(repository, parents, {FILE: data}, message, NULL_COMMIT)

@@ -1,4 +1,4 @@
-"""Reads a cluster's status branch at its remote, and decides whether its commit is trusted.
+"""Reads a cluster's status branch at its remote, and decides which of its commits is trusted.
 
 `refs/allotment/status/<cluster>` points at the reporter's last commit on `refs/heads/status/<cluster>`. The reporter
 moves both refs in one push, and only forwards. If the branch is at another commit, this commit is foreign: it is
@@ -84,7 +84,7 @@ def _check_status_branch(
 
 
 def _check_readable(repository: Repository, branch: Branch) -> None:
-    """Raise OperationRefused if a file of the branch cannot be read. Later reads need no such check."""
+    """Raise OperationRefused if a file of the branch cannot be read. After this check, all files can be read."""
     for blob, (kind, size) in repository.objects.info(branch.files.values()).items():
         if kind != "blob" or size > MAX_READ_BYTES:
             raise OperationRefused(f"object {blob} is no file of ours")

@@ -1,4 +1,4 @@
-"""Accesses an API server: its address, its credentials with their renewal, its responses, and its clock."""
+"""Accesses an API server: finds its address, renews the credentials, reads responses, and derives the server's time."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ class ApiServer:
         """Return the API server that a context of a kubeconfig names.
 
         If both arguments are None, return the API server of the cluster in which this process runs. Outside of a
-        cluster, return the API server of the default kubeconfig. Raises OperationRefused if there is none.
+        cluster, return the API server of the default kubeconfig. Raises OperationRefused if no API server is
+        configured.
         """
 
         def load() -> client.Configuration:
@@ -131,7 +132,7 @@ class ApiServer:
         return read_body(self.open(path, query, accept, seconds), seconds, MOST_BYTES if most is None else most)
 
     def server_time(self) -> str:
-        """Return the server's time as RFC 3339 in UTC; empty before the first response. It never decreases."""
+        """Return the server's time as RFC 3339 in UTC; empty before the first response. The time never decreases."""
         with self._lock:
             if self._clock_offset is None:
                 return ""
@@ -153,7 +154,7 @@ class ApiServer:
         try:
             configuration = self._load()
         except OperationRefused:
-            return  # perhaps another program is writing the file now; after the next 401, it is read again
+            return  # another program may be writing the file now; after the next 401, the file is read again
         with self._lock:
             self._configuration, self._pool = configuration, _connection_pool(configuration)
 
@@ -165,7 +166,7 @@ def _connection_pool(configuration: client.Configuration) -> Any:
 def read_body(answer: urllib3.BaseHTTPResponse, seconds: float, limit: int) -> bytes:
     """Return the whole body of a response, and close the response. Raises ApiUnavailable.
 
-    The body may take `seconds` and have `limit` bytes.
+    The body may take at most `seconds` and have at most `limit` bytes.
     """
     end, chunks, size = time.monotonic() + seconds, list[bytes](), 0
     try:
@@ -182,7 +183,7 @@ def read_body(answer: urllib3.BaseHTTPResponse, seconds: float, limit: int) -> b
 
 
 def error_text(error: Exception) -> str:
-    """Return the message of an error that prevented a response; the name of its type if it has no message."""
+    """Return the text of _ERROR_TEXTS for an error that prevented a response, or else the name of the error's type."""
     return next((words for kind, words in _ERROR_TEXTS if isinstance(error, kind)), type(error).__name__)
 
 

@@ -29,9 +29,9 @@ MAX_BYTES = 1 << 20  # bytes of a document; usual documents have some 5 KB
 
 
 def fetch_discovery_document(issuer: str, now: datetime.datetime) -> DiscoveryResponse:
-    """Return the response of an issuer, with the reason if it has no document. `now` is the time by the cluster's clock.
+    """Return the discovery document of an issuer, or the reason why there is none.
 
-    A redirect is not followed, because its target is not the declared issuer.
+    `now` is the time by the cluster's clock. A redirect is not followed, because its target is not the declared issuer.
     """
     url = discovery_url(issuer)
     begun = time.monotonic()
@@ -58,7 +58,7 @@ def fetch_discovery_document(issuer: str, now: datetime.datetime) -> DiscoveryRe
 
 
 def _connection_pool(url: str) -> urllib3.PoolManager:
-    """Return a pool that trusts the authorities of this system, and uses the proxy of the environment."""
+    """Return a pool that trusts this system's certificate authorities and uses the proxy that the environment sets."""
     context = ssl.create_default_context()
     proxy = urllib.request.getproxies().get("https")
     if proxy is None or urllib.request.proxy_bypass(urlsplit(url).netloc):
@@ -78,8 +78,8 @@ def _decode_document(body: bytes, lead: float | None) -> DiscoveryResponse:
 def _clock_lead(headers: Mapping[str, str], now: datetime.datetime, round_trip: float) -> float | None:
     """Return the seconds by which the server's clock is ahead of `now`, the time of the request; None if it is unknown.
 
-    A server that stamped the response at any moment of the round trip is 0 seconds ahead. A cache adds the Age of its
-    response, which keeps the Date of the origin.
+    If the Date of the response is within the round trip, return 0. A cache keeps the Date of the origin server and adds
+    an Age, so the server's time is the sum of both.
     """
     stamp = parse_http_date(headers.get("Date", ""))
     if stamp is None:

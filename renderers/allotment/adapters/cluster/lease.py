@@ -14,7 +14,9 @@ from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 from allotment.adapters.cluster.api import ApiServer
 
 LEASE_SECONDS = 15  # a leader that does not renew the Lease for this long loses it
-RENEW_SECONDS = 10  # a leader that fails to renew for this long stops, before another replica may start
+RENEW_SECONDS = (
+    10  # a leader that can't renew the Lease for this long stops leading, before another replica may take over
+)
 RETRY_SECONDS = 2
 ANSWER_SECONDS = 5  # the longest wait for a response of the API server
 
@@ -68,7 +70,7 @@ class Leadership:
 
 
 class _ClientLock(LeaseLock):
-    """The package's Lease lock with a given client, a timeout for each call, and a callback after each renewal."""
+    """A LeaseLock that uses a given client, has a timeout for each call, and calls a function after each renewal."""
 
     def __init__(
         self, name: str, namespace: str, identity: str, api: client.ApiClient, renewed: Callable[[], None]

@@ -8,7 +8,7 @@ from collections import defaultdict
 from allotment.observed.decoding import WatchedKind
 from allotment.observed.objects import Application, Deployment, ObservedObject, Pod
 
-STOCKS_OWNER = "*"  # owns the placeholders; no tenant can have this name
+STOCKS_OWNER = "*"  # the owner of the placeholders; no tenant can have this name
 
 
 class ObservedObjects:
@@ -66,7 +66,7 @@ class ObservedObjects:
             return sum(len(owners) for owners in self._owners.values())
 
     def _owner_of(self, resource: ObservedObject) -> str:
-        """Return the owner of an object; empty if the object is not reported or belongs to another cluster."""
+        """Return the owner of an object; empty if the object has no owner or belongs to another cluster."""
         if isinstance(resource, (Pod, Deployment)):
             return STOCKS_OWNER if resource.stock else resource.tenant
         if isinstance(resource, Application) and resource.cluster != self._cluster:

@@ -1,4 +1,4 @@
-"""Reads the objects that a diagnosis needs from an API server, once, with paginated GET requests."""
+"""Reads the objects for a diagnosis from an API server: each object once, with paginated GET requests."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ def take_snapshot(
 ) -> ClusterSnapshot:
     """Return the objects of some kinds, and the resources that belong to the API versions `served`.
 
-    `here` is the diagnosed cluster, and `hub` is the cluster in which Argo CD runs. Each kind says from which of them
-    its objects are read. Raises OperationRefused if the cluster `here` doesn't answer or rejects the credentials.
+    `here` is the diagnosed cluster, and `hub` is the cluster in which Argo CD runs. Each kind says from which of the
+    two clusters its objects are read. Raises OperationRefused if the cluster `here` doesn't answer or rejects the
+    credentials.
     """
     end = time.monotonic() + LOOK_SECONDS
     near = _DeadlineApi(here, end)
@@ -87,7 +88,7 @@ def _server_version(api: _DeadlineApi) -> Mapping[str, str]:
 
 
 def _served_resources(api: _DeadlineApi, api_versions: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Return the names of the resources of each API version that a server serves.
+    """Return, for each API version that a server serves, the names of its resources.
 
     Only the resources of `api_versions` are requested; for other versions, the result has an empty set. If a response
     is missing or unreadable, the result is empty.
@@ -120,7 +121,7 @@ def _list_kind(api: _DeadlineApi, kind: ResourceQuery) -> QueryAnswer:
 
 
 def _list_objects(api: _DeadlineApi, kind: ResourceQuery) -> list[Any]:
-    """Return the objects on all pages. Of a kind in WHOLE_OBJECT_QUERIES, return only the objects of tenants.
+    """Return the objects on all pages. If the kind is in WHOLE_OBJECT_QUERIES, return only the objects of tenants.
 
     Raises ApiError, ApiUnavailable, or one of _FORMAT_ERRORS.
     """

@@ -3,8 +3,8 @@
 `Watch` first lists all objects of a kind. It uses the list only if all pages of the list arrive. It then watches the
 objects from the resourceVersion of the list. When a watch ends (410, silence, a broken connection, an error), `Watch`
 waits for a delay that grows with each failure, and starts the next watch at the resourceVersion of the last event. If
-the API server no longer has the changes since then, `Watch` lists all objects again. Only a complete list or a DELETED
-event removes an object.
+the API server no longer has the changes since that event, `Watch` lists all objects again. Only a complete list or a
+DELETED event removes an object.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PAGE_OBJECTS = 500
 PAGE_SECONDS = 60.0  # the longest duration of the request for one page
 ABSENT_SECONDS = 10.0  # if the API server answers 404 for this long, the kind is not installed
 IMMEDIATE_RETRY_SECONDS = 1.0  # a stream that ends sooner than this without an event was not a watch
-MAX_LINE_BYTES = 32 << 20  # of one event
+MAX_LINE_BYTES = 32 << 20  # bytes of one event
 _CHUNK_BYTES = 1 << 16
 _RANDOM = random.Random()  # noqa: S311  # no secret; the shared generator of `random` belongs to other code
 
@@ -37,13 +37,13 @@ _RANDOM = random.Random()  # noqa: S311  # no secret; the shared generator of `r
 class WatchTiming(NamedTuple):
     """The timing of a watch, in seconds.
 
-    `backoff` has the delays between attempts; they are those of client-go. `max_silence` is the longest time without
+    `backoff` has the delays between attempts, with the values of client-go. `max_silence` is the longest time without
     data from the API server, which sends a bookmark event at least every minute.
     """
 
     backoff: Backoff = Backoff(0.8, 30.0)
     max_silence: float = 70.0
-    stable_after: float = 60.0  # after an attempt that lasted this long, the delays start again with the first
+    stable_after: float = 60.0  # after an attempt that lasted this long, the delays start again with the shortest delay
     max_retry_after: float = 600.0  # the longest accepted Retry-After
 
 
@@ -134,7 +134,7 @@ class Watch:
     def _record_error(self, error: ApiError) -> None:
         self.trouble = f"it answers {error.status}"
         if error.status == HTTPStatus.NOT_FOUND:
-            # An API server that has just started may not serve a CRD yet, so the objects that are known stay.
+            # An API server that has just started may not serve a CRD yet, so the known objects are kept.
             now = time.monotonic()
             self._missing_since = self._missing_since or now
             self.contact = now
@@ -146,7 +146,8 @@ class Watch:
     def _wait_before_retry(self, lived: float, retry_after: float) -> None:
         """Wait before the next attempt: longer after each failure, and at least `retry_after` seconds.
 
-        `lived` is the duration of the last attempt. If it lasted long enough, the delays start again with the first.
+        `lived` is the duration of the last attempt. If that attempt lasted long enough, the delays start again with the
+        shortest delay.
         """
         if lived >= self._timing.stable_after:
             self._failures = 0

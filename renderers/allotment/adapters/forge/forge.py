@@ -25,7 +25,7 @@ StatusState = Literal["pending", "success", "failure"]
 
 
 class Token:
-    """A secret. Its `repr` doesn't show it."""
+    """A secret that `repr` does not show."""
 
     def __init__(self, secret: str) -> None:
         self.secret = secret
@@ -69,7 +69,7 @@ class Forbidden(RequestDeclined):
 
 
 class PullRequest(NamedTuple):
-    """A pull request as the forge has it.
+    """The data of a pull request at the forge.
 
     `head` is the commit to merge, and `base` is the target branch. `base_commit` is the commit of the target branch
     that the forge records for the pull request. `merge_commit` is the commit that the merge created on the target
@@ -97,7 +97,7 @@ class Comment(NamedTuple):
 
 
 class CommitStatus(NamedTuple):
-    """A commit status in a context: its state, its description, its author, and the page that it links to."""
+    """A status of a commit: its name (`context`), state, description, author, and the page that it links to."""
 
     context: str
     state: str
@@ -129,11 +129,11 @@ class Forge(Protocol):
         ...
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
-        """Return the accounts that pushed to a pull request since it was opened, up to this head.
+        """Return the accounts that pushed to a pull request after it was opened, up to the push of `head`.
 
-        The push of the commits with which the author opened the pull request is left out. Return None if the forge
-        doesn't report every push. Return None also if the target branch was changed, because then the pusher of some
-        commits may be unknown.
+        Pushes before the pull request was opened are left out. Return None if the forge doesn't report every push.
+        Return None also if the target branch was changed, because after such a change, the pusher of some commits may
+        be unknown.
         """
         ...
 
@@ -170,7 +170,7 @@ class Forge(Protocol):
         ...
 
     def set_status(self, commit: str, status: CommitStatus) -> None:
-        """Set a status of a commit. Its author is the token's owner."""
+        """Set a status of a commit. The author of the status is the token's owner."""
         ...
 
 

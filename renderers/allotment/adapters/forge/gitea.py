@@ -38,7 +38,7 @@ def connect(server: str, repository: str, token: Token, api: str | None) -> Forg
 
 
 class Gitea:
-    """A repository on a Gitea or Forgejo."""
+    """A repository on a Gitea or Forgejo server."""
 
     name = "Gitea"
     comment_bytes = 200_000
@@ -79,9 +79,10 @@ class Gitea:
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
         """Return the accounts that pushed, from the pull request's timeline.
 
-        The timeline is updated a moment after the head. Pushes before the last force push are left out, because it
-        replaced their commits. Return None if the target branch was changed, because then the timeline would name the
-        account that changed it as the pusher of all commits.
+        The server updates the timeline a moment after the head, so the timeline is read several times. Pushes before
+        the last force push are left out, because the force push replaced their commits. Return None if the target
+        branch was changed. After such a change, the timeline names the account that made the change as the pusher of
+        all commits.
         """
         for wait in (*_TIMELINE_PAUSES, None):
             timeline = self._read_timeline(number)
@@ -138,8 +139,8 @@ class Gitea:
     def list_statuses(self, commit: str) -> Iterator[CommitStatus]:
         """Yield a commit's statuses, the newest first.
 
-        This method sorts the statuses by id, for two reasons: their times are only in seconds, and Gitea swaps its two
-        options that sort by index.
+        This method sorts the statuses by id. The times of statuses are only in seconds, so they don't give the order.
+        Gitea has two options that sort by index, but each option sorts in the order of the other option.
         """
         statuses = list(self._list_pages(f"{self._repository}/commits/{commit}/statuses"))
         for status in sorted(statuses, key=lambda status: int(status["id"]), reverse=True):
@@ -164,8 +165,8 @@ class Gitea:
     def _list_pages(self, path: str, *, is_linked: bool = True, **query: str) -> Iterator[Any]:
         """Yield all entries of a list, which may have several pages.
 
-        Each page except the last links to the next page. Pages of a timeline have no links (`is_linked`), so they are
-        requested until a page is empty.
+        Each page except the last links to the next page. The pages of a timeline have no links (`is_linked` is False),
+        so pages are requested until an empty page arrives.
         """
         page = 1
         while True:

@@ -30,7 +30,7 @@ from allotment.adapters.forge.forge import (
 )
 from allotment.declared.people import Account
 
-WRITE_SECONDS = 1.0  # between two writes, as GitHub requires
+WRITE_SECONDS = 1.0  # seconds between two writes, as GitHub requires
 _VIEWER_QUERY = "query { viewer { login } }"  # also works for the token of an app, which has no user
 _DECISIVE_STATES = ("APPROVED", "CHANGES_REQUESTED", "DISMISSED")
 _BASE_EVENTS = ("base_ref_changed", "automatic_base_change_succeeded")
@@ -49,8 +49,8 @@ class GitHub:
     comment_bytes = 60_000  # GitHub accepts 65,536 characters
 
     def __init__(self, api: str, repository: str, token: Token) -> None:
-        # With `retry`, the library would sleep at a rate limit, in the middle of a call. Without it, the caller decides
-        # when to try again. The library only waits for the second that GitHub requires between two writes.
+        # With `retry`, the library would sleep at a rate limit, in the middle of a call. Without `retry`, the caller
+        # decides when to try again. The library waits only WRITE_SECONDS between two writes.
         self._github = github.Github(
             auth=AuthToken(token.secret),
             base_url=api,
@@ -98,8 +98,8 @@ class GitHub:
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
         """Return the accounts that pushed, from the latest activities of the branch.
 
-        Pushes before the last force push are left out, because it replaced their commits. Return None if the branch is
-        in another repository that the token can't read.
+        Pushes before the last force push are left out, because the force push replaced their commits. Return None if
+        the branch is in another repository that the token can't read.
         """
         with _translate_errors():
             pull = self._read_pull(number)

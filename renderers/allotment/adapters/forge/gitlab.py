@@ -78,7 +78,7 @@ class GitLab:
         with _translate_errors():
             for request in self._project.mergerequests.list(iterator=True, per_page=PAGE, **query):
                 attributes = request.attributes
-                if not attributes.get("diff_refs"):  # a list of merge requests may lack them
+                if not attributes.get("diff_refs"):  # a list of merge requests may lack diff_refs
                     attributes = self._project.mergerequests.get(request.iid).attributes
                 yield _to_pull_request(attributes)
 
@@ -178,7 +178,7 @@ class GitLab:
                 )
 
     def set_status(self, commit: str, status: CommitStatus) -> None:
-        """Set a commit's status. If the commit already has it, GitLab refuses the request; this is not an error."""
+        """Set a commit's status. GitLab refuses a status that the commit already has; this refusal is not an error."""
         body = {
             "state": _TO_GITLAB.get(status.state, status.state),
             "name": status.context,
@@ -194,7 +194,7 @@ class GitLab:
 
 
 def _list_versions(request: Any) -> list[dict[str, Any]]:
-    """Return the versions of a merge request, the oldest first: the first is the version with which it was opened."""
+    """Return the versions of a merge request, the oldest first. The oldest version is from its opening."""
     versions = [diff.attributes for diff in request.diffs.list(get_all=True, per_page=PAGE)]
     return sorted(versions, key=lambda version: _parse_time(version["created_at"]))
 

@@ -21,7 +21,7 @@ from allotment.adapters.git.repository import Repository
 from allotment.problems import OperationRefused, escape_unprintable
 
 CLONE_MARKER = "allotment-clone"
-# The entries that Git writes into a bare repository. Other files and folders in the clone's folder stay.
+# The entries that Git writes into a bare repository. A replacement of the clone deletes only these entries.
 GIT_ENTRIES = (
     "HEAD FETCH_HEAD ORIG_HEAD branches config description gc.log gc.pid hooks index info logs objects packed-refs"
     " refs shallow"
@@ -30,7 +30,7 @@ REPLACEMENT_BACKOFF = Backoff(600.0, 7200.0, jitter=(1, 1))  # the seconds betwe
 SAME_ERROR_SECONDS = 600.0  # the minimum time between two checks because of the same error
 _LOCKABLE_FILES = ("HEAD", "config", "index", "packed-refs", "shallow")
 _MAX_OUTPUT = 500  # characters of the output of git fsck
-# A line of git fsck that begins like this reports no damage of the clone: somebody may have pushed such an object.
+# A line of git fsck with one of these prefixes reports an object that somebody may have pushed, not damage of the clone.
 _HARMLESS_PREFIXES = ("error in ", "warning in ", "notice: ", "dangling ", "unreachable ", "Checking ")
 CHECK_SHARE = 10  # checks take at most 1 / CHECK_SHARE of the time
 _clones: dict[Path, Clone] = {}  # by folder, locked until the command ends
@@ -41,7 +41,7 @@ T = TypeVar("T")
 class CloneDamage(NamedTuple):
     """The output of git fsck, and whether the clone was replaced.
 
-    If it wasn't, the next replacement is possible in `retry_seconds`.
+    If the clone wasn't replaced, the next replacement is possible in `retry_seconds`.
     """
 
     fsck_output: str
@@ -64,8 +64,8 @@ class Clone(Repository):
     def open_or_create(cls, folder: Path) -> Clone:
         """Return the clone at a folder, and lock it until the command ends. Creates the clone if there is none.
 
-        The process has one object for each folder. Raises OperationRefused if another process uses the clone, or if the
-        folder holds another repository.
+        In one process, all calls for the same folder return the same object. Raises OperationRefused if another process
+        uses the clone, or if the folder holds another repository.
         """
         folder.mkdir(parents=True, exist_ok=True)
         folder = folder.resolve()
@@ -85,7 +85,7 @@ class Clone(Repository):
         return super().sign_with(key, keep=keep)
 
     def repair(self, errors: Iterable[str]) -> CloneDamage | None:
-        """Check the clone with git fsck, replace it if it is damaged, and return the damage, or None.
+        """Check the clone with git fsck, and replace it if it is damaged. Return the damage, or None if none was found.
 
         `errors` are the messages of the caller's recent errors. The clone is checked only if they contain a message
         that led to no check in the last SAME_ERROR_SECONDS, and if the last check was long enough ago. If the last
@@ -124,7 +124,7 @@ class Clone(Repository):
     def remove_locks(self) -> None:
         """Remove the lock files of a killed Git process.
 
-        Only this process and its Git processes use the clone. If no Git process runs in the clone, nobody holds the
+        Only this process and its Git processes use the clone. If no Git process runs in the clone, no process holds the
         locks.
         """
         locks = list(_lock_files(self.folder))
@@ -153,7 +153,7 @@ class Clone(Repository):
         )
 
     def _recreate(self) -> None:
-        """Delete Git's entries, and create an empty clone. The configuration stays if it is readable."""
+        """Delete Git's entries, and create an empty clone. If the configuration is readable, it is kept."""
         self.objects.close()
         config = self.folder / "config"
         text = config.read_bytes() if self._is_usable() else None
@@ -198,7 +198,7 @@ def _check_ownership(folder: Path) -> None:
 def _is_old_clone(folder: Path) -> bool:
     """Return whether a repository is a clone from a version of Allotment that wrote no marker.
 
-    Such a clone is bare, has no remote, and has only refs of Allotment or neither refs nor objects.
+    Such a clone is bare and has no remote. It has either only refs of Allotment, or neither refs nor objects.
     """
     if (folder / ".git").exists() or not (folder / "HEAD").is_file():
         return False

@@ -1,7 +1,7 @@
-"""Runs Git's commands in one repository. It is the only module that imports GitPython.
+"""Runs Git's commands in one repository. This is the only module that imports GitPython.
 
-A command names objects of strangers only by ids and by full ref names, after `--end-of-options` where Git supports it.
-Therefore no text that a stranger wrote can become an option of Git.
+A command names the objects of strangers only by ids and by full ref names. The names follow `--end-of-options` if the
+command supports this option. Therefore no text that a stranger wrote can become an option of Git.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import git
 from allotment.adapters.processes import Patience, communicate_within
 from allotment.problems import OperationRefused
 
-# Git prompts for no password, doesn't translate its messages, runs no command that a URL contains, and takes paths
-# literally, not as patterns.
+# With these variables, Git prompts for no password, doesn't translate its messages, runs no command that a URL
+# contains, and takes paths literally, not as patterns.
 ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
@@ -28,15 +28,16 @@ ENVIRONMENT = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_GRAFT_FILE": f"{os.devnull}/none",
 }
-# No hook of the repository runs. Git stores the objects of a fetch or an import as one pack, either all or none of
-# them. If Git stored them as loose objects and was killed, some objects could refer to objects that are missing. A pack
-# is also faster. Git's maintenance merges the packs.
+# With these settings, no hook of the repository runs. Git stores the objects of a fetch or an import as one pack, so it
+# stores either all of them or none. If Git stored loose objects and was killed, a stored object could refer to a
+# missing object. A pack is also faster. Git's maintenance merges the packs.
 QUIET_SETTINGS = (
     f"core.hooksPath={os.devnull}",
     "fetch.unpackLimit=1",
     "fastimport.unpackLimit=1",
 )
-# A command that reads a work tree starts no file system monitor, and prints no warnings about line endings.
+# With these settings, a command that reads a work tree starts no file system monitor, and prints no warnings about line
+# endings.
 READ_SETTINGS = (*QUIET_SETTINGS, "core.fsmonitor=false", "core.safecrlf=false")
 # A line of progress from the remote or from Git: `remote: Counting objects: 100% (3/3), done.`
 _PROGRESS = re.compile(
@@ -46,7 +47,7 @@ _GIT_ERRORS = (git.GitCommandError, git.UnsafeOptionError, git.UnsafeProtocolErr
 
 
 class GitFailed(Exception):
-    """Git ended with an error. The message is its output on one line."""
+    """Git ended with an error. The message is Git's output on one line."""
 
 
 class GitResult(NamedTuple):
@@ -58,10 +59,10 @@ class GitResult(NamedTuple):
 
 
 class GitCommands:
-    """Runs Git in the repository around a folder. The first command raises OperationRefused if there is none.
+    """Runs Git in the repository around a folder. If there is no repository, the first command raises OperationRefused.
 
-    - With `sandbox`, Git uses this folder as its `.git` folder (`sandbox_repository.py`), and also reads the objects of
-      the repository.
+    - With `sandbox`, Git uses the folder `sandbox` as its `.git` folder (`sandbox_repository.py`), and also reads the
+      objects of the repository around `folder`.
     - `offline` prevents requests to other repositories. Otherwise, Git would fetch the missing objects of a partial
       clone, with a program that the repository names.
     - `alone` restricts Git to the folder itself: if the folder is damaged, Git must not use a repository around it.
@@ -107,7 +108,7 @@ class GitCommands:
         process = self._bind_command(command, settings)(*arguments, as_process=True, istream=-1, **more)
         try:
             out, errors = process.communicate(data)
-        except BaseException:  # on an interrupt: Git must end before the caller removes its folder
+        except BaseException:  # on an interrupt: Git must end before the caller removes the folder that Git uses
             process.proc.kill()
             process.proc.wait()
             raise
@@ -135,7 +136,7 @@ class GitCommands:
         return _decode(out).removesuffix("\n")
 
     def start_object_reader(self) -> Any:
-        """Start Git's object reader, a process with pipes. It can't be shared after a fork."""
+        """Start Git's object reader, a process with pipes. Parent and child must not share the pipes after a fork."""
         return self._repo().git.cat_file("--batch-command", "--buffer", as_process=True, istream=-1)
 
     def configure(self, settings: Iterable[tuple[str, str, str]]) -> None:
@@ -204,7 +205,7 @@ class GitCommands:
 
 
 def _alternate_object_folders() -> list[str]:
-    """Return the object folders that the environment names. Git sets them for a hook that checks a push."""
+    """Return the object folders in the environment variables that Git sets for a hook that checks a push."""
     own, alternates = (os.environ.get(f"GIT_{name}") for name in ("OBJECT_DIRECTORY", "ALTERNATE_OBJECT_DIRECTORIES"))
     return [*([quote_list_path(Path(own).resolve())] if own else []), *([alternates] if alternates else [])]
 
@@ -220,7 +221,7 @@ def _decode(data: bytes) -> str:
 
 
 def _error_text(error: Exception) -> str:
-    """Return Git's message from both of its outputs."""
+    """Return Git's message: its standard output and its standard error."""
     if not isinstance(error, git.GitCommandError):
         return str(error)
     output = f"{error.stdout}\n{error.stderr}".replace("stdout: ", "").replace("stderr: ", "")

@@ -24,8 +24,8 @@ _IRREGULAR_KINDS = {LINK: "a symbolic link", SUBMODULE: "a submodule"}
 class TreeSource:
     """The declarations in a tree of Git, such as the tree of a commit or of a merge result.
 
-    `like` is another source of the same repository. If it has a listing, only the differences from that listing are
-    read.
+    `like` is another source of the same repository. If `like` has a listing already, only the differences from that
+    listing are read.
     """
 
     def __init__(self, repository: Repository, tree: str, like: TreeSource | None = None) -> None:
@@ -39,10 +39,10 @@ class TreeSource:
         self._read_ahead: dict[str, bytes] = {}
 
     def with_changes(self, tree: str, blobs: Mapping[str, str]) -> TreeSource:
-        """Return the source of `tree`, which differs from this tree only in regular files of scopes.
+        """Return a source for `tree`, which must differ from this source's tree only in regular files of scopes.
 
-        `blobs` maps the path of each changed file to its new blob, empty if the file is removed. From `blobs`, the
-        listing of `tree` is computed without reading it. Raises LimitExceeded.
+        `blobs` maps the path of each changed file to its new blob; the blob is empty if the file is removed. The
+        listing of the new source is computed from `blobs`, so `tree` is not read. Raises LimitExceeded.
         """
         self._load_listing()
         source = TreeSource(self.repository, tree)
@@ -50,7 +50,7 @@ class TreeSource:
         return source
 
     def _inherit_listing(self, other: TreeSource, blobs: Mapping[str, str]) -> None:
-        """Copy another source's listing with some changed files, as in `with_changes`. Raises LimitExceeded."""
+        """Copy another source's listing, and apply `blobs` to it as in `with_changes`. Raises LimitExceeded."""
         self._blobs, self._problems, self._files = dict(other._blobs), list(other._problems), dict(other._files)
         for path, blob in blobs.items():
             scope = scope_of(path)
@@ -65,7 +65,7 @@ class TreeSource:
         self._is_listed = True
 
     def scopes(self) -> tuple[list[Scope], list[Problem]]:
-        """Return the sorted scopes that have files, and the problems of other paths.
+        """Return the sorted scopes that have files, and a problem for each file that can't be a declaration.
 
         The tree is listed only once, because it never changes.
         """
@@ -92,7 +92,7 @@ class TreeSource:
     def _try_inherit_listing(self, other: TreeSource | None) -> bool:
         """Copy another source's listing and apply the differences to it. Return whether this was possible.
 
-        It is not possible if `other` isn't listed, if either tree has irregular files, or if a limit is exceeded.
+        This is not possible if `other` isn't listed, if either tree has irregular files, or if a limit is exceeded.
         """
         self._similar_source = None
         if other is None or not other._is_listed or other._problems:
@@ -116,7 +116,7 @@ class TreeSource:
         return ScopeFiles(tuple(path for path, _ in files), (), key, key)
 
     def is_unchanged(self, scope: Scope, stamp: Any) -> bool:
-        """Return whether the scope's blobs equal the stamped blobs."""
+        """Return whether the scope's blobs equal the blobs from which the stamp was computed."""
         return scope in self._files and bool(stamp == content_key(self._files[scope]))
 
     def read(self, path: str) -> bytes:
@@ -168,9 +168,10 @@ class TreeSource:
 
 
 class CommitSource(TreeSource):
-    """The declarations in a commit. They are in the folder that is `root` in the work tree.
+    """The declarations in a commit. In the work tree, the folder of the declarations is `root`.
 
-    A caller that has opened the repository passes it as `repository`, so that one Git process reads for both.
+    A caller that has opened the repository passes it as `repository`, so that the caller and this source share one Git
+    process.
     """
 
     def __init__(

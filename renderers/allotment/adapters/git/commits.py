@@ -19,7 +19,7 @@ _MAX_OUTPUT = 800  # characters of Git's output
 
 
 class CommitMessage(NamedTuple):
-    """The text of a commit, and its author as in the header of a commit: `name <mail> time zone`."""
+    """The message of a commit, and its author in the form of the commit's header: `name <mail> time zone`."""
 
     text: str
     author: bytes
@@ -32,13 +32,13 @@ def write_commit(
     message: CommitMessage,
     base: str = "",
 ) -> str:
-    """Write a new commit and return its id. It has the files of its first parent with `changes` applied to them.
+    """Write a new commit and return its id. The commit has the files of its first parent with `changes` applied.
 
     `changes` maps each changed path to its new bytes, or to None if the path is removed. A removed path may be a
     folder.
 
-    With `base`, `changes` are applied to the files of the commit `base` instead, and no other file of the first parent
-    is in the new commit. If `base` is NULL_COMMIT, `changes` are applied to an empty tree.
+    With `base`, the commit has the files of the commit `base` with `changes` applied, and the files of the first parent
+    are not used. If `base` is NULL_COMMIT, `changes` are applied to an empty tree.
 
     The commit is signed if Git is configured to sign commits.
     Raises OperationRefused if Git has no identity to commit with.
@@ -58,7 +58,7 @@ def write_commit(
 
 
 def _sign_commit(repository: Repository, commit: str, parents: Sequence[str], message: CommitMessage) -> str:
-    """Return the same commit with a signature, which fast-import can't create."""
+    """Return a signed copy of a commit. A copy is necessary because `git fast-import` can't sign."""
     name, _, rest = message.author.decode("utf-8", "replace").partition(" <")
     mail, _, date = rest.partition("> ")
     environment = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": mail, "GIT_AUTHOR_DATE": f"@{date}"}
@@ -82,7 +82,7 @@ def _fast_import_stream(
     committer: bytes,
     start: bytes,
 ) -> Iterator[bytes]:
-    """Yield the input of `git fast-import`. The ref that fast-import requires is deleted again at the end."""
+    """Yield the input of `git fast-import`. At the end, the input deletes the ref that fast-import requires."""
     draft = b"refs/allotment/draft-" + secrets.token_hex(8).encode()
     text = message.text.encode()
     yield b"commit %s\nmark :1\nauthor %s\ncommitter %s\ndata %d\n%s\n" % (
@@ -105,7 +105,7 @@ def _fast_import_stream(
 
 
 def _encode_path(path: str) -> bytes:
-    """Return a path as fast-import reads it without quotes. The paths of rendered files never need quotes."""
+    """Return a path in the unquoted form that fast-import accepts. The paths of rendered files never need quotes."""
     raw = path.encode("utf-8")
     if not path or path[0] in '"/' or "\n" in path or "\0" in path:
         raise ValueError(f"no path of a rendered file: {path!r}")

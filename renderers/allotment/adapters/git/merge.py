@@ -1,4 +1,4 @@
-"""Computes the result of merging a commit into another in Git's object store, without a work tree or a merge driver.
+"""Computes the result of a merge of two commits. Uses only Git's object store: no work tree and no merge driver.
 
 The author of a pull request chooses the head's tree and history, so both are read only up to a limit.
 """
@@ -40,7 +40,7 @@ def merge_base(repository: Repository, commit: str, other: str) -> str | None:
 
 
 def merge_tree_of(repository: Repository, base: str, head: str) -> str | MergeConflict:
-    """Return the tree that a merge of `head` into `base` results in, or the conflict.
+    """Merge `head` into `base`, and return the resulting tree, or the conflict.
 
     Raises LimitExceeded, and OperationRefused in a shallow clone.
     """
@@ -78,8 +78,9 @@ def _merge_tree(repository: Repository, commit: str, other: str) -> GitResult:
 def is_same_by_rebase(repository: Repository, base: str, head: str, tree: str) -> bool:
     """Return whether a forge that merges by rebase would also produce `tree`, or would refuse the merge.
 
-    A rebase applies the head's own commits in turn. It omits merge commits with the changes that they make themselves,
-    and commits with a change that the base already has. Raises LimitExceeded, and MalformedTree.
+    A rebase applies the head's own commits in their order. It omits merge commits, and so loses a change that was made
+    only in a merge commit. It also omits each commit with a change that the base already has. Raises LimitExceeded, and
+    MalformedTree.
     """
     common, git = merge_base(repository, base, head), repository.git
     own = git.run_text("rev_list", "--parents", f"--max-count={MAX_COMMITS + 1}", f"{base}..{head}").splitlines()
@@ -89,7 +90,7 @@ def is_same_by_rebase(repository: Repository, base: str, head: str, tree: str) -
     if len(parents) > MAX_COMMITS:
         raise LimitExceeded(f"it has more than {MAX_COMMITS} commits of its own: squash them")
     comparison = TreeComparison(repository.trees)
-    for commit, commit_parents in parents.items():  # raises if a tree expands without limit, before Git reads it
+    for commit, commit_parents in parents.items():  # raises if a tree expands without limit, before Git reads the tree
         if not commit_parents:
             return False
         comparison.compare(*(repository.trees.root(revision) for revision in (commit_parents[0], commit)))
@@ -113,15 +114,15 @@ def _cherry_pick(repository: Repository, onto: str, commit: str, commit_parent: 
             raise OperationRefused(f"Git makes no commit: {ended.stderr[-400:]}")
         return ended.stdout.decode("ascii").strip()
 
-    # The commit `same` has the files of `onto` and the parent of `commit`. A merge of `same` and `commit` therefore
-    # applies the change of `commit` to `onto`.
+    # The commit `same` has the files of `onto`, and the same parent as `commit`. A merge of `same` and `commit`
+    # therefore applies the change of `commit` to `onto`.
     same = child_of(commit_parent, repository.trees.root(onto))
     ended = _merge_tree(repository, same, commit)
     return None if ended.exit_code else child_of(onto, ended.stdout.decode("ascii").split("\0")[0])
 
 
 def declarations_tree(repository: Repository, tree: str, prefix: str) -> str:
-    """Return the tree of the folder `prefix`, which has the declarations, in the tree of a whole repository."""
+    """Return the tree of the folder `prefix`, which has the declarations. `tree` is the whole repository's tree."""
     subtree = repository.tree_of(tree, prefix)
     if subtree is None:
         raise OperationRefused(f"the merge removes the folder {prefix}")

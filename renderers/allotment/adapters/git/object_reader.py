@@ -1,7 +1,7 @@
 """Reads objects through Git's object reader, which reports the size of an object before the object is requested.
 
-A pusher chooses the content of objects, and a pack of 50 KB can expand to gigabytes. Every read therefore has a limit
-for each object, and requests at most `MAX_BATCH_BYTES` at once, or a single larger object.
+A pusher chooses the content of objects, and a pack of 50 KB can expand to gigabytes. Every read therefore has a size
+limit for each object. One request is for at most `MAX_BATCH_BYTES`, or for a single larger object.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class ObjectReader:
         return words[0].decode("ascii") if len(words) == 3 and words[1] == b"commit" else None
 
     def read(self, ids: Iterable[str], kind: str, most: int) -> Iterator[tuple[str, bytes | None]]:
-        """Yield each distinct object of a kind with its bytes, in the order of `ids`.
+        """Yield each distinct object with its bytes, in the order of `ids`.
 
         An object of more than `most` bytes isn't read: None is yielded instead of its bytes. Raises OperationRefused if
-        an object is missing or of another kind.
+        an object is missing or is not of the kind `kind`.
         """
         for some in _id_batches(ids):
             infos = self.info(some)
@@ -113,7 +113,8 @@ class ObjectReader:
     def _request(self, command: str, ids: list[str]) -> Iterator[Any]:
         """Send a request, and yield the pipe from which the caller reads the response.
 
-        After an error, the reader process is killed: the rest of a response must not answer the next request.
+        After an error, the reader process is killed. Otherwise, the rest of its response would be read as the response
+        to the next request.
         """
         if self._reader is None or self._reader[0] != os.getpid():
             process = self._start_reader()
@@ -170,7 +171,8 @@ def _kind_error(object_id: str, kind: str, info: ObjectInfo) -> str:
 def _stop_reader(owner: int, process: Any) -> None:
     """Kill an object reader. Do nothing in a process that was forked from the process that started the reader.
 
-    If this process only closed its pipes, the reader would not end, because forked processes may have them open too.
+    If this process only closed the pipes, the reader would not end, because a forked process may also have the pipes
+    open.
     """
     if os.getpid() == owner:
         process.proc.kill()

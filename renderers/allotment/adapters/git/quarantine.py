@@ -16,9 +16,9 @@ from allotment.adapters.git.commands import ENVIRONMENT, QUIET_SETTINGS, GitResu
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Limit, ProcessLimitExceeded, run_within
 
-MOST_BYTES = 256 << 20  # of packed objects; a file of more than 32 MiB can't be merged anyway
+MOST_BYTES = 256 << 20  # bytes of packed objects; a file of more than 32 MiB can't be merged anyway
 # By default, Git would unpack as many deltas at once as there are processors, and also repack the repository's objects.
-# The memory that Git needs would then have no limit.
+# Git could then need any amount of memory.
 _SETTINGS = ("pack.threads=1", "maintenance.auto=false")
 _MAX_OUTPUT = 20_000  # bytes
 
@@ -26,7 +26,8 @@ _MAX_OUTPUT = 20_000  # bytes
 def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[str, ...], limit: Limit) -> GitResult:
     """Run `git fetch` with the given settings and arguments, and return its result.
 
-    If it succeeds, the fetched objects are in the repository, but no ref points at them. Raises ProcessLimitExceeded.
+    If the fetch succeeds, the fetched objects are in the repository, but no ref points at them. Raises
+    ProcessLimitExceeded.
     """
     objects = repository.git.objects_folder
     configured = [word for setting in (*QUIET_SETTINGS, *settings, *_SETTINGS) for word in ("-c", setting)]

@@ -1,6 +1,6 @@
 """Fetches refs from another repository, and pushes refs to it: all of them atomically, each as a fast-forward.
 
-The remote refuses a push that isn't a fast-forward, so a push cannot undo another push that was faster. No branch is
+The remote refuses a push that isn't a fast-forward, so a push cannot undo another push that arrived first. No branch is
 ever force-pushed. Only a ref under `refs/allotment/` that points at an object of somebody else is overwritten, and only
 if it still points at this object (`--force-with-lease`). If the process is killed, the remote has either all old or all
 new targets.
@@ -18,8 +18,8 @@ from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Limit, Patience, ProcessLimitExceeded
 from allotment.problems import OperationRefused, quote_value
 
-# Texts in Git's output that mean that another push has moved a ref. Output with a text of _LOCK_FAILURE_TEXTS means
-# that a ref is locked, and not that another push has moved it. Any other refusal is permanent.
+# If Git's output contains one of _OVERTAKEN_TEXTS, another push has moved a ref. If the output also contains one of
+# _LOCK_FAILURE_TEXTS, a ref is only locked. Any other refusal is permanent.
 _OVERTAKEN_TEXTS = (
     "fetch first",
     "non-fast-forward",
@@ -29,20 +29,20 @@ _OVERTAKEN_TEXTS = (
     "stale info",
 )
 _LOCK_FAILURE_TEXTS = ("Unable to create", "exists; cannot create")
-# The seconds to wait before each retry of a push that met a lock. A running push holds a lock for less than a second. A
-# lock that is still there after all pauses is therefore a leftover of a killed process.
+# The seconds to wait before each retry of a push that failed because of a lock. A running push holds a lock for less
+# than a second. A lock that is still there after all pauses is therefore a leftover of a killed process.
 _LOCK_PAUSES = (0.25, 0.5, 1.0)
 _LOCK_PATTERN = re.compile(r"Unable to create '([^']*\.lock)': File exists")
 # During a fetch or push, Git prints its progress every second while data arrives. `git ls-remote` prints no progress.
-# The liveness probe of a publisher fails only after a longer silence than these.
+# The liveness probe of a publisher fails only after a longer silence than these limits allow.
 TRANSFER_PATIENCE = Patience(silent_seconds=300, total_seconds=3600)
 LOOK_PATIENCE = Patience(silent_seconds=120, total_seconds=120)
 _MAX_OUTPUT = 800  # characters of Git's output
 _TRACKING_PREFIX = "refs/allotment/seen/"
 _FSCK_TEXTS = ("fsck error", "git fsck")
 # A fetch fails if git fsck finds a fault in an object, except for these faults. Early versions of Git, and converters
-# from other systems, wrote them into commits and tags, where Allotment tolerates them. Only zeroPaddedFilemode is a
-# fault of a tree: `trees.parse_entries` refuses the tree when it is read.
+# from other systems, wrote them into commits and tags, where Allotment tolerates them. Of these faults, only
+# zeroPaddedFilemode is a fault of a tree: the fetch accepts such a tree, but `trees.parse_entries` refuses it.
 _HARMLESS_FSCK_ERRORS = (
     "badDate",
     "badDateOverflow",
@@ -86,7 +86,7 @@ class FetchTooCostly(OperationRefused):
 
 
 class Remote:
-    """The repository at a URL, a path, or the name of a remote of `repository`.
+    """Another repository. `url` is its URL, its path, or its name as a remote of `repository`.
 
     By default, no ref in `repository` points at the fetched commits, so Git's maintenance removes them later. With
     `keep`, tracking refs point at them, so that they stay and the next fetch transfers only new objects. `transfer` is
@@ -128,8 +128,8 @@ class Remote:
         are not fetched. Git checks each fetched object, and the fetch fails if an object is malformed.
 
         Set `ours` for the branches and refs that Allotment itself writes. Allotment must be able to publish on top of
-        any commit there, so a fetch that fails because of malformed objects is repeated without the check. Later, the
-        reader of trees refuses the malformed trees.
+        any commit there, so a fetch that fails because of malformed objects is repeated without the check. When a
+        malformed tree is read later, `trees.py` refuses it.
 
         Raises UnsoundObjects, and OperationRefused, with Git's message, if the remote doesn't answer.
         """
@@ -175,8 +175,8 @@ class Remote:
     def fetch_limited(self, limit: Limit, ref: str, commit: str) -> None:
         """Fetch the commit of a stranger, such as the author of a pull request, unless `repository` has it.
 
-        `ref` is the ref of the remote that points at the commit. Raises OperationRefused, UnsoundObjects, and
-        FetchTooCostly if Git exceeds `limit`, because a small pack can expand to any size.
+        `ref` is the ref of the remote that points at the commit. The limit is necessary because a small pack can expand
+        to any size. Raises OperationRefused, UnsoundObjects, and FetchTooCostly if Git exceeds `limit`.
         """
         if self.repository.has_object(commit):
             return
@@ -209,9 +209,9 @@ class Remote:
     def push(self, refs: Mapping[str, str], over: Mapping[str, str] | None = None) -> bool:
         """Point all refs at their commits, and return True. If another push was faster, move no ref and return False.
 
-        `refs` may contain refs that already point at their commits. The push then fails if another push has moved such
-        a ref. `over` maps each ref that may be moved without a fast-forward to its current target. Raises RemoteLocked,
-        and OperationRefused, with Git's message, for any other refusal.
+        `refs` may contain refs that already point at their commits. If another push has moved one of these refs, the
+        push fails. `over` has the refs that may be moved without a fast-forward, each with its current target. Raises
+        RemoteLocked, and OperationRefused, with Git's message, for any other refusal.
         """
         moves = [f"{commit}:{name}" for name, commit in sorted(refs.items())]
         leases = [f"--force-with-lease={name}:{old}" for name, old in sorted((over or {}).items())]

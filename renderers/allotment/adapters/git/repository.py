@@ -28,7 +28,7 @@ _IDENTITY = re.compile(rb"[^<>\0]+ <[^<>\0]*> [0-9]{1,11} [+-][0-9]{4}")
 
 
 class Repository:
-    """The repository around a folder. The first access raises OperationRefused if there is none.
+    """The repository around a folder. If there is no repository, the first access raises OperationRefused.
 
     `git` runs Git's commands. By default, they run in the nearest repository from the folder upwards.
     """
@@ -125,8 +125,8 @@ class Repository:
     def _listing_from_parent(self, commit: str, tree: str) -> dict[str, str] | None:
         """Return the listing of a commit: the cached listing of a parent with the differences applied.
 
-        Return None if no listing of a parent is cached, or if there are too many differences. Of the history, only the
-        header of `commit` is read, because a stranger may have written the commit.
+        Return None if no listing of a parent is cached, or if there are too many differences. Apart from the trees,
+        only the header of `commit` is read, because a stranger may have written the commit and its history.
         """
         parents = list[str]()
         with contextlib.suppress(OperationRefused):
@@ -157,7 +157,7 @@ class Repository:
     def read_all(self, blobs: Sequence[str]) -> list[bytes]:
         """Return the bytes of several blobs with one request to Git's object reader.
 
-        Raises OperationRefused if a blob is missing, and LimitExceeded if a blob is larger than any published file.
+        Raises OperationRefused if a blob is missing, and LimitExceeded if a blob has more than MAX_READ_BYTES.
         """
         contents: dict[str, bytes] = {}
         for blob, data in self.objects.read(blobs, "blob", MAX_READ_BYTES):
@@ -174,11 +174,11 @@ class Repository:
         return self.read(entry.id) if entry is not None and entry.mode in REGULAR else None
 
     def has_object(self, commit: str) -> bool:
-        """Return whether the repository has the object of an id."""
+        """Return whether the repository has an object with this id."""
         return OBJECT_ID.fullmatch(commit) is not None and self.objects.info([commit])[commit].kind != ""
 
     def peel_to_commit(self, object_id: str) -> str | None:
-        """Return the commit that an object is, or that a tag points at; None if there is none."""
+        """Return the commit that has this id, or at which the tag with this id points; None if there is no commit."""
         kind = self.objects.info([object_id])[object_id].kind
         if kind == "tag":
             return self._try_git("rev_parse", "--verify", "--quiet", f"{object_id}^{{commit}}")
@@ -199,7 +199,7 @@ class Repository:
         return ended.exit_code == 0
 
     def newest_commits(self, commits: Iterable[str]) -> tuple[str, ...]:
-        """Return the commits that are no ancestor of another of these commits. Missing commits are returned too."""
+        """Return the given commits without the ancestors of other given commits. Missing commits are returned too."""
         candidates = list(dict.fromkeys(commits))
         here = [commit for commit, info in self.objects.info(candidates).items() if info.kind == "commit"]
         ends = self.git.run_text("merge_base", "--independent", *here).split() if len(here) > 1 else here
@@ -212,14 +212,15 @@ class Repository:
     def author(self, commit: str) -> bytes:
         """Return a commit's author and author time, as in its header: `name <mail> time zone`.
 
-        Anything may be in that line, because the pusher wrote it. If it is malformed, return the current committer.
+        The author line may contain anything, because the pusher wrote it. If the line is malformed, return the current
+        committer.
         """
         line = next(line for line in self.trees.header(commit) if line.startswith(b"author "))
         author = line.removeprefix(b"author ")
         return author if _IDENTITY.fullmatch(author) else self.committer()
 
     def parents(self, commit: str) -> list[str]:
-        """Return a commit's parents. Raises OperationRefused if one of their lines is malformed.
+        """Return a commit's parents. Raises OperationRefused if a `parent` line is malformed.
 
         Like Git, this method reads only the `parent` lines that directly follow the `tree` line.
         """
@@ -237,7 +238,7 @@ class Repository:
         return self.trees.message(commit).partition(b"\n")[0].decode("utf-8", "replace")
 
     def list_ancestors(self, commit: str, most: int) -> list[str]:
-        """Return a commit and its ancestors, at most `most`, each before its parents."""
+        """Return a commit and its ancestors, at most `most` commits in total, each before its parents."""
         return self.git.run_text("rev_list", "--topo-order", f"--max-count={most}", commit).split()
 
     def committed_at(self, commit: str) -> int:
@@ -260,7 +261,8 @@ class Repository:
     def sign_with(self, key: Path, *, keep: bool = True) -> str:
         """Sign every later commit in this repository with a private SSH key, and return its public key.
 
-        `keep` writes the settings into the repository's own configuration; otherwise they apply only to this object.
+        With `keep`, the settings are written into the repository's own configuration. Otherwise, they apply only to
+        this Python object.
         """
         done = subprocess.run(  # noqa: S603  # Git signs with this program too; no argument is from a stranger
             ["ssh-keygen", "-y", "-P", "", "-f", str(key.resolve())],  # noqa: S607
@@ -292,11 +294,11 @@ class Repository:
             return self.git.run("verify_commit", commit, settings=settings).exit_code == 0
 
     def has_commits(self) -> bool:
-        """Return whether HEAD points at a commit. In a new repository it doesn't."""
+        """Return whether HEAD points at a commit. A new repository has no commit."""
         return self.objects.resolve_commit("HEAD") is not None
 
     def is_shallow(self) -> bool:
-        """Return whether the clone is shallow. Git records the ends of its incomplete history in a file."""
+        """Return whether the clone is shallow. Git lists the oldest commits of a shallow clone in a file."""
         noted = self.git.common_folder / "shallow"
         return noted.exists() and noted.stat().st_size > 0
 

@@ -1,5 +1,4 @@
-"""Creates a temporary repository that reads another repository's objects, without its configuration, attributes, hooks
-or index.
+"""Creates a temporary repository with the objects of another, but not its configuration, attributes, hooks or index.
 
 Git commands in the temporary repository run no program that the other repository names (filters, merge drivers,
 fsmonitor, hooks), and write nothing to the other repository.
@@ -22,7 +21,7 @@ _OBJECT_FORMAT = "[extensions]\n\tobjectFormat = sha256\n"
 
 
 def open_offline(root: Path) -> Repository:
-    """Return the repository around a folder. It has no network access, so Git doesn't fetch missing objects."""
+    """Return the repository around a folder. Git has no network access there, so it doesn't fetch missing objects."""
     return Repository(root, GitCommands(root, offline=True))
 
 
@@ -41,7 +40,7 @@ def sandbox_repository(here: Repository, commit: str) -> Iterator[Repository]:
         text = _CONFIGURATION.format(int(is_sha256)) + (_OBJECT_FORMAT if is_sha256 else "")
         (folder / "config").write_text(text, encoding="ascii")
         # A user's own configuration may define filters and merge drivers, and a .gitattributes file could select them.
-        # These attributes take precedence over such a file.
+        # The attributes that are written here take precedence over that file.
         (folder / "info" / "attributes").write_text("* !filter merge=text\n", encoding="ascii")
         if here.is_shallow():
             shutil.copyfile(here.git.common_folder / "shallow", folder / "shallow")

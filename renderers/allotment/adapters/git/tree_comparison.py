@@ -20,7 +20,7 @@ _MAX_BATCH_BYTES = 8 << 20  # bytes of trees that are read at once
 
 
 class ChangedFile(NamedTuple):
-    """A file that differs between two trees: its old and new mode and blob, which are empty if the file is missing."""
+    """A file that differs between two trees. The mode and blob are empty for a tree in which the file is missing."""
 
     path: str
     old_mode: str
@@ -37,7 +37,7 @@ class ChangedFile(NamedTuple):
 
 
 _Entries = list[tuple[bytes, bytes, bytes]]
-_Pair = tuple[str, str]  # a folder's tree before and after, empty if it is missing
+_Pair = tuple[str, str]  # a folder's tree before and after; a tree is empty if the folder is missing
 
 
 class TreeComparison:
@@ -105,7 +105,7 @@ class TreeComparison:
     def _changed_entries(self, here: list[str], was: _Entries, is_now: _Entries) -> list[tuple[str, Entry, Entry]]:
         """Return the name, the old entry and the new entry of each difference between two folders.
 
-        The same two folders may be at several paths: `here` has all of them. Raises LimitExceeded.
+        The same two folders may be at several paths: `here` has all these paths. Raises LimitExceeded.
         """
         self._count_changes(here, abs(len(was) - len(is_now)), 0)
         common = set(was) & set(is_now)
@@ -134,8 +134,8 @@ class TreeComparison:
     def _largest_folder(self) -> str:
         """Return the folder with more than half of the counted files; empty if there is none, or if it is the root.
 
-        The files of a new folder are counted together with those of its subfolders. If a user commits a `.venv`, the
-        message should name this folder, and not a folder deep inside it.
+        The files in the subfolders of a new folder are counted as files of the new folder. If a user commits a `.venv`,
+        the message should name this folder, and not a folder deep inside it.
         """
         totals = Counter[str]()
         for folder, count in self._within.items():

@@ -1,8 +1,8 @@
 """Reads trees, and refuses trees that Git wouldn't write, so that all readers see the same files.
 
 Git itself accepts a tree in which two entries have the same name, and its commands differ in which of the two they use.
-Allotment could then publish another file than the reviewers saw. `git fsck` finds such trees. By default, neither a
-push to a plain repository nor a fetch runs `git fsck`.
+With such a tree, Allotment could publish another file than the reviewers saw. `git fsck` finds such trees. By default,
+neither a push to a plain repository nor a fetch runs `git fsck`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_TREE_BYTES = 8 << 20  # bytes of one tree
 MAX_NAME_BYTES = 4096  # bytes of one name, as in git fsck
 MAX_COMMIT_BYTES = 1 << 20  # bytes of one commit
 MAX_DEPTH = 64
-PATH_BYTES = 128  # a limit of n files is also a limit of n times these bytes for all paths together
+PATH_BYTES = 128  # if a limit is n files, all paths together may have n * PATH_BYTES bytes
 
 _ENTRY = {
     digest: re.compile(
@@ -32,8 +32,9 @@ _ENTRY = {
 _ENTRIES = {digest: re.compile(rb"(?:%s)*+" % entry.pattern, re.DOTALL) for digest, entry in _ENTRY.items()}
 _NULL = {digest: bytes(digest) for digest in (20, 32)}
 _ANY_ENTRY = {digest: re.compile(rb"([0-7]+) ([^\0]*)\0(.{%d})" % digest, re.DOTALL) for digest in (20, 32)}
-# All names that Windows or macOS treat as `.git`: in any case, `git~1`, with trailing dots and spaces, with the name of
-# a stream after a colon, and with characters that HFS+ ignores or at which it cuts the name.
+# All names that Windows or macOS treat as `.git`: `.git` in upper or lower case and `git~1`, also with trailing dots
+# and spaces, with the name of a stream after a colon, or with characters that HFS+ ignores or at which HFS+ cuts the
+# name.
 _GIT_FOLDER = re.compile(
     "(?:\\A|\\\\)(?:\\.git|git~1)[. ]*(?:\\Z|[\\\\:\udc80-\udcff\ufffe\uffff])", re.IGNORECASE | re.ASCII
 )
@@ -82,7 +83,7 @@ def parse_entries(tree: str, data: bytes) -> list[tuple[bytes, bytes, bytes]]:
 
 
 def _is_sorted(tree_entries: list[tuple[bytes, bytes, bytes]], names: list[bytes]) -> bool:
-    """Return whether a tree is sorted in Git's order, in which folders end with a slash, and has no duplicate name."""
+    """Return whether a tree has no duplicate name and is in Git's order, which sorts a folder as `name/`."""
     keys = [name + b"/" if mode == b"40000" else name for mode, name, _ in tree_entries]
     return keys == sorted(keys) and len(set(names)) == len(names)
 
@@ -137,7 +138,7 @@ class TreeReader:
         self._objects = objects
 
     def root(self, revision: str) -> str:
-        """Return the tree of a commit; of a tree, the tree itself. Raises OperationRefused if the object is missing."""
+        """Return the tree of a commit, or the given tree itself. Raises OperationRefused if the object is missing."""
         info = self._objects.info([revision])[revision] if OBJECT_ID.fullmatch(revision) else ObjectInfo("", 0)
         if info.kind == "tree":
             return revision
@@ -146,7 +147,7 @@ class TreeReader:
         return self.header(revision)[0].removeprefix(b"tree ").decode("ascii")
 
     def header(self, commit: str) -> list[bytes]:
-        """Return the lines of a commit's header. The first line has the id of its tree. Raises OperationRefused."""
+        """Return the lines of a commit's header. The first line has the id of a tree. Raises OperationRefused."""
         lines = self._read_commit(commit).partition(b"\n\n")[0].split(b"\n")
         if not _TREE_LINE.fullmatch(lines[0]) or len(lines[0]) != len(b"tree ") + len(commit):
             raise OperationRefused(f"commit {commit} names no tree: whoever wrote it damaged it")
@@ -192,7 +193,7 @@ class TreeReader:
     def walk(
         self, tree: str, most: int, roots: Collection[str] | None = None, depth: int = MAX_DEPTH
     ) -> Iterator[File]:
-        """Yield the files of a tree, level by level. With `roots`, only these entries of the tree are read.
+        """Yield the files of a tree, level by level. With `roots`, read only these entries of the top level.
 
         A folder at level `depth` isn't read, and is yielded like a file. If a tree has several paths at the same level,
         it is read once. Raises MalformedTree, and LimitExceeded if there are more than `most` files or folders.
@@ -227,7 +228,7 @@ class _WalkLimit:
         self._files = self._folders = self._bytes = 0
 
     def count_entries(self, paths: list[str], tree_entries: list[tuple[bytes, bytes, bytes]]) -> None:
-        """Count the entries of a tree that lies at some paths. Raises LimitExceeded."""
+        """Count the entries of a tree once for each of its paths. Raises LimitExceeded."""
         times = len(paths)
         folders = [mode for mode, _, _ in tree_entries].count(b"40000")
         length = sum([len(name) for _, name, _ in tree_entries]) * times + len("".join(paths)) * len(tree_entries)

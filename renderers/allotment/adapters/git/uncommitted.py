@@ -17,16 +17,14 @@ from allotment.problems import OperationRefused
 
 
 def uncommitted_files(root: Path) -> list[str]:
-    """Return the paths, relative to `root`, of the declared files that differ from the last commit; none without a
-    commit."""
+    """Return the paths of the declarations that differ from the last commit, relative to `root`; none without a commit."""
     return _changed_declarations(root, lambda repository: repository.resolve_named_commit("HEAD"))
 
 
 def unmerged_files(root: Path, branch: str) -> list[str]:
-    """Return the paths, relative to `root`, of the declared files that differ from the merge base of HEAD and a branch
-    of `origin`.
+    """Return the paths, relative to `root`, of the declarations that differ from the merge base of HEAD and `branch`.
 
-    Without that branch, return the files that differ from the last commit.
+    `branch` is a branch of `origin`. Without that branch, compare with the last commit instead.
     """
 
     def base(repository: Repository) -> str:
@@ -51,14 +49,14 @@ def _changed_declarations(root: Path, base: Callable[[Repository], str]) -> list
 
 
 def count_differing_files(repository: Repository, commit: str, folders: Iterable[str]) -> int:
-    """Return the number of files in some folders of the work tree that differ from a commit, without ignored files."""
+    """Return the number of files that differ between `folders` in the work tree and a commit, without ignored files."""
     return len(differing_paths(repository, commit, folders))
 
 
 def differing_paths(repository: Repository, commit: str, folders: Iterable[str]) -> list[str]:
-    """Return the paths, relative to the root of the work tree, of the files in some folders that differ from a commit.
+    """Return the paths of the files that differ between `folders` in the work tree and a commit.
 
-    Ignored files are left out.
+    The paths are relative to the root of the work tree. Ignored files are left out.
     """
     with temporary_folder("allot-look-") as folder:
         environment = _copied_index_environment(repository, folder)
@@ -70,9 +68,10 @@ def differing_paths(repository: Repository, commit: str, folders: Iterable[str])
 
 
 def _copied_index_environment(repository: Repository, folder: Path) -> dict[str, str]:
-    """Return environment variables with which Git uses a copy of the repository's index, in `folder`.
+    """Copy the repository's index to `folder`, and return environment variables that make Git use the copy.
 
-    Git may update an index that it reads. Without the copy, this could disturb another process that writes the index.
+    Git may update an index that it reads. An update of the repository's own index could disturb another process that
+    writes the index.
     """
     index = folder / "index"
     own = repository.git.folder / repository.git.run_text("rev_parse", "--git-path", "index")

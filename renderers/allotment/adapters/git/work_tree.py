@@ -1,8 +1,7 @@
 """Turns the declarations in a work tree into a temporary commit.
 
-Allotment reads the folder itself, because Git would run the filters of the repository, and those of nested
-repositories. Git only converts the bytes of the files that differ from the commit, in a sandbox
-(`sandbox_repository.py`).
+Allotment lists and reads the files without Git, because Git would run the filters that this repository and nested
+repositories configure. Git converts only the files that differ from the commit, in a sandbox (`sandbox_repository.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from allotment.problems import OperationRefused, quote_value
 _IDENTITY_ENVIRONMENT = {
     f"GIT_{who}_{field}": "allotment" for who in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")
 }
-# With these settings, Git converts the bytes of a file for a commit itself, without another program.
+# The settings by which Git itself converts the line endings of a file for a commit. They start no other program.
 _CONVERSION_SETTINGS = ("core.autocrlf", "core.eol")
 _FILE_MODE_SETTING = "core.filemode"
 _SETTINGS_PATTERN = r"^core\.(autocrlf|eol|filemode)$"
@@ -50,7 +49,7 @@ def checked_out_commit(here: Repository) -> str:
 
 
 def commit_of_folder(here: Repository, sandbox: Repository, root: Path, commit: str, most: int) -> str:
-    """Write a child of `commit` with the current declarations in the folder `root` to `sandbox`, and return it.
+    """Create, in `sandbox`, a child of `commit` that has the current declarations of the folder `root`, and return it.
 
     Files that Git ignores are included. Files outside of the declarations are as in `commit`. Raises OperationRefused,
     and LimitExceeded if the differing files have more than `most` bytes.
@@ -192,7 +191,7 @@ class _FolderReader:
     def _check_attributes(self, paths: list[str], top: Path) -> None:
         """Check that the .gitattributes of these paths are regular files or symbolic links. Raises OperationRefused.
 
-        Git would wait forever for a named pipe.
+        If one of them were a named pipe, Git would wait for it forever.
         """
         for folder in {parent for path in paths for parent in PurePosixPath(path).parents}:
             file = folder / ".gitattributes"
@@ -207,7 +206,7 @@ class _FolderReader:
         return path in self._committed_entries and self._committed_entries[path].mode == mode
 
     def _file_mode(self, file: _FolderFile) -> str:
-        """Return a file's mode. If the file system doesn't record it (core.fileMode), return the committed mode."""
+        """Return a file's mode. If the file system doesn't record modes (core.fileMode), return the committed mode."""
         if self._settings.get(_FILE_MODE_SETTING, "true") != "false":
             return file.mode
         old = self._committed_entries.get(file.path)
@@ -267,6 +266,6 @@ def _blob_id(data: bytes, digits: int) -> str:
 
 
 def _quote_path(path: str) -> str:
-    """Return a path in the quotes with which Git reads it from a list of lines."""
+    """Return a path in quotes, in the form that Git accepts in a list with one path per line."""
     letters = [chr(byte) if byte in _UNQUOTED_BYTES else f"\\{byte:03o}" for byte in os.fsencode(path)]
     return f'"{"".join(letters)}"'
