@@ -21,7 +21,7 @@ class Backoff(NamedTuple):
     jitter: tuple[float, float] = (0.75, 1.25)
 
     def delay(self, failures: int) -> float:
-        """Return the seconds to wait after this many failures in a row. Each failure doubles them, up to `maximum`."""
+        """Return the seconds to wait after some failures in a row. They double with each failure, up to `maximum`."""
         doublings = min(max(failures - 1, 0), MAX_DOUBLINGS)
         return min(self.maximum, self.first * 2.0**doublings) * _RANDOM.uniform(*self.jitter)
 

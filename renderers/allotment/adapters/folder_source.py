@@ -84,7 +84,7 @@ class FolderSource:
         return ScopeFiles(tuple(sorted(paths)), tuple(problems), stamp)
 
     def is_unchanged(self, scope: Scope, stamp: Any) -> bool:
-        """Return whether no file or folder changed. If a file was added or removed, the time of its folder changed."""
+        """Return whether nothing changed since the stamp. A new or removed file changes the time of its folder."""
         try:
             folders, paths, token = stamp
             return bool(token == self._stat_digest([*folders, *paths])[0])

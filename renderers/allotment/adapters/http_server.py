@@ -57,8 +57,8 @@ class MetricsSource(NamedTuple):
 class Throttle:
     """Limits the rate of calls.
 
-    Forwards the first call at once. Merges all calls of the next `gap` seconds into one call, and forwards it
-    afterwards.
+    Forwards the first call at once. Merges all calls of the next `gap` seconds into one call, and forwards this call at
+    the end of that time.
     """
 
     def __init__(self, on_wake: Callable[[], None], gap: float = MIN_INTERVAL) -> None:

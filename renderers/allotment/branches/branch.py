@@ -20,12 +20,12 @@ class Branch:
 
     An approved commit contains a mass deletion that an approval let past the brake.
 
-    - `now_at` maps the path at which a file was published to its current path: an older version of Allotment may have
-      published the file at another path.
+    - `now_at` maps the path at which a file was published to the current path of the file, because an older version of
+      Allotment may have published it at another path.
     - `forged` is the target of the published ref if Allotment knows that it did not write this target, else None.
     - `adopted` is true if the platform declares a key, and a person accepts the branch as Allotment's own
-      (`allot publish --adopt`). In this case, the next commit is created even if no file changed, so that the last commit has
-      the signature of the key.
+      (`allot publish --adopt`). In this case, the next commit is created even if no file changed, so that the last
+      commit has the signature of the key.
     - `signed` is true if the platform declares the publisher's key.
     """
 
@@ -91,7 +91,7 @@ class Branch:
         return self._repository.tree_of(commit, folder)
 
     def listing(self, commit: str, folder: str) -> Mapping[str, str]:
-        """Return the blob of every file of a folder in a commit of Allotment, by path."""
+        """Return, by path, the blobs of all files below a folder in a commit of Allotment."""
         return self._repository.listing(commit, folder)
 
     @property
@@ -101,7 +101,7 @@ class Branch:
 
     @cached_property
     def is_behind(self) -> bool:
-        """Whether the branch is behind the last published commit, because somebody reset it or a push did not move it."""
+        """Whether the branch is behind the last published commit: somebody reset it, or a push did not move it."""
         if self.tip is None or self.published_commit is None or self.tip == self.published_commit:
             return False
         return self._repository.is_ancestor(self.tip, self.published_commit)
@@ -142,7 +142,7 @@ class Branch:
 
     @property
     def invalid_published_ref(self) -> str | None:
-        """The target of the published ref if it is no commit, and so can't be the parent of a new commit; else None."""
+        """The target of the published ref, if this object is no commit and can't be a parent of a commit; else None."""
         return (
             self.forged_commit
             if self.forged_commit and self._repository.peel_to_commit(self.forged_commit) is None
@@ -155,8 +155,8 @@ class Branch:
         If the last approved commit was published after that time, return the paths of the approved commit. If
         Allotment's first commit was published after that time, return the paths of the first commit.
 
-        The last parent of each commit is the commit that Allotment published before. Only the last parent of
-        Allotment's first commit may be a foreign commit.
+        The last parent of each commit is the commit that Allotment published before, so the search follows the last
+        parents. Only the last parent of Allotment's first commit may be a foreign commit.
         """
         commit, moment = self.published_commit, time.time() - seconds
         while commit is not None and commit != self.approved_commit and self._repository.committed_at(commit) > moment:
@@ -181,7 +181,7 @@ class Branch:
 
         `changed` is the result of `compare_files`. `data` has the bytes of new or changed files, by path. If the tip is
         a foreign commit, the new commit has two parents, the tip and the last published commit, so that both the branch
-        and the published ref can move forwards to it.
+        and the published ref can move forwards to the new commit.
         """
         parents, base = [self.published_commit] if self.published_commit else [], ""
         if self.forged_commit or not self._is_continued():

@@ -84,7 +84,7 @@ class PublicationUnproven(OperationRefused):
 
 
 def publish_subject_prefix(cluster: str) -> str:
-    """Return the prefix of each commit message on a cluster's branch, which limits a signature to this cluster."""
+    """Return the prefix of a cluster's commit messages. The prefix limits a signature to this cluster."""
     return f"Publish {cluster}: "
 
 

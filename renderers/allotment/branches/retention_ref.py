@@ -49,7 +49,7 @@ class LastRecord(NamedTuple):
 
 
 class _InvalidRecord(Exception):
-    """The record is invalid. The message completes a sentence that begins with the commit of the record."""
+    """The record is invalid. The message is the end of a sentence such as "the ref is at COMMIT, which has no file"."""
 
 
 def fetch_record(remote: Remote, refs: Mapping[str, str]) -> None:

@@ -2,8 +2,8 @@
 
 `refs/allotment/status/<cluster>` points at the reporter's last commit on `refs/heads/status/<cluster>`. The reporter
 moves both refs in one push, and only forwards. If the branch is at another commit, this commit is foreign: it is
-neither overwritten nor trusted. If the cluster declares the reporter's key, only commits with its signature are
-trusted.
+neither overwritten nor trusted. If the cluster declares the reporter's key, only commits with a signature of this key
+are trusted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def tenant_path(tenant: str) -> str:
 
 
 def tenant_of(path: str) -> str | None:
-    """Return the tenant of a status file, by its path; None for other files."""
+    """Return the tenant's name from the path of a tenant's status file; None for any other path."""
     return path.removeprefix(_TENANTS_FOLDER).removesuffix(".yaml") if path.startswith(_TENANTS_FOLDER) else None
 
 

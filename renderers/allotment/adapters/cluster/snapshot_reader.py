@@ -23,7 +23,7 @@ MAX_PAGE_BYTES = 32 << 20  # bytes of one response
 MAX_TOTAL_BYTES = 256 << 20  # bytes of all pages of a kind
 MOST_PAGES = 400  # pages of one kind: 200,000 objects
 MAX_MESSAGE_LENGTH = 200  # characters of a message about an invalid response
-LOOK_SECONDS = 300.0  # for all requests of a snapshot together
+LOOK_SECONDS = 300.0  # seconds for all requests of a snapshot together
 _FORMAT_ERRORS = (msgspec.MsgspecError, ValueError, TypeError, AttributeError, KeyError, RecursionError)
 
 

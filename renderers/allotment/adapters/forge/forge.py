@@ -65,7 +65,7 @@ class NotFound(RequestDeclined):
 
 
 class Forbidden(RequestDeclined):
-    """The token lacks the permission, the pull request is locked, or its author blocks the token's owner."""
+    """The token lacks the permission, the pull request is locked, or the author blocks the token's owner."""
 
 
 class PullRequest(NamedTuple):
@@ -140,7 +140,7 @@ class Forge(Protocol):
     def approvals(self, number: int, head: str) -> frozenset[Account]:
         """Return the accounts that approve exactly this head for the current target branch.
 
-        Only the last review of each account is considered. A review is ignored if its head is another commit, or if the
+        Only the last review of each account is considered. A review is ignored if it is for another head, or if the
         target branch was changed after the review.
         """
         ...

@@ -194,7 +194,7 @@ class GitLab:
 
 
 def _list_versions(request: Any) -> list[dict[str, Any]]:
-    """Return the versions of a merge request, the oldest first. The oldest version is from its opening."""
+    """Return the versions of a merge request, the oldest first. The oldest was created with the merge request."""
     versions = [diff.attributes for diff in request.diffs.list(get_all=True, per_page=PAGE)]
     return sorted(versions, key=lambda version: _parse_time(version["created_at"]))
 

@@ -30,7 +30,8 @@ REPLACEMENT_BACKOFF = Backoff(600.0, 7200.0, jitter=(1, 1))  # the seconds betwe
 SAME_ERROR_SECONDS = 600.0  # the minimum time between two checks because of the same error
 _LOCKABLE_FILES = ("HEAD", "config", "index", "packed-refs", "shallow")
 _MAX_OUTPUT = 500  # characters of the output of git fsck
-# A line of git fsck with one of these prefixes reports an object that somebody may have pushed, not damage of the clone.
+# A line of git fsck with one of these prefixes is about an object that somebody may have pushed, and reports no damage
+# of the clone.
 _HARMLESS_PREFIXES = ("error in ", "warning in ", "notice: ", "dangling ", "unreachable ", "Checking ")
 CHECK_SHARE = 10  # checks take at most 1 / CHECK_SHARE of the time
 _clones: dict[Path, Clone] = {}  # by folder, locked until the command ends

@@ -14,7 +14,7 @@ from allotment.adapters.git.tree_comparison import ChangedFile, TreeComparison
 from allotment.problems import OperationRefused, quote_value
 
 MAX_BYTES = 32 << 20  # bytes of a file that is merged
-MAX_COMMITS = 100  # a pull request's own commits, if some are merges or if its base has advanced
+MAX_COMMITS = 100  # commits of a pull request that has merge commits, or a base that has advanced
 MAX_NAMED_PATHS = 10
 
 
@@ -42,7 +42,7 @@ def merge_base(repository: Repository, commit: str, other: str) -> str | None:
 def merge_tree_of(repository: Repository, base: str, head: str) -> str | MergeConflict:
     """Merge `head` into `base`, and return the resulting tree, or the conflict.
 
-    Raises LimitExceeded, and OperationRefused in a shallow clone.
+    Raises LimitExceeded, and OperationRefused if a shallow clone lacks the common history or if Git can't merge.
     """
     common = merge_base(repository, base, head)
     if common is None and repository.is_shallow():

@@ -50,7 +50,7 @@ class ObjectReader:
             self._reader = None
 
     def info(self, ids: Iterable[str]) -> dict[str, ObjectInfo]:
-        """Return the kind and size of each object, without reading it."""
+        """Return the kind and size of each object, without reading the objects."""
         infos: dict[str, ObjectInfo] = {}
         for some in _id_batches(ids):
             with self._request("info", some) as pipe:

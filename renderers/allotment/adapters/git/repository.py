@@ -87,7 +87,7 @@ class Repository:
         )
 
     def folder_prefix(self, folder: Path) -> str:
-        """Return the path of a folder in the repository's commits; empty for the root folder."""
+        """Return the path that a folder of the work tree has in the commits; empty for the root of the work tree."""
         tree = self.git.work_tree
         path = folder.resolve().relative_to(tree.resolve()).as_posix() if tree else "."
         return "" if path == "." else path
@@ -255,7 +255,10 @@ class Repository:
         return entry.id if entry is not None and entry.mode == TREE else None
 
     def last_message(self, commit: str, folder: str) -> str:
-        """Return the message of the last commit up to `commit` that changed a folder; empty if there is none."""
+        """Return the message of the last commit that changed a folder; empty if there is none.
+
+        Only `commit` and its ancestors are searched.
+        """
         return self.git.run_text("log", "-1", "--format=%B", commit, "--", folder)
 
     def sign_with(self, key: Path, *, keep: bool = True) -> str:

@@ -147,7 +147,7 @@ class TreeReader:
         return self.header(revision)[0].removeprefix(b"tree ").decode("ascii")
 
     def header(self, commit: str) -> list[bytes]:
-        """Return the lines of a commit's header. The first line has the id of a tree. Raises OperationRefused."""
+        """Return the lines of a commit's header. The first line is `tree` and an id. Raises OperationRefused."""
         lines = self._read_commit(commit).partition(b"\n\n")[0].split(b"\n")
         if not _TREE_LINE.fullmatch(lines[0]) or len(lines[0]) != len(b"tree ") + len(commit):
             raise OperationRefused(f"commit {commit} names no tree: whoever wrote it damaged it")
@@ -246,7 +246,7 @@ class _WalkLimit:
 
 
 def check_limits(paths: Collection[str], most: int) -> None:
-    """Raise LimitExceeded if a walk of a tree with these files, and without empty folders, would raise it."""
+    """Raise LimitExceeded if a tree with these files, and without empty folders, exceeds the limits of `walk`."""
     folders = set[str]()
     for path in paths:
         folder = path.rpartition("/")[0]

@@ -17,7 +17,10 @@ from allotment.problems import OperationRefused
 
 
 def uncommitted_files(root: Path) -> list[str]:
-    """Return the paths of the declarations that differ from the last commit, relative to `root`; none without a commit."""
+    """Return the paths, relative to `root`, of the declarations that differ from the last commit.
+
+    Without a commit, return no paths.
+    """
     return _changed_declarations(root, lambda repository: repository.resolve_named_commit("HEAD"))
 
 

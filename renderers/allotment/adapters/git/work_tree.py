@@ -130,7 +130,8 @@ class _FolderReader:
     def _walk(self) -> Iterator[_FolderFile]:
         """Yield all files below the roots.
 
-        A nested repository is yielded as a single submodule, unless this repository has committed files inside it.
+        A nested repository is yielded as a single submodule, unless the outer repository has committed files in its
+        folder.
         """
         folders = {part for path in self._committed_entries for part in _parent_folders(path)}
         waiting, count = sorted(ROOTS, reverse=True), 0
@@ -189,9 +190,9 @@ class _FolderReader:
         yield from zip(paths, output.splitlines(), strict=True)
 
     def _check_attributes(self, paths: list[str], top: Path) -> None:
-        """Check that the .gitattributes of these paths are regular files or symbolic links. Raises OperationRefused.
+        """Check that .gitattributes files for these paths are regular or symbolic links. Raises OperationRefused.
 
-        If one of them were a named pipe, Git would wait for it forever.
+        If a .gitattributes file were a named pipe, Git would wait for it forever.
         """
         for folder in {parent for path in paths for parent in PurePosixPath(path).parents}:
             file = folder / ".gitattributes"
