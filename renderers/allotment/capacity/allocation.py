@@ -1,12 +1,12 @@
 """Allocates units to all instances.
 
-If an instance changes its GPUSpec, it keeps its published units, which are those of the last publish, until new units
-are free. Without this rule, a merge would stop a running instance if no unit of the new GPUSpec is free.
+If an instance changes its GPUSpec, it keeps the units of the last publish (its published units) until units of the new
+GPUSpec are free. Without this rule, the change would stop a running instance if no unit of the new GPUSpec is free.
 
 A tenant cannot use this rule to get more GPUs. While one of its instances keeps published units, its other instances
-get additional units only up to a limit for each GPU model: the GPUs that the tenant declares, or the GPUs of its
-published units, whichever are more. The rule does not compare prices. The tenant may therefore exceed its budget by the
-price difference between its published and its declared units.
+get additional units only up to a limit for each GPU model. The limit is the larger of two numbers: the GPUs that the
+tenant declares, and the GPUs of the tenant's published units. The limit does not depend on prices. The tenant may
+therefore exceed its budget by the price difference between its published and its declared units.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class AllocationResult(NamedTuple):
 
     - `retained_claims` has the published claim of each retained instance. A retained instance keeps its published units
       while it waits for units of another GPUSpec.
-    - `reduced` maps each other instance that gets fewer units than it claims to the units that it gets.
+    - `reduced` has the number of allocated units of each other instance that gets fewer units than it claims.
     - `excess_usage` are the units that pods hold in addition to the claims of their instances.
     - `limited_instances` are the instances in `reduced` that get no more units until a retained instance of their
       tenant gives up its published units.
@@ -58,12 +58,13 @@ def allocate_units(
     """Allocate units to instances.
 
     - `published` takes a claim and returns the published claim of the same instance in the same cluster, or None.
-    - `held_claim` takes a claim and returns the published claim of the same instance. If its pods hold more units than
-      that, it returns a claim of the units of the pods instead. It returns None if neither exists.
+    - `held_claim` takes a claim and returns the published claim of the same instance. If the pods of the instance hold
+      more units than the published claim has, `held_claim` returns a claim of the units of the pods instead. It returns
+      None if no claim is published and no pod holds a unit.
     - `live` takes claims and returns the units that pods hold in addition to these claims.
 
-    Each round finds the first instance, by tenant and name, that would lose units. This instance is retained: it keeps
-    its published units, and the other instances can get its units of the new GPUSpec.
+    The allocation runs in rounds. Each round finds the first instance, by tenant and name, that would lose units. The
+    round retains this instance: the instance keeps its published units, and gives up its claim on the new GPUSpec.
     """
     rounds = _AllocationRounds(catalog, claims, published, held_claim, live)
     while (lost := rounds.first_loser()) is not None:
@@ -74,7 +75,7 @@ def allocate_units(
 class _AllocationRounds:
     """The claims and the allocated units after each round.
 
-    After a round, only GPUSpecs with changed claims, or with changed excess usage, are allocated again.
+    After a round, the units of a GPUSpec are allocated again only if its claims or its excess usage have changed.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class _AllocationRounds:
         self._reallocate_units(set(self._claims_by_spec))
 
     def first_loser(self) -> tuple[InstanceKey, UnitClaim] | None:
-        """Return the first instance, by tenant and name, that would lose units, and its published claim; or None."""
+        """Return the first instance that would lose units, with its published claim; None if no instance would."""
         for key, units in self._reduced_units().items():
             claim = self._claims[key]
             old = self._published_claim(claim)
@@ -136,7 +137,7 @@ class _AllocationRounds:
         )
 
     def _replace_claim(self, claim: UnitClaim) -> set[ClusterSpecKey]:
-        """Replace the claim of an instance. Return each pair of cluster and GPUSpec with changed claims."""
+        """Replace the claim of an instance. Return the pairs of cluster and GPUSpec that have changed claims."""
         key = instance_key(claim)
         old = self._effective_claims[key]
         if claim == old:
@@ -188,7 +189,7 @@ def required_units(claim: UnitClaim, old: UnitClaim) -> int:
 def _would_lose(claim: UnitClaim, units: int, old: UnitClaim) -> bool:
     """Return whether an instance would run too few replicas if it changed to its new GPUSpec with `units` units.
 
-    This is true only for an instance that runs as published and may also run as declared.
+    The result is true only for an instance that runs as published, and that may also run as declared.
     """
     runs = old.rendered > 0 and claim.rendered > 0
     return runs and old.gpu_spec != claim.gpu_spec and units < required_units(claim, old)
@@ -206,7 +207,7 @@ def _tenant_unit_limits(
 ) -> dict[InstanceKey, int]:
     """Return the most units that each instance of a tenant may get while the tenant has retained instances.
 
-    Only an instance that is not retained, and that claims more units than it already has, has a limit.
+    An instance has a limit only if it is not retained, and if it claims more units than it already has.
     """
     old = {instance_key(claim): was for claim in claims if (was := published(claim)) is not None}
     declared, old_gpus = _count_gpus(catalog, claims), _count_gpus(catalog, old.values())
@@ -240,6 +241,6 @@ def _count_gpus(catalog: Catalog, claims: Iterable[UnitClaim]) -> defaultdict[st
 
 
 def _gpus_of_unit(catalog: Catalog, claim: UnitClaim) -> tuple[str, Fraction]:
-    """Return the GPU model and the physical GPUs of one unit of a claim; no GPUs if its GPUSpec is not declared."""
+    """Return the GPU model and the physical GPUs of one unit of a claim; an undeclared GPUSpec has no GPUs."""
     spec = catalog.platform.of_kind(GPUSpec).get(claim.gpu_spec)
     return (spec.model.spec.gpu.model, physical_gpus(spec.model.spec)) if spec is not None else ("", Fraction(0))

@@ -1,7 +1,7 @@
 """Allocates the units of an oversold GPUSpec: published instances keep their units, and later instances wait.
 
-A GPUSpec is oversold if the claims of its units exceed its stock. `rules.stock` rejects a pull request that oversells a
-GPUSpec, but two pull requests that are each valid can oversell it together.
+A GPUSpec is oversold if instances claim more units of it than its stock has. `rules.stock` rejects a pull request that
+oversells a GPUSpec. However, two pull requests can together oversell a GPUSpec although each of them is valid alone.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ ClusterSpecKey = tuple[str, str]  # cluster and GPUSpec
 def usage_beyond_claims(claims: Iterable[UnitClaim], live: Iterable[UnitClaim]) -> list[UnitClaim]:
     """Return the units that running pods hold in addition to the claims of their instances.
 
-    For example, pods may still run after their instance was stopped, removed or moved. `live` are the units that the
-    pods of instances hold.
+    For example, pods may still run after their instance was stopped, removed or moved. `live` has all units that pods
+    of instances hold.
     """
     units: dict[tuple[str, str, str, str], tuple[int, int]] = {claim[:4]: claim[4:] for claim in claims}
     excess = []
@@ -48,14 +48,16 @@ def reduced_allocations(
     published_claim: PublishedClaim,
     live: Collection[UnitClaim] = (),
 ) -> dict[tuple[str, str], int]:
-    """Return the units of each (tenant, instance) that gets fewer units of a GPUSpec in a cluster than it claims.
+    """Return the allocated units of each (tenant, instance) that gets fewer units than it claims.
 
-    Each instance first keeps the claimed units that it already has. The free units then go to published instances, and
-    after them to new instances, each in the order of names. An instance may get only a part of its claim.
+    `pair` is the cluster and the GPUSpec to allocate. First, each instance keeps the claimed units that it already has.
+    The free units go to published instances in the order of their names. The remaining units go to new instances in the
+    order of their names. An instance may get only a part of its claim.
 
-    `published_claim` returns the last published claim of an instance, or the units of its pods, or None. It is called
-    only if the GPUSpec is oversold. `live` are the units that pods hold beyond their claims (`usage_beyond_claims`); no
-    other instance gets these units. The result is empty if the cluster is not declared.
+    `published_claim` returns the claim that an instance already holds: its published claim, a claim of the units of its
+    pods if the pods hold more, or None. It is called only if the GPUSpec is oversold. `live` are the units that pods
+    hold beyond their claims (`usage_beyond_claims`); no other instance gets these units. The result is empty if the
+    cluster is not declared.
     """
     cluster, gpu_spec = pair
     if cluster not in catalog.clusters:
@@ -80,7 +82,7 @@ def _sum_by_tenant(units: Iterable[tuple[str, int]]) -> dict[str, int]:
 def _divide_stock(
     nobody: UnitUsage, claims: Collection[UnitClaim], published_claim: PublishedClaim, live: Collection[UnitClaim]
 ) -> dict[UnitClaim, int]:
-    """Return the units that each claim gets. `nobody` has the stocks of the GPUSpec, and no tenant that holds units."""
+    """Return the units that each claim gets. `nobody` has the stocks of the GPUSpec, but no held units."""
     published = {claim: published_claim(claim) for claim in claims}
     units = {claim: retained_units(claim, old) for claim, old in published.items()}
     tenant_units = ((claim.tenant, more) for claim, more in units.items())
@@ -99,6 +101,7 @@ def _divide_stock(
 def retained_units(claim: UnitClaim, old: UnitClaim | None) -> int:
     """Return how many of the units of `claim` the instance already has.
 
-    It has the units of its previous claim `old` if this is for the same cluster and GPUSpec, otherwise none.
+    If the previous claim `old` is for the same cluster and GPUSpec, the instance has the units of `old`; otherwise, it
+    has none.
     """
     return min(claim.units, old.units) if old is not None and old[:2] == claim[:2] else 0

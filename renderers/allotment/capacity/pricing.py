@@ -31,7 +31,7 @@ P = TypeVar("P", bound=_DatedPrice)
 
 
 def price_on(prices: Sequence[P], day: datetime.date) -> P:
-    """Return the price that applies on `day`: the last price that has started, or the first price if none has."""
+    """Return the price on `day`: the last price that has started, or the first price if no price has started."""
     ordered = sorted(prices, key=lambda price: price.start)
     begun = [price for price in ordered if price.start <= day]
     return begun[-1] if begun else ordered[0]
@@ -44,9 +44,9 @@ def next_price(prices: Sequence[P], day: datetime.date) -> P | None:
 
 
 def is_sold(prices: Sequence[_DatedPrice], day: datetime.date) -> bool:
-    """Return whether an offer is for sale on `day`: one of its prices has started.
+    """Return whether an offer is for sale on `day`, that is, whether its first price has started.
 
-    An offer is not for sale before its first price starts. Until then, its cost is computed with this first price.
+    Before its first price starts, an offer is not for sale, and costs are computed with the first price.
     """
     return any(price.start <= day for price in prices)
 
@@ -55,7 +55,7 @@ class Cost(NamedTuple):
     """The cost of a resource of a tenant.
 
     `label` names the resource, and `path` is the path of its declaration. `per_month` is in the currency of the
-    platform. `has_price` is false if no price of the offer has started; `per_month` then uses the first price.
+    platform. If no price of the offer has started, `has_price` is false, and `per_month` uses the first price.
     """
 
     label: str

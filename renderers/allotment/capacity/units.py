@@ -60,7 +60,7 @@ def unit_of_spec(spec: GPUSpecSpec) -> Unit:
 
 
 def physical_gpus(spec: GPUSpecSpec) -> Fraction:
-    """Return the physical GPUs of one unit, exactly: a quarter of a shared GPU is 1/4, a 2g slice 2/7."""
+    """Return the exact number of physical GPUs of one unit: 1/4 for a quarter of a shared GPU, 2/7 for a 2g slice."""
     if (replicas := replicas_of(spec.sharing)) is not None:
         return Fraction(spec.gpu.count, replicas)
     profile = mig_profile(spec)
@@ -68,8 +68,7 @@ def physical_gpus(spec: GPUSpecSpec) -> Fraction:
 
 
 def mig_profile(spec: GPUSpecSpec) -> str | None:
-    """Return the MIG profile of a unit, whether the device plugin or DRA allocates it; None if the unit is no MIG
-    slice."""
+    """Return the MIG profile of a unit, for the device plugin or for DRA; None if the unit is no MIG slice."""
     if spec.sharing is None:
         return None
     if spec.sharing.mig is not None:
@@ -80,7 +79,7 @@ def mig_profile(spec: GPUSpecSpec) -> str | None:
 def gpu_memory_limit(spec: GPUSpecSpec) -> int | None:
     """Return the bytes of GPU memory that each process of a unit may use, in whole MiB; None if nothing limits it.
 
-    Only MPS sets a limit: the device plugin's daemon gives every client the GPU's memory divided by the replicas
+    Only MPS sets a limit: the daemon of the device plugin divides the memory of a GPU by the number of replicas
     (NVIDIA/k8s-device-plugin, cmd/mps-control-daemon/mps/daemon.go). The real limit is somewhat lower than the result,
     because a GPU reports somewhat less memory than `gpu.memory`.
     """
@@ -116,14 +115,14 @@ def placeholder_cpu(pool: NodePoolSpec, spec: GPUSpecSpec, stocked: Iterable[GPU
 
     A placeholder is a pause pod that keeps a unit ready for an instance. Without DRA, it requests exactly one unit.
 
-    With DRA, it requests no device, because Kubernetes 1.36 does not preempt a pod to free the device that it claims.
+    With DRA, a placeholder requests no device, because Kubernetes 1.36 does not preempt a pod to free a device.
     Instead, it requests so much CPU that the placeholders for all devices of a node fill the node. If all units of the
-    pool have the same size, an empty node then fits at most as many placeholders as it has devices. With mixed
-    profiles, it may fit more placeholders of some profile.
+    pool have the same size, an empty node has room for at most as many placeholders as devices. If the pool mixes MIG
+    profiles, an empty node may have room for more placeholders of a profile than devices of this profile.
     """
     if spec.sharing is None or spec.sharing.dra is None:
         return spec.cpu
-    each: dict[str, int] = {}  # by resource: the most CPU per device that a stocked unit requests
+    each: dict[str, int] = {}  # for each resource, the most CPU per device that any unit requests
     for gpu_spec in [spec, *stocked]:
         unit = unit_of_spec(gpu_spec)
         each[unit.resource] = max(each.get(unit.resource, 0), -(-unit.cpu // unit.amount))
@@ -336,7 +335,7 @@ def compute_stock_usage(catalog: Catalog, claims: Iterable[UnitClaim]) -> list[S
 def count_placeholders(catalog: Catalog, claims: Iterable[UnitClaim]) -> dict[tuple[str, str], int]:
     """Return the number of placeholders of each stock (cluster, name): its free units, but at most `spec.warm`.
 
-    An instance that waits has no pod, so here its units are free.
+    An instance that waits has no pod, so this number treats its units as free.
     """
     counts: dict[tuple[str, str], int] = {}
     for use in compute_stock_usage(catalog, [claim._replace(units=claim.rendered) for claim in claims]):
@@ -348,7 +347,7 @@ def count_placeholders(catalog: Catalog, claims: Iterable[UnitClaim]) -> dict[tu
 
 
 def pool_stocks(catalog: Catalog, cluster: ScopeDeclarations, pool: str) -> list[tuple[str, GPUSpecSpec, int]]:
-    """Return a pool's stocks in the form for `pack_stocks`, without stocks of an undeclared GPUSpec."""
+    """Return a pool's stocks in the form that `pack_stocks` takes, without stocks of undeclared GPUSpecs."""
     specs: Mapping[str, DeclarationFile[GPUSpec]] = catalog.platform.of_kind(GPUSpec)
     return [
         (stock.model.name, specs[stock.model.spec.gpu_spec].model.spec, stock.model.spec.count)
@@ -358,7 +357,7 @@ def pool_stocks(catalog: Catalog, cluster: ScopeDeclarations, pool: str) -> list
 
 
 def pools_for(cluster: ScopeDeclarations, gpu_spec: str, tenant: str) -> list[DeclarationFile[NodePool]]:
-    """Return the pools for a tenant's units of a GPUSpec, sorted: those of its own stocks and of the shared stocks."""
+    """Return, sorted by name, the pools where a tenant may get units of a GPUSpec, from shared or its own stocks."""
     pools = cluster.of_kind(NodePool)
     stocks = stocks_of_spec(cluster, gpu_spec)
     names = {stock.model.spec.node_pool for stock in [*stocks.shared, *stocks.reserved.get(tenant, ())]}

@@ -166,10 +166,10 @@ def _find_commit(root: Path, commit: str | None) -> str:
 
 
 def _count_ready_units(repo: Path | None, url: str | None) -> dict[tuple[str, str], dict[str, int]]:
-    """Return the ready units (units on running nodes) of each cluster and GPUSpec, by tenant.
+    """Return the number of ready units (units on running nodes) of each cluster and GPUSpec, by tenant.
 
-    The tenant is the tenant for which the stock is reserved; empty for a shared stock. Clusters without a recent report
-    are left out. If the status branches can't be read, the result is empty.
+    The units of a reserved stock are under the name of its tenant, and the units of a shared stock are under an empty
+    name. Clusters without a recent report are left out. If the status branches can't be read, the result is empty.
     """
     from allotment.cli.status_options import open_status_remote
     from allotment.reports.status_tables import is_stale

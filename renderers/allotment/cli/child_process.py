@@ -17,8 +17,8 @@ from allotment.adapters.backoff import Backoff
 if TYPE_CHECKING:
     from allotment.services.log import Log
 
-BACKOFF = Backoff(1.0, 300.0)  # the wait before a child process that ended starts again
-STABLE_SECONDS = 600.0  # a child process that ran for longer starts again after the shortest wait
+BACKOFF = Backoff(1.0, 300.0)  # the wait before each restart of the child process
+STABLE_SECONDS = 600.0  # if the child process ran for longer than this, the next wait is the shortest
 POLL_SECONDS = 0.5
 GRACE_SECONDS = 15.0
 PASSED_VARIABLES = ("ALLOT_FORGE_TOKEN", "ALLOT_FORGE_TOKEN_FILE")
@@ -44,7 +44,7 @@ def wake_on_input(wake: Callable[[], None], *stops: Callable[[], None]) -> Itera
 class ChildProcess:
     """Runs `allot` with the arguments `words` in a child process, as long as this replica is the leader.
 
-    If the child process ends, it starts again after a wait.
+    If the child process ends, it is restarted after a wait.
     """
 
     display_url = ""
@@ -110,8 +110,8 @@ class ChildProcess:
     def wake(self) -> None:
         """Make the child process check for work at once. If it has ended, restart it without further wait."""
         self._wake_event.set()
-        with contextlib.suppress(OSError, AttributeError, ValueError):  # the child process has ended or not started
-            self._process.stdin.write(b"\n")  # type: ignore[union-attr]  # if it is None, the error is suppressed
+        with contextlib.suppress(OSError, AttributeError, ValueError):  # the child process may not be running
+            self._process.stdin.write(b"\n")  # type: ignore[union-attr]  # None raises AttributeError: suppressed
             self._process.stdin.flush()  # type: ignore[union-attr]
 
     def stop(self) -> None:
@@ -120,7 +120,7 @@ class ChildProcess:
         self._wake_event.set()
 
     def alive(self) -> bool:
-        """Return True: the failure of the child process is no reason to restart this process."""
+        """Return True, because a failure of the child process is no reason to restart this process."""
         return True
 
     ready = alive

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from allotment.services.pull_requests.pull_failures import PullFailure
 
 T = TypeVar("T")
-MAX_WAIT_SECONDS = 600.0  # the longest total wait for a forge that limits the rate of requests
+MAX_WAIT_SECONDS = 600.0  # the longest total wait if the forge limits the rate of requests
 
 
 @click.command()
@@ -124,7 +124,7 @@ class _ResultPrinter:
         click.echo(f"{_format_numbers(numbers)}: {trouble.message}", err=True)
 
     def print_counts(self, requests: int, going: int) -> None:
-        """Print how many pull requests are open, and how many merged pull requests do not run yet."""
+        """Print the number of open pull requests, and the number of merges that are not running yet."""
         self._counts = requests, going
         if self._in_text:
             click.echo(f"{requests} open, {going} merged but not running yet")
@@ -159,7 +159,7 @@ def _format_numbers(numbers: Iterable[int]) -> str:
 
 
 def _comment_on_all(services: PullServices, telling: _ResultPrinter) -> None:
-    """Comment on all pull requests with their plans and rollouts. The failure of a pull request stops no other."""
+    """Comment on all pull requests with their plans and rollouts. If a pull request fails, continue with the others."""
     from allotment.services.pull_requests.plan_comment import group_by_head
     from allotment.services.pull_requests.pull_failures import PullFailure, capture_failure
 
@@ -167,7 +167,7 @@ def _comment_on_all(services: PullServices, telling: _ResultPrinter) -> None:
         lambda: list(services.pull_source.forge.open_pull_requests(services.pull_source.branch))
     )
     groups = group_by_head(requests)
-    for alike in groups:  # ignores failures: the review below fails too, and reports it
+    for alike in groups:  # ignores a failure here, because the review below fails too and reports it
         capture_failure(partial(_retry_rate_limited, partial(services.plan_commenter.announce_pending, alike)))
     for alike in groups:
         numbers = [request.number for request in alike]

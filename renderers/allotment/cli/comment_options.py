@@ -83,7 +83,7 @@ def create_pull_services(
     """Return the services that comment on the pull requests of a repository.
 
     The declaration of the platform in `branch` of `source` names the forge and the repository. `budget` limits the
-    resources of one plan. `cache` is the folder with the cached checks of the base.
+    time and memory for one plan. `cache` is the folder with the cached checks of the base.
 
     Raises OperationRefused if the branch, or the declaration of the platform in it, can't be read.
     """

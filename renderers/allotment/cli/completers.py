@@ -59,7 +59,7 @@ def create_resource_completer(*folders: str, alone: bool = False) -> Completer:
     """Return a completer of TENANT/NAME, where NAME is the name of a file in one of `folders` of the tenant.
 
     It completes TENANT first. If only one tenant matches, it offers TENANT/NAME at once, because a shell would add a
-    space after TENANT. With `alone`, it offers TENANT even then, because the command also accepts a tenant alone.
+    space after TENANT. With `alone`, it always offers TENANT first, because the command also accepts a tenant alone.
     """
 
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -25,7 +25,7 @@ def report_tenant_bugs(traces: Mapping[str, str]) -> None:
 
 
 def write_report(trace: str | None = None) -> str:
-    """Write a report with a stack trace, by default that of the current exception, and return the file's path."""
+    """Write a report with a stack trace, by default of the current exception. Return the path of the report."""
     lines = [
         f"allotment {VERSION}, Python {sys.version.split()[0]}, {platform.system()} {platform.machine()}",
         f"command: {' '.join(sys.argv[1:2])}",

@@ -107,7 +107,7 @@ def _diagnose_cluster(
     """Return the diagnoses of a cluster.
 
     `at` gives access to the cluster, and `hub` to the cluster where Argo CD runs. Raises OperationRefused if the
-    cluster isn't declared, if its declaration can't be read, or if it doesn't answer.
+    cluster isn't declared, if its declaration can't be read, or if the cluster doesn't answer.
     """
     from allotment.adapters.cluster.api import ApiServer
     from allotment.adapters.cluster.snapshot_reader import take_snapshot

@@ -119,7 +119,7 @@ def _format_line(field: FieldOutput, width: int) -> str:
 
 
 def _fill_paragraph(text: str, columns: int | None, indent: str) -> str:
-    """Return an indented paragraph, no wider than the terminal, if there is a terminal. Words are not split."""
+    """Return an indented paragraph. On a terminal, it is at most as wide as the terminal. Words are not split."""
     most = min(columns or sys.maxsize, TEXT_WIDTH + len(indent))
     return textwrap.fill(
         text, most, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False

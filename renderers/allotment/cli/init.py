@@ -176,7 +176,7 @@ def _build_cloud(branch: str, options: dict[str, str | None]) -> Cloud:
     from allotment.starter.declarations import Cloud
 
     cluster, domain = options["cluster"] or "", options["domain"] or ""
-    # An invalid cluster name is not part of the domain, so that only one option is reported.
+    # Leave an invalid cluster name out of the domain. Otherwise, the domain would also be reported as invalid.
     above = "" if name_error(cluster, MAX_NAME_LENGTHS["cluster"]) else f"{cluster}."
     return Cloud(
         forge=options["forge"] or "",
@@ -289,7 +289,7 @@ def _print_result(folder: Path, cloud: Cloud, files: dict[str, bytes], sample: b
 
 
 def _list_push_commands(folder: Path, cloud: Cloud) -> list[str]:
-    """Return the commands that push the new repository to the forge. If the folder is a clone, it has a remote."""
+    """Return the commands that push the new repository to the forge. A clone already has a remote."""
     begin = [f"git init --initial-branch {cloud.branch}", f"git remote add origin {cloud.url}"]
     is_clone = (folder / ".git").exists()
     return [

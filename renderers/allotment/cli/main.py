@@ -1,4 +1,4 @@
-"""`allot`: the command line. It imports the module of a command only for a call, so that `allot --help` is fast."""
+"""`allot`: the command line. It imports the module of a command only when the command is called, for speed."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def _follows_interrupt(error: BaseException | None, seconds: float = 0.1) -> boo
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit with its status. An unexpected exception writes a bug report, with status 3."""
+    """Run the command line and exit with its status. On an unexpected exception, write a bug report and exit with 3."""
     if sys.unraisablehook is sys.__unraisablehook__:
         sys.unraisablehook = _repeat_interrupt
     try:

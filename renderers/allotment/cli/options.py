@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 EXIT_WITH_WARNINGS = 4  # exit status: succeeded with warnings, see the help of the command
-FOLDER_KEY = "allotment.folder"  # metadata of a click context: the folder of -C, for completers
+FOLDER_KEY = "allotment.folder"  # the key for the folder of -C in a click context's metadata; completers read it
 _QUIET_KEY = "allotment.quiet"
 
 
@@ -70,7 +70,7 @@ class Period(click.ParamType[int]):
 
 
 class _RenamedOption(click.Option):
-    """An option with a former name, which still works. It is the last of the names, and the help does not show it."""
+    """An option with a former name, the last of its names. The former name still works, but is not in the help."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         names, self.opts = self.opts, self.opts[:-1]

@@ -151,7 +151,7 @@ def command(
 
 
 def _print_plan(merge_plan: ChangePlan, style: str, *, diffs: bool) -> bool:
-    """Print a plan. Return False if the parts that a Markdown comment must contain exceed its size limit."""
+    """Print a plan. Return False if the required parts of a Markdown comment exceed the size limit of a comment."""
     if style == "json":
         from allotment.reports.outputs import as_json
         from allotment.reports.outputs.plan import plan_output
@@ -173,7 +173,7 @@ def _print_plan(merge_plan: ChangePlan, style: str, *, diffs: bool) -> bool:
 
 
 def _find_declared_branch(root: Path) -> str:
-    """Return the ref of origin's branch of merged declarations, `spec.git.branch` of the platform.
+    """Return the ref of the branch of merged declarations in origin. `spec.git.branch` of the platform names it.
 
     Raises OperationRefused if this clone doesn't have the branch.
     """

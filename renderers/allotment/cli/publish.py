@@ -141,7 +141,8 @@ def command(
 def _unmerged_reason(source: CommitSource) -> str:
     """Return why a commit can't be published; empty if it is merged to origin's branch of declarations.
 
-    Publishing an unmerged commit would block the next publish, because the next merged commit does not contain it.
+    Publishing an unmerged commit would block the next publish, because the next merged commit does not contain the
+    unmerged commit.
     """
     from allotment.services.platform_settings import read_platform
     from allotment.services.publish.publisher import fetch_newest_commit
@@ -158,7 +159,7 @@ def _unmerged_reason(source: CommitSource) -> str:
 
 
 def _check_plan(root: Path, checksum: str, day: datetime.date, published: str | None, commit: str) -> None:
-    """Raise OperationRefused if the changes since the published commit differ from the plan with this checksum."""
+    """Raise OperationRefused if the plan from the published commit to `commit` does not have this checksum."""
     from allotment.cli.options import create_cache_opener
     from allotment.services.pull_requests.change_plan import plan_change
 

@@ -1,4 +1,4 @@
-"""`allot recover`: creates a commit that declares one more attempt to prepare a storage, with the reason for it."""
+"""`allot recover`: creates a commit that declares another attempt to prepare a storage. The commit records the reason."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ def _is_selected(path: str, selection: Selection) -> bool:
 
 
 def _find_owner(path: str) -> str:
-    """Return the tenant of a rendered file, which is the name of its folder or the stem of its own name."""
+    """Return the tenant of a rendered file. The name of its folder or file is the name of the tenant."""
     parts = path.split("/")
     return parts[2] if parts[1:2] == ["tenants"] else file_stem(path)
 

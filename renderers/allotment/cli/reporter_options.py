@@ -59,9 +59,9 @@ def cluster_access_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def create_leadership(sight: ClusterAccess, log: Log, on_wake: Callable[[], None]) -> Leadership | None:
-    """Return the leader election with the Lease, which is not started yet; None without --lease.
+    """Return a leader election that uses the Lease and is not started yet; None without --lease.
 
-    It calls `on_wake` when this replica becomes the leader, and when it loses the leadership.
+    The leader election calls `on_wake` when this replica becomes the leader, and when it loses the leadership.
     """
     if sight.lease is None:
         return None
@@ -88,10 +88,10 @@ def create_reporter(
     interval: float,
     context: ServiceContext,
 ) -> Reporter:
-    """Return the reporter of a cluster. Its watches of the API servers already run.
+    """Return the reporter of a cluster. Its watches of the API servers are already running.
 
-    It commits to the repository `urls.status` at most once in `interval` seconds. `urls.rendered` is the repository
-    that Argo CD reads.
+    The reporter commits to the repository `urls.status` at most once in `interval` seconds. `urls.rendered` is the
+    repository that Argo CD reads.
     """
     from allotment.adapters.cluster.api import ApiServer
     from allotment.adapters.cluster.observed_objects import STOCKS_OWNER, ObservedObjects

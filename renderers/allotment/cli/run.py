@@ -172,7 +172,7 @@ def command(
 
 
 def _run_parts(parts: Sequence[RunPart]) -> None:
-    """Run the first part in this thread and each other part in its own, until all end."""
+    """Run the first part in this thread, and each other part in a thread of its own, until all parts end."""
     threads = [threading.Thread(target=part.run, name=type(part).__name__) for part in parts[1:]]
     for thread in threads:
         thread.start()

@@ -1,4 +1,4 @@
-"""Creates the parts of `allot run`, a publisher, a reporter and a commenter, from its options."""
+"""Creates the parts of `allot run` from its options. The parts are a publisher, a reporter and a commenter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`allot schema`: writes JSON Schemas of kinds, for editors and pre-commit, and of the JSON output of commands."""
+"""`allot schema`: writes a JSON Schema for each kind of declaration, and for the JSON output of each command."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def read_secret(file: Path) -> bytes:
 
 
 def freeze_heap() -> None:
-    """Exclude all objects that exist now from garbage collection, because they live as long as the process."""
+    """Exclude all current objects from garbage collection, because they live as long as the process."""
     gc.collect()
     gc.freeze()
 

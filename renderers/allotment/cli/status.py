@@ -177,7 +177,10 @@ def _select_rows(
 
 
 def _select_deviating(view: StatusView, rows: Collection[ResourceStatus]) -> list[ResourceStatus]:
-    """Return the declared resources that are not in their declared state, or that are in a silent cluster."""
+    """Return each declared resource that is not in its declared state, or that is in a silent cluster.
+
+    A cluster is silent if its last report is old or can't be used.
+    """
     silent = find_silent_clusters(view)
     return [
         row for row in rows if row.resource.blob and not (row.is_as_declared and row.resource.cluster not in silent)
@@ -185,7 +188,7 @@ def _select_deviating(view: StatusView, rows: Collection[ResourceStatus]) -> lis
 
 
 def _list_unreported_stocks(view: StatusView, cluster: str | None) -> list[StockUsage]:
-    """Return the stocks of clusters without a report, with the units that the declarations hold."""
+    """Return the stocks of clusters without a report, with the number of units that tenants hold."""
     from allotment.capacity.units import compute_stock_usage
     from allotment.services.check.check_options import CheckOptions
     from allotment.services.check.repository_check import check_repository

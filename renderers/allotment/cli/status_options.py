@@ -73,7 +73,7 @@ def split_resource_name(target: str) -> tuple[str, str]:
 
 
 def check_names(view: StatusView, tenant: str, name: str, cluster: str | None = None) -> None:
-    """Raise OperationRefused, with similar names, if a given tenant, resource or cluster is unknown.
+    """Raise OperationRefused if a given tenant, resource or cluster is unknown. The error suggests similar names.
 
     A tenant or resource is known if it is declared, or if a cluster reports it. A cluster is known if it is declared.
     An empty argument is not checked.
@@ -97,7 +97,7 @@ def list_known_tenants(view: StatusView) -> set[str]:
 
 
 def suggest_name(word: str, candidates: Iterable[str]) -> str:
-    """Return a suggestion of similar names. The names are escaped, because a tenant or a cluster may choose them."""
+    """Return a suggestion of similar names. The names are escaped, because tenants and clusters choose the names."""
     from allotment.declared.reading import suggest_name
 
     return suggest_name(word, [escape_unprintable(candidate) for candidate in candidates])
@@ -111,7 +111,7 @@ def create_publish_check(root: Path) -> PublishCheck:
 
 
 def find_silent_clusters(view: StatusView) -> set[str]:
-    """Return the clusters of unknown current state: their last report is old, or it can't be used."""
+    """Return the clusters with an old or unusable last report. Their current state is unknown."""
     from allotment.reports.status_tables import is_stale
 
     now = datetime.datetime.now(datetime.UTC)

@@ -68,7 +68,7 @@ def command(
             raise click.UsageError(f"{path} doesn't exist. If you deleted it, add --base REF to check the deletion")
 
     if base == "HEAD" and not _has_commits(root):
-        base = None  # the first commit of a repository has no base
+        base = None  # before the first commit, there is no base
 
     def changed() -> list[str]:
         return _list_uncommitted_files(root, selected_paths) if commit is None else []
@@ -103,10 +103,10 @@ def command(
 
 
 def _list_uncommitted_files(root: Path, selected_paths: list[str]) -> list[str]:
-    """Return the declared files that differ from the merge base of HEAD and the branch `spec.git.branch` of origin.
+    """Return the declarations that differ from the merge base of HEAD and the branch `spec.git.branch` of origin.
 
-    If origin has no such branch, return the files that differ from HEAD. If `selected_paths` is not empty, leave out
-    the files of tenants outside these paths.
+    If origin has no such branch, return the declarations that differ from HEAD. If `selected_paths` is not empty,
+    leave out the files of tenants outside these paths.
     """
     from allotment.adapters.folder_source import FolderSource
     from allotment.adapters.git.uncommitted import unmerged_files
@@ -156,7 +156,7 @@ def _print_problems(check: RepositoryCheck, style: str, selected_paths: list[str
 def _create_problem_context(source: Source, root: Path) -> ProblemContext:
     """Return the context for the text output.
 
-    Paths are relative to the working directory if that is in the repository. On a terminal, the output also shows the
+    Paths are relative to the working directory if it is in the repository. On a terminal, the output also shows the
     line of each problem.
     """
     inner = os.path.relpath(os.path.realpath(os.curdir), os.path.realpath(root))
@@ -193,9 +193,9 @@ def _count_errors(problems: list[Problem]) -> int:
 
 
 def _count_files(check: RepositoryCheck, source: Source, selected_paths: list[str]) -> int:
-    """Return the number of declared files at or below the selected paths.
+    """Return the number of declarations at or below the selected paths.
 
-    It leaves out the files in folders that the check does not read, such as a folder behind a symbolic link.
+    The number leaves out the files in folders that the check does not read, such as a folder behind a symbolic link.
     """
     from allotment.declared.layout import PLATFORM, ROOTS, Scope, scope_of
 

@@ -1,4 +1,4 @@
-"""The verbs of other clouds' command lines, each with the command or the line of YAML that does the same here.
+"""The verbs of other clouds' command lines, each with the equivalent command or line of YAML in Allotment.
 
 `docs/guides/verbs.md` has the same table.
 """

@@ -234,7 +234,7 @@ class _Wait:
         return f"{row.path} is declared not to run: {stopped}" if stopped and goal != STOPPED else ""
 
     def _print_lines(self, lines: tuple[str, ...]) -> None:
-        """Print the lines that differ from the last lines. With JSON output, print them to standard error."""
+        """Print each line that the previous call did not get. With JSON output, print it to standard error."""
         now = datetime.datetime.now(datetime.UTC).strftime("%H:%M:%SZ")
         for line in lines:
             if line not in self._printed_lines and not (is_quiet() and self._style == "json"):

@@ -1,15 +1,15 @@
-"""Stops a mass deletion, by one merge or by several merges within a day, until a person approves exactly this deletion.
+"""Stops a mass deletion until a person approves exactly this deletion.
 
-The brake acts on two levels:
+The mass deletion may come from one merge, or from several merges within a day. The brake acts on two levels:
 
 - If a tenant deletes too many of its own resources, this tenant is retained: it stays at its last published manifests.
   All other tenants are published.
-- If several tenants together lose too many resources, the whole publish is stopped. No single tenant can cause this,
-  because the deletion must exceed the limit whichever tenant is left out of the count.
+- If several tenants together lose too many resources, the whole publish is stopped. No single tenant can stop the whole
+  publish: for each tenant, the brake counts the deletion without this tenant, and every count must exceed the limit.
 
 An approval is the checksum of a deletion, in the declaration of the platform. It is valid only if it was published
-while every resource of the deletion was still declared. It is valid only once, because the checksum also covers the
-last commits that an approval released.
+while every resource of the deletion was still declared. It is valid only once: after an approved deletion, the same
+deletion has another checksum, because the checksum also covers the commit of the last approved deletion.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ BrakeItems = frozenset[BrakeItem]
 
 
 class BrakeWindow(NamedTuple):
-    """The facts that the brake needs in addition to the deletion itself.
+    """The facts that the brake needs besides the deletion.
 
     - `published_day_ago` has the items that were published 24 hours ago, by tenant.
     - `approved_checksums` are the checksums that the last published declarations approve.
-    - `used_approvals` maps a cluster to the last rendered commit with a deletion that an approval released.
+    - `used_approvals` maps a cluster to the last commit of its rendered branch that has an approved deletion.
     - `is_declared` returns whether the last published declarations contain an item.
     """
 
@@ -128,7 +128,7 @@ class BrakeExcess:
 class BrakeVerdict(NamedTuple):
     """The verdict of the brake on a deletion.
 
-    `excess` is the excess for which the brake stops the deletion; None if the deletion is allowed. If an approval
+    `excess` is the reason why the brake stops the deletion; None if the deletion is allowed. If an approval
     released the deletion, `released_clusters` are the clusters of the deleted items.
     """
 
@@ -139,7 +139,7 @@ class BrakeVerdict(NamedTuple):
 def brake_items(files: Iterable[str]) -> BrakeItems:
     """Return the items in rendered trees. `files` are the paths `<cluster>/<path>` of all files in these trees.
 
-    A storage or snapshot that is being deleted is no item.
+    A storage or snapshot that is being deleted is not an item.
     """
     items: set[BrakeItem] = set()
     for file in files:
@@ -219,7 +219,7 @@ def _excessive_deletions(brake: Brake, previous: BrakeItems, now: BrakeItems) ->
 
 
 def _excessive_deletions_across_tenants(brake: Brake, previous: BrakeItems, now: BrakeItems) -> Iterator[_KindDeletion]:
-    """Yield each kind with too many deleted items whichever tenant is left out of the count.
+    """Yield each kind that has too many deleted items even if any one tenant is left out of the count.
 
     Each result has the same form as a result of `_excessive_deletions`.
     """

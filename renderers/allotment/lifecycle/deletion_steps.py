@@ -8,7 +8,7 @@ Three terms describe the progress of a deletion:
 - A deletion file is the published file of an undeclared storage or snapshot. Its name ends in `--leaving`.
 
 A publish removes an instance at once, because an instance has no data. It removes a storage or snapshot in steps.
-Each line shows one step, with the published file and the state of the resource:
+Each line below shows the published file of one step, and the state of the resource in this step:
 
     storage/<name>           declared and protected; with `deletionPolicy: Delete`, also marked
     storage/<name>--leaving  undeclared and protected, until the mark is at least `spec.deletion.after` old
@@ -90,7 +90,7 @@ class Removal(NamedTuple):
     - `removed_paths` are the paths of the published files that are no longer rendered.
     - `read_published` returns the bytes of a published file.
     - `observation` is the last observation of the tenant in the cluster.
-    - `grace_seconds` is `spec.deletion.after`: the least age of the mark before a volume loses its protection.
+    - `grace_seconds` is `spec.deletion.after`: a volume keeps its protection until its mark has this age.
     """
 
     tenant: str
@@ -174,10 +174,10 @@ def _remove_tenant(leaver: Removal, step: RemovalStep) -> None:
 
 
 def _holds_only_markers(leaver: Removal) -> bool:
-    """Return whether the published folders of the tenant hold only the markers of a deletion (`allotment--leaving`).
+    """Return whether all published files in the folders TREE_PARTS of a tenant are deletion markers.
 
-    If so, an earlier publish has removed all other files of these folders. The result ignores files outside the folders
-    in TREE_PARTS.
+    A deletion marker is the file `allotment--leaving`, which replaces the folder marker of a folder. If only deletion
+    markers remain, an earlier publish has removed all other files of the folders.
     """
     spots = [paths.parse_tree_path(path) for path in leaver.removed_paths]
     return all(
@@ -186,7 +186,7 @@ def _holds_only_markers(leaver: Removal) -> bool:
 
 
 def _deletion_markers(leaver: Removal) -> Iterator[tuple[str, bytes]]:
-    """Yield the path and the content of the deletion marker that replaces each published folder marker."""
+    """For each published folder marker, yield the path and content of the deletion marker that replaces it."""
     for part in TREE_PARTS:
         for stem in (paths.FOLDER_MARKER, paths.DELETING_FOLDER_MARKER):
             path = paths.resource_file(leaver.tenant, part, stem)

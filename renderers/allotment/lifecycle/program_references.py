@@ -1,7 +1,7 @@
 """Checks that a storage folder has exactly the programs that its Jobs name.
 
-A program here is a published ConfigMap with scripts of preparation Jobs. The manifest of a Job stays the same as long
-as the Job exists (`volume_transitions`), so a Job may name a program that only an older version of Allotment renders.
+A program is a published ConfigMap with the scripts of preparation Jobs. The manifest of a Job does not change while the
+Job exists (`volume_transitions`), so a Job may name a program that only an older version of Allotment renders.
 """
 
 from __future__ import annotations

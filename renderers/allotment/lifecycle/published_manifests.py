@@ -19,7 +19,7 @@ _PREPARED_LINE = re.compile(rb"^    allotment\.dev/prepared: ([a-z0-9-]+)$", re.
 UNPROTECTED_ANNOTATIONS = {names.PROTECTED: "false"}
 _NO_REPLICAS_LINE = re.compile(r"^spec:\n(?:  .*\n)*?  replicas: 0$", re.MULTILINE)
 _KIND_LINE = re.compile(r"^kind: (.+)$", re.MULTILINE)
-# The line of a Job that names a ConfigMap with programs, with the indentation of that line.
+# The indented line in which a Job names a ConfigMap with programs.
 _PROGRAMS_LINE = re.compile(
     rb"^          name: (" + re.escape(paths.PROGRAMS_PREFIX).encode() + rb"[a-z0-9-]+)$", re.MULTILINE
 )
@@ -29,7 +29,7 @@ _NAME_LINE = re.compile(r"^metadata:\n(?:  .*\n)*?  name: (.+)$", re.MULTILINE)
 class PublishedVolume(NamedTuple):
     """A resource that holds data: a volume, a bucket, or a snapshot.
 
-    `size` is in bytes; 0 for a snapshot. `source_volume` is the volume of a snapshot; otherwise empty.
+    `size` is in bytes; 0 for a snapshot. `source_volume` is the volume that a snapshot copies; otherwise empty.
     """
 
     kind: str
@@ -42,10 +42,10 @@ class PublishedVolume(NamedTuple):
 
 
 def read_identities(data: bytes) -> frozenset[tuple[str, str]]:
-    """Return the kind and name of each object of a file. Raises Malformed if an object lacks one of them.
+    """Return the kind and name of each object of a file. Raises Malformed if an object has no kind or no name.
 
-    Searches the text for these two lines instead of parsing it, because there are many files, and a search is about ten
-    times as fast as `load`.
+    Searches the text for the lines of the kind and the name instead of parsing the text, because there are many files,
+    and a search is about ten times as fast as `load`.
     """
     try:
         return frozenset((_read_value(_KIND_LINE, text), _read_value(_NAME_LINE, text)) for text in split(data))
@@ -54,13 +54,13 @@ def read_identities(data: bytes) -> frozenset[tuple[str, str]]:
 
 
 def stopped_deployments(data: bytes) -> frozenset[str]:
-    """Return the names of a file's Deployments without replicas. Raises Malformed if an object has no name."""
+    """Return the names of a file's Deployments that have `replicas: 0`. Raises Malformed if an object has no name."""
     texts = [text for text in split(data) if _NO_REPLICAS_LINE.search(text)]
     return frozenset(_read_value(_NAME_LINE, text) for text in texts if _read_value(_KIND_LINE, text) == "Deployment")
 
 
 def _read_value(line: re.Pattern[str], text: str) -> str:
-    """Return the value of a matching line."""
+    """Return the value in the first line that matches. Raises Malformed if no line matches."""
     match = line.search(text)
     if match is None:
         raise Malformed("an object without kind or name")
@@ -74,7 +74,7 @@ def has_disruption_budget(data: bytes) -> bool:
 
 
 def with_disruption_budget(data: bytes, tenant: str) -> bytes:
-    """Return a tenant's namespace file; if it lacks the PodDisruptionBudget for all instances, add the budget."""
+    """Return a tenant's namespace file, with the PodDisruptionBudget for all instances added if it is missing."""
     return (
         data
         if has_disruption_budget(data)
@@ -83,10 +83,10 @@ def with_disruption_budget(data: bytes, tenant: str) -> bytes:
 
 
 def node_template(data: bytes) -> dict[tuple[str, str], Any]:
-    """Return the specs that determine a pool's nodes, by the kind and name of each object: the template of its
-    NodePool, and its node class.
+    """Return the specs that determine a pool's nodes: the template of the NodePool, and the spec of the node class.
 
-    Only a change of these specs replaces nodes. A change of limits, disruption budgets or NodeOverlays does not.
+    The keys are the kind and name of each object. Karpenter replaces nodes only if one of these specs changes. A change
+    of limits, disruption budgets or NodeOverlays replaces no node.
     """
     specs: dict[tuple[str, str], Any] = {}
     for manifest in load(data):
@@ -139,9 +139,9 @@ def read_volume(data: bytes) -> PublishedVolume | None:
 
 
 def waits_for_job(data: bytes) -> str | None:
-    """Return the preparation Job that a waiting storage will run; empty for a waiting snapshot.
+    """If a storage waits for its source, return the preparation Job that will fill its volume.
 
-    Return None if the storage or snapshot doesn't wait.
+    Return an empty text for a snapshot that waits, and None for a storage or snapshot that doesn't wait.
     """
     for text in split(data):
         if names.WAITS_REASON in text and "\nkind: ConfigMap\n" in f"\n{text}\n":
@@ -151,7 +151,7 @@ def waits_for_job(data: bytes) -> str | None:
 
 
 def with_data_source_of(data: bytes, previous: bytes) -> bytes:
-    """Return the file `data` with the data source of the published volume or snapshot, which is immutable."""
+    """Return the file `data`, but with the published data source, because a data source is immutable."""
     manifest, old = load_one(split(data)[0]), load_one(split(previous)[0])
     if manifest.get("kind") != old.get("kind"):
         return data
@@ -186,7 +186,7 @@ def read_predecessor(data: bytes) -> str:
 def with_predecessor(data: bytes, uid: str) -> bytes:
     """Return a storage's file with the uid of the Job that prepared its predecessor, a deleted storage of its name.
 
-    Because of this record, a publish does not take the predecessor's Job for the preparation of the new storage.
+    The record prevents a publish from treating the predecessor's Job as the preparation of the new storage.
     """
     manifest = load_one(split(data)[0])
     manifest["metadata"]["annotations"][names.PREDECESSOR] = uid
@@ -219,8 +219,8 @@ def read_job_names(data: bytes) -> frozenset[str]:
 def read_program_names(data: bytes) -> frozenset[str]:
     """Return the names of the program ConfigMaps that the Jobs in a storage's file use.
 
-    A Job of an older version has a ConfigMap of its own in the same file, and uses no program ConfigMap. Searches the
-    text instead of parsing it, because a publish reads all storages of a tenant that has Jobs of an older version.
+    A Job that an older version rendered has a ConfigMap of its own in the same file, and uses no program ConfigMap.
+    Searches the text instead of parsing it, because a publish reads all storages of a tenant that has such a Job.
     """
     return frozenset(name.decode("ascii") for name in _PROGRAMS_LINE.findall(data))
 
@@ -274,8 +274,8 @@ def has_kept_jobs(data: bytes) -> bool:
 def with_prunable_jobs(data: bytes) -> bytes:
     """Return a storage's file in which Argo CD may prune the Jobs and their ConfigMaps.
 
-    Argo CD reads its prune option from the objects in the cluster. A publish must therefore change the option before a
-    later publish removes the objects.
+    Argo CD reads the option `Prune=false` from the objects in the cluster. One publish must therefore remove the option
+    before a later publish removes the objects.
     """
     texts = [
         text if _read_job_identity(text) is None else _dump_object(_without_keep_options(load_one(text)))
@@ -306,7 +306,7 @@ def _dump_object(manifest: Object) -> str:
 
 
 def deleting_namespace(data: bytes) -> bytes:
-    """Return a tenant's namespace file, but with no object protected from deletion."""
+    """Return a tenant's namespace file, but with the protection of all objects removed."""
     return dump([_without_protection(manifest) for manifest in load(data)])
 
 
@@ -317,16 +317,15 @@ def _without_protection(manifest: Object) -> Object:
 
 
 def with_jobs_of(data: bytes, previous: bytes, *, is_pending: bool = False) -> bytes:
-    """Return the new file `data`, but with the published Jobs of `previous` in place of its Jobs of the same names.
+    """Return the new file `data`, in which the published Jobs of `previous` replace the new Jobs of the same names.
 
     Published Jobs stay byte for byte, because the template of a Job can't change, and because a finished Job must not
     run again only because a new version renders it differently. If a Job lacks the annotation that stops Argo CD from
     pruning it, the Job gets this annotation.
 
-    With `is_pending`, the new preparation still waits. The result then has all published Jobs, unchanged, and no other
-    Jobs.
+    If `is_pending`, the new preparation still waits, so the result has all published Jobs, unchanged, and no new Jobs.
 
-    A Job of an older version has a ConfigMap with its programs, which stays as long as the Job.
+    A Job that an older version rendered has a ConfigMap with its programs. The ConfigMap stays as long as the Job.
     """
     old = {ran: text for text in split(previous) if (ran := _read_job_identity(text)) is not None}
     if is_pending:
@@ -345,9 +344,9 @@ def with_jobs_of(data: bytes, previous: bytes, *, is_pending: bool = False) -> b
 
 
 def _read_job_identity(text: str) -> tuple[str, str] | None:
-    """Return the kind and name if the object is a Job, or a ConfigMap that holds a Job's programs; otherwise None.
+    """Return the kind and name of a Job, or of a ConfigMap with the programs of a Job; None for other objects.
 
-    In older versions of Allotment, each Job had such a ConfigMap of the same name.
+    In older versions of Allotment, each Job had a ConfigMap of the same name with its programs.
     """
     lines = f"\n{text}\n"
     if "\nkind: Job\n" not in lines and "\nimmutable: true\n" not in lines:

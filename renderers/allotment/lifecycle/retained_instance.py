@@ -1,7 +1,7 @@
 """Rewrites the file of a retained instance, which runs as published until units of its new GPUSpec are free.
 
 Its published Deployment stays, with changed annotations, so that no pod restarts. All other objects are rendered from
-the new declaration, so that a former member loses access at once, and a port that is no longer declared closes at once.
+the new declaration, so that a removed member loses access at once, and a removed port closes at once.
 An instance may not keep its Deployment if the Deployment uses a revoked image, or a storage or bucket that the new
 declaration no longer names.
 """
@@ -64,7 +64,7 @@ def _with_wait_annotations(first: str, other_texts: Iterable[str], waiting: Mapp
 
 
 def read_wait_message(data: bytes) -> str:
-    """Return the message about the units that an instance waits for; empty if it isn't retained."""
+    """Return the message about the units that a retained instance waits for; empty for other instances."""
     if conditions.RESIZE_PENDING.encode() not in data:
         return ""
     annotations = load_one(split(data)[0]).get("metadata", {}).get("annotations", {})

@@ -29,9 +29,9 @@ class StorageUsers(NamedTuple):
     """The instances and Jobs of a storage that may delay its new preparation.
 
     - `running_instances` are the instances that use the storage and continue to run.
-    - `stopping_instances` are the instances that have to stop, or have stopped, but that may still have pods.
-    - `finished_jobs` are the Jobs that have ended, as the status shows.
-    - `protected_jobs` are the Jobs that Argo CD must not prune, as the status shows.
+    - `stopping_instances` are the instances that have to stop or have stopped, and that may still have pods.
+    - `finished_jobs` are the Jobs that have ended according to the status.
+    - `protected_jobs` are the Jobs that Argo CD must not prune according to the status.
     """
 
     running_instances: Collection[str] = ()
@@ -56,7 +56,7 @@ def next_file(path: str, before: bytes, after: bytes, ask: Callable[[], StorageU
 
     `before` is the published file, and `after` is the rendered file. `ask` returns the users of the storage; it is
     called only if a published Job is no longer rendered. If the published file no longer waits for its source, the
-    next file does not wait again: an open start gate stays open, even if a later status differs.
+    next file does not wait again, even if a later status does not show the source as prepared.
     """
     old, new, awaited = read_volume(before), read_volume(after), waits_for_job(after)
     was = read_job_names(before)

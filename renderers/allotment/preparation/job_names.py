@@ -11,7 +11,7 @@ _HASH_LENGTH = 10  # digits of the input's hash in a Job's name
 
 
 def input_hash(prepare: Prepare) -> str:
-    """Return the hash of a preparation's input: its source without its attempt."""
+    """Return the hash of a preparation's input, which is its source. The attempt is not part of the input."""
     source = prepare.source.model_dump(mode="json", by_alias=True, exclude_none=True)
     return hashlib.sha256(json.dumps(source, sort_keys=True).encode()).hexdigest()
 
@@ -22,5 +22,5 @@ def job_name(storage: str, prepare: Prepare) -> str:
 
 
 def format_job_name(storage: str, digest: str, attempt: int) -> str:
-    """Return the name of the Job that prepares a storage from the input with hash `digest`, in this attempt."""
+    """Return the name of the Job for an attempt to prepare a storage; `digest` is the hash of the input."""
     return f"{storage}--prepare-{digest[:_HASH_LENGTH]}-{attempt}"

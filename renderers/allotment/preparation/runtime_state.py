@@ -13,7 +13,7 @@ class RuntimeState(NamedTuple):
     """The runtime state of a tenant.
 
     `prepared_jobs` are the Jobs of the preparations that have succeeded; None means that all declared preparations have
-    succeeded. `allocated_units` maps each instance that gets fewer units than it declares to the units that it gets.
+    succeeded. `allocated_units` has the number of units of each instance that gets fewer units than it declares.
     """
 
     prepared_jobs: frozenset[JobKey] | None = frozenset()
@@ -30,10 +30,10 @@ RuntimeStates = Callable[[str], RuntimeState]  # takes the name of a tenant
 
 
 def unknown_state(_: str) -> RuntimeState:
-    """Return the state of a tenant without any observation."""
+    """Return the state of a tenant that was never observed: no preparation has succeeded."""
     return UNKNOWN_STATE
 
 
 def all_prepared_state(_: str) -> RuntimeState:
-    """Return a state in which all preparations of a tenant have succeeded."""
+    """Return the state of a tenant after all its preparations have succeeded."""
     return ALL_PREPARED

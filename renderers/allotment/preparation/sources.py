@@ -1,4 +1,4 @@
-"""Determines the source of a storage's content: whether it is ready, and whether the storage driver clones it."""
+"""Determines the source of a storage's content, whether the source is prepared, and whether the driver clones it."""
 
 from __future__ import annotations
 
@@ -38,14 +38,16 @@ def is_single_writer(catalog: Catalog, storage: GPUStorage) -> bool:
 
 
 def foreign_source(storage: GPUStorage, tenant: str) -> StorageSource | None:
-    """Return the storage of another tenant from which a storage is copied; None if there is none."""
+    """Return the source of a storage if this source is a storage of another tenant; otherwise None."""
     source = storage.spec.prepare.source.storage if storage.spec.prepare else None
     return source if source is not None and source.tenant not in (None, tenant) else None
 
 
 def own_source(tenant: ScopeDeclarations, storage: GPUStorage) -> DeclarationFile[GPUStorage] | None:
-    """Return the storage of the same tenant from which a storage is cloned, directly or through a snapshot; None if
-    there is none."""
+    """Return the source of a storage if this source is a storage of the same tenant; otherwise None.
+
+    If the storage is prepared from a snapshot, the source is the storage of the snapshot.
+    """
     if storage.spec.prepare is None:
         return None
     source = storage.spec.prepare.source
@@ -75,7 +77,7 @@ def is_cloned_by_driver(catalog: Catalog, tenant: ScopeDeclarations, storage: GP
 
 
 def is_prepared(tenant: ScopeDeclarations, runtime_state: RuntimeState, name: str) -> bool:
-    """Return whether a tenant's storage needs no preparation, or its preparation has succeeded."""
+    """Return True if a tenant's storage needs no preparation, or if its preparation has succeeded."""
     storage = tenant.of_kind(GPUStorage)[name].model
     if storage.spec.prepare is None:
         return True

@@ -1,4 +1,4 @@
-"""Determines the start gates of a declared instance, and the units that the instance claims while it waits.
+"""Determines the start gates of a declared instance, and the units that the instance claims even while it waits.
 
 A start gate is a condition that an instance waits for before it gets pods.
 """
@@ -19,7 +19,7 @@ from allotment.preparation.sources import is_prepared
 
 
 def app_version(catalog: Catalog, instance: GPUInstance) -> AppVersion | None:
-    """Return the catalog version that an instance runs; None if it brings its own image or the version is not declared."""
+    """Return the app version that an instance runs; None for a custom image or an undeclared version."""
     choice = instance.spec.app
     app = catalog.platform.of_kind(App).get(choice.name) if choice else None
     if app is None or choice is None:
@@ -64,12 +64,12 @@ def unprepared_storages(tenant: ScopeDeclarations, runtime_state: RuntimeState, 
 
 
 def count_allocated_units(runtime_state: RuntimeState, instance: GPUInstance) -> int:
-    """Return how many of its declared units an instance gets."""
+    """Return the number of units that an instance gets; it may be lower than the declared number."""
     return min(instance.spec.replicas, runtime_state.allocated_units.get(instance.name, instance.spec.replicas))
 
 
 def find_unit_shortage(runtime_state: RuntimeState, instance: GPUInstance) -> list[StartGate]:
-    """Return the start gate for units that an instance declares and doesn't get; empty if it gets all."""
+    """Return a start gate for the declared units that an instance doesn't get; empty if it gets all units."""
     missing = instance.spec.replicas - count_allocated_units(runtime_state, instance)
     units = f"{missing} {'unit' if missing == 1 else 'units'} of {instance.spec.gpu_spec}"
     words = f"{units} on {instance.spec.cluster}: none is free"

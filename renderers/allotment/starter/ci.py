@@ -1,4 +1,4 @@
-"""Render the CI configuration of a new repository, which checks and comments on pull requests, and publishes merges."""
+"""Render the CI configuration of a new repository: it checks pull requests, comments on them, and publishes merges."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def render_workflow(forge: str, branch: str, program: Program) -> tuple[str, str
 
     On GitHub and GitLab, the jobs cache the downloads of pip. pip verifies the hash of a cached download at each use.
     It does not verify wheels that it built itself, so a job deletes these wheels from the cache first. On Gitea and
-    Forgejo, there is no cache, because their runners may share it among all jobs. A job of a pull request could then
-    change the cache of a publish.
+    Forgejo, the jobs use no cache, because the runners of these forges may share one cache among all jobs. With a
+    shared cache, a job of a pull request could change the downloads that a publish job uses.
     """
     is_gitlab = forge == "GitLab"
     blocks = _gitlab_blocks(program) if is_gitlab else _actions_blocks(program, cached=forge == "GitHub")

@@ -1,6 +1,4 @@
-"""Generate the declarations of a new cloud: the minimum that validates, and a list of the values that its team must
-supply.
-"""
+"""Generate the minimal valid declarations of a new cloud, and list the values that its team must supply."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ class Blank(NamedTuple):
 
 
 _OPTIONS = {"forge": "forge", "url": "url", "branch": "branch", "currency": "currency", "timeZone": "time_zone"}
-_EXPECTED = {  # for the fields with a validation error that shows only a pattern
+_EXPECTED = {  # for the fields with validation errors that show only a pattern
     "branch": "a branch such as main",
     "admin": "a login at the forge such as alice, or alice#4711 with the forge's id",
     "currency": "an ISO 4217 code such as EUR",
@@ -138,7 +136,7 @@ def list_blanks(cloud: Cloud, files: dict[str, bytes]) -> list[Blank]:
 
 
 def invalid_values(cloud: Cloud, *, sample: bool = False) -> list[tuple[str, str]]:
-    """Return the name of each option of `allot init` with an invalid value, and the reason.
+    """Return the name of each `allot init` option that has an invalid value, and the reason.
 
     For a sample, check only the options about the repository, because the sample has its own cluster and currency.
     """

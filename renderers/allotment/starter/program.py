@@ -1,4 +1,4 @@
-"""Define where CI and people install Allotment from, pinned to one version, and the commands that install it."""
+"""Define the pinned source from which CI and people install Allotment, and the commands that install it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IMAGE = re.compile(
     rf"{_HOST}(?:/[a-z0-9][a-z0-9._-]{{0,127}}){{1,16}}(?::[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?@sha256:[0-9a-f]{{64}}"
 )
 _NAME = re.compile(r"^allotment ?@ ?")
-# The part of a folder's URL before the commit, by a word in the forge's host name.
+# The URL of a folder has one of these parts before the commit. A word in the forge's host name selects the part.
 _TREE_PATHS = {
     "github": "tree",
     "gitlab": "-/tree",
@@ -86,7 +86,7 @@ def lock_files(program: Program, runs: str, builds: str) -> dict[str, str]:
 
     `runs` and `builds` are the requirements, with hashes, for running and for building this program. The program has
     its own file, because pip accepts no Git commit in a file with hashes. A Git commit needs no hash, because it
-    identifies its content. The requirements for its build are in requirements.lock, with hashes.
+    identifies its content. The requirements for building the program are in requirements.lock, with hashes.
     """
     if program.is_image:
         return {}

@@ -25,8 +25,8 @@ def support_files(
 ) -> dict[str, bytes]:
     """Return the files that are not declarations: CI, hooks, editor settings, pins of the program, a README.
 
-    `runs` and `builds` are the requirements of this program, with hashes. The README lists the `blanks` and, unless it
-    is empty, the URL `docs_url` of the documentation.
+    `runs` and `builds` are the requirements, with hashes, for running and for building this program. The README lists
+    the `blanks`, and links to the documentation if `docs_url` is not empty.
     """
     path, workflow = ci.render_workflow(forge, branch, program)
     words = {"@VERSION@": VERSION, "@BRANCH@": branch, "@ALLOT@": "allot", "@LANGUAGE@": "system"}
@@ -46,7 +46,7 @@ def support_files(
 
 
 def tenants_page(admin: str) -> bytes:
-    """Return the page for the folder of tenants, which explains how to declare the first tenant."""
+    """Return the README of the folder of tenants. It explains how to declare the first tenant."""
     return ci.fill_template(ci.starter_file("tenants.md"), {}, {"@ADMIN@": dump_scalar(admin)}).encode()
 
 
@@ -62,7 +62,7 @@ def _pin_notes(program: Program) -> list[str]:
 
 
 def _blank_notes(blanks: Sequence[Blank]) -> list[str]:
-    """Return the list of values that the team must supply. The list has no line numbers, because they change."""
+    """Return the list of values that the team must supply. It has no line numbers, because line numbers change."""
     if not blanks:
         return []
     return [

@@ -1,4 +1,4 @@
-"""Compare the files that `allot init` generates with those of another version."""
+"""Compare the files that two versions of `allot init` generate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def generated_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def is_generated(path: str) -> bool:
-    """Return whether `allot init` generates the file, for any forge, and nobody edits it by hand."""
+    """Return True if `allot init` generates the file for any forge, and if nobody edits the file by hand."""
     own = (*(forge.workflow for forge in FORGES.values()), ".pre-commit-config.yaml", ".vscode/settings.json")
     return path in own or path.startswith((f"{FOLDER}/", "schemas/"))
 
