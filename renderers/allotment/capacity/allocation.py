@@ -182,7 +182,7 @@ def instance_key(claim: UnitClaim) -> InstanceKey:
 
 
 def required_units(claim: UnitClaim, old: UnitClaim) -> int:
-    """Return how many units of its new GPUSpec an instance needs before it gives up its published units."""
+    """Return the number of units of the new GPUSpec that an instance needs before it gives up its published units."""
     return min(claim.units, old.units)
 
 
@@ -205,7 +205,7 @@ def _effective_claim(
 def _tenant_unit_limits(
     catalog: Catalog, claims: list[UnitClaim], retained: Mapping[InstanceKey, UnitClaim], published: PublishedClaim
 ) -> dict[InstanceKey, int]:
-    """Return the most units that each instance of a tenant may get while the tenant has retained instances.
+    """Return the maximum units of each instance of a tenant while the tenant has retained instances.
 
     An instance has a limit only if it is not retained, and if it claims more units than it already has.
     """

@@ -1,4 +1,4 @@
-"""`allot report`: watches a cluster, and commits its state to its status branch."""
+"""`allot report`: watches a cluster, and commits the state of the cluster to its status branch."""
 
 from __future__ import annotations
 

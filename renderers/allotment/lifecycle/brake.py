@@ -7,9 +7,10 @@ The mass deletion may come from one merge, or from several merges within a day. 
 - If several tenants together lose too many resources, the whole publish is stopped. No single tenant can stop the whole
   publish: for each tenant, the brake counts the deletion without this tenant, and every count must exceed the limit.
 
-An approval is the checksum of a deletion, in the declaration of the platform. It is valid only if it was published
-while every resource of the deletion was still declared. It is valid only once: after an approved deletion, the same
-deletion has another checksum, because the checksum also covers the commit of the last approved deletion.
+An approval is the checksum of a deletion. The declaration of the platform lists the approvals. An approval is valid
+only if it was published while every resource of the deletion was still declared. It is valid only once: after an
+approved deletion, the same deletion has another checksum, because the checksum also covers the commit of the last
+approved deletion.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ BrakeItems = frozenset[BrakeItem]
 class BrakeWindow(NamedTuple):
     """The facts that the brake needs besides the deletion.
 
-    - `published_day_ago` has the items that were published 24 hours ago, by tenant.
+    - `published_day_ago` has the items of the rendered trees as of 24 hours ago, by tenant.
     - `approved_checksums` are the checksums that the last published declarations approve.
     - `used_approvals` maps a cluster to the last commit of its rendered branch that has an approved deletion.
     - `is_declared` returns whether the last published declarations contain an item.
@@ -66,15 +67,15 @@ class BrakeWindow(NamedTuple):
 
     @property
     def all_published_day_ago(self) -> BrakeItems:
-        """The items of all tenants that were published 24 hours ago."""
+        """The items of all tenants in the rendered trees as of 24 hours ago."""
         return frozenset().union(*self.published_day_ago.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrakeExcess:
-    """A deletion beyond the limit: `deleted_count` of `total` items of a kind (`kind_plural`), with the first names in
-    `sample_names`.
+    """A deletion of more items of a kind than the brake allows.
 
+    The kind is `kind_plural`: `deleted_count` of `total` items are deleted, and `sample_names` names the first of them.
     `tenant` is the tenant that the brake retains; empty if the brake stops the whole publish. `checksum` is the
     checksum of the whole deletion; empty if it is unknown.
     """
@@ -165,7 +166,7 @@ def group_items_by_tenant(items: Iterable[BrakeItem]) -> dict[str, BrakeItems]:
 def judge_tenant(
     brake: Brake, tenant: str, published: BrakeItems, now: BrakeItems, window: BrakeWindow
 ) -> BrakeVerdict:
-    """Return the verdict on a tenant's change from its `published` items to its items `now`."""
+    """Return the verdict on the change of a tenant from the `published` items to the items `now`."""
     previous = window.published_day_ago.get(tenant, frozenset()) | published
     return _decide_verdict(brake, tenant, published - now, _excessive_deletions(brake, previous, now), window)
 

@@ -7,8 +7,8 @@ Three terms describe the progress of a deletion:
 - A protected object has annotations that stop Argo CD from pruning it and the cluster from deleting it.
 - A deletion file is the published file of an undeclared storage or snapshot. Its name ends in `--leaving`.
 
-A publish removes an instance at once, because an instance has no data. It removes a storage or snapshot in steps.
-Each line below shows the published file of one step, and the state of the resource in this step:
+A publish removes an instance at once, because an instance has no data. A publish removes a storage or snapshot in
+steps. Each line below shows the published file of one step, and the state of the resource in this step:
 
     storage/<name>           declared and protected; with `deletionPolicy: Delete`, also marked
     storage/<name>--leaving  undeclared and protected, until the mark is at least `spec.deletion.after` old
@@ -43,8 +43,8 @@ NAMESPACE = ("namespace", "")
 class ClusterObservation(NamedTuple):
     """The last observation of a tenant in a cluster.
 
-    - `is_observed` is false if the cluster has no readable status. The other fields are then empty.
-    - `present` are the resources that exist in the cluster, as (kind, name), and NAMESPACE if the namespace exists.
+    - `is_observed` is false if the cluster has no readable status. In this case, the other fields are empty.
+    - `present` has (kind, name) of each resource that exists in the cluster, and NAMESPACE if the namespace exists.
     - `marked_seconds` maps a marked resource to the seconds between its mark and the observation.
     - `unprotected` are the entries of `present` that have no protection.
     """

@@ -26,7 +26,7 @@ from allotment.rules import immutability, preparation
 
 
 class StorageUsers(NamedTuple):
-    """The instances and Jobs of a storage that may delay its new preparation.
+    """The instances and Jobs that may delay the new preparation of a storage.
 
     - `running_instances` are the instances that use the storage and continue to run.
     - `stopping_instances` are the instances that have to stop or have stopped, and that may still have pods.

@@ -12,13 +12,13 @@ from allotment.preparation.runtime_state import RuntimeState
 
 
 def find_storage_spec(catalog: Catalog, storage: GPUStorage) -> StorageSpecSpec | None:
-    """Return the declared properties of a storage's StorageSpec; None if it is not declared."""
+    """Return the declared properties of a storage's StorageSpec; None if the StorageSpec is not declared."""
     spec = catalog.platform.of_kind(StorageSpec).get(storage.spec.storage_spec)
     return spec.model.spec if spec is not None else None
 
 
 def find_cluster_storage(catalog: Catalog, storage: GPUStorage) -> ClusterStorage | None:
-    """Return the entry for a storage's StorageSpec in the declaration of its cluster; None if there is none."""
+    """Return the entry for a storage's StorageSpec in the declaration of the storage's cluster; None if absent."""
     cluster = catalog.clusters.get(storage.spec.cluster)
     declared = cluster.get_singleton(Cluster) if cluster is not None else None
     entries = declared.model.spec.storages if declared is not None else []

@@ -21,9 +21,9 @@ def render_workflow(forge: str, branch: str, program: Program) -> tuple[str, str
     """Return the path and the text of a forge's CI configuration.
 
     On GitHub and GitLab, the jobs cache the downloads of pip. pip verifies the hash of a cached download at each use.
-    It does not verify wheels that it built itself, so a job deletes these wheels from the cache first. On Gitea and
+    pip does not verify wheels that pip built, so a job deletes these wheels from the cache first. On Gitea and
     Forgejo, the jobs use no cache, because the runners of these forges may share one cache among all jobs. With a
-    shared cache, a job of a pull request could change the downloads that a publish job uses.
+    shared cache, a job of a pull request could change the cache of a publish job.
     """
     is_gitlab = forge == "GitLab"
     blocks = _gitlab_blocks(program) if is_gitlab else _actions_blocks(program, cached=forge == "GitHub")

@@ -34,8 +34,9 @@ ACCEPTED_FORMS = (
 
 
 class Program(NamedTuple):
-    """The source of this program: `address` is a Git URL with a commit, the URL of a wheel without its hash, or an
-    image.
+    """The source of this program.
+
+    `address` is a Git URL with a commit, the URL of a wheel, or an image. `hash` is the hash of the wheel.
     """
 
     kind: Literal["git", "wheel", "image"]
@@ -62,7 +63,7 @@ class Program(NamedTuple):
 
     @property
     def is_image(self) -> bool:
-        """Return whether the program is a container image. CI jobs then run in this image and install nothing."""
+        """Return whether the program is a container image, in which CI jobs run without an installation."""
         return self.kind == "image"
 
 

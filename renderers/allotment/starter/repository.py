@@ -46,7 +46,7 @@ def support_files(
 
 
 def tenants_page(admin: str) -> bytes:
-    """Return the README of the folder of tenants. It explains how to declare the first tenant."""
+    """Return the README of the folder of tenants, with instructions to declare the first tenant."""
     return ci.fill_template(ci.starter_file("tenants.md"), {}, {"@ADMIN@": dump_scalar(admin)}).encode()
 
 
