@@ -1,11 +1,11 @@
-"""Measures how long instances waited for a node after a cold start, a start that found no free unit.
+"""Measures how long instances waited for a node in a cold start: a start that found no free unit.
 
 A copy is the pod of one replica. Normally it replaces a placeholder within a second or two. If a copy finds no unit for
 longer than SCHEDULING_SECONDS, its instance waits with the reason NoFreeUnit, and the start is cold.
 
 The waiting time is measured by the timestamps of the pods. It begins when the first copy without a node was created,
-and ends when the last copy has a node. On a Karpenter pool, this is after the node was bought and has its GPUs. Pulling
-the image comes later and is not part of the waiting time.
+and ends when the last copy has a node. On a Karpenter pool, a copy gets a node only after Karpenter has bought the node
+and the node offers its GPUs. The image is pulled later, so the waiting time does not include the pull.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_STARTS_PER_SPEC = 20  # the most starts that are kept for a GPUSpec
 
 
 def find_cold_starts(previous: TenantStatus | None, now: TenantStatus) -> Iterator[ColdStart]:
-    """Yield the cold starts of a tenant that ended with a node between two observations.
+    """Yield a tenant's cold starts in which all copies got a node between two observations.
 
     An instance that is published without replicas needs no node. It has no condition Scheduled, so it is skipped.
     """
@@ -60,7 +60,7 @@ def select_newest(starts: Iterable[ColdStart]) -> tuple[ColdStart, ...]:
 
 
 def summarize_cold_starts(starts: Iterable[ColdStart]) -> dict[str, ColdStartTime]:
-    """Return the waiting time of the last cold starts of each GPUSpec, by its name.
+    """Return the waiting times in the last cold starts of each GPUSpec as a summary, by the name of the GPUSpec.
 
     A GPUSpec without known cold starts is absent.
     """

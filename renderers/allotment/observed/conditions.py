@@ -45,7 +45,7 @@ class ConditionBuilder:
 
 
 def add_deletion_conditions(conditions: ConditionBuilder, marked: bool, unprotected: bool) -> None:
-    """Add the deletion steps that an object with data has reached: marked for deletion, and unprotected."""
+    """Add a condition for each deletion step that an object with data has reached: marked, and unprotected."""
     if marked:
         conditions.add(word.MARKED_FOR_DELETION, "True", word.DELETION_DECLARED)
     if unprotected:

@@ -93,7 +93,7 @@ class WatchEvent(NamedTuple):
 
 
 class WatchedKind:
-    """A watched kind: its path in the API, and its decoder.
+    """A kind of objects that the reporter watches: its path in the API, and its decoder.
 
     With `metadata_only`, the reporter requests only the metadata of objects. `selector` is a label selector; an empty
     selector selects all objects.
@@ -219,8 +219,8 @@ _WHOLE_OBJECT_PATHS = {
     "ResourceQuota": "/api/v1/resourcequotas",
     "LimitRange": "/api/v1/limitranges",
 }
-# The kinds of `drift.COMPARED_KINDS`, as whole objects, with or without Allotment's label. `drift` compares these
-# objects with their manifests.
+# The kinds in `drift.COMPARED_KINDS`. The reporter reads whole objects of these kinds, with and without Allotment's
+# label, because `drift` compares each object with its manifest.
 WHOLE_OBJECT_KINDS = {
     kind: WatchedKind(
         f"whole {path.rpartition('/')[2]}",

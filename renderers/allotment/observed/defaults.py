@@ -1,7 +1,7 @@
 """The fields that an API server and its controllers add to an applied object, each with its default value.
 
-A field is a path from the object's root, with `*` for an element of a list. If a live object has a field that is not
-published and not listed here, or that is listed here with another value, then a person wrote the field.
+A field is written as a path from the object's root, with `*` for an element of a list. A live object may have a field
+that is not published. If the field is not listed here, or has another value than the default, a person wrote the field.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 Value = Any
-Default = Callable[[Value, Mapping[str, Value]], bool]  # arguments: the live value, and the mapping around it
+Default = Callable[[Value, Mapping[str, Value]], bool]  # arguments: the live value, and the mapping that contains it
 
 _IP_FAMILIES = (["IPv4"], ["IPv6"])
 
 
 def _equals_any(*values: Value) -> Default:
-    """Return a test for whether a live field has one of these default values."""
+    """Return a function that tests whether a live field has one of `values`."""
     return lambda live, _: any(type(live) is type(value) and live == value for value in values)
 
 
 def _is_implied_pull_policy(live: Value, container: Mapping[str, Value]) -> bool:
     """Return whether a pull policy is the default for the image's tag.
 
-    An image without tag and digest has the tag `latest`.
+    An image with neither a tag nor a digest has the tag `latest`.
     """
     name, _, digest = str(container.get("image", "")).partition("@")
     tag = name.rpartition("/")[2].partition(":")[2]
@@ -51,7 +51,7 @@ def _is_bound_volume_name(live: Value, _: Mapping[str, Value]) -> bool:
 
 
 def _is_same_data_source(live: Value, spec: Mapping[str, Value]) -> bool:
-    """Return whether dataSource equals the published dataSourceRef, from which the API server copies it."""
+    """Return whether dataSource equals dataSourceRef, because the API server copies dataSourceRef to dataSource."""
     return bool(live == spec.get("dataSourceRef"))
 
 
@@ -146,7 +146,7 @@ DEFAULTS_BY_KIND: dict[str, dict[str, Default]] = {
     "LimitRange": {},
 }
 # Annotations that controllers write. The annotation that `kubectl rollout restart` writes into the pod template is not
-# listed, because the command is an edit by hand.
+# listed, because a restart with this command is an edit by hand.
 CONTROLLER_ANNOTATIONS: dict[str, frozenset[str]] = {
     "Deployment": frozenset({"deployment.kubernetes.io/revision"}),
     "PersistentVolumeClaim": frozenset(
@@ -166,7 +166,7 @@ CONTROLLER_FINALIZERS: dict[str, frozenset[str]] = {
         {"kubernetes.io/pvc-protection", "snapshot.storage.kubernetes.io/pvc-as-source-protection"}
     ),
 }
-# Published fields with an empty value. An API server may leave such a field out, because an absent field means the same.
+# Published fields with an empty value. An API server may leave out such a field, because its absence has the same effect.
 OMITTED_VALUES: dict[str, Value] = {
     "env/*/value": "",
     "volumeMounts/*/readOnly": False,

@@ -1,8 +1,9 @@
 """Computes the point of no return of a removed volume: the deadline for a new declaration that keeps its data.
 
-A removed storage or snapshot stays protected until its cluster has reported it as marked for deletion for the duration
-`spec.deletion.after` (`lifecycle/deletion_steps`). After that, Argo CD may delete the volume at any moment, and a new
-declaration gets a new, empty volume.
+After its declaration is removed, the volume of a storage or snapshot stays protected at first. Its cluster reports that
+the volume is marked for deletion. When the duration `spec.deletion.after` has passed since the first of these reports
+(`lifecycle/deletion_steps`), Argo CD may delete the volume at any moment. From then on, a new declaration gets a new,
+empty volume.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ DATA_LOST_TEXT = "its data may be deleted at any moment: a new declaration of it
 
 
 def find_marked_since(conditions: Iterable[Condition]) -> str:
-    """Return the time since when a volume has been marked for deletion; empty if it isn't marked.
+    """Return the time when a volume's mark for deletion was first seen; empty if the volume isn't marked.
 
-    The time is when the mark was first seen, by the API server's clock.
+    The time is from the API server's clock.
     """
     marks = (
         condition.last_transition_time or ""
@@ -31,7 +32,7 @@ def find_marked_since(conditions: Iterable[Condition]) -> str:
 
 
 def compute_point_of_no_return(marked: str, after: float) -> datetime.datetime | None:
-    """Return the UTC time from which a volume may be deleted: `after` seconds after it was marked.
+    """Return the UTC time from which a volume may be deleted: `after` seconds after the time `marked`.
 
     Returns None if the volume is not marked, or if the time is out of the calendar's range.
     """
@@ -45,7 +46,7 @@ def compute_point_of_no_return(marked: str, after: float) -> datetime.datetime |
 def describe_data_deadline(marked: str, after: float) -> str:
     """Return a text with the deadline for a new declaration that keeps the data of a protected volume.
 
-    `marked` is the time since when the volume has been marked for deletion; empty if it isn't marked.
+    `marked` is the time when the volume's mark for deletion was first seen; empty if the volume isn't marked.
     """
     point = compute_point_of_no_return(marked, after)
     if point is None:

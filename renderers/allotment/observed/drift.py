@@ -26,14 +26,14 @@ from allotment.observed.quantity import parse_quantity
 from allotment.problems import escape_unprintable
 
 MAX_DIFFERENCES = 5  # the most differences that are reported for one object
-MAX_SEGMENT_LENGTH = 80  # characters of a field's name
+MAX_SEGMENT_LENGTH = 80  # the most characters of a field's name that are displayed
 COMPARED_KINDS = tuple(DEFAULTS_BY_KIND)
 _COMPARED_METADATA = (
     "labels",
     "annotations",
     "finalizers",
-)  # in metadata; the API server and controllers write its other fields
-# The API server identifies the elements of these lists by these of their fields.
+)  # the API server and controllers write the other fields of metadata
+# For each list, the fields by which the API server identifies an element of the list.
 _LIST_KEYS: dict[str, tuple[str, ...]] = {
     "containers": ("name",),
     "initContainers": ("name",),
@@ -49,7 +49,10 @@ _PLAIN_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW
 
 
 class Difference(NamedTuple):
-    """A field that differs from its published version, such as `spec.template.spec.containers[sidecar]`; printable."""
+    """A field that differs from its published version.
+
+    `field` is the field's path in printable form, such as `spec.template.spec.containers[sidecar]`.
+    """
 
     field: str
     change: Literal["added", "missing", "changed"]
@@ -65,20 +68,20 @@ class _FieldPath(NamedTuple):
     pattern: str = ""
 
     def child(self, name: str) -> _FieldPath:
-        """Return the path of a field in the mapping at this path."""
+        """Return the path of the field `name` in the mapping at this path."""
         text = escape_unprintable(name, MAX_SEGMENT_LENGTH)
         step = f".{text}" if _PLAIN_CHARACTERS.issuperset(name) else f"[{text}]"
         return _FieldPath(f"{self.display}{step}".removeprefix("."), f"{self.pattern}/{name}".removeprefix("/"))
 
     def element(self, name: object) -> _FieldPath:
-        """Return the path of an element of the list at this path."""
+        """Return the path of the element `name` of the list at this path."""
         return _FieldPath(f"{self.display}[{escape_unprintable(str(name), MAX_SEGMENT_LENGTH)}]", f"{self.pattern}/*")
 
 
 def find_differences(published: Object, live: Object) -> tuple[Difference, ...]:
     """Return the differences between a published manifest and its live object, at most MAX_DIFFERENCES.
 
-    `live` has the kind of `published`, one of COMPARED_KINDS. It may lack the fields apiVersion, kind and status.
+    Both objects have the same kind, one of COMPARED_KINDS. `live` may lack the fields apiVersion, kind and status.
     """
     kind = published["kind"]
     return tuple(islice(_Comparison(kind).compare_objects(published, live), MAX_DIFFERENCES))
@@ -92,7 +95,7 @@ class _Comparison:
         self._defaults = DEFAULTS_BY_KIND[kind]
 
     def compare_objects(self, published: Object, live: Object) -> Iterator[Difference]:
-        """Yield the differences of the compared metadata, and then of all fields but the status."""
+        """Yield the differences in the compared metadata, and then the differences in the fields outside the status."""
         published_metadata, live_metadata = published.get("metadata", {}), live.get("metadata", {})
         root = _FieldPath().child("metadata")
         for name in _COMPARED_METADATA:

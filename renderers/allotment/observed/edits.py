@@ -1,7 +1,7 @@
-"""Adds conditions to a tenant's status for objects that a person edited or added by hand.
+"""Adds conditions to a tenant's status about objects that a person edited or added by hand.
 
-A condition belongs to the instance, storage or snapshot of the edited object, or else to the tenant. The state of an
-instance does not change: if a person adds a container to its pods, the instance keeps running.
+A condition belongs to the instance, storage or snapshot of the edited object, or else to the tenant. The conditions do
+not change the state of an instance. For example, an instance stays Running if a person adds a container to its pods.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class ManualEdit(NamedTuple):
     """An object that differs from its published version, or that isn't published.
 
     An object that isn't published has no `differences`. `resource` is the kind and the name of the instance, storage or
-    snapshot that the object belongs to; both are empty if it belongs to the tenant itself. `since` is the time when the
-    difference was first seen.
+    snapshot that the object belongs to; both are empty if the object belongs to the tenant itself. `since` is the time
+    when the edit was first seen.
     """
 
     tenant: str
@@ -63,8 +63,8 @@ class ManualEdit(NamedTuple):
     def remedy(self) -> str:
         """The command that undoes the edit.
 
-        The command deletes only an object that isn't published. If that object is a volume, the text first asks for a
-        copy of its data.
+        The command deletes an object that isn't published, and opens a published object or a Namespace in an editor.
+        Before a command that deletes a volume, the text asks for a copy of the volume's data.
         """
         resource = f"{self.kind.lower()} {escape_unprintable(self.name, 63)}"
         if self.kind == "Namespace":
@@ -109,7 +109,7 @@ def with_edits(status: TenantStatus, edits: Iterable[ManualEdit]) -> TenantStatu
 def with_edits_of(status: TenantStatus, previous: TenantStatus | None) -> TenantStatus:
     """Return a status with the edit conditions of the `previous` status.
 
-    It is used while the current edits can't be determined.
+    The reporter calls this function while it can't determine the current edits.
     """
     if previous is None:
         return status
@@ -155,7 +155,7 @@ def _edit_conditions(edits: Iterable[ManualEdit]) -> Iterator[Condition]:
 
 
 def edit_condition_times(status: TenantStatus, resource_key: tuple[str, str]) -> dict[str, str]:
-    """Return the time since when each edit condition of a resource holds, by the type of the condition.
+    """Return the times since which the edit conditions of a resource hold, by the type of the condition.
 
     An empty kind and name in `resource_key` stand for the tenant itself.
     """

@@ -75,7 +75,7 @@ def state_path(previous: Instance | None, now: Instance) -> list[tuple[str, str]
     """Return the states that an instance passed through, each with its time, ending with the current state.
 
     Between two observations, an instance may pass through several states. It reaches Running only through Init and
-    Ready. If it returns to Running, it passes again only through the states that it had lost.
+    Ready. An instance that returns to Running may repeat only some of these states (`_count_kept_steps`).
     """
     if now.state not in _STARTUP_STATES:
         return [(now.state, now.since)]
@@ -122,8 +122,8 @@ def _count_kept_steps(previous: Instance | None, now: Instance) -> int:
 def is_time_dependent(instance: Instance) -> bool:
     """Return whether the state of an instance may change without a change of its objects.
 
-    The state may do so while a pod is being scheduled, and after a container that ended runs again. A pod that replaces
-    a rejected pod may have the reason of the rejected pod while it is being scheduled.
+    The passing of time may change the state while a pod is being scheduled, and while a container runs again after it
+    ended. While the replacement of a rejected pod is being scheduled, its state may be that of the rejected pod.
     """
     return instance.reason in (word.SCHEDULING, word.ADMISSION_FAILED, word.EVICTED) or (
         instance.reason in _TERMINATED_REASONS and instance.state == word.FAILED and instance.start_time != ""
@@ -131,10 +131,10 @@ def is_time_dependent(instance: Instance) -> bool:
 
 
 def _current_pods(view: InstanceView) -> list[Pod]:
-    """Return the pods of the Deployment's newest ReplicaSet that aren't terminating.
+    """Return the pods that belong to the Deployment's newest ReplicaSet and aren't terminating.
 
-    A pod that its node evicted or rejected remains as an ended object. If pods are missing, such an ended pod is
-    included, unless another pod was created after it.
+    A pod that its node evicted or rejected remains as an ended object. If there are fewer pods than replicas, the
+    result also includes ended pods, unless another pod was created after them.
     """
     deployment = view.deployment
     current = (
@@ -152,7 +152,7 @@ def _current_pods(view: InstanceView) -> list[Pod]:
 
 
 def holds_unit(pod: Pod) -> bool:
-    """Return whether a pod holds a unit, or will hold it soon."""
+    """Return whether a pod holds a unit, or will soon hold a unit."""
     return pod.phase not in ("Succeeded", "Failed")
 
 
@@ -173,7 +173,7 @@ def derive_without_deployment(name: str, pods: Sequence[Pod], previous: Instance
 
 
 def _reached_at(state: str, pods: Sequence[Pod], previous: Instance | None, now: str) -> str:
-    """Return the time when an instance reached a state: the time that its pods record, or else `now`.
+    """Return the time when an instance reached a state: the time in the status of its pods, or else `now`.
 
     The time is never earlier than the time of the previous state.
     """
@@ -241,7 +241,7 @@ def _state_without_replicas(view: InstanceView) -> PodState:
 
 
 def _describe_unprepared_storages(view: InstanceView) -> list[str]:
-    """Return a text for each storage that the instance waits for, with the reason."""
+    """Return a text for each storage that the instance waits for: the storage's name, and why it isn't ready."""
     return [
         f"storage {name}: {storage.message or 'its preparation has not succeeded'}"
         for name, storage in sorted(view.storages.items())

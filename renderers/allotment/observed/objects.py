@@ -1,4 +1,4 @@
-"""Defines the summaries of live objects: a few flat fields each. Times are the API's texts; unknown times are empty."""
+"""Defines the summaries of live objects, with a few flat fields each. A time is text in the API's form, or empty."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ class Pod(NamedTuple):
 
     This container is the first unfinished init container, or else the main container.
 
-    - `scheduled_at` is the time when the pod got its node. When a kubelet rejects a pod, it removes the condition with
-      this time. Then `scheduled_at` is the time when the kubelet acknowledged the pod.
-    - `waiting_message` is the end of the kubelet's message.
+    - `scheduled_at` is the time when the pod got its node. A kubelet that rejects the pod removes the condition with
+      this time. For a rejected pod, `scheduled_at` is therefore the time when the kubelet acknowledged the pod.
+    - `waiting_message` has the last characters of the kubelet's message about a container that doesn't run.
     - `run_seconds` is the duration of the container's last run.
     - `startup_seconds` is the time that the container has to answer its startup probe; 0 without a startup probe.
-    - `terminated_at` is the time when its node began to evict it, or when its container ended, whichever is later.
-    - `node_lost` means that its node doesn't respond.
-    - `has_unhealthy_device` means that one of its devices has failed.
+    - `terminated_at` is the time when the eviction of the pod began, or when the container ended, whichever is later.
+    - `node_lost` means that the pod's node doesn't respond.
+    - `has_unhealthy_device` means that one of the pod's devices has failed.
     """
 
     uid: str
@@ -60,8 +60,9 @@ class Pod(NamedTuple):
 class Deployment(NamedTuple):
     """A Deployment with one of Allotment's labels.
 
-    `generation_observed` says whether its controller has seen its newest generation. `creation_failure` is the reason
-    why no pod could be created. `node_pool` is the Karpenter NodePool of a placeholder; it is empty for static nodes.
+    `generation_observed` says whether Kubernetes' controller has seen the newest generation of the Deployment.
+    `creation_failure` is the reason why no pod could be created; it is empty if there is none. `node_pool` is the
+    Karpenter NodePool of a placeholder; it is empty if the nodes are static.
     """
 
     uid: str
@@ -90,7 +91,7 @@ class Deployment(NamedTuple):
 
 
 class ReplicaSet(NamedTuple):
-    """A ReplicaSet, the uid of the Deployment that owns it, and the revision of that Deployment."""
+    """A ReplicaSet. `owner` is the uid of its Deployment, and `revision` the number of the Deployment's rollout."""
 
     uid: str
     name: str
@@ -100,10 +101,11 @@ class ReplicaSet(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A Job that makes one attempt to prepare a storage, with the location of its log, and its result.
+    """A Job: one attempt to prepare a storage.
 
-    `failure` is Kubernetes' reason; it is empty if the Job didn't fail. `already_complete` means that the Job failed
-    because Allotment's check found that the volume is complete already.
+    `log` is the location of its log. `failure` is Kubernetes' reason for the failure of the Job; it is empty if the Job
+    didn't fail. `already_complete` means that the Job failed because Allotment's check found a volume that was already
+    complete.
     """
 
     uid: str
@@ -160,7 +162,11 @@ class BucketClaim(NamedTuple):
 
 
 class VolumeSnapshot(NamedTuple):
-    """A VolumeSnapshot: its source claim, its time, and the size that a volume restored from it needs."""
+    """A VolumeSnapshot.
+
+    `source_claim` is the name of the PersistentVolumeClaim that the snapshot is taken of, and `taken_at` the time of the
+    snapshot. A volume that is restored from the snapshot has at least the size `restore_size`.
+    """
 
     uid: str
     name: str
@@ -213,8 +219,8 @@ class Route(NamedTuple):
 class Application(NamedTuple):
     """The state that Argo CD reports for one part (storage or compute) of a tenant.
 
-    `resources` are the (kind, name) of all objects of the Application, `out_of_sync` those that differ from their
-    published version, and `failed` those that could not be applied.
+    `resources` has the kind and name of each object of the Application. `out_of_sync` has the objects that differ from
+    their published version, and `failed` has the objects that Argo CD could not apply.
     """
 
     uid: str

@@ -1,9 +1,9 @@
-"""Finds orphans: objects that were removed from the rendered branch, or stopped there, but still exist or run.
+"""Finds orphans: objects that still exist after their removal from the rendered branch, or still run after their stop.
 
-Argo CD prunes removed objects. If Argo CD misses an object, it still reports the Application as Synced. Therefore this
-module compares the live objects with the published objects. For an object that isn't published, it adds a condition to
-the instance, storage or snapshot that the object belongs to. The condition's time is when the removal was first seen,
-so that a restarted reporter continues to measure from this time.
+Argo CD prunes removed objects. If Argo CD misses an object, Argo CD still reports the Application as Synced. Therefore
+this module compares the live objects with the published objects. For an object that isn't published, this module adds a
+condition to the instance, storage or snapshot that the object belongs to. The time of the condition is the time when
+the removal was first seen, so that a restarted reporter continues to measure from this time.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ ORPHAN_STATES = {
 
 
 class PublishedObjects(NamedTuple):
-    """The kind and name of each published object of a tenant, as read at `time` by the API server's clock.
+    """The kind and name of each published object of a tenant, as the reporter read them at `time`.
+
+    `time` is from the API server's clock.
 
     A Deployment without replicas is listed twice: with its own kind, and with the kind STOPPED_DEPLOYMENT.
     """
@@ -55,7 +57,7 @@ class PublishedObjects(NamedTuple):
     def is_unpublished(self, live_object: RenderedObject) -> bool:
         """Return whether a live object isn't published; False if this is not known yet.
 
-        An object that was created at `time` or later may have been published since then, so it is not known yet.
+        An object that was created at `time` or later may have been published since then, so the answer is not known.
         """
         return live_object.created < self.time and not self._contains(live_object)
 
@@ -68,9 +70,9 @@ class PublishedObjects(NamedTuple):
         return (STOPPED_DEPLOYMENT, name) in self.objects
 
     def predates(self, live_object: RenderedObject) -> bool:
-        """Return whether an object is so new that only a later list can show if it is published.
+        """Return whether a live object isn't in `objects`, but was created at `time` or later.
 
-        Such an object was created at `time` or later.
+        Only a later list of the published objects can show whether this live object is published.
         """
         return live_object.created >= self.time and not self._contains(live_object)
 
@@ -95,7 +97,7 @@ class TenantObservation(NamedTuple):
 class Orphan(NamedTuple):
     """A removed object that remains in the cluster.
 
-    `kind` and `name` identify the instance, storage or snapshot that it belongs to.
+    `kind` and `name` identify the instance, storage or snapshot that the object belongs to.
     """
 
     kind: str
@@ -181,9 +183,10 @@ def _is_main_object(live_object: RenderedObject) -> bool:
 def _unpublished_objects(
     objects: Sequence[RenderedObject], own: RenderedObject | None, published: PublishedObjects
 ) -> list[RenderedObject]:
-    """Return the objects that aren't published: the main object alone, or else its dependent objects.
+    """Return the unpublished objects of a resource.
 
-    A finished Job is left out.
+    If the main object isn't published, the result is only the main object. Otherwise the result is the unpublished
+    dependent objects, without finished Jobs.
     """
     if own is not None and published.is_unpublished(own):
         return [own]
@@ -230,7 +233,7 @@ def _orphan_condition(
 def _removal_condition(
     kind: str, reason: str, subject: str, previous_conditions: dict[str, Condition], now: str
 ) -> Condition:
-    """Return the condition of a removed object. `reason` is the reason to report once the removal takes too long."""
+    """Return the condition of a removed object. The condition has the reason `reason` if the removal takes too long."""
     since = (previous_conditions[kind].last_transition_time if kind in previous_conditions else "") or now
     if seconds_between(since, now) < REMOVAL_SECONDS:
         return Condition(kind, "False", word.REMOVED, f"{subject}being removed", since)
@@ -260,7 +263,7 @@ def _stopping_condition(previous_conditions: dict[str, Condition], now: str) -> 
 
 
 def _describe_object(live_object: RenderedObject) -> str:
-    """Return a name for a dependent object."""
+    """Return a text that names a dependent object."""
     if isinstance(live_object, Route):
         return (
             f"its address {escape_unprintable(live_object.url, 200)}"
@@ -293,10 +296,9 @@ def _orphan_reason(live_object: RenderedObject, resource: Resource) -> str:
 
 
 def _with_orphan_conditions(resource: T, conditions: Sequence[Condition], look: TenantObservation) -> T:
-    """Return a resource with these conditions.
+    """Return a resource with additional conditions, and with a message that names its orphans.
 
-    The message of the resource names its orphans. If the main object is an orphan, the resource's own message is left
-    out.
+    If the main object is an orphan, the new message replaces the message of the resource.
     """
     stuck_conditions: list[Condition] = [condition for condition in conditions if condition.reason in ORPHAN_STATES]
     reason, message = resource.reason, resource.message
@@ -364,10 +366,10 @@ def find_orphans(status: TenantStatus) -> Iterator[Orphan]:
 
 
 def needs_newer_branch(objects: Iterable[RenderedObject], published: PublishedObjects) -> bool:
-    """Return whether an object is so new that only a later version of the branch can show if it is published."""
+    """Return whether only a later version of the branch can show whether all of the objects are published."""
     return any(published.predates(live_object) for live_object in objects)
 
 
 def is_time_dependent(status: TenantStatus) -> bool:
-    """Return whether a removal is under way, which becomes an orphan if nothing happens until its time limit."""
+    """Return whether a removal is under way. An object that still exists at the time limit becomes an orphan."""
     return any(removal_conditions(resource) for resource in _resources(status))

@@ -20,17 +20,17 @@ CONFIG_REASONS = frozenset(
     "CreateContainerConfigError CreateContainerError RunContainerError PreCreateHookError PreStartHookError".split()
 )
 SCHEDULING_SECONDS = 10  # how long scheduling may take before it is reported
-STABLE_SECONDS = 10  # after a shorter run, a container is stable again only once it has run this long
+STABLE_SECONDS = 10  # a container that ended is stable again if its last or its current run takes at least this long
 DEFAULT_GRACE_SECONDS = 30  # the API's default, which rendered instances don't override
 REPLACEMENT_SECONDS = 120  # the longest time from the start of an eviction to the creation of the replacement pod
 _KILLED_EXIT_CODES = (0, 137, 143)  # exit codes of a container that the kubelet kills
-# A pod tolerates a lost node for 5 minutes. ReadWriteOnce volumes are detached by force after 6 more.
+# A pod tolerates a lost node for 5 minutes. ReadWriteOnce volumes are detached by force after 6 more minutes.
 _NODE_LOST_TEXT = (
     "doesn't respond, so the state of its pod is unknown; the pod starts on another node after 6 minutes, or "
     "after 12 if it mounts a ReadWriteOnce storage"
 )
 _REPLACE_GPU_ADVICE = "stop it and start it again to get another GPU"
-_EVICTION_TEXTS = {  # by shortage: phrases in the kubelet's messages about evicted and rejected pods
+_EVICTION_TEXTS = {  # for each shortage, phrases in the kubelet's messages about evicted and rejected pods
     "memory": ("low on resource: memory", "MemoryPressure"),
     "disk": ("low on resource: ephemeral-storage", "low on resource: inodes", "DiskPressure"),
     "processes": ("low on resource: pids", "PIDPressure"),
@@ -50,7 +50,7 @@ _MISSING_REFERENCE = re.compile(r'\b(secret|configmap) "([a-z0-9.-]{1,253})" not
 class InstanceView(NamedTuple):
     """The known facts of an instance: its objects, the storages of its tenant, its cluster, and the time.
 
-    `replica_sets` are the ReplicaSets of its Deployment.
+    `replica_sets` are the ReplicaSets of the instance's Deployment.
     """
 
     cluster: str
@@ -108,8 +108,8 @@ def _classify_pod(view: InstanceView, pod: Pod) -> PodState:
 def _has_recovered(view: InstanceView, pod: Pod) -> bool:
     """Return whether a container that ended is stable again.
 
-    A container is stable if its last run or its current run is long enough. A container that was killed because of its
-    startup probe must also answer this probe first.
+    A container is stable if its last run or its current run is long enough. If the kubelet killed the last run because
+    of the startup probe, the container must also have answered this probe.
     """
     if not pod.started_at or (_was_killed_by_probe(pod) and not pod.started):
         return False
@@ -117,11 +117,11 @@ def _has_recovered(view: InstanceView, pod: Pod) -> bool:
 
 
 def _was_killed_by_probe(pod: Pod) -> bool:
-    """Return whether the kubelet killed the container's last run because it didn't answer its startup probe in time.
+    """Return whether the kubelet killed a container because the container didn't answer its startup probe in time.
 
-    A pod doesn't report this, so the function infers it from the exit code and the duration of the run. The kubelet
-    begins to probe within one probe period, and gives a container half a minute to end. So a much shorter or longer run
-    ended for another reason.
+    The status of a pod doesn't contain the cause of an end, so the function infers the cause from the exit code and the
+    duration of the last run. The kubelet begins to probe within one probe period, and gives a container half a minute
+    to end. Therefore a run that is much shorter or longer ended for another reason.
     """
     if (
         not pod.startup_seconds
@@ -205,11 +205,12 @@ def _terminated_state(pod: Pod) -> PodState:
 
 
 def _unstarted_state(view: InstanceView, pod: Pod) -> PodState:
-    """Return the state of a pod before its container has started.
+    """Return the state of a pod with a container that has not started.
 
-    A node that rejects pods rejects each pod within two seconds, and the controller creates a replacement at once. If
-    each replacement hid the rejection, the state would alternate. So the rejection remains the state until a node
-    accepts the replacement. The kubelet then reports a waiting container.
+    A node that rejects pods rejects each pod within two seconds, and the controller creates a replacement pod at once.
+    If the state of the replacement hid the rejection, the state of the instance would alternate. Therefore the state
+    remains that of the rejected pod until a node accepts the replacement: the kubelet of this node then reports a
+    waiting container.
     """
     if pod.node:
         pod_state = PodState(
@@ -222,7 +223,7 @@ def _unstarted_state(view: InstanceView, pod: Pod) -> PodState:
     predecessor = None if pod.waiting_reason else _find_predecessor(view, pod)
     if predecessor is None:
         return pod_state
-    if not predecessor.terminated_at and pod_state.state == word.INIT:  # its node rejected it
+    if not predecessor.terminated_at and pod_state.state == word.INIT:  # the node rejected the predecessor
         return _replaced_state(predecessor)
     if pod.node:
         return pod_state
@@ -230,7 +231,7 @@ def _unstarted_state(view: InstanceView, pod: Pod) -> PodState:
 
 
 def _replaced_state(pod: Pod) -> PodState:
-    """Return the state of a pod that its node evicted or rejected, and that its controller replaces."""
+    """Return the state of a pod that was evicted or rejected by its node. The pod's controller replaces the pod."""
     pod_state = _evicted_state(pod)
     return pod_state._replace(message=f"{pod_state.message}; a new pod replaces it")
 
@@ -244,9 +245,9 @@ def _unscheduled_state(view: InstanceView, pod: Pod) -> PodState:
 
 
 def _find_predecessor(view: InstanceView, pod: Pod) -> Pod | None:
-    """Return the pod that this pod replaces; None if it replaces none.
+    """Return the pod that `pod` replaces; None if `pod` replaces none.
 
-    It is a pod of the same owner that its node evicted or rejected just before this pod was created.
+    The predecessor has the same owner, and was evicted or rejected by its node just before `pod` was created.
     """
     failed_pods = [
         candidate
@@ -259,9 +260,9 @@ def _find_predecessor(view: InstanceView, pod: Pod) -> Pod | None:
 def _may_replace(pod: Pod, failed_pod: Pod) -> bool:
     """Return whether a pod was created soon enough after the end of a failed pod to be its replacement.
 
-    A rejected pod has no end time. For such a pod, the function uses the time when its node acknowledged it, because
-    the node rejected it then. The clock of the node may be ahead, so the replacement may seem to be older than this
-    time.
+    A rejected pod has no end time. For a rejected pod, the function uses the time when the node acknowledged the pod,
+    because the node rejected the pod at once. If the clock of the node is ahead, the replacement may seem to be older
+    than this time.
     """
     ended = failed_pod.terminated_at or failed_pod.scheduled_at
     if "" in (ended, pod.created):

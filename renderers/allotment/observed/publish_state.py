@@ -17,8 +17,9 @@ class PublishState(NamedTuple):
     """The state of publishing.
 
     - `commit` is the published commit of the declarations; it is empty if nothing is published.
-    - `reason` is empty if the declared commit is published, and `pending` if the next publish will publish it.
-      Otherwise `reason` is why no publish does so. `summary` and `message` describe the reason, briefly and in full.
+    - `reason` is empty if the declared commit is published, and `pending` if the next publish will publish it. Any
+      other reason says why no publish publishes the declared commit. `summary` describes the reason briefly, and
+      `message` in full.
     - `unpublished_commits` counts the declared commits that are not published.
     - `retained_tenants` and `retained_clusters` stay at their last published manifests. `omitted_tenants` counts the
       retained tenants that the retention record leaves out.
@@ -44,7 +45,7 @@ class PublishState(NamedTuple):
 def format_headline(state: PublishState, branch: str, tenant: str | None = None) -> str:
     """Return a line about unpublished commits and retained tenants; empty if everything is published.
 
-    With `tenant`, the line counts all retained tenants, but names only this tenant.
+    If `tenant` is set, the line counts all retained tenants, but names at most this tenant.
     """
     parts = []
     if state.reason == "rewound":

@@ -21,8 +21,8 @@ class ResourceStatus(NamedTuple):
     - `resource.blob` is the blob of its declaration; it is empty if the resource is not, or no longer, declared for
       this cluster.
     - `stage` is the rollout stage of the declaration.
-    - `observed` is its status as the cluster reports it, and `status` the reported status of its tenant. Each is None
-      if the cluster reports none.
+    - `observed` is the status of the resource that the cluster reports, and `status` the reported status of its tenant.
+      Each is None if the cluster reports none.
     - `path` is the path of its declaration, and `gpu_spec` the GPUSpec of an instance.
     - `replicas` is the number of declared replicas; 0 for a stopped instance, or if the number is not needed.
     """
@@ -66,7 +66,7 @@ class ResourceStatus(NamedTuple):
 
     @property
     def ready_replicas(self) -> tuple[int, int] | None:
-        """The ready replicas of an instance, and the number of replicas; None if no replica should run."""
+        """The number of ready replicas of an instance, and of all its replicas; None if no replica should run."""
         instance = self.observed if isinstance(self.observed, Instance) else None
         replicas = (instance.replicas if instance is not None else 0) or (
             0 if self.state == word.STOPPED else self.replicas
@@ -99,7 +99,7 @@ class ResourceStatus(NamedTuple):
         return "; ".join(part for part in (own, self._describe_pending_change()) if part)
 
     def _describe_pending_change(self) -> str:
-        """Return a text about a change that the cluster doesn't have yet, with its rollout stage; empty if none."""
+        """Return the rollout stage of a change that the cluster doesn't have yet, as text; empty without a change."""
         if self.observed is None or self.is_current or not self.observed.observed_blob:
             return ""
         state = "" if self.stage.state == "removing" else self.stage.state

@@ -58,7 +58,7 @@ _Lines = Annotated[tuple[_Line, ...], msgspec.Meta(max_length=MAX_PROBLEMS)]
 class RetainedTenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A tenant in the retention record.
 
-    `since` is the time since which the tenant has been retained. `problems` has one line for each problem. `omitted`
+    `since` is the time when the retention began. `problems` has one line for each problem. `omitted`
     counts the problems that the record leaves out.
     """
 
@@ -130,7 +130,7 @@ def retained_tenant(tenant: str, retention: Retention, since: str = "") -> Retai
 
 
 def record_name(tenant: str) -> str:
-    """Return the name of a tenant as the record has it: escaped and cut if it is unprintable or too long."""
+    """Return the name of a tenant in the form of the record: escaped and cut if the name is unprintable or too long."""
     return _line(tenant)
 
 

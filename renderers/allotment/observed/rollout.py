@@ -33,8 +33,8 @@ class ResourceRef(NamedTuple):
 class DeletingVolume(NamedTuple):
     """A published volume that is no longer declared.
 
-    `protected` says whether the volume is still protected from deletion. The volume may be deleted after its cluster
-    has reported it as marked for deletion for `grace_seconds`.
+    `protected` says whether the volume is still protected from deletion. The cluster reports that the volume is marked
+    for deletion. The volume may be deleted `grace_seconds` after the first of these reports.
     """
 
     protected: bool
@@ -44,12 +44,13 @@ class DeletingVolume(NamedTuple):
 class BlobVersions(NamedTuple):
     """The published state of a resource.
 
-    - `source` is the blob of its declaration in the commit from which the rendered branches were published; it may be
-      empty.
-    - `rendered` is the blob of the declaration from which its published manifests were rendered; it may be empty.
-    - `deleting_volume` is its volume if the volume is being deleted.
-    - `wait_message` is set if an instance waits for units of another GPUSpec, and keeps its earlier Deployment until
-      then.
+    - `source` is the blob of the resource's declaration in the published source commit; it is empty if this commit
+      doesn't declare the resource for this cluster.
+    - `rendered` is the blob of the declaration from which the published manifests of the resource were rendered; it is
+      empty if the resource has no published manifests.
+    - `deleting_volume` is the volume of the resource if the volume is being deleted.
+    - `wait_message` is set if an instance waits for units of another GPUSpec. Until the instance gets these units, it
+      keeps its earlier Deployment.
     """
 
     source: str
@@ -68,7 +69,7 @@ class RolloutStage(NamedTuple):
     remedy: str = ""
 
 
-# By reason: the remedy, if the message of the reason names none.
+# For each reason, the remedy. A reason is left out if its message already names the remedy.
 _REMEDIES = {
     word.NO_FREE_UNIT: "stop another instance, or choose another GPUSpec or cluster",
     word.RESIZE_PENDING: "stop another instance, or choose another GPUSpec",
@@ -173,7 +174,7 @@ def _join_messages(conditions: Sequence[Condition]) -> str:
 
 
 def _find_tenant_status(resource: ResourceRef, statuses: Sequence[TenantStatus]) -> TenantStatus | None:
-    """Return the tenant's status from the cluster of a resource."""
+    """Return the status of a resource's tenant in the cluster of the resource; None if there is none."""
     return next(
         (status for status in statuses if (status.tenant, status.cluster) == (resource.tenant, resource.cluster)), None
     )
@@ -192,9 +193,9 @@ def _not_applied_stage(
 ) -> RolloutStage:
     """Return the stage of a resource that Argo CD hasn't applied yet, or can't apply.
 
-    The stage is failed if Argo CD can't apply some object of the Application. The status of the Application doesn't
-    name the object, so it may be an object of another resource. If the state of the cluster is unknown, the message
-    gives the reason.
+    The stage is failed if Argo CD can't apply some object of the resource's Application. The status of the Application
+    doesn't name the object, so the object may belong to another resource. If the state of the cluster is unknown, the
+    message gives the reason.
     """
     part = RESOURCE_KINDS[resource.kind].tree_part
     status = _find_tenant_status(resource, statuses)

@@ -34,7 +34,7 @@ class ImplausibleStatus(Malformed):
 
 
 class _StatusPart(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """A part of a status. Times (`TIME_FIELDS`) are RFC 3339 in UTC, by the API server's clock; empty if there is none."""
+    """A part of a status. Times (`TIME_FIELDS`) are RFC 3339 in UTC, from the API server's clock, or empty."""
 
 
 class Condition(_StatusPart, frozen=True):
@@ -96,8 +96,8 @@ class Preparation(_StatusPart, frozen=True):
 class Storage(_StatusPart, frozen=True):
     """A storage.
 
-    `claim` is the uid of the claim that holds its data, for a volume or a bucket; a recreated claim has another uid.
-    People see the files at `url` after a login, and the tenant's own pods see them at `in_cluster_url`.
+    `claim` is the uid of the PersistentVolumeClaim or ObjectBucketClaim of the storage; a recreated claim has another
+    uid. `url` is the URL of the files for people, and `in_cluster_url` is the URL for the tenant's own pods.
     """
 
     name: str
@@ -118,7 +118,8 @@ class Storage(_StatusPart, frozen=True):
 class Snapshot(_StatusPart, frozen=True):
     """A snapshot of a storage.
 
-    `restore_size` is the size that a volume restored from it needs. `creation_time` is the time of its content.
+    A volume that is restored from the snapshot has at least the size `restore_size`. `creation_time` is the time when
+    the snapshot was taken.
     """
 
     name: str
@@ -135,7 +136,7 @@ class Snapshot(_StatusPart, frozen=True):
 
 
 class ApplicationStatus(_StatusPart, frozen=True):
-    """The state that Argo CD reports for a tenant's storage or compute.
+    """The state that Argo CD reports for one part (storage or compute) of a tenant.
 
     `source_commit` is the commit of the declarations from which the applied manifests were rendered. `tree` is the Git
     tree of these manifests on the rendered branch.
@@ -149,7 +150,7 @@ class ApplicationStatus(_StatusPart, frozen=True):
 
 
 class Transition(_StatusPart, frozen=True):
-    """A change of state of the instance, storage or snapshot `name`.
+    """A change of the state of the instance, storage or snapshot `name`.
 
     `source` is the state before the change; it is empty if the resource is new. `target` is the state after the change;
     it is empty if the resource is gone.
@@ -166,10 +167,11 @@ class Transition(_StatusPart, frozen=True):
 class TenantStatus(_StatusPart, frozen=True):
     """The status of a tenant in one cluster.
 
-    `namespace` is Protected or Unprotected, empty if there is no namespace. `disruption` is Protected if the tenant's
-    instances have a PodDisruptionBudget, else empty. `previous` is the commit with the previous version of this file,
-    and `transitions` are the changes of state since then. So the chain of versions contains the whole history.
-    `conditions` are about the namespace and its isolation.
+    `namespace` is Protected or Unprotected; it is empty if there is no namespace. `disruption` is Protected if the
+    tenant's instances have a PodDisruptionBudget, and empty otherwise. `previous` is the commit with the previous
+    version of this file, and `transitions` are the changes of state since that version. So the chain of versions
+    contains the whole history. `conditions` report manual edits of objects that belong to no instance, storage or
+    snapshot, such as the namespace.
     """
 
     tenant: str
@@ -202,9 +204,9 @@ class Stock(_StatusPart, frozen=True):
 
 
 class ColdStart(_StatusPart, frozen=True):
-    """A start of an instance, `<tenant>/<name>`, that found no free unit.
+    """A start of an instance that found no free unit.
 
-    At `time`, a node had room for the instance, after the instance had waited for `seconds`.
+    `instance` is `<tenant>/<name>`. `time` is when all its pods had a node, and `seconds` is how long it had waited.
     """
 
     gpu_spec: str
@@ -216,8 +218,8 @@ class ColdStart(_StatusPart, frozen=True):
 class ClusterStatus(_StatusPart, frozen=True):
     """The stocks of one cluster, and the time of its last observation.
 
-    If the cluster doesn't respond, `silent_since` is the time since when, and `message` says so. `cold_starts` are the
-    last cold starts of each GPUSpec (`observed.cold_starts`).
+    If the cluster doesn't respond, `silent_since` is the time when its silence began, and `message` says that the
+    status may be outdated. `cold_starts` are the last cold starts of each GPUSpec (`observed.cold_starts`).
     """
 
     cluster: str
@@ -238,7 +240,7 @@ def parse_time(text: str) -> datetime.datetime | None:
 
 
 def dump_status(status: TenantStatus | ClusterStatus) -> bytes:
-    """Return the file of a status."""
+    """Return a status as the content of its file."""
     content = msgspec.to_builtins(status, builtin_types=())
     name = content.pop("tenant", status.cluster)
     header = {"apiVersion": API_VERSION, "kind": type(status).__name__, "metadata": {"name": name}}

@@ -12,12 +12,12 @@ from allotment.observed.status import Stock
 def derive_stocks(
     placeholders: Iterable[Deployment], pods: Iterable[Pod], held_units: Mapping[tuple[str, str], int]
 ) -> tuple[Stock, ...]:
-    """Return every stock, sorted. `held_units` maps a GPUSpec and a tenant to the units that the tenant holds.
+    """Return all stocks, sorted by name. `held_units` maps a GPUSpec and a tenant to the units that the tenant holds.
 
-    The units of a tenant are taken from the tenant's own stocks first, and then from shared stocks, each in the order
-    of their names, as in `capacity.units.compute_stock_usage`. The ready units of a stock are its running placeholders,
-    because an instance can replace a placeholder at once. A placeholder with a failed device is not ready, because the
-    node no longer offers that device.
+    The units that a tenant holds are counted in the tenant's own stocks first, and then in shared stocks, both in the
+    order of their names, as in `capacity.units.compute_stock_usage`. The ready units of a stock are its running
+    placeholders, because an instance can replace a placeholder at once. A placeholder with a failed device is not
+    ready, because the node no longer offers this device.
     """
     ready = Counter(pod.stock for pod in pods if pod.ready and not pod.terminating and not pod.has_unhealthy_device)
     remaining = Counter({key: units for key, units in held_units.items() if units})

@@ -52,7 +52,7 @@ class StorageState(NamedTuple):
 class StorageView(NamedTuple):
     """The known facts of a storage: its objects, its condition Synced, and the time.
 
-    `waits_for_storage` is the storage that must be prepared first; it is empty if there is none.
+    `waits_for_storage` is another storage that must be prepared before this storage; it is empty if there is none.
     """
 
     claim: VolumeClaim
@@ -130,7 +130,7 @@ def derive_bucket(live: BucketClaim, synced: ConditionValue, now: str, previous:
 def derive_not_created(name: str, source: str, now: str, previous: Storage | None) -> Storage:
     """Return the status of a storage that has no volume yet.
 
-    Its volume is created only after the preparation of the storage `source` has succeeded.
+    The volume is created only after the preparation of the storage `source` has succeeded.
     """
     storage_state = _waiting_state(source)
     same = previous is not None and previous.state == storage_state.state
@@ -151,7 +151,8 @@ def _waiting_state(source: str) -> StorageState:
 def _reached_at(state: str, prepare: Preparation | None, now: str) -> str:
     """Return the time when a storage reached a state.
 
-    If its preparation caused the state, this is the time that the preparation records, and otherwise `now`.
+    If the preparation of the storage caused the state, the result is the time that the preparation records. Otherwise
+    the result is `now`.
     """
     if prepare is None:
         return now
@@ -160,10 +161,10 @@ def _reached_at(state: str, prepare: Preparation | None, now: str) -> str:
 
 
 def _current_job(view: StorageView) -> Job | None:
-    """Return the current preparation: the Job that is to fill the volume, or else the newest Job; None without Jobs.
+    """Return the Job of the current preparation: the Job that the volume names, or else the newest Job, or None.
 
-    The Job that is to fill the volume isn't always the newest, because a rewound branch may have restored an earlier
-    Job.
+    The Job that the volume names isn't always the newest Job, because a branch that was reset to an earlier commit may
+    have restored an earlier Job.
     """
     return max(
         view.jobs,
@@ -194,9 +195,10 @@ def _derive_preparation(view: StorageView) -> Preparation | None:
 def _find_completed_attempt(
     view: StorageView, prepare: Preparation | None, predecessor: Storage | None
 ) -> Preparation | None:
-    """Return the attempt that filled the volume, if its Job was deleted and runs again or will run again; else None.
+    """Return the attempt that filled the volume if the attempt's Job was deleted, and runs again or will run again.
 
-    The second run writes nothing, because it finds a marker on the volume that the first run left.
+    The second run of the Job writes nothing, because the first run left a marker on the volume. Returns None if no Job
+    runs again.
     """
     if predecessor is None or predecessor.prepare is None or predecessor.prepare.state != word.SUCCEEDED:
         return None
@@ -243,7 +245,7 @@ def _derive_attempt_state(view: StorageView, job: Job) -> tuple[str, str]:
 
 
 def _failure_reason(view: StorageView, job: Job) -> str:
-    """Return the reason of the last pod that failed.
+    """Return the reason why the last failed pod of a Job failed.
 
     An exit code has a meaning only if it comes from one of ALLOTMENT_CONTAINERS, which run Allotment's own programs.
     """
@@ -336,7 +338,7 @@ def _build_conditions(
 
 
 def _parse_bytes(quantity: str) -> int:
-    """Return a size in bytes; 0 if Allotment never writes a size in this form."""
+    """Return a size in bytes; 0 if the text is neither a size as Allotment writes it nor a whole number."""
     try:
         return parse_size(quantity)
     except ValueError:

@@ -49,7 +49,7 @@ class TenantObjects(NamedTuple):
 
     @staticmethod
     def from_objects(objects: Iterable[ObservedObject]) -> TenantObjects:
-        """Return these objects, grouped by type."""
+        """Return `objects`, grouped by type."""
         kinds: dict[type, list[ObservedObject]] = defaultdict(list)
         for live_object in objects:
             kinds[type(live_object)].append(live_object)
@@ -66,14 +66,14 @@ class TenantObjects(NamedTuple):
     def has_labelled_objects(self) -> bool:
         """Whether an object has the tenant's label.
 
-        `whole_objects` don't count, because they may only lie in the tenant's namespace.
+        `whole_objects` are ignored, because they may lie in the tenant's namespace without having the label.
         """
         return any(objects for objects in self if objects is not self.whole_objects)
 
     def prefer_published(self, published: orphans.PublishedObjects) -> TenantObjects:
-        """Return the objects with the published objects last.
+        """Return the objects in an order in which the published objects come last.
 
-        If several objects belong to the same resource, only the last object is used.
+        If several objects of a type belong to the same resource, the status of the resource comes from the last object.
         """
 
         def is_published(live_object: orphans.RenderedObject) -> bool:
@@ -87,7 +87,8 @@ class TenantObjects(NamedTuple):
         )
 
 
-# By part (storage, compute) of a tenant: its live source commit, and the Git tree of its folder on the rendered branch.
+# For each part (storage, compute) of a tenant: the source commit from which the applied manifests were rendered, and the
+# Git tree of these manifests on the rendered branch.
 PartSources = Mapping[str, tuple[str, str]]
 
 
@@ -101,9 +102,9 @@ def derive_tenant_status(
     sources: PartSources | None = None,
     published: orphans.PublishedObjects | None = None,
 ) -> TenantStatus:
-    """Return the status of a tenant. Its transitions are those since `previous`, without the transitions in `previous`.
+    """Return the status of a tenant. Its transitions are the changes of state since the status `previous`.
 
-    `published` are the tenant's objects on the rendered branch; it is None if these are not known.
+    `published` has the tenant's objects on the rendered branch; it is None if these objects are not known.
     """
     if published is not None:
         live = live.prefer_published(published)
@@ -156,7 +157,8 @@ def derive_tenant_status(
 def _find_waiting(application: Application | None) -> dict[str, str]:
     """Return the storages and snapshots that wait for another storage, each with the name of that storage.
 
-    Each has a wait marker, a ConfigMap with both names in its own name.
+    For each of these storages and snapshots, the cluster has a ConfigMap as a wait marker. The name of the ConfigMap
+    contains the name of the waiting resource and the name of the other storage.
     """
     markers = [name for kind, name in application.resources if kind == "ConfigMap"] if application else []
     split = [name.split(names.WAIT_MARKER_INFIX) for name in markers]
@@ -361,6 +363,7 @@ def _snapshot_transitions(
 def is_time_dependent(status: TenantStatus) -> bool:
     """Return whether a status may change without a change of the live objects.
 
-    The status may do so while a pod is being scheduled, after a container restarted, and while a removal is under way.
+    The passing of time may change the status while a pod is being scheduled, after a container restarted, and while a
+    removal is under way.
     """
     return any(map(instances.is_time_dependent, status.instances)) or orphans.is_time_dependent(status)

@@ -1,6 +1,6 @@
 """Decides whether a resource has reached the goal that a user waits for with `allot wait`.
 
-A goal is a state of an instance, storage or snapshot, or its removal.
+A goal is a state of an instance, storage or snapshot, or the removal of this resource.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ KINDS_BY_GOAL: dict[str, tuple[str, ...]] = {
     word.PREPARED: (STORAGE.word,),
     GONE_GOAL: (INSTANCE.word, STORAGE.word, SNAPSHOT.word),
 }
-# Texts about the next step of a resource: by the reason of its state, by its state, and by its rollout stage.
+# Texts about the next step of a resource. The tables are by the reason of its state, by its state, and by its rollout
+# stage.
 _NEXT_STEP_BY_REASON = {
     word.NO_FREE_UNIT: "a unit becomes free",
     word.STORAGE_UNPREPARED: "its storage is prepared",
@@ -51,7 +52,7 @@ _NEXT_STEP_BY_STAGE = {
 def describe_next_step(row: ResourceStatus, goal: str, silent: Collection[str] = ()) -> str:
     """Return the next step of a resource towards the goal; empty if nothing is expected to happen.
 
-    `silent` names the clusters with a last report that is too old or not trusted.
+    `silent` names the clusters without a recent and trusted report.
     """
     if (_evaluate_resource(row, goal, silent) if row.resource.blob else row.stage.progress) != "going":
         return ""
@@ -69,10 +70,11 @@ def describe_next_step(row: ResourceStatus, goal: str, silent: Collection[str] =
 
 
 def evaluate_goal(rows: Sequence[ResourceStatus], goal: str, silent: Collection[str] = ()) -> GoalVerdict:
-    """Return the verdict on all resources of a name. `rows` are the resources of the kinds that can reach the goal.
+    """Return whether all resources of a name have reached the goal.
 
-    The verdict is `failed` if the resources reach the goal only after another merge or an action of a person. It
-    ignores the last report of a cluster in `silent`.
+    `rows` are the resources of this name and of the kinds that can reach the goal. The verdict is `failed` if the resources reach
+    the goal only after another merge or an action of a person. The verdict ignores the last report of a cluster in
+    `silent`.
     """
     if goal == GONE_GOAL:
         failed = any(row.resource.blob or row.stage.progress == "failed" for row in rows)

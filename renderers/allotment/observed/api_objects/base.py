@@ -1,4 +1,4 @@
-"""Defines the parts that all live objects have in common, in the form of the API."""
+"""Defines the parts that all live objects have in common, as the API server sends them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import msgspec
 from allotment.manifests import names
 from allotment.observed.status import parse_time
 
-MAX_MESSAGE_LENGTH = 300  # characters that a summary keeps of a message of a kubelet or controller
+MAX_MESSAGE_LENGTH = 300  # a summary has at most this many characters of a kubelet's or controller's message
 
 
 def normalize_time(text: str | None) -> str:
-    """Return a time of an object in the form of Kubernetes, 2026-11-21T10:00:00Z; empty if it is absent or invalid.
+    """Return a time in Kubernetes' form, such as 2026-11-21T10:00:00Z; empty if the text is absent or has another form.
 
-    Every time of a live object passes through this function. Times are compared as text, so no other form is valid.
+    All timestamps of live objects pass through this function. Allotment compares timestamps as text, so all of them
+    must have the same form.
     """
     if not text or len(text) != len("2026-11-21T10:00:00Z") or (text[7], text[10], text[-1]) != ("-", "T", "Z"):
         return ""
@@ -21,7 +22,7 @@ def normalize_time(text: str | None) -> str:
 
 
 class ApiObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A part of an object, in the API's form."""
+    """A part of an object, as the API server sends it."""
 
 
 class Labels(
@@ -70,7 +71,7 @@ class Annotations(
         "revision": "deployment.kubernetes.io/revision",
     },
 ):
-    """Allotment's annotations, Argo CD's sync options, and the number of a Deployment's rollout."""
+    """Allotment's annotations, Argo CD's sync options, and the revision of a Deployment's rollout."""
 
     blob: str = ""
     waits_for: str = ""
@@ -110,7 +111,7 @@ class Metadata(ApiObject, frozen=True):
 
     @property
     def tenant(self) -> str:
-        """The tenant that owns the object; empty if the object isn't in the namespace of the tenant in its label."""
+        """The tenant in the object's label; empty if the object isn't in the namespace of this tenant."""
         tenant = self.labels.tenant
         return tenant if tenant and self.namespace == names.namespace(tenant) else ""
 
@@ -136,7 +137,7 @@ class Metadata(ApiObject, frozen=True):
 
     @property
     def owner(self) -> str:
-        """The uid of the object's owner; empty if it has none."""
+        """The uid of the object's first owner; empty if the object has no owner."""
         return self.owner_references[0].uid if self.owner_references else ""
 
 
@@ -154,7 +155,7 @@ NO_CONDITION = ObjectCondition()
 
 
 def find_condition(conditions: tuple[ObjectCondition, ...], kind: str) -> ObjectCondition:
-    """Return the condition of a type; an empty condition if there is none."""
+    """Return the condition with the type `kind`, or NO_CONDITION."""
     for condition in conditions:
         if condition.type == kind:
             return condition

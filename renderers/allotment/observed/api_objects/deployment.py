@@ -1,4 +1,4 @@
-"""Deployments: of instances, of placeholders, and of accessors, which serve the files of a storage."""
+"""Deployments of instances, of placeholders, and of accessors (web pages that show the files of a storage)."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def summarize_deployment(raw: RawDeployment) -> Deployment:
 
 
 def _karpenter_pool(pod: _TemplateSpec) -> str:
-    """Return the Karpenter NodePool of a placeholder, from the node label that its affinity requires."""
+    """Return the Karpenter NodePool that the node affinity of a placeholder requires; empty if it requires none."""
     terms = pod.affinity.node_affinity.required.node_selector_terms
     pool_expressions = (each for term in terms for each in term.match_expressions if each.key == names.POOL)
     return next((value for each in pool_expressions for value in each.values), "")

@@ -9,7 +9,8 @@ from allotment.observed.objects import DisruptionBudget
 class RawDisruptionBudget(ApiObject, frozen=True):
     """A PodDisruptionBudget. Only its metadata is needed.
 
-    In a tenant's namespace, the isolation gate allows only PodDisruptionBudgets with fixed content.
+    The rest is known, because the isolation gate allows only PodDisruptionBudgets with fixed content in a tenant's
+    namespace.
     """
 
     metadata: Metadata

@@ -15,8 +15,8 @@ from allotment.observed.api_objects.base import (
 from allotment.observed.objects import Job
 from allotment.programs import ending
 
-# The message of Kubernetes' Job controller (pkg/controller/job/pod_failure_policy.go) when the pod failure policy ends a
-# preparation because the volume is complete already. The pod may be gone by then, so the message is the only evidence.
+# Kubernetes' Job controller writes this message (pkg/controller/job/pod_failure_policy.go) when the pod failure policy
+# ends a preparation because the volume is already complete. The pod may be gone, so the message is the only evidence.
 # Allotment's program runs in the container `check`; a tenant's own program runs in the container `prepare`.
 _ALREADY_COMPLETE_MESSAGE = re.compile(
     r"Container check for pod ([a-z0-9.-]+)/[a-z0-9.-]+ failed with"

@@ -1,4 +1,4 @@
-"""Namespaces: a tenant's namespace, and whether it may be deleted."""
+"""Namespaces of tenants, and whether a Namespace may be deleted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ class RawNamespace(ApiObject, frozen=True):
 def summarize_namespace(raw: RawNamespace) -> Namespace:
     """Return the summary of a Namespace.
 
-    The summary has no tenant if the name of the Namespace isn't that of the tenant in its label.
+    The name of a tenant's Namespace follows from the name of the tenant. If the label of a Namespace names a tenant,
+    but the Namespace has another name, the summary has no tenant.
     """
     metadata = raw.metadata
     tenant = metadata.labels.tenant

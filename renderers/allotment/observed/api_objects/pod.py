@@ -152,8 +152,8 @@ def summarize_pod(raw: RawPod) -> Pod:
 def _waiting_message(waiting: _Waiting | None, ended: _Terminated | None) -> str:
     """Return the message about a container that doesn't run.
 
-    If the container failed to start, the message is the cause of the failure. The kubelet's current message may only
-    name the time until the next start.
+    If the container failed to start, the result is the cause of the failure, because the kubelet's current message may
+    contain only the time until the next start.
     """
     if ended is not None and ended.reason == START_ERROR:
         return ended.message
@@ -181,7 +181,7 @@ def _startup_seconds(spec: _PodSpec) -> int:
 
 
 def _has_unhealthy_device(status: _PodStatus) -> bool:
-    """Return whether a device of the pod is unhealthy. The pod keeps running.
+    """Return whether a device of the pod is unhealthy. A pod with an unhealthy device keeps running.
 
     Kubelets report the health of devices since Kubernetes 1.36.
     """
@@ -196,7 +196,7 @@ def _has_unhealthy_device(status: _PodStatus) -> bool:
 def _deciding_container(status: _PodStatus) -> _ContainerStatus:
     """Return the container that determines the state of a pod.
 
-    It is the first unfinished init container, or else the main container.
+    This container is the first unfinished init container, or else the main container.
     """
     for container in status.init_container_statuses:
         ended = container.state.terminated

@@ -1,4 +1,4 @@
-"""ReplicaSets, which show to which rollout of a Deployment a pod belongs."""
+"""ReplicaSets. Each ReplicaSet owns the pods of one rollout of a Deployment."""
 
 from __future__ import annotations
 

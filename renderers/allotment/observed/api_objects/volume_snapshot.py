@@ -1,4 +1,4 @@
-"""VolumeSnapshots: storages at one point in time."""
+"""VolumeSnapshots: the snapshots of storages."""
 
 from __future__ import annotations
 

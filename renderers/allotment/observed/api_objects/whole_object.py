@@ -1,4 +1,4 @@
-"""Whole objects in tenants' namespaces, which are compared with their manifests."""
+"""Whole objects in tenants' namespaces. Allotment compares each object with its manifest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from allotment.observed.api_objects.base import ApiObject, OwnerReference, norma
 from allotment.observed.objects import LiveObject
 
 _NAMESPACE_PREFIX = names.namespace("")
-_COMPRESSION_LEVEL = 1  # of zlib: faster than its default, and the result is 1 % larger
+_COMPRESSION_LEVEL = 1  # for zlib: faster than the default level, and the result is only 1 % larger
 
 
 class _Metadata(ApiObject, frozen=True):
@@ -37,9 +37,9 @@ class RawObject(ApiObject, frozen=True):
 
 
 def make_summarizer(kind: str) -> Callable[[RawObject], LiveObject]:
-    """Return a function that summarizes an object of a kind with its compared fields.
+    """Return a function that summarizes an object of `kind`, including the fields that are compared with its manifest.
 
-    An object outside tenants' namespaces gets no tenant and no content.
+    The summary of an object outside tenants' namespaces has no tenant and no content.
     """
 
     def read(raw: RawObject) -> LiveObject:
@@ -63,9 +63,10 @@ def make_summarizer(kind: str) -> Callable[[RawObject], LiveObject]:
 
 
 def _compress_compared_fields(raw: RawObject) -> bytes:
-    """Return the compared fields of an object, compressed, because a reporter keeps them for all tenants.
+    """Return the fields of an object that are compared with its manifest, in compressed form.
 
-    The compressed fields of a Deployment take about 1 KB.
+    A reporter has the fields of all tenants' objects in memory, so they must be small. The compressed fields of a
+    Deployment take about 1 KB.
     """
     metadata = raw.metadata
     compared = {
