@@ -166,7 +166,8 @@ CONTROLLER_FINALIZERS: dict[str, frozenset[str]] = {
         {"kubernetes.io/pvc-protection", "snapshot.storage.kubernetes.io/pvc-as-source-protection"}
     ),
 }
-# Published fields with an empty value. An API server may leave out such a field, because its absence has the same effect.
+# Published fields with an empty value. An API server may leave out such a field, because an absent field has the same
+# effect.
 OMITTED_VALUES: dict[str, Value] = {
     "env/*/value": "",
     "volumeMounts/*/readOnly": False,

@@ -1,9 +1,8 @@
 """Computes the point of no return of a removed volume: the deadline for a new declaration that keeps its data.
 
-After its declaration is removed, the volume of a storage or snapshot stays protected at first. Its cluster reports that
-the volume is marked for deletion. When the duration `spec.deletion.after` has passed since the first of these reports
-(`lifecycle/deletion_steps`), Argo CD may delete the volume at any moment. From then on, a new declaration gets a new,
-empty volume.
+The volume of a removed storage or snapshot stays protected until a grace period has passed: `spec.deletion.after`. The
+grace period begins when the cluster first reports that the volume is marked for deletion (`lifecycle/deletion_steps`).
+After the grace period, Argo CD may delete the volume at any moment, and a new declaration gets a new, empty volume.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ class BucketClaim(NamedTuple):
 class VolumeSnapshot(NamedTuple):
     """A VolumeSnapshot.
 
-    `source_claim` is the name of the PersistentVolumeClaim that the snapshot is taken of, and `taken_at` the time of the
+    `source_claim` is the PersistentVolumeClaim that the snapshot is taken of, and `taken_at` is the time of the
     snapshot. A volume that is restored from the snapshot has at least the size `restore_size`.
     """
 

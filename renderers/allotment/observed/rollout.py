@@ -33,8 +33,8 @@ class ResourceRef(NamedTuple):
 class DeletingVolume(NamedTuple):
     """A published volume that is no longer declared.
 
-    `protected` says whether the volume is still protected from deletion. The cluster reports that the volume is marked
-    for deletion. The volume may be deleted `grace_seconds` after the first of these reports.
+    `protected` says whether the volume is still protected from deletion. The volume may be deleted `grace_seconds`
+    after its cluster first reported that the volume is marked for deletion.
     """
 
     protected: bool

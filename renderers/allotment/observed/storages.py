@@ -161,9 +161,9 @@ def _reached_at(state: str, prepare: Preparation | None, now: str) -> str:
 
 
 def _current_job(view: StorageView) -> Job | None:
-    """Return the Job of the current preparation: the Job that the volume names, or else the newest Job, or None.
+    """Return the Job of the current preparation: the Job that the claim names, or else the newest Job, or None.
 
-    The Job that the volume names isn't always the newest Job, because a branch that was reset to an earlier commit may
+    The Job that the claim names isn't always the newest Job, because a branch that was reset to an earlier commit may
     have restored an earlier Job.
     """
     return max(
@@ -195,10 +195,9 @@ def _derive_preparation(view: StorageView) -> Preparation | None:
 def _find_completed_attempt(
     view: StorageView, prepare: Preparation | None, predecessor: Storage | None
 ) -> Preparation | None:
-    """Return the attempt that filled the volume if the attempt's Job was deleted, and runs again or will run again.
+    """Return the succeeded attempt of a Job that was deleted and runs again, or will run again; None without this Job.
 
-    The second run of the Job writes nothing, because the first run left a marker on the volume. Returns None if no Job
-    runs again.
+    The second run of the Job writes nothing, because the first run left a marker on the volume.
     """
     if predecessor is None or predecessor.prepare is None or predecessor.prepare.state != word.SUCCEEDED:
         return None

@@ -87,8 +87,8 @@ class TenantObjects(NamedTuple):
         )
 
 
-# For each part (storage, compute) of a tenant: the source commit from which the applied manifests were rendered, and the
-# Git tree of these manifests on the rendered branch.
+# For each part (storage, compute) of a tenant: the source commit from which the applied manifests were rendered, and
+# the Git tree of these manifests on the rendered branch.
 PartSources = Mapping[str, tuple[str, str]]
 
 

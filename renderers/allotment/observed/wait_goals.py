@@ -72,9 +72,9 @@ def describe_next_step(row: ResourceStatus, goal: str, silent: Collection[str] =
 def evaluate_goal(rows: Sequence[ResourceStatus], goal: str, silent: Collection[str] = ()) -> GoalVerdict:
     """Return whether all resources of a name have reached the goal.
 
-    `rows` are the resources of this name and of the kinds that can reach the goal. The verdict is `failed` if the resources reach
-    the goal only after another merge or an action of a person. The verdict ignores the last report of a cluster in
-    `silent`.
+    `rows` are the resources of this name and of the kinds that can reach the goal. The verdict is `failed` if the
+    resources reach the goal only after another merge or an action of a person. The verdict ignores the last report of a
+    cluster in `silent`.
     """
     if goal == GONE_GOAL:
         failed = any(row.resource.blob or row.stage.progress == "failed" for row in rows)

@@ -1,7 +1,7 @@
 """Render the catalog as tables on a terminal.
 
 The offers that the tenant can use come first. The other offers follow, each with the reason why the tenant can't use
-it.
+the offer.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def render_catalog(offered_catalog: AvailableOffers, view: CatalogView) -> Rende
 class DeclarationSource(NamedTuple):
     """The source of declarations: a commit, or a work tree.
 
-    `commit` is empty outside a Git repository. `uncommitted` counts the files in a work tree that differ from the
+    `commit` is empty outside a Git repository. `uncommitted` counts the files that differ between the work tree and the
     commit.
     """
 
@@ -120,12 +120,12 @@ def _cost_text(cost: Decimal | None) -> str:
 
 
 def _uncosted_notes(invalid: int) -> list[str]:
-    """Return a note with the number of invalid files, because their cost is unknown; empty if there are none."""
+    """Return a note with the number of invalid files, which have no known cost; empty if there are no invalid files."""
     return [f"{pluralize(invalid, 'invalid file')} not counted"] if invalid else []
 
 
 def _unpriced_notes(without_price: int) -> list[str]:
-    """Return a note with the number of resources without a price on the day; empty if there are none."""
+    """Return a note with the number of resources that have no price on the day; empty if all resources have a price."""
     return [f"{pluralize(without_price, 'resource')} without a price left out"] if without_price else []
 
 

@@ -1,4 +1,7 @@
-"""Render a cluster's status as a Markdown page for the forge. Text of a tenant or a pod has no effect on the page."""
+"""Render a cluster's status as a Markdown page for the forge.
+
+Text from a tenant or a pod is escaped, so it can't add links or other markup to the page.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +34,8 @@ def render_summary(
 ) -> bytes:
     """Return the page of a cluster: its stocks, the number of instances in each state, and the resources with problems.
 
-    Before these, the page has the retained tenants, then removed or stopped resources that still exist, and then edits
-    by hand. `retained` is None if the retained tenants are unknown.
+    Above the stocks, the page lists the retained tenants, then the removed resources that still exist and the stopped
+    instances that still run, and then the edits by hand. `retained` is None if the retained tenants are unknown.
     """
     states = Counter(
         word.display_state(instance.state, of_instance=True) for tenant in tenants for instance in tenant.instances
@@ -105,7 +108,7 @@ def _leftover_section(title: str, leftovers: Sequence[Orphan]) -> list[str]:
 
 
 def _edit_rows(tenants: Sequence[TenantStatus]) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each condition of a tenant or its resources about objects edited or added by hand."""
+    """Yield a row for each condition that reports objects that a person edited or added by hand."""
     for tenant in tenants:
         resource_rows = (
             (type(resource).__name__.lower(), f"{tenant.tenant}/{resource.name}", resource.conditions)
@@ -123,7 +126,7 @@ def _edit_rows(tenants: Sequence[TenantStatus]) -> Iterator[tuple[str, ...]]:
 
 
 def _table_section(title: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Return a section with a table of at most MAX_ROWS rows; empty without rows."""
+    """Return a section with a table of at most MAX_ROWS rows; empty if there are no rows."""
     if not rows:
         return []
     more = [f"and {len(rows) - MAX_ROWS} more."] if len(rows) > MAX_ROWS else []

@@ -1,7 +1,7 @@
 """Render an Ownership as CODEOWNERS, so that a forge requests reviews from the right people.
 
-CODEOWNERS only requests reviews; `allot plan` enforces approvals. CODEOWNERS can't express owners of single fields or
-roles of a tenant, and its syntax differs between forges.
+CODEOWNERS only requests reviews; `allot plan` enforces approvals. CODEOWNERS can express neither the owners of single
+fields nor the roles of a tenant's members, and its syntax differs between forges.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _REGEX_SPECIAL = re.compile(r"[.*]")
 
 
 class OwnedPattern(NamedTuple):
-    """A pattern of paths from an Ownership, and the names of its owners at the forge, with `@`."""
+    """A pattern of paths from an Ownership. `owners` are the names of the pattern's owners at the forge, with `@`."""
 
     pattern: str
     owners: tuple[str, ...]
@@ -80,7 +80,7 @@ def _forge_login(owner: Account) -> str:
 
 
 def _expand_tenants(pattern: str, tenants: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield a pattern once for each tenant that it matches, with the name of the tenant.
+    """Yield, for each tenant that a pattern matches, the pattern for the folder of this tenant, and the tenant's name.
 
     A pattern outside the tenants' folders is yielded unchanged, with an empty name.
     """
@@ -126,7 +126,7 @@ def _exclusion_regex(patterns: list[str]) -> str:
 def _pattern_regex(pattern: str) -> str:
     """Return a pattern as a regular expression without backslashes.
 
-    Gitea's parser of CODEOWNERS interprets backslashes itself.
+    Gitea's parser of CODEOWNERS interprets backslashes before it compiles the regular expression.
     """
     folder = pattern.removesuffix("/**")
     text = _REGEX_SPECIAL.sub(lambda match: "[.]" if match.group() == "." else "[^/]*", folder)

@@ -19,7 +19,7 @@ def format_duration(seconds: int) -> str:
 
 
 def format_cold_start(time: ColdStartTime | None) -> str:
-    """Return a text with the waiting time for a node, and the number of cold starts from which it is known."""
+    """Return a text with the waiting time for a node, and the number of cold starts in which it was measured."""
     if time is None:
         return UNKNOWN_DURATION
     if time.start_count == 1:

@@ -12,9 +12,10 @@ from allotment.observed.status import Instance
 
 
 class Consoles(NamedTuple):
-    """The URL of Argo CD, and the URL of Grafana for each cluster that declares it.
+    """The URLs of Argo CD and Grafana.
 
-    The URL of Argo CD is empty if none is declared.
+    `argocd` is empty if the URL of Argo CD is not declared. `grafana` has the URL of Grafana for each cluster that
+    declares this URL.
     """
 
     argocd: str

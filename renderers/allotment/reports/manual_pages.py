@@ -85,9 +85,9 @@ def _reason_page(name: str) -> ExplainOutput:
 
 
 def _field_paths(name: str) -> tuple[FieldOutput, ...]:
-    """Return the fields of all kinds with this name, each with its full path.
+    """Return the fields that are called `name` in any kind, each with its full path.
 
-    The name may also be the end of a path, such as `NAME.NAME`.
+    `name` may also be the end of a path, such as `NAME.NAME`.
     """
     return tuple(
         msgspec.structs.replace(field_page(kind, model, path.rpartition(".")[2]), name=path)
@@ -136,9 +136,9 @@ def field_page(kind: Kind, model: Any, alias: str) -> FieldOutput:
 
 
 def _file_location(kind: Kind) -> str:
-    """Return the scope of a kind if the scope has a single file of the kind; empty for other kinds.
+    """Return the scope of a kind if a scope has a single file of the kind; empty for other kinds.
 
-    Such a file has the name of its scope.
+    The declaration in this single file has the name of its scope, such as the name of a tenant.
     """
     return kind.scope if kind.singleton else ""
 
@@ -192,7 +192,7 @@ def is_model(annotation: Any) -> bool:
 
 
 def element_type(annotation: Any) -> Any:
-    """Return the type with the nested fields of a field: the item type of a list or mapping, or the type itself."""
+    """Return the type that may have nested fields: the item type of a list or mapping, or else `annotation` itself."""
     annotation = without_optional(annotation)
     if typing.get_origin(annotation) in (list, dict):
         return element_type(typing.get_args(annotation)[-1])
@@ -237,7 +237,7 @@ def _annotation_text(annotation: Any, metadata: typing.Sequence[Any] = ()) -> st
 
 
 def _schema_type_text(schema: dict[str, Any]) -> str:
-    """Return the type in a JSON Schema that a field declares itself."""
+    """Return the type that the JSON Schema in a field's annotation declares, in words."""
     if examples := schema.get("examples"):
         return f"text such as {examples[0]}"
     if schema.get("type") == "object":

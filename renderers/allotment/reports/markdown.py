@@ -1,8 +1,8 @@
-"""Write Markdown for forges. Text from a tenant, a pod or a registry appears unchanged and has no effect.
+"""Write Markdown for forges. Text from a tenant, a pod or a registry is displayed literally.
 
-Forges search the rendered text for mentions, references and bare URLs, so a backslash before them has no effect on this
-search. Therefore such text is written as a code span: on all forges, mentions, links, images, HTML and quick actions
-have no effect there.
+Forges search the rendered text for mentions, references and bare URLs, so a backslash in the Markdown does not prevent
+them. Therefore comments contain text from others only in code spans. In a code span, mentions, links, images, HTML and
+quick actions have no effect on any forge.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _HIDDEN_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 
 
 def escape_markdown(text: str, limit: int = _MAX_LENGTH) -> str:
-    """Return a text as Markdown that shows it without effect: no link, mention, image, HTML, table or code."""
+    """Return Markdown that displays a text literally, with at most `limit` characters of the text."""
     cut = text if len(text) <= limit else f"{text[:limit]}…"
     return _SPECIAL.sub(r"\\\1", " ".join(cut.split()).replace("&", "&amp;").replace("<", "&lt;"))
 
@@ -55,14 +55,14 @@ def code_span_outside_tables(text: str, limit: int = _MAX_LENGTH) -> str:
 
 
 def code_block(lines: Sequence[str], language: str = "") -> str:
-    """Return lines as a code block with a fence that is longer than any backticks in them."""
+    """Return lines as a code block with a fence that is longer than any run of backticks in the lines."""
     text = escape_invisible("\n".join(lines))
     ticks = "`" * max(3, max((len(run) for run in _TICKS.findall(text)), default=0) + 1)
     return f"{ticks}{language}\n{text}\n{ticks}"
 
 
 def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a table; "None." if it has no rows. The cells must be Markdown already."""
+    """Return the lines of a table; "None." if it has no rows. The cells are Markdown and are not escaped."""
     lines = [f"| {' | '.join(row)} |" for row in rows]
     if not lines:
         return ["None."]

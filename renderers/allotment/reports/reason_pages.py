@@ -311,7 +311,7 @@ RETENTION_REASONS: dict[str, Reason] = {
         RetentionReason.PROGRAM_ERROR: "Allotment failed on this tenant: a bug",
     }.items()
 }
-# Reasons of conditions that hold. These need no remedy.
+# Reasons that need no remedy, because their conditions hold.
 GOOD_REASONS = (
     word.UNITS_HELD,
     word.ALL_PREPARED,

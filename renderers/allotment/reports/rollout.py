@@ -23,8 +23,8 @@ _URL = re.compile(r"https://[a-z0-9.-]{1,253}(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-
 class Rollout(NamedTuple):
     """The state of the rollout of a merge.
 
-    `merge_commit` is the merge, `published_clusters` are the clusters that it is published to, and `resources` are the
-    resources of tenants that it changed. An instance has links if its cluster reports the merged version.
+    `published_clusters` are the clusters to which the merge is published. `resources` are the instances, storages and
+    snapshots that the merge changed. An instance has links if its cluster reports the merged version.
     """
 
     merge_commit: str

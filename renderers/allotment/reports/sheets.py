@@ -31,7 +31,7 @@ def sanitize_sentence(text: str) -> Text:
 class Sheet:
     """Rows under column heads. The columns in `long` come last, and contain sentences or URLs.
 
-    If the terminal has fewer than NARROW_WIDTH columns or the row is too wide, each long cell gets a line below its
+    If the terminal has fewer than NARROW_WIDTH columns, or if a row is too wide, each long cell gets a line below its
     row. Other cells that do not fit go below the row too, with their heads. In a pipe, each row is one line.
     """
 
@@ -53,7 +53,7 @@ class Sheet:
         yield from self.render_lines(_console_width(console, options))
 
     def render_lines(self, width: int | None) -> Iterator[Text]:
-        """Yield the lines for a terminal of this width. `width` is None if the output is no terminal."""
+        """Yield the lines for a terminal with `width` columns. `width` is None if the output is not a terminal."""
         rows = [self._heads, *self._rows]
         widths = [max(row[at].cell_len for row in rows) for at in range(len(self._heads))]
         natural = sum(widths) + _GAP * (len(widths) - 1)

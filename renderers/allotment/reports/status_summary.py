@@ -38,7 +38,7 @@ def _count_order(item: tuple[str, int]) -> tuple[int, str]:
 
 
 def shared_reasons(rows: Iterable[ResourceStatus]) -> dict[tuple[str, str], SharedReason]:
-    """Return the reasons that several rows share together with their remedy, in the order of their first rows."""
+    """Return each pair of a reason and a remedy that several rows have, in the order of the first of these rows."""
     labels = defaultdict[tuple[str, str], list[str]](list)
     for row in rows:
         labels[reason_key(row)].append(row.label)

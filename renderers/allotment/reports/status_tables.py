@@ -26,7 +26,7 @@ from allotment.reports.status_summary import (
 )
 
 SharedReasons = Mapping[tuple[str, str], SharedReason]
-UNLIMITED = 1_000_000  # characters of a list of names, so that none is left out
+UNLIMITED = 1_000_000  # characters of a list of names, so that no name is left out
 STALE_SECONDS = 3900  # a reporter writes its status at least every 3600 seconds
 _STYLES = {
     word.RUNNING: "green",
@@ -76,8 +76,8 @@ def render_overview(
 ) -> RenderableType:
     """Return tables of all instances, storages and snapshots.
 
-    Before the tables come the counts of the resources and the clusters with an outdated status. After the tables come
-    the reasons that several rows share.
+    Above the tables are the number of resources in each state, and notices about outdated clusters and edits by hand.
+    Below the tables are the reasons that several rows share.
     """
     parts: list[RenderableType] = [
         *([sanitize_sentence(count_states(rows))] if rows else []),
@@ -107,9 +107,9 @@ def stale_notices(clusters: Iterable[ClusterStatus], now: datetime.datetime) -> 
 
 
 def _edit_notices(rows: Iterable[ResourceStatus]) -> Iterator[Text]:
-    """Yield the conditions of tenants themselves.
+    """Yield a notice for each condition of a tenant.
 
-    These conditions are about objects in the tenants' namespaces that differ from the published objects.
+    These conditions are about objects in the tenant's namespace that differ from the published objects.
     """
     statuses = {(row.status.tenant, row.status.cluster): row.status for row in rows if row.status is not None}
     for _, status in sorted(statuses.items()):

@@ -23,9 +23,9 @@ from allotment.reports.status_tables import stale_notices
 class StockRow(NamedTuple):
     """A stock of a cluster as declared, with its held units.
 
-    `pool` is None if its NodePool can't be read. `placeholders` is the number of placeholders that should exist, and
-    `ready_units` the number of those that run; `ready_units` is None if no cluster has reported the stock.
-    `cold_start_time` is the waiting time for nodes of its GPUSpec; it is None if unknown.
+    `pool` is None if the NodePool can't be read. `placeholders` is the number of placeholders that should exist, and
+    `ready_units` the number of running placeholders; `ready_units` is None if no cluster has reported the stock.
+    `cold_start_time` is the waiting time for nodes in earlier starts with the same GPUSpec; it is None if unknown.
     """
 
     cluster: str

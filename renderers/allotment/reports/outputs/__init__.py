@@ -12,7 +12,8 @@ import msgspec
 
 from allotment.reports.outputs.output import Output
 
-# The commands. The output type of `validate` is `ValidateOutput` in the module `validate`, imported on first use.
+# The commands with JSON output. For example, the output type of `validate` is `ValidateOutput` in the module
+# `validate`. A module is imported on first use.
 OUTPUTS = (
     "validate",
     "explain",
@@ -41,8 +42,8 @@ _NON_ASCII = re.compile("[^\x00-\x7e]+")
 def as_json(output: Output) -> str:
     """Return an output as indented JSON text.
 
-    The text is in ASCII, so that quoted text has no effect on a terminal. An amount of money is a number with all its
-    digits.
+    The text is in ASCII, so that text from others cannot control a terminal. An amount of money is a number with all
+    its digits.
     """
     data = msgspec.json.Encoder(decimal_format="number").encode(output)
     text = msgspec.json.format(data, indent=2).decode()
@@ -75,7 +76,7 @@ def _normalize_schema(node: Any) -> Any:
     if node.get("format") in _FORMAT_TYPES:
         return {"type": _FORMAT_TYPES[node["format"]]}
     clean_node = {key: _normalize_schema(value) for key, value in node.items()}
-    if isinstance(clean_node.get("description"), str):  # otherwise it is the schema of a field named `description`
+    if isinstance(clean_node.get("description"), str):  # a mapping is the schema of a field named `description`
         clean_node["description"] = inspect.cleandoc(clean_node["description"])
     if "properties" in clean_node:
         clean_node["required"] = sorted(clean_node["properties"])

@@ -20,7 +20,8 @@ from allotment.rules.availability import AppOffer, Barrier, GPUOffer, ReservedUn
 from allotment.rules.limits import sharing_mode
 from allotment.rules.spending import TenantSpending, total_cost
 
-Ready = Mapping[tuple[str, str], Mapping[str, int]]  # by cluster and GPUSpec: ready units by tenant, "" for any
+# For each cluster and GPUSpec: the ready units by the tenant that may hold them. The tenant "" stands for any tenant.
+Ready = Mapping[tuple[str, str], Mapping[str, int]]
 
 
 class PriceOutput(Part, frozen=True):
@@ -37,10 +38,11 @@ class GPUSpecOutput(Part, frozen=True):
     free units that are on a running node; it is null if no reporter has reported them. With --tenant, these numbers
     include the units that are reserved for that tenant.
 
-    `gpuMemory` is the memory of the physical GPU. `gpuMemoryLimit` is the most memory that each process of a unit may
-    use, if MPS limits it. `gpus` is the part of the quota that a unit takes: a quarter of a GPU is 0.25. The price is
-    per unit and hour. If `isSold` is false, no price applies yet, and the output has the first future price. `barred`
-    has the reasons why the tenant can't have another unit; it is empty if the tenant can.
+    `gpuMemory` is the memory of the physical GPU. `gpuMemoryLimit` is the most GPU memory that each process of a unit
+    may use; it is null unless MPS sets a limit. `gpus` is the number of GPUs of the quota that a unit uses: 0.25 for a
+    quarter of a GPU. The price is per unit and hour. If `isSold` is false, no price applies yet, and the output has the
+    first future price. `barred` has the reasons why the tenant can't have another unit; it is empty if nothing prevents
+    another unit.
     """
 
     name: str
@@ -70,8 +72,8 @@ class GPUSpecOutput(Part, frozen=True):
 class StorageSpecOutput(Part, frozen=True):
     """A StorageSpec in a cluster, with its capacity there and the free part of the capacity.
 
-    Prices are per GiB and month. The price for snapshots is null if the cluster offers none. If `isSold` is false, no
-    price applies yet, and the output has the first future price.
+    Prices are per GiB and month. The price for snapshots is null if the cluster offers no snapshots. If `isSold` is
+    false, no price applies yet, and the output has the first future price.
     """
 
     name: str
@@ -100,7 +102,7 @@ class AppFolderOutput(Part, frozen=True):
 class AppOutput(Part, frozen=True):
     """A version of an app, and the exposures of its ports.
 
-    `minMemory` is the memory that a unit for the app must have at least; null means that any unit is large enough.
+    `minMemory` is the least memory that a unit for the app must have; null means that any unit is large enough.
     `folders` are the folders where an instance can mount a storage.
     """
 
@@ -134,7 +136,7 @@ class BudgetOutput(Part, frozen=True):
 
 
 class AskingOutput(Part, frozen=True):
-    """The tenant of --tenant.
+    """The tenant that --tenant names.
 
     `costPerMonth` is the cost of its declarations. `imageRegistries` are the registries from which the tenant may use
     its own images.
@@ -150,12 +152,13 @@ class AskingOutput(Part, frozen=True):
 
 
 class TenantSpendingOutput(Part, frozen=True):
-    """The monthly cost of a tenant's declarations, and its budget.
+    """The monthly cost of a tenant's declarations, and the budget of the tenant.
 
     `plan` is the tenant's tariff plan; it is null if it can't be read. `budgetPerMonth` is the budget of this plan; it
-    is null if the plan has none. `left` is the rest of the budget; it is negative if the budget is overspent. `isWhole`
-    is false if the cost excludes invalid files or resources without a price; `left` is then null. `withoutPrice` counts
-    the resources that have no price on the day. `costPerMonth` is null if no resource has a price.
+    is null if the plan has no budget. `left` is the rest of the budget; it is negative if the budget is overspent.
+    `isWhole` is false if the cost excludes invalid files or resources without a price; in this case, `left` is null.
+    `withoutPrice` counts the resources that have no price on the day. `costPerMonth` is null if no resource has a
+    price.
     """
 
     tenant: str
@@ -171,7 +174,7 @@ class SpendingOutput(Part, frozen=True):
     """A forecast of the cost of each tenant for `hours` hours at the prices of `day`, with the total.
 
     Costs are in the catalog's currency. `commit` is the commit of the declarations, or the commit that is checked out
-    in their work tree; it is null if there is none. `withoutPrice` counts the resources that have no price on the day.
+    in the work tree; it is null outside a Git repository. `withoutPrice` counts the resources without a price on `day`.
     The total excludes these resources; it is null if no resource has a price.
     """
 
@@ -184,7 +187,7 @@ class SpendingOutput(Part, frozen=True):
 
 
 class CatalogOutput(Output, frozen=True, kw_only=True, tag="CatalogOutput"):
-    """The offers on a day; with --tenant, as they apply to that tenant.
+    """The offers on a day: the offers for all tenants, or for the tenant that --tenant names.
 
     `spending` is null without --tenants.
     """
@@ -227,9 +230,9 @@ def gpu_output(offer: GPUOffer, ready: Ready, day: datetime.date, tenant: str = 
 
 
 def ready_units(offer: GPUOffer, ready: Ready, tenant: str = "") -> int | None:
-    """Return the ready units that any tenant, or `tenant` alone, may hold.
+    """Return the number of ready units that are shared by all tenants or reserved for `tenant`.
 
-    Ready units are on a running node. Returns None if no reporter has reported them.
+    Ready units are units on a running node. Returns None if no reporter has reported the units.
     """
     ready_by_owner = ready.get((offer.cluster, offer.spec.model.name))
     return (

@@ -14,8 +14,8 @@ class SaidOutput(Part, frozen=True):
     """The result for the pull requests of a commit.
 
     `state` is the state of the commit status allot/plan; it is null if the command wrote no status. `words` are the
-    text of the status, or the reason why there is none. `trouble` is the kind of failure that prevented the status, as
-    named in the metrics.
+    text of the status, or the reason why there is no status. `trouble` is the kind of failure that prevented the
+    status, by its name in the metrics.
     """
 
     numbers: tuple[int, ...]

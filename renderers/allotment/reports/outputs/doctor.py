@@ -12,7 +12,7 @@ from allotment.reports.outputs.output import Output
 class DoctorOutput(Output, frozen=True, kw_only=True, tag="DoctorOutput"):
     """The diagnoses of a cluster, or of the repository if `cluster` is null.
 
-    `findings` has the problems first. The numbers count the diagnoses of each severity.
+    `findings` has the diagnoses, the most severe first. The numbers count the diagnoses of each severity.
     """
 
     cluster: str | None

@@ -7,7 +7,7 @@ from allotment.reports.outputs.output import Output
 
 
 class FieldOutput(Part, frozen=True):
-    """A field. `limits` describes the limits of its value beyond its type.
+    """A field. In addition to `type`, `limits` describes the limits of the field's value.
 
     `default` is the value that an absent field has; it is empty if the field has no default.
     """
@@ -24,8 +24,8 @@ class ExplainOutput(Output, frozen=True, kw_only=True, tag="ExplainOutput"):
     """The manual page of `subject`.
 
     A subject is a kind, a field with its path, `rule NAME`, or `reason NAME` for a condition or reason of a status.
-    `file` is the path of a kind's files. If the subject is a field, `itself` describes it. `fields` are the fields
-    below the subject. `example` is a file of the kind.
+    `file` is the path of a kind's files. If the subject is a field, `itself` describes this field. `fields` are the
+    fields below the subject. `example` is a file of the kind.
     """
 
     subject: str

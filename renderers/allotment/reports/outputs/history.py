@@ -25,7 +25,7 @@ class ChangeOutput(Part, frozen=True):
 
 
 class HistoryOutput(Output, frozen=True, kw_only=True, tag="HistoryOutput"):
-    """The newest state changes of a tenant, or of a single resource of the tenant, the oldest change first."""
+    """The last state changes of a tenant, or of a single resource of the tenant, in the order of their times."""
 
     tenant: str
     changes: tuple[ChangeOutput, ...]

@@ -14,10 +14,10 @@ P = TypeVar("P", bound=msgspec.Struct)
 
 
 class Output(msgspec.Struct, frozen=True, rename="camel", tag_field="kind", tag=str):
-    """A command's result. Its fields are in camelCase, after `kind` and `apiVersion`.
+    """The result of a command. In JSON, `kind` and `apiVersion` come first, and names of fields are in camelCase.
 
-    Within an API version, new releases only add fields, so readers must ignore the fields that they don't know. A
-    subclass is `frozen` and `kw_only`, so that `apiVersion` comes first.
+    Within an API version, new releases only add fields, so readers must ignore the fields that they don't know.
+    Subclasses are `frozen` and `kw_only`, so that `apiVersion` comes first.
     """
 
     api_version: Literal["allotment.dev/v1alpha1"] = API_VERSION

@@ -61,7 +61,7 @@ class QuotaOutput(Part, frozen=True):
 
 
 class OverBudgetOutput(Part, frozen=True):
-    """The first day on which the change raises the tenant's cost above its budget, or further above it.
+    """The first day on which the change causes or increases an excess of the tenant's cost over the budget.
 
     `amount` is the excess. `denied` is true if the budget refuses the excess, and false if the budget only warns.
     """
@@ -74,10 +74,10 @@ class OverBudgetOutput(Part, frozen=True):
 class CostOutput(Part, frozen=True):
     """A tenant's monthly cost before and after the change.
 
-    `before` and `after` are today's cost. `days` has the cost from today on, and from each later day on which a price
-    changes the cost. `left` is the rest of the budget today, after the change. `overBudget` is null if the change
-    causes no excess over the budget. If `valid` is false, the tenant has errors and stays at its last published
-    manifests.
+    `before` and `after` are the cost at today's prices. `days` has the cost from today on, and the cost from each later
+    day on which a price changes the cost. `left` is the rest of the budget today, after the change. `overBudget` is
+    null if the change causes no excess over the budget. If `valid` is false, the tenant has errors and stays at its
+    last published manifests.
     """
 
     tenant: str
@@ -104,7 +104,7 @@ class BrakeOutput(Part, frozen=True):
 
     If `tenant` is set, the brake retains this tenant: the tenant stays at its last published manifests. If `tenant` is
     null, the brake stops the publish for all tenants. `words` describe the refusal and the remedy. `checksum` is the
-    checksum that approves the deletion; it is null if the published branches are unknown here.
+    checksum that approves the deletion; it is null if the command doesn't know the published branches.
     """
 
     kind_plural: str = msgspec.field(name="what")
@@ -120,7 +120,7 @@ class FilesOutput(Part, frozen=True):
     """The numbers of changed files.
 
     `declared` counts declarations, and `outside` counts files outside the declarations. The other fields count rendered
-    files. `markers` counts the folder markers among these: files that only keep a folder in Git.
+    files. `markers` counts the folder markers among the rendered files: files that only keep a folder in Git.
     """
 
     declared: int
@@ -137,10 +137,11 @@ class PlanOutput(Output, frozen=True, kw_only=True, tag="PlanOutput"):
     `summary` describes the effects in a line. `asOf` is the day of the prices. `totals` is the cost of all tenants in
     `costs`; it excludes the tenants in `unpriced`, because their cost is unknown.
 
-    Some lists are truncated. `declared` contains all changes of access and approvals, and the first of the other
-    changes; `declaredCount` counts all changes. `outside` contains the first of the changed files outside the
-    declarations for each topic, the most important topic first; `outsideCount` counts all these files. `declarations`
-    and `objects` contain the diffs of the first files; `files` counts all files.
+    Some lists are truncated. `declared` contains every change that affects access or approvals, but only the first of
+    all other changes; `declaredCount` counts all changes. `outside` contains changed files outside the declarations. It
+    contains only the first files of each topic, such as CI, with the most important topic first; `outsideCount` counts
+    all changed files outside the declarations. `declarations` contains the diffs of the first changed declarations, and
+    `objects` contains the diffs of the first changed rendered files; `files` counts all changed files.
     """
 
     verdict: str

@@ -27,7 +27,7 @@ class CommittedOutput(Part, frozen=True):
 
 
 class KeptOutput(Part, frozen=True):
-    """A tenant that stays at its last published manifests, with the reason and the problems that caused it."""
+    """A tenant that stays at its last published manifests, the reason, and the problems that caused the retention."""
 
     tenant: str
     problems: tuple[ProblemOutput, ...]
@@ -47,8 +47,8 @@ class RetainedClusterOutput(Part, frozen=True):
 class PublishOutput(Output, frozen=True, kw_only=True, tag="PublishOutput"):
     """A publish of the commit `source`. With `dryRun`, nothing was written.
 
-    If the newer commit `newer` was published already, `source` was not published. `committed` are the clusters with
-    changes, and `unchanged` the clusters without. `kept` are the retained tenants.
+    If `newer` is set, this newer commit was already published, so the command did not publish `source`. `committed` are
+    the clusters with changes, and `unchanged` the clusters without changes. `kept` are the retained tenants.
 
     The other lists contain messages: `waiting` about instances and changes that aren't published as declared yet,
     `holding` about pods that hold units without a claim for them, and `leaving` about deletions that take several

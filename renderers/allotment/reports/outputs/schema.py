@@ -6,7 +6,7 @@ from allotment.reports.outputs.output import Output
 
 
 class SchemaOutput(Output, frozen=True, kw_only=True, tag="SchemaOutput"):
-    """The schemas that were out of date. `written` is false if the command only listed them."""
+    """The schemas that were out of date. `written` is false if the command only listed the schemas."""
 
     changed: tuple[str, ...]
     written: bool

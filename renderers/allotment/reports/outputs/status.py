@@ -40,8 +40,9 @@ class ThingOutput(Part, frozen=True):
     Removing.
 
     `path` is the path of the declaration, and `declaredBlob` its Git blob; the blob is null if the resource is no
-    longer declared. `observedBlob` is the blob that the cluster has. `asDeclared` is true if the resource matches its
-    declaration. If it doesn't, `why` is the cause, and `wayOut` the remedy, if a remedy is known.
+    longer declared. `observedBlob` is the blob of the declaration that the cluster has applied. `asDeclared` is true if
+    the resource matches its declaration. If `asDeclared` is false, `why` is the cause, and `wayOut` is the remedy if a
+    remedy is known.
     """
 
     name: str
@@ -115,7 +116,7 @@ class StorageOutput(ThingOutput, frozen=True):
 
 
 class SnapshotOutput(ThingOutput, frozen=True):
-    """A snapshot. It has the content of the storage `storage` at `creationTime`."""
+    """A snapshot: the content that the storage `storage` had at `creationTime`."""
 
     uid: str | None
     storage: str
@@ -125,7 +126,7 @@ class SnapshotOutput(ThingOutput, frozen=True):
 
 
 class ApplicationOutput(Part, frozen=True):
-    """Argo CD's status of a tenant's storage or compute.
+    """Argo CD's status of one part (storage or compute) of a tenant.
 
     `sourceCommit` is the commit of the declarations from which the applied manifests were rendered. `tree` is the Git
     tree of these manifests on the rendered branch.
@@ -141,7 +142,7 @@ class ApplicationOutput(Part, frozen=True):
 class TenantOutput(Part, frozen=True):
     """The resources that a tenant has, or should have, in a cluster.
 
-    `cluster` is null for declarations with a cluster that can't be read.
+    `cluster` is null if the cluster can't be read from the declarations.
     """
 
     tenant: str
@@ -157,8 +158,8 @@ class TenantOutput(Part, frozen=True):
 class StockOutput(Part, frozen=True):
     """Units of a GPUSpec: declared, held by instances, free, and ready on a running node.
 
-    If `tenant` is set, the units are reserved for that tenant. `ready` is null if no reporter has reported the cluster;
-    with --stocks, the other fields then come from the declarations.
+    If `tenant` is set, the units are reserved for that tenant. `ready` is null if no reporter has reported the cluster.
+    In this case, with --stocks, the other fields come from the declarations.
     """
 
     name: str
@@ -188,8 +189,8 @@ class ClusterOutput(Part, frozen=True):
 class DeclaredOutput(Part, frozen=True):
     """The commit of the declarations, its time, and the `ref` that points to the commit.
 
-    `differing` counts the files in this folder that differ from the commit. The output describes the commit, not these
-    differences.
+    `differing` counts the local declaration files that differ from the commit. The output describes the commit, not the
+    local files.
     """
 
     ref: str
@@ -201,8 +202,8 @@ class DeclaredOutput(Part, frozen=True):
 class RetainedTenantOutput(Part, frozen=True):
     """A tenant that stays at its last published manifests.
 
-    `since` is the time of the first publish that retained the tenant; it is null if it is not recorded. `omitted`
-    counts the problems that are left out.
+    `since` is the time of the first publish that retained the tenant; it is null if this time is not recorded.
+    `omitted` counts the problems that are left out.
     """
 
     tenant: str
@@ -216,10 +217,10 @@ class PublishedOutput(Part, frozen=True):
     """The progress of publishing.
 
     `commit` is the published commit of the declarations; it is null if nothing is published. `ahead` counts the
-    declared commits that are not published. `reason` is why the declared commit is not published; it is null if it is
-    published. `retained` are the tenants that stay at their last published manifests. `retainedTenants` has the reasons
-    of these tenants, or only of the tenant that the command shows. `omittedTenants` counts the retained tenants that
-    the record of a publish leaves out.
+    declared commits that are not published. `reason` is why the declared commit is not published; it is null if the
+    declared commit is published. `retained` are the tenants that stay at their last published manifests.
+    `retainedTenants` has the reasons for the retention of these tenants, or only of the tenant that the command shows.
+    `omittedTenants` counts the retained tenants that the retention record leaves out.
     """
 
     commit: str | None
@@ -243,7 +244,7 @@ class StatusOutput(Output, frozen=True, kw_only=True, tag="StatusOutput"):
 def published_output(state: PublishState, tenant: str | None = None) -> PublishedOutput:
     """Return the output of the state of publishing.
 
-    It has the problems of all retained tenants, or only of `tenant`.
+    The output has the problems of all retained tenants, or only the problems of `tenant`.
     """
     retained = sorted(state.retained_tenants.items())
     return output_of(
@@ -270,7 +271,7 @@ def cluster_output(
 
 
 def tenant_outputs(rows: Iterable[ResourceStatus], consoles: Consoles) -> tuple[TenantOutput, ...]:
-    """Return the outputs of tenants, one for each cluster in which a tenant has, or should have, resources."""
+    """Return one output for each tenant and each cluster in which the tenant has, or should have, resources."""
     by_place: dict[tuple[str, str], list[ResourceStatus]] = {}
     for row in rows:
         by_place.setdefault((row.resource.tenant, row.resource.cluster), []).append(row)
@@ -308,7 +309,7 @@ def _instance_output(row: ResourceStatus, consoles: Consoles) -> InstanceOutput:
 def _resource_output(
     kind: type[T], observed_kind: type[Instance | Storage | Snapshot], row: ResourceStatus, **values: Any
 ) -> T:
-    """Return the output of a resource. If no cluster reports it, the fields from the cluster are empty."""
+    """Return the output of a resource. If no cluster reports the resource, the fields from the cluster are empty."""
     unobserved = observed_kind(row.resource.name, "", row.state, row.reason)
     return output_of(
         kind,

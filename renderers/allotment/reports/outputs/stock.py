@@ -29,9 +29,9 @@ class StockRowOutput(Part, frozen=True):
     """A declared stock: the units that tenants may hold (`count`), the held units, and the free units.
 
     `warm` is the most free units that placeholders keep ready; null means all free units. `placeholders` is the number
-    of placeholders that should exist, and `ready` the number of those that run; `ready` is null if the cluster has not
-    reported the stock. `nodes` is null if the NodePool can't be read. `coldStart` is null if the nodes are static, or
-    if no cold start was observed. If `tenant` is set, the units are reserved for that tenant.
+    of placeholders that should exist, and `ready` the number of running placeholders; `ready` is null if the cluster
+    has not reported the stock. `nodes` is null if the NodePool can't be read. `coldStart` is null if the nodes are
+    static, or if no cold start was observed. If `tenant` is set, the units are reserved for that tenant.
     """
 
     cluster: str

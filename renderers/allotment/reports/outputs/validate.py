@@ -12,7 +12,7 @@ from allotment.reports.outputs.output import Output, output_of
 class ProblemOutput(Part, frozen=True):
     """A problem. The first line and the first column have the number 1.
 
-    `related` are other files that cause the problem, or that it affects.
+    `related` are other files that cause the problem, or that the problem affects.
     """
 
     path: str

@@ -24,7 +24,7 @@ class AwaitedOutput(Part, frozen=True):
 
 
 class WaitOutput(Output, frozen=True, kw_only=True, tag="WaitOutput"):
-    """The outcome of a wait, after `seconds`.
+    """The outcome of a wait, and its duration in seconds.
 
     Failed means that the resources can't reach the goal without another merge or an action of a person.
     """

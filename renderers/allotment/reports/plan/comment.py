@@ -1,8 +1,8 @@
 """Render a plan as one comment on a pull request.
 
-The comment fits the forge's size limit, and text that tenants wrote has no effect in it. The summary, the missing
-approvals, destructions, and changed permissions are always complete. If the comment is too long, other items are left
-out from the end, and the comment states their number.
+The comment fits the forge's size limit, and displays text that tenants wrote literally. The summary, the missing
+approvals, the destructions, and the changed permissions are always complete. Other lists are truncated if they don't
+fit, and the comment states the number of omitted items.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NOTE_LENGTH = 160  # bytes for the note on omitted items
 _MESSAGE_LENGTH = 2_000
 _PATH_LENGTH = 400  # characters of a path or field
 _APPROVALS_BYTES = 8_000  # bytes of missing approvals
-_MAX_SKIPPED = 10  # named checks that did not run
+_MAX_SKIPPED = 10  # the comment names at most this many of the checks that did not run
 _MAX_OTHER_FILES = 3  # files named per topic if space is short
 _UNLIMITED = 1 << 20  # characters, for text that must not be truncated
 
@@ -41,8 +41,8 @@ _UNLIMITED = 1 << 20  # characters, for text that must not be truncated
 class PlanComment(NamedTuple):
     """The text of a comment.
 
-    If the destructions or the changed permissions do not fit into the text, `is_complete` is false. Then the plan must
-    not be reported as mergeable.
+    If the destructions or the changed permissions do not fit into the text, `is_complete` is false. In this case, the
+    plan must not be reported as mergeable.
     """
 
     text: str
@@ -145,9 +145,9 @@ def _danger_text(
 ) -> str:
     """Return everything that each reader must see, under titles.
 
-    It includes the brake's refusal, all destructions and possible destructions, all changed permissions, and the
-    decisive files outside the declarations. Of these files, the first `most` of each topic are named. `rows` renders
-    destructions, and `changes` renders changed permissions.
+    The text includes the brake's refusal, all destructions and possible destructions, and all changed permissions. It
+    also includes the changed files outside the declarations that affect a topic, such as CI; of each topic, it names
+    the first `most` files. `rows` renders destructions, and `changes` renders changed permissions.
     """
     lost = (("Destroyed", plan.destructions), ("Perhaps destroyed", plan.possible_destructions))
     blocks = (
@@ -229,7 +229,7 @@ def _diff_block(diff: FileDiff) -> str:
 
 
 def _fit_section(section: _Section, room: int) -> str:
-    """Return a section with as many items as fit into `room` bytes, and the number of the other items."""
+    """Return a section with as many items as fit into `room` bytes, and the number of the omitted items."""
     if not section.items:
         return ""
     size = _byte_length(section.header) + _byte_length(section.footer) + _NOTE_LENGTH

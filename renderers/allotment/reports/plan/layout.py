@@ -25,7 +25,7 @@ class Line(NamedTuple):
 
 
 def wrap_text(text: str, width: int | None) -> list[str]:
-    """Return a text as lines of a width, with a hanging indent. Words are not split, so a path can be copied."""
+    """Return a text as lines of at most `width` columns. Words are not split, so that a path can be copied."""
     if width is None or len(text) <= width:
         return [text]
     begin = " " * (len(text) - len(text.lstrip()))

@@ -70,7 +70,10 @@ def plan_tables(plan: ChangePlan) -> Iterator[Table]:
 
 
 def decisive_changes(plan: ChangePlan) -> Iterator[tuple[str, tuple[DeclaredChange, ...]]]:
-    """Yield the changes of access and approvals, by title. Each reader must see them, so none is left out."""
+    """Yield a title and the changes that affect access, and a title and the changes that affect approvals.
+
+    Each reader must see these changes, so none of them is left out.
+    """
     for topic in NEVER_TRUNCATED:
         if declared_changes := plan.changes_of_topics(topic):
             yield topic.capitalize(), declared_changes
@@ -79,7 +82,7 @@ def decisive_changes(plan: ChangePlan) -> Iterator[tuple[str, tuple[DeclaredChan
 def other_file_lines(
     plan: ChangePlan, format_path: Callable[[str], str], most: int = MAX_SHOWN_PER_TOPIC
 ) -> Iterator[str]:
-    """Yield lines about the files outside the declarations that decide a topic, such as the jobs in CI.
+    """Yield lines about changed files that are not declarations but affect a topic, such as CI.
 
     For each topic, the first `most` files have a line each, and another line counts the rest. `format_path` formats the
     path of a file.
@@ -92,9 +95,10 @@ def other_file_lines(
 
 
 def effects_text(plan: ChangePlan) -> str:
-    """Return a sentence with the number of instances that restart, start and stop, or that no instance restarts.
+    """Return a sentence with the numbers of instances that restart, start and stop.
 
-    The sentence is empty if the effects are unknown.
+    If all numbers are 0, the sentence is "No instance restarts." The sentence is empty if nothing changes, or if the
+    effects are unknown.
     """
     counts = Counter(change.effect for change in plan.resource_changes)
     if parts := [f"{effect} {pluralize(counts[effect], 'instance')}" for effect in _EFFECTS if counts[effect]]:
@@ -249,7 +253,8 @@ def _name_tenants(names: Sequence[str]) -> str:
 def _invalid_cost_notes(plan: ChangePlan) -> Iterator[str]:
     """Yield notes about tenants with a misleading cost, or with an unknown cost.
 
-    The cost of an invalid tenant is that of its declarations, but its published manifests don't change.
+    The cost of an invalid tenant is misleading: the table shows the cost of the tenant's declarations, but the tenant's
+    published manifests don't change.
     """
     if invalid := [cost.tenant for cost in plan.cost_changes if not cost.is_valid]:
         which = f"{_name_tenants(invalid)} {'is' if len(invalid) == 1 else 'are'} invalid"
@@ -310,7 +315,7 @@ def _resource_table(plan: ChangePlan) -> Table:
 
 
 def _causes_text(reasons: Sequence[str]) -> str:
-    """Return causes on one line. Consecutive causes with the same file name the file only once."""
+    """Return causes on one line. If consecutive causes have the same path, only the first of them shows the path."""
     texts: list[str] = []
     last = ""
     for reason in reasons:
@@ -342,7 +347,7 @@ def _quota_amount(amount: QuotaChange, value: Fraction) -> str:
 def diff_lines(diff: FileDiff) -> list[str]:
     """Return the differences of a file as a unified diff.
 
-    If the file is too long, return its number of lines before and after instead.
+    If the file is too long, the result has only the number of lines before and after the change.
     """
     before, after = ([] if data is None else _text_lines(data) for data in (diff.before, diff.after))
     if len(before) > MAX_DIFF_LINES or len(after) > MAX_DIFF_LINES:
