@@ -1,6 +1,6 @@
 """Compares a live object with its published manifest, field by field, and finds changes that were made by hand.
 
-Argo CD applies a manifest server-side. The API server then keeps each field that another manager owns, so Argo CD
+Argo CD applies a manifest server-side. A server-side apply leaves each field that another manager owns, so Argo CD
 reports Synced even if a person added a container to a Deployment. `metadata.managedFields` doesn't prove the author of
 an edit, because the author chooses the manager's name.
 

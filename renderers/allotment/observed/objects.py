@@ -61,8 +61,8 @@ class Deployment(NamedTuple):
     """A Deployment with one of Allotment's labels.
 
     `generation_observed` says whether Kubernetes' controller has seen the newest generation of the Deployment.
-    `creation_failure` is the reason why no pod could be created; it is empty if there is none. `node_pool` is the
-    Karpenter NodePool of a placeholder; it is empty if the nodes are static.
+    `creation_failure` is the reason why pods could not be created; it is empty if no creation failed. `node_pool` is
+    the Karpenter NodePool of a placeholder; it is empty if the nodes are static.
     """
 
     uid: str

@@ -70,9 +70,10 @@ class GPUSpecOutput(Part, frozen=True):
 
 
 class StorageSpecOutput(Part, frozen=True):
-    """A StorageSpec in a cluster, with its capacity there and the free part of the capacity.
+    """A StorageSpec in a cluster.
 
-    Prices are per GiB and month. The price for snapshots is null if the cluster offers no snapshots. If `isSold` is
+    `capacity` is the capacity of the cluster for this StorageSpec, and `free` is the free part of this capacity. Prices
+    are per GiB and month. The price for snapshots is null if the cluster offers no snapshots. If `isSold` is
     false, no price applies yet, and the output has the first future price.
     """
 

@@ -89,7 +89,7 @@ def _row_lines(
 ) -> Iterator[str]:
     """Yield a row and, below it, the cells that do not fit.
 
-    The short cells come first, on one line with their heads. Each long cell then has its own line.
+    Below the row, the short cells come first, on one line with their heads. Each long cell follows on its own line.
     """
     yield _align_cells(table, row[:fitting_columns], widths)
     below = zip(
