@@ -23,12 +23,12 @@ _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REGION = re.compile(r"[a-z0-9-]{1,40}")
 _PREFIX = re.compile(r"[^\x00-\x1f\x7f]*")
-_INTERNAL_DOMAINS = ("localhost", "local", "internal", "svc", "cluster.local", "home.arpa")  # no public host has these
+_INTERNAL_DOMAINS = ("localhost", "local", "internal", "svc", "cluster.local", "home.arpa")  # without public hosts
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def _refuse_internal(value: str) -> str:
-    """Reject a URL with an obviously internal host. The preparation also checks the address to which a name resolves."""
+    """Reject a URL with an obviously internal host. The preparation also checks the IP addresses of the host."""
     host = value.partition("://")[2].partition("/")[0].partition(":")[0].rstrip(".")
     last = host.rpartition(".")[2]
     inside = "." not in host or any(host == name or host.endswith(f".{name}") for name in _INTERNAL_DOMAINS)
@@ -91,7 +91,7 @@ def _parse_address(value: object) -> str:
 
 IpAddress = Annotated[str, BeforeValidator(_parse_address), json_schema("string", None, "169.254.20.10", maxLength=39)]
 Cidr = Annotated[str, BeforeValidator(_parse_cidr), json_schema("string", None, "203.0.113.0/24", maxLength=43)]
-# A label of 63 characters and a dot precede a cluster's domain, and a host name has at most 253 characters.
+# A host name has at most 253 characters: a DNS label of up to 63 characters, a dot, and the domain of the cluster.
 Domain = Annotated[
     str,
     BeforeValidator(match_pattern(_HOST, "host", "a domain name in lower case, at most 189 characters", 189)),
@@ -102,7 +102,8 @@ HttpsUrl = Annotated[
     BeforeValidator(match_pattern(_HTTPS_URL, "url", "an https:// address without query, at most 253 characters")),
     json_schema("string", _HTTPS_URL, maxLength=253),
 ]
-# The URL of the issuer's keys appends 22 characters, and Envoy Gateway accepts at most 253.
+# To get the URL of the issuer's keys, Allotment appends 22 characters to the URL of the issuer. Envoy Gateway accepts
+# URLs of at most 253 characters.
 IssuerUrl = Annotated[
     str,
     BeforeValidator(match_pattern(_HTTPS_URL, "url", "an https:// address without query, at most 230 characters", 230)),

@@ -1,6 +1,7 @@
-"""Determine the approvers of a change: find the most specific pattern for a path, its approvers, and their accounts.
+"""Determine the approvers of a change from the most specific pattern that matches the path of the file.
 
-Everything is read from the base, so a pull request that makes its author an approver has no effect on its own approval.
+Allotment reads the Ownership and the Members at the base. If a pull request makes its author an approver, the author
+still cannot approve this pull request.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from allotment.declared.kinds.ownership import Approver, OwnershipSpec, PathRule
 from allotment.declared.people import Account, parse_account
 
 PLATFORM_TEAM = "platform"
-OWNERSHIP = "platform/ownership.yaml"  # only the team `platform` approves it, even if a pattern matches
+OWNERSHIP = "platform/ownership.yaml"  # only the team `platform` approves this file, even if a pattern matches it
 ANY_DEPTH = "**"
 _ROLE_RANKS: dict[Role, int] = {"Viewer": 0, "Member": 1, "Admin": 2}
 Segments = list[str]
@@ -110,7 +111,7 @@ def tenant_of(path: str) -> str:
 
 
 def accounts_of(members: Members | None, role: Role) -> frozenset[Account]:
-    """Return the accounts of a tenant's members that have a role or a higher role."""
+    """Return the accounts of a tenant's members with at least the role `role`."""
     users = members.spec.users if members else []
     return frozenset(
         parse_account(user.login) for user in users if user.login and _ROLE_RANKS[user.role] >= _ROLE_RANKS[role]
@@ -122,7 +123,7 @@ class ApproverSet(NamedTuple):
 
     An approver may also change the file or field without an approval.
 
-    `unknown_teams` are the teams at the forge with an unknown list of members.
+    `unknown_teams` are the teams at the forge with unknown members.
     """
 
     descriptions: tuple[str, ...]
@@ -137,8 +138,8 @@ class ApproverSet(NamedTuple):
 class ChangeAuthority:
     """Resolves the approvers of files and fields from the Ownership of the base.
 
-    `members` returns a tenant's Members at the base. `teams` has the accounts of each team at the forge; None if they
-    are unknown.
+    `members` returns the declaration of kind Members of a tenant at the base. `teams` maps each team at the forge to
+    the accounts of its members, or to None if its members are unknown.
     """
 
     def __init__(
@@ -156,7 +157,8 @@ class ChangeAuthority:
         """Return the approvers of a file.
 
         If nobody belongs to the teams and roles that approve the file, the team `platform` may approve the file too.
-        This team also approves the Ownership, and files outside the folder of the declarations (`../…`).
+        The team `platform` alone approves the Ownership, files that no pattern matches, and files outside the folder of
+        the declarations (`../…`).
         """
         rule = find_path_rule(self._spec, path)
         if rule is None or path == OWNERSHIP or path.startswith("../"):
@@ -167,9 +169,10 @@ class ChangeAuthority:
         return self._resolve_approvers([*rule.approvers, Approver(team=PLATFORM_TEAM)], tenant_of(path))
 
     def approvers_of_fields(self, path: str, kind: str, before: Any, after: Any) -> Iterator[tuple[str, ApproverSet]]:
-        """Yield the changed fields of a declaration that need additional approvers, with these approvers.
+        """Yield each changed field that needs additional approvers, with the additional approvers.
 
-        `before` and `after` are the content of the file; None if the file is absent.
+        `before` and `after` are the parsed content of the file before and after the change, or None if the file does
+        not exist.
         """
         for rule in self._spec.fields:
             if rule.kind == kind and _field_value(before, rule.field) != _field_value(after, rule.field):

@@ -1,4 +1,4 @@
-"""Fix faults of a declaration that have only one remedy: missing quotes or schema line, and a byte order mark."""
+"""Fix the faults that have only one remedy: missing quotes, a missing schema line, and a byte order mark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_ROUNDS = 400  # enough for the largest file: a round fixes documents.MAX_FI
 
 
 def build_schema_line(path: str, kind: str) -> str:
-    """Return the first line of a declaration, from which editors find its schema."""
+    """Return the first line of a declaration. Editors find the schema by this line."""
     return f"{SCHEMA_PREFIX}{'../' * path.count('/')}schemas/{kind}.schema.json\n"
 
 
@@ -60,8 +60,9 @@ def _quote_ambiguous_values(path: str, data: bytes, spot: DeclarationPath) -> by
 def _value_positions(data: bytes, positions: set[tuple[int, int]]) -> set[tuple[int, int]]:
     """Return the positions of the values that have problems, from the positions of the problems.
 
-    A problem is at the position of the value, or at the position of the key if the value starts on a later line. The
-    result excludes the positions of keys, because a mapping has the position of its first key, and is not a scalar.
+    A problem is at the position of the value, or at the position of the key if the value starts on a later line. If the
+    value is a mapping, its position is the position of its first key. The result excludes such positions, because a
+    mapping is not a scalar and gets no quotes.
     """
     marks = documents.find_positions(data)
     keys = {(place.key_line, place.key_column) for path, place in marks.items() if path and isinstance(path[-1], str)}

@@ -1,4 +1,4 @@
-"""Write declarations in canonical form: fields in the order of the model, lists sorted by key, and one item per line.
+"""Write declarations in canonical form: fields in the order of the pydantic model, sorted lists, one item per line.
 
 A mapping without a model, such as the values of a chart, keeps its order. Only the form changes: a parser reads the
 same values from `canonicalize(text)` as from `text`. A comment stays above or beside its item. Comments above the first
@@ -50,7 +50,10 @@ class _Group(NamedTuple):
 
 
 def canonicalize(data: bytes, model: type[BaseModel] | None) -> bytes:
-    """Return the canonical form of a document without syntax errors. `model` defines the order of the fields."""
+    """Return the canonical form of a document.
+
+    The document must have no syntax errors. `model` defines the order of the fields.
+    """
     text = data.decode("utf-8").replace("\r\n", "\n")
     tree, comments = _CommentedTree(text).read_document()
     header = comments.header
@@ -156,7 +159,10 @@ def _find_comments(text: str, scalars: list[Any]) -> dict[int, tuple[str, bool]]
 
 
 def _write(group: _Group, annotation: Any, pad: str, lines: list[str], first: str) -> None:
-    """Append the lines of a group. `first`, which has the dash of a list, replaces the padding of the first line."""
+    """Append the lines of a group to `lines`.
+
+    If the group is an item of a list, `first` is the start of its first line: the padding and a dash.
+    """
     fields = _field_order(annotation) if group.mapping else {}
     entries = group.entries
     if group.mapping and fields:
@@ -240,7 +246,7 @@ def _is_free_form(annotation: Any) -> bool:
 
 
 def _field_order(annotation: Any) -> dict[str, Any]:
-    """Return the annotations of a model's fields by alias; empty if the annotation is not a model."""
+    """Return the annotations of a model's fields by alias; empty if `annotation` is not a model."""
     annotation = without_optional(annotation)
     if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
         return {}
@@ -253,7 +259,7 @@ def _item_annotation(annotation: Any) -> Any:
 
 
 def _write_scalar(event: Any, pad: str) -> tuple[str, list[str]]:
-    """Return the text of a scalar on the line of its key, and the further lines of a block scalar."""
+    """Return the text for the line of the key, and the further lines if the scalar becomes a block scalar."""
     value: str = event.value
     if not event.style:
         return value, []

@@ -4,8 +4,9 @@ No other module parses declarations. YAML has more notations for a value than a 
 two YAML parsers, or a parser and a person, could interpret a notation differently, the notation is an error, and the
 message names a replacement.
 
-This module uses only the parsers of PyYAML, which produce events: the parser of libyaml if PyYAML was built with it,
-and otherwise the parser in pure Python. The loaders of PyYAML recurse and accept far more than we want.
+This module uses only the parsers of PyYAML, which produce events: the parser of libyaml if PyYAML was built with
+libyaml, and otherwise the parser in pure Python. It does not use the loaders of PyYAML, because they recurse and accept
+notations that are errors here.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ TOO_MANY_MESSAGE = f"more than {MAX_EVENTS:,} keys and values are too many for o
 
 
 class _PureParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
-    """The parser in pure Python: it produces events as libyaml's parser does, and loads no values."""
+    """The parser in pure Python. It produces the same events as the parser of libyaml, and loads no values."""
 
     def __init__(self, text: str) -> None:
         yaml.reader.Reader.__init__(self, text)
@@ -50,7 +51,10 @@ _MAX_VALID_KEYS = 5_000
 
 
 class FieldPosition(NamedTuple):
-    """The position of a field: its value and its key, as 1-based lines and columns. A list item has no key."""
+    """The positions of the value and the key of a field, as 1-based lines and columns.
+
+    A list item has no key, so its key position is the position of its value.
+    """
 
     line: int
     column: int
@@ -59,7 +63,7 @@ class FieldPosition(NamedTuple):
 
 
 class Document(NamedTuple):
-    """The content of a file as dict, list, str, int and bool, and the findings.
+    """The content of a file, made of dict, list, str, int and bool, and the findings about the file.
 
     The value is None if a finding stopped the reader.
     """
@@ -142,10 +146,10 @@ def find_positions(data: bytes) -> dict[FieldPath, FieldPosition]:
 
 
 def locate_finding(marks: dict[FieldPath, FieldPosition], finding: Finding) -> tuple[int, int]:
-    """Return the line and column of a finding's field, or if it is absent, of the nearest enclosing field that exists.
+    """Return the line and column of the field of a finding.
 
-    The position is that of the value. If the finding is about the key, or if the value starts on a later line than its
-    key, the position is that of the key.
+    The position is the position of the value, or of the key if the finding is about the key or if the value starts on a
+    later line. If the field is absent, the nearest enclosing field that exists replaces it.
     """
     field = finding.field
     while field and field not in marks:
@@ -158,7 +162,7 @@ def locate_finding(marks: dict[FieldPath, FieldPosition], finding: Finding) -> t
 class _DocumentBuilder:
     """Builds the value of a document from parser events, without recursion.
 
-    If `marks` is given, it also records the position of every field there.
+    If `marks` is given, the builder also records the position of every field in `marks`.
     """
 
     def __init__(self, text: str, findings: list[LocatedFinding], marks: dict[FieldPath, FieldPosition] | None) -> None:
@@ -195,7 +199,7 @@ class _DocumentBuilder:
     def _limit_events(self, next_event: Any) -> Any:
         """Return a function that returns the next event, and raises after MAX_EVENTS events.
 
-        A short text cannot have so many events, so they are not counted.
+        If the text is too short for MAX_EVENTS events, the events are not counted.
         """
         if len(self.text) * MAX_EVENTS_PER_CHARACTER <= MAX_EVENTS:
             return next_event

@@ -13,7 +13,7 @@ SKIP_MARKER = "+argocd:skip-file-rendering"
 _FORBIDDEN_CHARACTERS = re.compile(
     "[^\n\r\t\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # not allowed in YAML
     "|[\u2028\u2029\ufeff]"  # line breaks to some parsers, and the byte order mark
-    "|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # they reorder the displayed text
+    "|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # characters that reorder the displayed text
     "|\r(?!\n)"
 )
 
@@ -37,7 +37,10 @@ class UnreadableDeclaration(Exception):
 
 
 def decode_text(data: bytes) -> str:
-    """Return the text of a file. Raises UnreadableDeclaration if it is too large, not UTF-8, or has forbidden text."""
+    """Return the text of a file.
+
+    Raises UnreadableDeclaration if the file is too large, is not UTF-8, or contains forbidden characters.
+    """
     if len(data) > MAX_BYTES:
         raise UnreadableDeclaration(
             f"the file has more than {MAX_BYTES} bytes: split it, or keep data elsewhere", "size", 1, 1

@@ -9,9 +9,10 @@ class ForgeKind(NamedTuple):
     """A kind of forge.
 
     `module` is the name of its module in `adapters/forge/`. `head` is the ref of a pull request's head in the target
-    repository. `workflow` is the path of the CI file that `allot init` writes. `file` and `folder` are the parts of
-    URLs that show a file or a folder. `has_owner_regexes` says whether CODEOWNERS of the forge has regular
-    expressions instead of glob patterns. Such a forge adds the owners of all lines that match a path.
+    repository. `workflow` is the path of the CI file that `allot init` writes. In the URLs of files and folders, `file`
+    and `folder` are the segments before the name of the branch. `has_owner_regexes` says whether the patterns in
+    CODEOWNERS are regular expressions instead of globs. If they are, all lines that match a path add owners, and not
+    only the last line.
     """
 
     module: str

@@ -50,7 +50,8 @@ class DeclarationFile(NamedTuple, Generic[D_co]):
 class ScopeDeclarations:
     """The declarations of one scope, by kind and name, sorted by name.
 
-    `broken` has the (kind, name) of each invalid file, so that a reference to it is not reported as missing.
+    `broken` has the (kind, name) of each invalid file, so that a reference to an invalid declaration is not reported as
+    missing.
     """
 
     def __init__(

@@ -98,7 +98,7 @@ def parse_path(path: str) -> DeclarationPath | Finding | None:
 
 
 def name_error(name: str, longest: int) -> str | None:
-    """Return the end of a message with the fault of a name and its fix; None if the name is correct."""
+    """Return the end of an error message about a name: the fault and the fix; None if the name is correct."""
     if not _NAME.fullmatch(name):
         return "is not allowed: write a-z, 0-9 and single '-', a letter first, no '-' last"
     if not 3 <= len(name) <= longest:

@@ -29,7 +29,7 @@ class Account(NamedTuple):
     def is_same_person(self, other: Account) -> bool:
         """Return whether this declared account is `other`, an account that the forge reports.
 
-        If the declared account has an ID, only the IDs are compared, and otherwise the logins.
+        If the declared account has an ID, only the IDs are compared. Otherwise, the logins are compared.
         """
         return self.id == other.id if self.id else normalize_login(self.login) == normalize_login(other.login)
 

@@ -16,7 +16,7 @@ Lookup = Callable[[str, str], Declaration | None]
 def cluster_of(model: Declaration, lookup: Lookup) -> str:
     """Return the cluster that a resource names; empty if there is none.
 
-    If the resource names no cluster, but another resource of the tenant, return the cluster of the other resource.
+    If the resource names another resource of the tenant instead of a cluster, return the cluster of that resource.
     `lookup` returns a declaration of the same tenant by kind and name.
     """
     others = []
@@ -30,7 +30,7 @@ def cluster_of(model: Declaration, lookup: Lookup) -> str:
 
 
 def cluster_in(tenant: ScopeDeclarations, model: Declaration) -> str:
-    """Return the cluster of a tenant's resource; empty if it names no cluster, but a resource that is absent."""
+    """Return the cluster of a tenant's resource; empty if the resource that determines the cluster is absent."""
 
     def lookup(kind: str, name: str) -> Declaration | None:
         declared = tenant.of_kind(KINDS[kind].model).get(name)

@@ -26,11 +26,12 @@ _read_cache: dict[tuple[str, bytes], _ReadResult] = {}  # the newest results, by
 
 
 def read_declaration(path: str, data: bytes, spot: DeclarationPath) -> _ReadResult:
-    """Return the declaration in `data`, or None and all its problems with their positions.
+    """Return the declaration in `data`, or None and all problems of the file with their positions.
 
-    A plan and a publish read a file several times, so some results are cached: the results of invalid files, because it
-    takes long to find all problems, and the results of files outside tenants, because the checks of every tenant need
-    them. The valid files of tenants are not cached, because there may be too many of them.
+    A plan and a publish read a file several times, so some results are cached. The results of invalid files are cached
+    because it takes long to find all problems. The results of files outside tenants are cached because the checks of
+    every tenant need these files. The results of valid files of tenants are not cached, because there may be too many
+    such files.
     """
     key = path, hashlib.sha256(data).digest()
     if (cache_entry := _read_cache.get(key)) is not None:
@@ -67,7 +68,7 @@ def _read_uncached(
 
 
 def read_folder(scope: Scope, files: Iterable[tuple[str, bytes]]) -> tuple[ScopeDeclarations, list[Problem]]:
-    """Return the valid declarations of a scope, and the problems of its other files."""
+    """Return the valid declarations of a scope, and the problems of its invalid files."""
     declared: list[DeclarationFile[Declaration]] = []
     broken: list[tuple[str, str]] = []
     problems: list[Problem] = []
@@ -88,10 +89,10 @@ def read_folder(scope: Scope, files: Iterable[tuple[str, bytes]]) -> tuple[Scope
 
 
 def _merge_problems(noted: list[Problem], wrong: list[Problem]) -> list[Problem]:
-    """Merge two lists of problems. If both have problems with the same field, keep those of a single list.
+    """Merge two lists of problems. If both lists have problems with the same field, keep the problems of one list.
 
-    `noted` has the problems of the parser, and `wrong` has the problems of the model. The problem of the parser is
-    kept, unless it is only an ambiguous scalar and the problem of the model is more specific.
+    `noted` has the problems of the parser, and `wrong` has the problems of the model. Keep the problem of the parser,
+    unless the problem is only an ambiguous scalar and the problem of the model is more specific.
     """
     specific = {problem.field for problem in wrong if problem.rule != "type" or "whole number" in problem.message}
     noted = [problem for problem in noted if problem.rule != "scalar" or problem.field not in specific]
@@ -137,7 +138,7 @@ def suggest_declared_name(
 ) -> str:
     """Return the suggestion of `suggest_name` from the names of a kind's declarations in a folder.
 
-    Names in `without` are not suggested. If the file of the suggested name is invalid, the text says so.
+    Names in `without` are not suggested. If the file of the suggested declaration is invalid, the text says so.
     """
     invalid = {name for each, name in folder.invalid if each == kind.__name__}
     names = {*folder.of_kind(kind), *invalid}.difference(without)
@@ -191,7 +192,7 @@ _TYPE_TEXTS = {
 
 
 def _build_findings(path: str, model: type[BaseModel], error: ValidationError) -> list[Finding]:
-    """Return the first MAX_FINDINGS errors as findings. If there are more, the last finding has their number."""
+    """Return the first MAX_FINDINGS errors as findings. If there are more errors, a last finding says how many."""
     errors = _without_misspelt_twins(model, error.errors(include_url=False))
     findings = [_build_finding(path, model, detail) for detail in errors[:MAX_FINDINGS]]
     if (remaining := len(errors) - MAX_FINDINGS) > 0:
@@ -204,7 +205,7 @@ def _build_findings(path: str, model: type[BaseModel], error: ValidationError) -
 
 
 def _without_misspelt_twins(model: type[BaseModel], errors: list[Any]) -> list[Any]:
-    """Return the errors, except errors about missing fields that the same mapping has with a misspelt name."""
+    """Return the errors, but omit a missing field if the same mapping contains the field with a misspelt name."""
     missing = {error["loc"] for error in errors if error["type"] == "missing"}
     around = {loc[:-1] for loc in missing}
     unknown = [error["loc"] for error in errors if error["type"] == "extra_forbidden" and error["loc"][:-1] in around]
@@ -274,8 +275,8 @@ def _build_finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
 def _intended_field(model: type[BaseModel], field: FieldPath) -> str:
     """Return a suggestion for an unknown field.
 
-    It is a field with a similar name in the same mapping, a field with the same name elsewhere, or a field of the same
-    mapping that has the unknown name as an allowed value.
+    The suggestion is a field with a similar name in the same mapping, a field with the same name elsewhere, or a field
+    of the same mapping that has the unknown name as an allowed value.
     """
     here, name = _fields_at(model, field[:-1]), str(field[-1])
     hint = suggest_name(name, here)

@@ -1,4 +1,7 @@
-"""Define references: fields that name another declaration. Their type is annotated with the kind of its target."""
+"""Define references: fields that name another declaration.
+
+The type of such a field is annotated with the kind of the other declaration.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,8 @@ from allotment.problems import FieldPath
 class ReferenceTo(NamedTuple):
     """The kind of the declaration that a field names.
 
-    If no declaration has the name, `advice` is the end of the error message. `bucket` says that the field must name a
-    bucket.
+    If no declaration has the name, `advice` is the end of the error message. `bucket` says whether the field must name
+    a bucket.
     """
 
     kind: str
@@ -39,7 +42,7 @@ TenantReference = Annotated[Name, ReferenceTo("Tenant")]
 
 
 class Reference(NamedTuple):
-    """A field of a declaration that names another declaration, the kind of the other declaration, and its name."""
+    """A field that names another declaration, with the kind and the name of the other declaration."""
 
     field: FieldPath
     to: ReferenceTo

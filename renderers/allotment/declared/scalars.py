@@ -27,7 +27,8 @@ _LOOKS_LIKE_NUMBER = re.compile(
 class AmbiguousScalar(NamedTuple):
     """A scalar that is not allowed, mostly because parsers disagree about its type.
 
-    `message` and `rule` are those of the finding. `value` is used instead, so that the rest of the file can be checked.
+    `message` and `rule` describe the finding about the scalar. The reader uses `value` in place of the scalar, so that
+    it can check the rest of the file.
     """
 
     message: str

@@ -15,8 +15,8 @@ class ResourceKind(NamedTuple):
     of its list in a status. `kind` is the declared kind.
 
     `tree_part` is the folder of its files in the rendered tree. If a resource of another kind in the same folder can
-    have the same name, `suffix` follows the name. If `reported` is true, a status lists the resources of the kind, and
-    a rollout follows them.
+    have the same name, the name of the rendered file has `suffix` after the name of the resource. If `reported` is
+    true, a status lists the resources of the kind, and a rollout follows them.
     """
 
     word: str

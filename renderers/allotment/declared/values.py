@@ -336,7 +336,7 @@ KubernetesName = Annotated[
 Text = Annotated[str, Field(max_length=2000)]
 Login = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,38}[A-Za-z0-9_])?(?:#[1-9][0-9]{0,17})?$")
-]  # such as ada-k, or with the ID at the forge ada-k#4711
+]  # such as ada-k, or ada-k#4711 with the ID at the forge
 ResourceName = Annotated[
     str, Field(pattern=NAME_PATTERN, max_length=32)
 ]  # without a ReferenceTo, because the resource may belong to another tenant
@@ -356,7 +356,7 @@ def format_size(size: int) -> str:
 
 
 def format_decimal(amount: Fraction) -> str:
-    """Return an amount as a decimal: 13/4 → 3.25. If it has no end, it is rounded and marked: 6/7 → ~0.857."""
+    """Return an amount as a decimal: 13/4 → 3.25. If the decimal never ends, it is rounded and marked: 6/7 → ~0.857."""
     remainder = amount.denominator
     for prime in (2, 5):
         while remainder % prime == 0:

@@ -1,5 +1,7 @@
-"""Find out why a tenant's resource changes: the changed fields of its own file, or else of the files that it depends
-on.
+"""Find out why a tenant's resource changes.
+
+The causes are the changed fields in the file of the resource. If no field of this file changes, the causes are the
+changed fields in the files that the resource depends on.
 """
 
 from __future__ import annotations
@@ -39,7 +41,10 @@ _ROUTING_FIELDS = ("spec.destination", "spec.domain", "spec.gateway", "spec.oidc
 
 
 class _DeclarationPair(NamedTuple):
-    """A declaration before and after a change, and prefixes of the fields that affect a resource."""
+    """A declaration that a resource depends on, before and after a change.
+
+    `relevant_fields` has prefixes of the fields that affect the resource.
+    """
 
     old: DeclarationFile[Any] | None
     new: DeclarationFile[Any] | None
@@ -85,8 +90,11 @@ def _field_causes(old: DeclarationFile[Any], new: DeclarationFile[Any], noted: D
 def _dependency_causes(
     old: DeclarationFile[Any] | None, new: DeclarationFile[Any] | None, within: tuple[str, ...], noted: DiffCache
 ) -> Iterator[str]:
-    """Yield the changes of a declaration that a resource depends on: that it is added or removed, or each changed field
-    that is in the fields `within` and affects manifests."""
+    """Yield the changes of a declaration that a resource depends on.
+
+    If the declaration exists before and after the change, yield each changed field that affects manifests and starts
+    with a prefix in `within`. Otherwise, yield that the declaration is added or removed.
+    """
     if old is None or new is None:
         if declaration := new or old:
             yield f"{declaration.path}: {'added' if old is None else 'removed'}"
@@ -104,7 +112,10 @@ def _dependency_causes(
 def _dependency_pairs(
     before: TenantSide, after: TenantSide, resource: DeclarationFile[Any] | None, cluster: str
 ) -> Iterator[_DeclarationPair]:
-    """Yield each declaration that a resource depends on, before and after the change, the most direct first."""
+    """Yield each declaration that a resource depends on, before and after the change.
+
+    Direct dependencies come first.
+    """
 
     def both(
         folders: _FolderPair, model: type[Declaration], name: str | None, within: tuple[str, ...] = ("",)

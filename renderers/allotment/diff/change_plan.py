@@ -42,8 +42,7 @@ class Destruction:
 
 @dataclass(frozen=True, slots=True)
 class UnitChange:
-    """The units of a GPUSpec in a cluster, before and after a change: how many its stocks have, and how many instances
-    hold."""
+    """The units of a GPUSpec in a cluster, before and after a change: units in stock, and units that instances hold."""
 
     cluster: str
     gpu_spec: str
@@ -77,8 +76,8 @@ class QuotaChange:
 class ResourceChange(Part, frozen=True, kw_only=True):
     """An instance, storage or snapshot that changes.
 
-    `why` lists the causes: the changed fields of the files that it depends on. `effect` is the effect on the pods of an
-    instance, and null for a storage or snapshot.
+    `why` lists the causes: the changed fields in the file of the resource, or in the files that the resource depends
+    on. `effect` is the effect on the pods of an instance, and null for a storage or snapshot.
     """
 
     tenant: str
@@ -104,25 +103,25 @@ class ChangePlan:
     """The effects of a change. `base` and `head` are commits.
 
     `problems` are the problems that the change causes. `preexisting_problems` is the number of problems that the base
-    has too. `missing_approvals` are the members of `problems` that an approval solves; None if approvals were not
+    has too. `missing_approvals` has the entries of `problems` that an approval solves; None if approvals were not
     checked.
 
-    Costs are computed with the prices of `day`, and with later prices from their days on. `is_today` says whether `day`
-    is the current date. If `work_tree` is set, the change is the content of a working tree, and `head` is the commit
-    that is checked out in it. `base_name` is the name of the base.
+    Costs are computed with the prices of `day`, and with each later price from the day on which the price starts.
+    `is_today` says whether `day` is the current date. If `work_tree` is set, the change is the content of a working
+    tree, and `head` is the commit that is checked out in it. `base_name` is the name of the base.
 
-    `declared_changes` has all changed fields that affect access or approvals, and the first of each other topic.
-    `declared_count` is the number of all changed fields. `url_count` is the number of existing URLs that change or
-    close although their resource remains.
+    `declared_changes` has all changed fields that affect access or approvals, and the first changed fields of each
+    other topic. `declared_count` is the number of all changed fields. `url_count` is the number of existing URLs that
+    change or close although their resource remains.
 
-    `total_costs` is the total of the tenants in `cost_changes`; the costs of `unpriced_tenants` are unknown.
-    `cold_starts` has the units that must wait for a node when they start. `possible_destructions` name the tenants, or
-    the platform, that are invalid at the base, so their losses are unknown.
+    `total_costs` is the total cost of the tenants in `cost_changes`. The costs of `unpriced_tenants` are unknown.
+    `cold_starts` has the units that must wait for a node when they start. If a tenant or the platform is invalid at the
+    base, its losses are unknown, and an entry of `possible_destructions` names it.
 
     `file_counts` has the numbers of changed rendered files, and `object_diffs` has the first of these files.
     `declared_files` is the number of changed declarations, and `declaration_diffs` has the first of them. `other_files`
     are the other changed files of the repository. `brake_excess` is the first deletion that the brake will refuse;
-    `problems` has all such deletions. `skipped_checks` names the checks that did not run.
+    `problems` has all deletions that the brake will refuse. `skipped_checks` names the checks that did not run.
     """
 
     base: str
@@ -232,7 +231,7 @@ def summary_parts(plan: ChangePlan) -> list[str]:
 
 
 def _cost_summary(plan: ChangePlan) -> Iterator[str]:
-    """Yield the change of today's total cost, or if there is none, the first later change with its day."""
+    """Yield the change of today's total cost, or if this cost stays the same, the first later change with its day."""
     for at, cost_day in enumerate(plan.total_costs):
         if cost_day.before != cost_day.after:
             since = f" from {cost_day.day}" if at else ""
@@ -243,7 +242,7 @@ def _cost_summary(plan: ChangePlan) -> Iterator[str]:
 def problems_caused(
     problems: Iterable[Problem], runtime_state: Iterable[Problem], paths: Iterable[str]
 ) -> list[Problem]:
-    """Return the problems that a change causes: new problems, and all errors in the files that it touches.
+    """Return the problems that a change causes: new problems, and all errors in the files that the change touches.
 
     A problem is new if `runtime_state`, the problems at the base, does not contain it. A problem that only moved to
     another line is not new.

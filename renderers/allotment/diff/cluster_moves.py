@@ -1,4 +1,4 @@
-"""Find the effects of a change of a Cluster's domain, Gateway or destination on all resources in the cluster."""
+"""Find the effects on all resources of a cluster if its domain, Gateway or destination changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _ROUTE = b"\nkind: HTTPRoute\n"
 class Reachable(NamedTuple):
     """An instance or storage that a cluster has before and after a change.
 
-    `name` is `<tenant>/<name>`. `url_count` is the smaller of its numbers of routes before and after the change.
+    `name` is `<tenant>/<name>`. `url_count` is the number of its routes, before or after the change, whichever is
+    smaller.
     """
 
     cluster: str
@@ -29,7 +30,7 @@ class Reachable(NamedTuple):
 
 
 def find_moved_clusters(before: Catalog, after: Catalog) -> dict[str, tuple[ClusterSpec, ClusterSpec]]:
-    """Return the specs before and after a change of each cluster that gets another domain, Gateway or destination."""
+    """Return the old and the new spec of each cluster that gets another domain, Gateway or destination."""
     ends = {}
     for name in before.clusters.keys() & after.clusters.keys():
         old, new = before.clusters[name].get_singleton(Cluster), after.clusters[name].get_singleton(Cluster)
@@ -44,7 +45,7 @@ def find_moved_clusters(before: Catalog, after: Catalog) -> dict[str, tuple[Clus
 def reachable_resources(
     clusters: Collection[str], before: Mapping[str, bytes], after: Mapping[str, bytes]
 ) -> Iterator[Reachable]:
-    """Yield the instances and storages of a tenant that one of `clusters` has before and after a change.
+    """Yield the instances and storages of a tenant that are in one of `clusters` both before and after a change.
 
     `before` and `after` are the rendered files of the tenant by `<cluster>/<path>`.
     """
@@ -59,8 +60,8 @@ def reachable_resources(
 def address_losses(before: Catalog, after: Catalog, resources: Iterable[Reachable]) -> Iterator[Destruction]:
     """Yield the losses of `resources` in each cluster that gets a new domain, Gateway or destination.
 
-    The domains are only in `subject`, which every report shows as code: no rule limits the spelling of a domain, so
-    elsewhere a report could interpret it as markup.
+    Only `subject` contains the old and new values, because every report shows `subject` as code. In other text, a
+    report could interpret characters of a value, such as `_`, as markup.
     """
     everything = sorted(resources)
     for name, (was, is_now) in find_moved_clusters(before, after).items():

@@ -26,7 +26,7 @@ _StockGroup = tuple[
 class ColdStartTime(Part, frozen=True):
     """The time that instances waited for a node because no unit was warm: the median and the maximum.
 
-    They are computed from the last observed starts, at most 20.
+    The two times are computed from the last observed starts, at most 20.
     """
 
     start_count: int = msgspec.field(name="starts")
@@ -37,9 +37,9 @@ class ColdStartTime(Part, frozen=True):
 class ColdStart(Part, frozen=True):
     """The units of a GPUSpec that a change starts in a cluster, if some of them must wait for a node from Karpenter.
 
-    `units` is their number. For `warm` of them, a placeholder or a static node is ready. The other units wait for a new
-    node. If `alone` is false, they may instead fit on a node that instances already use. `coldStart` is the time that
-    earlier starts waited; null if it is unknown.
+    `units` is the number of started units. For `warm` of these units, a placeholder or a static node is ready. The
+    other units wait for a new node. If `alone` is false, the other units may instead fit on a node that instances
+    already use. `coldStart` is the time that earlier starts waited; null if it is unknown.
     """
 
     cluster: str
@@ -82,7 +82,7 @@ def find_cold_starts(before: _ClaimsSide, after: _ClaimsSide) -> Iterator[ColdSt
 class _StartedUnits(NamedTuple):
     """The units that a change additionally takes from a group of stocks.
 
-    `warm_units` of them are warm. `is_one_per_node` says that each of the other units needs a whole node.
+    `warm_units` of these units are warm. `is_one_per_node` says that each of the other units needs a whole node.
     """
 
     units: int

@@ -50,11 +50,11 @@ class OverBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostChange:
-    """A tenant's monthly cost today and on each later day on which a price changes it, and its budget.
+    """A tenant's budget, and its monthly cost today and on each later day on which a price changes the cost.
 
     `parts` are the resources with a different cost today, the largest difference first. `more_days` is the number of
-    days beyond MAX_DAYS, which are not computed. `is_valid` says whether the tenant is valid after the change: an
-    invalid tenant stays at its last published manifests.
+    later days beyond MAX_DAYS, for which no cost is computed. `is_valid` says whether the tenant is valid after the
+    change: an invalid tenant stays at its last published manifests.
     """
 
     tenant: str

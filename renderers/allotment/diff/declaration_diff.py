@@ -82,7 +82,7 @@ _TOPIC_BY_FIELD: Mapping[tuple[str, str], Topic] = {
     ("GPUStorage", "spec.sharedWith"): "access",
     ("Tenant", "spec.allowedCIDRs"): "access",
 }
-# Added or removed declarations of these kinds are reported field by field, each under its own topic.
+# If a declaration of these kinds is added or removed, each of its fields is reported under the topic of the field.
 _EXPANDED_KINDS = ("AddOn", "Plan")
 _PRICE_ATTRIBUTES = {"spec.prices": "prices", "spec.snapshotPrices": "snapshot_prices"}
 PUBLIC = "Public"
@@ -92,10 +92,10 @@ _HUNDRED = Decimal(100)
 
 
 class DeclaredChange(Part, frozen=True):
-    """A changed field of a declaration, with its values before and after the change; null if it has no value.
+    """A changed field of a declaration, with its value before and after the change; null if the field has no value.
 
-    If `field` is empty, the whole file is added or removed. If the change is about an address, `field` is its URL, and
-    the values say who may open it: Members or Public. If an instance has no address, `field` is `address`, and both
+    If `field` is empty, the whole file is added or removed. If the change is about an address, `field` is the URL, and
+    the values are its exposures: Members or Public. If an instance has no address, `field` is `address`, and both
     values are null.
     """
 
@@ -182,7 +182,7 @@ def _changes_of_declaration(
         yield DeclaredChange(
             _TOPIC_BY_KIND.get(kind, "platform"), declaration.path, "", None if new else text, text if new else None, ""
         )
-        for change in expand(declaration, UNTRUNCATED, added=old is None):  # `text` may not show these
+        for change in expand(declaration, UNTRUNCATED, added=old is None):  # `text` may omit fields
             topic: Topic = "prices" if _list_field(change) in _PRICE_ATTRIBUTES else _topic_of_field(kind, change)
             if topic == "prices" or topic in NEVER_TRUNCATED:
                 yield DeclaredChange(topic, declaration.path, change.field, change.before, change.after, "")
@@ -198,7 +198,7 @@ def _changes_of_declaration(
     for change in fields:
         topic = _topic_of_field(kind, change)
         if kind == "App" and change.field.endswith(".exposure") and PUBLIC in (change.before, change.after):
-            continue  # `_made_public` reports it
+            continue  # `_made_public` reports this change
         if is_thing and topic != "access":
             continue
         if kind == "App" and (led := _port_changed(change, new)):
@@ -312,7 +312,7 @@ def _price_changes(
 ) -> Iterator[DeclaredChange]:
     """Compare the prices before and after a change on every day on which a price starts, and yield the differences.
 
-    A day from which both prices are the same again is yielded with the note `as before`.
+    If the old and the new price are the same again from a day on, the day is yielded with the note `as before`.
     """
     was, is_now = (getattr(declaration.model.spec, _PRICE_ATTRIBUTES[listed]) for declaration in (old, new))
     if not was or not is_now:

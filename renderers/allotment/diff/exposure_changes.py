@@ -1,7 +1,7 @@
 """Find the addresses of a tenant's resources that a change opens, closes or moves, or opens to other people.
 
-An address depends on the file of the resource, its App version and its cluster. This module reports the change of an
-address by any of them.
+An address depends on the file of the resource, its App version and its cluster. This module reports each change of an
+address, whichever of the three causes it.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _lost_all_addresses(
 
 
 def _find_addresses(end: TenantSide) -> dict[_AddressKey, Address]:
-    """Return the addresses of a tenant's resources, except resources in an unknown cluster or of an unknown version."""
+    """Return the addresses of a tenant's resources. Resources with an unknown cluster or app version are omitted."""
     addresses: dict[_AddressKey, Address] = {}
     for instance in end.folder.of_kind(GPUInstance).values():
         for port, address in _instance_addresses(end, instance.path, instance.model):
@@ -136,8 +136,10 @@ def _cluster_domain(catalog: Catalog, cluster: str) -> str | None:
 def _pair_addresses(
     before: dict[_AddressKey, Address], after: dict[_AddressKey, Address]
 ) -> Iterator[tuple[_AddressKey, _AddressPair]]:
-    """Yield each address before and after a change. A port with a new name and its old number is paired with its old
-    address."""
+    """Yield each address before and after a change.
+
+    If a port has a new name but its old number, the new address of the port is paired with the old address.
+    """
     renamed: dict[_AddressKey, _AddressKey] = {}
     new = {(*key[:2], after[key].port): key for key in after.keys() - before.keys()}
     for key in sorted(before.keys() - after.keys()):
@@ -148,7 +150,8 @@ def _pair_addresses(
 
 
 def _exposure_changed(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
-    """Yield the change of an address's exposure. If more people have access now, a note names them."""
+    """Yield the change of an address's exposure. If more people have access now, a note describes the people with
+    access."""
     was = old.exposure if old is not None else None
     if was == new.exposure:
         return
@@ -159,7 +162,7 @@ def _exposure_changed(old: Address | None, new: Address) -> Iterator[DeclaredCha
 
 
 def _port_changed(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
-    """Yield the change of an address's port, because another program may then answer."""
+    """Yield the change of an address's port, because another program may answer at the new port."""
     if old is not None and old.port != new.port:
         note = f"points to port {new.port} instead of {old.port}: {_audience_text(new)}"
         yield DeclaredChange("access", new.file, f"{new.url} port", str(old.port), str(new.port), note)
@@ -182,7 +185,7 @@ def _url_changed(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
 
 
 def _address_closed(old: Address | None, file: str) -> list[DeclaredChange]:
-    """Return the change of an address that closes; nothing if no `file` declares its resource any more."""
+    """Return the change of an address that closes; nothing if `file`, the file of its resource, is empty."""
     if old is None or not file:
         return []
     return [DeclaredChange("addresses", file, old.url, old.exposure, None, "this URL stops working")]

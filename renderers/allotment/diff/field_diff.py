@@ -115,7 +115,7 @@ def _values_by_name(at: str, subtree: _Tree, name: str) -> Iterator[tuple[str, s
 def expand(
     declaration: DeclarationFile[Declaration], widths: Truncation = TRUNCATED, *, added: bool
 ) -> list[FieldChange]:
-    """Return the fields of an added or removed declaration, with a change for each field and each list item."""
+    """Return a change for each field and each list item of an added or removed declaration."""
     spec = value_tree(declaration)["spec"]
     changes = _compare_trees("spec", {}, spec, widths) if added else _compare_trees("spec", spec, {}, widths)
     return sorted(changes, key=_sort_key)
@@ -188,7 +188,7 @@ def _to_value(value: Any, raw_value: Any) -> _Value:
 
 
 def display_value(value: Any, widths: Truncation = TRUNCATED) -> str:
-    """Return a value for people: quoted, unless it is unambiguous without quotes."""
+    """Return a value as text for people, with quotes unless the text is unambiguous without quotes."""
     if isinstance(value, str):
         is_plain = len(value) <= widths.value_length and _PLAIN_TEXT.fullmatch(value)
         return value if is_plain else f"'{escape_unprintable(value, widths.value_length)}'"
@@ -247,7 +247,10 @@ def _plain_values(subtree: _Tree) -> Any:
 
 
 def _summarize(subtree: _Tree, widths: Truncation, label: str = "") -> str:
-    """Return one line with a value, the values of a list, or the first fields of a mapping except its label."""
+    """Return one line with a value, the values of a list, or the first fields of a mapping.
+
+    The field that contains `label`, the label of the mapping, is omitted.
+    """
     if isinstance(subtree, _Value):
         return subtree.display_text(widths)
     if isinstance(subtree, tuple):

@@ -16,7 +16,7 @@ FileStep = tuple[str, str | None, str | None]  # path, blob ID before, blob ID a
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """A changed file with its content before and after (None if it does not exist)."""
+    """A changed file, with its content before and after the change; None if the file does not exist."""
 
     path: str
     before: bytes | None
@@ -25,7 +25,10 @@ class FileDiff:
 
 @dataclass(frozen=True, slots=True)
 class FileCounts:
-    """The numbers of added, changed and removed rendered files. `markers` counts the folder markers among them."""
+    """The numbers of added, changed and removed rendered files.
+
+    `markers` is the number of folder markers among these files.
+    """
 
     added: int
     changed: int
@@ -47,7 +50,7 @@ NO_FILES = FileCounts(0, 0, 0, 0)
 
 
 def plan_checksum(steps: Iterable[FileStep]) -> str:
-    """Return the checksum of a change: every changed file, declared or rendered, with its blob before and after."""
+    """Return the checksum of all changed files, declared or rendered, and of their blob IDs before and after."""
     return f"sha256:{hashlib.sha256(json.dumps(sorted(steps)).encode()).hexdigest()}"
 
 

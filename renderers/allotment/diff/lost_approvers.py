@@ -15,7 +15,7 @@ from allotment.diff.tenant_side import TenantSide
 
 
 def files_without_tenant_approver(before: TenantSide, after: TenantSide) -> Iterator[DeclaredChange]:
-    """Yield a change for each path rule of the Ownership if no member of the tenant can approve its files any more.
+    """Yield a change for each path rule of the Ownership if the tenant no longer has an approver by this rule.
 
     The change names the former approvers. The team `platform` approves these files instead.
     """

@@ -1,8 +1,8 @@
 """Classify files outside the declarations that a change adds, changes or removes.
 
-No manifest depends on these files, but some of them have more influence than any declaration: on the program that reads
-the declarations, on the jobs in CI, or on approvals in the forge. The classification uses only the paths, because the
-content is for programs other than Allotment.
+No manifest depends on these files. But some of them are more dangerous than any declaration, because they affect the
+program that reads the declarations, the jobs in CI, or the approvals in the forge. The classification uses only the
+paths, because the content is for programs other than Allotment.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class OtherFile(Part, frozen=True):
     """A file outside the declarations that is added, changed or removed.
 
     `decides` is the topic that the file affects: the pinned version of Allotment, CI, approvals in the forge, commit
-    hooks, programs on a person's machine, or the setup of Argo CD and `allot run`. It is empty for any other file.
+    hooks, programs on a person's machine, or the setup of Argo CD and `allot run`. `decides` is empty for any other
+    file.
     """
 
     path: str
@@ -75,7 +76,7 @@ class OtherFiles:
 
     @property
     def decisive_topics(self) -> Iterator[tuple[DecisionTopic, list[OtherFile], int]]:
-        """Yield each topic, its files in `files`, and the number of its other files."""
+        """Yield each topic, its files in `files`, and the number of its files that `files` omits."""
         for decides, count in self.counts:
             if decides:
                 named = [file for file in self.files if file.topic == decides]

@@ -17,7 +17,7 @@ _MEMBERS_PATH = "tenants/any/members.yaml"
 
 
 def describe_ownership_effect(change: FieldChange, spec: OwnershipSpec) -> str:
-    """Return the effect of a changed field on approvals; empty if the field itself shows its effect.
+    """Return the effect of a changed field on approvals; empty if the effect is obvious from the field.
 
     `spec` is the spec of the new Ownership.
     """
@@ -50,7 +50,7 @@ def _team_approvals(spec: OwnershipSpec, team: str) -> Iterator[str]:
 
 
 def _role_rule_effect(change: FieldChange, spec: OwnershipSpec) -> Iterator[str]:
-    """Yield the effect of a rule that newly lets members with some role in a tenant approve the tenant's files."""
+    """Yield the effect of a rule that newly lets members with a role in a tenant approve the tenant's files."""
     for rule in spec.paths:
         if (
             not change.field.startswith(f"spec.paths[{escape_unprintable(rule.path, UNTRUNCATED.name_length)}]")
@@ -66,8 +66,8 @@ def _role_rule_effect(change: FieldChange, spec: OwnershipSpec) -> Iterator[str]
 def _removed_rule_effect(change: FieldChange, spec: OwnershipSpec) -> Iterator[str]:
     """Yield the new approvers for the files of a removed rule.
 
-    They are the approvers of the most specific remaining pattern that matches all these files. If a narrower pattern
-    matches some of the files, it decides about them before and after the change.
+    The new approvers come from the most specific remaining pattern that matches all these files. If a narrower pattern
+    matches some of the files, the approvers of these files stay the same.
     """
     removed_path = change.field.removeprefix(_RULE_FIELD_PREFIX).removesuffix("]")
     if change.field != f"{_RULE_FIELD_PREFIX}{removed_path}]" or change.after is not None:

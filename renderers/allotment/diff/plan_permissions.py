@@ -15,7 +15,7 @@ _PLAN_FIELD = "spec.plan"
 
 
 def with_plan_permissions(changes: list[DeclaredChange], before: TenantSide, after: TenantSide) -> list[DeclaredChange]:
-    """Return a tenant's declared changes, in which a change of the tariff plan has a note with the new permissions.
+    """Return the declared changes of a tenant. A change of the tariff plan gets a note with the new permissions.
 
     If the new plan allows more exposures or image registries, the change also gets the topic `access`.
     """

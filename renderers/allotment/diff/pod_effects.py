@@ -5,7 +5,7 @@ without a free unit, it keeps its published pods until a unit is free.
 
 The published pods are derived from the declarations of the base. If these declarations claim more units than exist,
 some instances wait for a unit, and others keep the units of an earlier GPUSpec. The declarations do not show which
-instances do so. For these instances, the effect of a change is unknown.
+instances wait, and which keep earlier units. For all these instances, the effect of a change is unknown.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def predict_effect(before: PodSet, after: PodSet, *, is_stopped: bool) -> Effect
 class UnallocatedInstances(NamedTuple):
     """The instances that may not get the declared units after a change.
 
-    `retained_instances` keep running on their published units, and `waiting_instances` do not start. Their texts say
-    until when. For `unknown_instances`, the base does not show whether they run as declared.
+    `retained_instances` keep running on their published units, and `waiting_instances` do not start. The text of an
+    instance says until when. For `unknown_instances`, the base does not show whether they run as declared.
     """
 
     retained_instances: Mapping[tuple[str, InstanceKey], str]  # by cluster, tenant and instance
@@ -99,7 +99,10 @@ def _no_pod_claims(_: list[UnitClaim]) -> list[UnitClaim]:
 def with_allocation(
     changes: Iterable[ResourceChange], losses: Iterable[Destruction], before: ClaimsSide, after: ClaimsSide
 ) -> tuple[tuple[ResourceChange, ...], tuple[Destruction, ...]]:
-    """Return the changes and losses, corrected for instances that get no unit: these neither start nor restart."""
+    """Return the changes and losses, corrected for instances that get no unit.
+
+    Such an instance neither starts nor restarts.
+    """
     all_changes = tuple(changes)
     if not any(change.effect in ("starts", "restarts") for change in all_changes):
         return all_changes, tuple(losses)

@@ -267,7 +267,7 @@ def _quota_changes(before: TenantSide, after: TenantSide) -> Iterator[QuotaChang
 def _changed_usage(amount: QuotaChange) -> Iterator[QuotaChange]:
     """Yield the dimension if its use changes, or if it has different limits before and after the change.
 
-    If the limit on one side is unknown, the other limit replaces it.
+    If one of the two limits is unknown, the other limit replaces it.
     """
     limited = amount.limit is not None and amount.limit_before is not None
     if amount.before != amount.after or (limited and amount.limit != amount.limit_before):
@@ -277,7 +277,7 @@ def _changed_usage(amount: QuotaChange) -> Iterator[QuotaChange]:
 
 
 def node_pool_losses(before: Catalog, after: Catalog) -> Iterator[Destruction]:
-    """Yield the Karpenter pools that lose their NodePool object, because Karpenter then deletes their nodes.
+    """Yield each Karpenter pool that loses its NodePool object, because Karpenter deletes the nodes of such a pool.
 
     The nodes of a static pool do not belong to Allotment: the nodes and their pods stay.
     """

@@ -1,7 +1,8 @@
 """The offers of the catalog, and the reasons why a tenant can't have some of them now.
 
-A tenant can see these reasons before it declares a resource. This module therefore yields no findings, but instances of
-`Barrier`: a reason in a few words, and the path of the file that causes it.
+A tenant can see these reasons before it declares a resource. Because no declaration exists yet, this module yields
+instances of `Barrier` instead of findings. A Barrier has a reason in a few words, and the path of the file that causes
+it.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Barrier(Part, frozen=True):
 
 
 class ReservedUnits(Part, frozen=True):
-    """Units of a GPUSpec that are reserved for a tenant, and the number of them that are free."""
+    """The number of units of a GPUSpec that are reserved for a tenant, and the number of free units among these."""
 
     tenant: str
     unit_count: int = msgspec.field(name="units")
@@ -51,8 +52,8 @@ class ReservedUnits(Part, frozen=True):
 class GPUOffer(NamedTuple):
     """A GPUSpec in a cluster.
 
-    Every tenant may hold the `units`, and `free_units` of them are free. `reserved` has the units that are reserved for
-    a single tenant each.
+    `units` is the number of units that every tenant may hold, and `free_units` of these units are free. `reserved` has
+    the units that are reserved for single tenants.
     """
 
     cluster: str
@@ -294,7 +295,7 @@ class TenantAllowance:
             for barrier in (gpus[0].barriers if gpus else ())
             if all(barrier in offer.barriers for offer in gpus)
         ]
-        assert self.plan is not None  # app_barriers stops earlier without a plan
+        assert self.plan is not None  # without a plan, app_barriers has returned before
         yield from of_all or [Barrier("no GPUSpec is available for it", self.plan.path)]
 
     def _unreadable_plan(self) -> Barrier:

@@ -1,6 +1,6 @@
 """Buckets: a bucket is object storage and not a volume, so it has no files to mount, prepare, share or show.
 
-An instance lists the buckets that it uses under spec.buckets. They must be in the cluster of the instance.
+An instance lists its buckets under spec.buckets. The buckets must be in the cluster of the instance.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Deletion: a storage, snapshot, tenant or cluster is deleted in two merges.
 
-The first sets deletionPolicy: Delete or lifecycle: Retired, and the second removes the file. The rule treats a renamed
-or moved file as removed.
+The first merge sets deletionPolicy: Delete or lifecycle: Retired, and the second merge removes the file. The rule
+treats a renamed or moved file as removed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The change of a folder between the base and now. The rules in `CHANGE_RULES` check it."""
+"""The change of a folder between the base and now. The rules in `CHANGE_RULES` check this change."""
 
 from __future__ import annotations
 
@@ -36,13 +36,16 @@ class FolderChange(NamedTuple):
 
     @property
     def current_paths(self) -> tuple[str, ...]:
-        """The paths of the files that the folder has now. A problem at a removed path lists them as related files,
-        because the removed file may have been moved to one of them."""
+        """The paths of the files that the folder has now.
+
+        A problem of a removed file lists these paths as related files, because the file may have moved to one of these
+        paths.
+        """
         return self.after.paths()
 
 
 def value_at(model: Any, field: str) -> Any:
-    """Return the value of a dotted Python field; None if a part of the field is absent."""
+    """Return the value of a Python field such as `prepare.source`; None if a part of the field is absent."""
     for part in field.split("."):
         model = getattr(model, part, None)
     return model

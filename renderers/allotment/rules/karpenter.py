@@ -1,8 +1,8 @@
 """Karpenter's pools: a pool with spec.sharing needs the feature gate NodeOverlay of Karpenter in its cluster.
 
-The rule warns about a pool with expireAfter, because Karpenter deletes an expired node before it creates the
-replacement. It also warns about a pool with generation if the stocks fill all nodes up to maxNodes, so that no room is
-left for a replacement node.
+The rule warns about a pool that sets expireAfter, because Karpenter deletes an expired node before it creates the
+replacement. It also warns about a pool that sets generation if the stocks fill all maxNodes nodes. The pool then has no
+room for a replacement node.
 """
 
 from __future__ import annotations
@@ -58,8 +58,10 @@ def _check_expiry(pool: DeclarationFile[NodePool]) -> Iterator[Finding]:
 def _check_spare_nodes(
     catalog: Catalog, cluster: ScopeDeclarations, pool: DeclarationFile[NodePool]
 ) -> Iterator[Finding]:
-    """Check that the pool has room for a replacement node. Karpenter creates it before it deletes the old node, and
-    never exceeds maxNodes."""
+    """Check that the pool has room for a replacement node.
+
+    Karpenter creates the replacement before it deletes the old node, and never exceeds maxNodes.
+    """
     karpenter = pool.model.spec.karpenter
     if karpenter is None or pool.model.spec.generation is None:
         return

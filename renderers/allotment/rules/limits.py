@@ -1,6 +1,6 @@
 """Limits: a tenant uses only features that its tariff plan allows.
 
-These are the modes of GPU sharing, the exposures, the spreads of replicas, and the image registries.
+The limited features are the modes of GPU sharing, the exposures, the spreads of replicas, and the image registries.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Mounts: an instance mounts only storages of its own cluster, and no mount path is inside another mount path.
 
-Only a single running instance, with a single replica, mounts a ReadWriteOnce storage.
+At most one running instance mounts a ReadWriteOnce storage, and this instance has a single replica.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
 def _check_shared(
     storage: DeclarationFile[GPUStorage], mounts: list[tuple[DeclarationFile[GPUInstance], str]]
 ) -> Iterator[Finding]:
-    """Check that only a single running instance mounts a ReadWriteOnce storage. If several instances do, each of them
-    gets an error."""
+    """Check that only a single running instance mounts a ReadWriteOnce storage.
+
+    If several instances mount it, each of these instances gets an error.
+    """
     for instance, field in mounts:
         other_instances = {other.path: other.model.name for other, _ in mounts if other.path != instance.path}
         if other_instances:

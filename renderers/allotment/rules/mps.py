@@ -1,7 +1,7 @@
 """MPS: NVIDIA's daemon serves a single user ID at a time unless it starts with -M.
 
-Each instance has its own user IDs, so the daemon may serve only a single instance of a GPU at a time. Every pool with
-MPS gets a warning. Test that two instances work on the same GPU before you sell the units of the pool.
+Each instance has its own user IDs, so the daemon may serve only one of the instances on a GPU at a time. Every pool
+with MPS gets a warning. Test that two instances work on the same GPU before you sell the units of the pool.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ MAX_NAMED_PATHS = 5  # up to this many files of a folder get a finding each
 class Review(NamedTuple):
     """The author of a pull request, the accounts that pushed to it, and the accounts that approved its newest commit.
 
-    The forge reports these accounts. `pushers` is None if the forge does not report them.
+    The forge reports these accounts. `pushers` is None if the forge does not report the pushers.
     """
 
     author: Account
@@ -28,9 +28,9 @@ class Review(NamedTuple):
     approvers: frozenset[Account] = frozenset()
 
     def is_sufficient(self, holders: ApproverSet) -> bool:
-        """Return whether one of the `holders` approved the change, or its author and all its pushers are holders.
+        """Return whether a holder approved the change, or whether its author and all its pushers are holders.
 
-        The holders are the accounts that may approve the change.
+        `holders` are the accounts that may approve the change.
         """
         if any(map(holders.includes, self.approvers)):
             return True
@@ -38,9 +38,9 @@ class Review(NamedTuple):
 
 
 class FileChange(NamedTuple):
-    """A file that a change touches: the kind that it declares, if any, and its values before and after.
+    """A file that a change touches, with its parsed content before and after. `kind` is empty if it is no declaration.
 
-    `is_unreadable` means that a side could not be read, so any field may have changed.
+    `is_unreadable` says that the file before or after the change could not be read, so any field may have changed.
     """
 
     path: str
@@ -102,7 +102,7 @@ def _check_approvers(
 
 
 def _unknown_field(model: Any, field: str) -> str:
-    """Return a message that the model of a kind has no such dotted field; empty if it has the field."""
+    """Return the end of an error message if a model lacks a field such as `spec.prices`; empty if it has the field."""
     at = model
     for depth, part in enumerate(field.split(".")):
         fields = {field_info.alias: field_info for field_info in getattr(at, "model_fields", {}).values()}
@@ -152,8 +152,10 @@ def check_authorization(authority: ChangeAuthority, review: Review, files: list[
 
 
 def _shared_folder(path: str) -> str:
-    """Return the folder that a shared finding about several files reports: the folder of the tenant or cluster, or else
-    the top-level folder; empty for a file outside all folders."""
+    """Return the folder that a finding about several files reports; empty for a file outside all folders.
+
+    The folder is the folder of the tenant or cluster, or for other files, the top-level folder.
+    """
     *folders, _ = path.split("/")
     # A path that starts with `../` is outside the folder of the declarations.
     above = next((depth for depth, folder in enumerate(folders) if folder != ".."), len(folders))

@@ -38,8 +38,10 @@ def check(catalog: Catalog) -> Iterator[Finding]:
 
 
 def _shortages(pool: NodePoolSpec, units: Collection[tuple[Unit, int]]) -> str:
-    """Return the resources of which all nodes together have too little, with the needed and the available amounts;
-    empty if there are none."""
+    """Return text about the resources that are short on all nodes together; empty if no resource is short.
+
+    The text has the amount that the units need and the amount that the nodes have.
+    """
     node, needed = _node_resources(pool), Counter[str]()
     for each, count in units:
         for resource, amount in _unit_amounts(each).items():

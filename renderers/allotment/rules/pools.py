@@ -1,8 +1,8 @@
 """Stocks and their pools: the GPUSpec and the pool of a stock agree in GPU model, sharing and capacity type.
 
-If the GPUSpec has tenancy Single, the pool serves a single tenant. The node selector of a static pool does not include
-all labels of another static pool's selector, because the same nodes would then match both pools. No pool sets the
-configuration label of NVIDIA's device plugin itself.
+If the GPUSpec has tenancy Single, the pool serves a single tenant. The node selector of a static pool must not include
+all labels of the selector of another static pool. If it did, the same nodes would match both pools. No Karpenter pool
+sets the configuration label of NVIDIA's device plugin, because Allotment sets this label.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def check(catalog: Catalog) -> Iterator[Finding]:
 def _check_nodes(pools: list[DeclarationFile[NodePool]]) -> Iterator[Finding]:
     """Check that the selector of a static pool doesn't match the nodes of another static pool.
 
-    Only these labels distinguish nodes with shared GPUs from other nodes.
+    Only the labels in the selectors distinguish nodes with shared GPUs from other nodes.
     """
     static = [(pool, pool.model.spec.static.node_selector) for pool in pools if pool.model.spec.static is not None]
     for (first_pool, own), (other, other_labels) in combinations(static, 2):
@@ -61,8 +61,8 @@ def _check_nodes(pools: list[DeclarationFile[NodePool]]) -> Iterator[Finding]:
 def _check_config(pool: DeclarationFile[NodePool]) -> Iterator[Finding]:
     """Check that a Karpenter pool does not set the configuration label of NVIDIA's device plugin.
 
-    The plugin ignores a node if this label names none of our configurations. A static pool cannot set the label,
-    because the labels that select its nodes have no prefix such as `nvidia.com/`.
+    The plugin ignores a node if the label names a configuration that Allotment does not define. A static pool cannot
+    set the label, because the labels that select its nodes have no prefix such as `nvidia.com/`.
     """
     spec = pool.model.spec
     for index, requirement in enumerate(spec.karpenter.requirements if spec.karpenter is not None else ()):

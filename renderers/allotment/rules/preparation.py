@@ -17,8 +17,10 @@ RULE = "preparation"
 
 
 def check(change: FolderChange) -> Iterator[Finding]:
-    """Check each storage that would be prepared again. Only an instance that is Running at the base and now causes a
-    finding."""
+    """Check each storage that would be prepared again.
+
+    An instance on the storage leads to a finding only if it is Running both at the base and now.
+    """
     old_instances = change.before.of_kind(GPUInstance)
     for old, new in change.common_declarations(GPUStorage):
         was, is_now = old.model.spec.prepare, new.model.spec.prepare

@@ -142,7 +142,7 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
 
 
 class QuotaUsage(NamedTuple):
-    """The part of its quota that a tenant's declarations use.
+    """The part of a tenant's quota that the declarations of the tenant use.
 
     `gpus` has the number of physical GPUs of running instances by GPU model, and `storage` is the total size of all
     storages in bytes. The other fields are numbers of resources.
@@ -156,7 +156,7 @@ class QuotaUsage(NamedTuple):
 
 
 def compute_quota_usage(catalog: Catalog, tenant: ScopeDeclarations) -> QuotaUsage:
-    """Return the part of its quota that a tenant's declarations use."""
+    """Return the part of a tenant's quota that the declarations of the tenant use."""
     gpus = {
         model: sum((part for part, _, _ in parts), Fraction(0)) for model, parts in _gpu_users(catalog, tenant).items()
     }

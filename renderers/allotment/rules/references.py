@@ -52,10 +52,10 @@ def _check_references(
     declared: DeclarationFile[Declaration],
     tenants: Collection[str] | None = None,
 ) -> Iterator[Finding]:
-    """Check that each declaration that `declared` names exists.
+    """Check that a declaration exists for each name in `declared`.
 
-    If `tenants` (the names of all tenants) is given, check only the names of tenants. Otherwise, check only the other
-    names.
+    If `tenants` (the names of all tenants) is given, check only the names of tenants. Otherwise, check all names except
+    the names of tenants.
     """
     for field, to, name in references(declared.model):
         if (to.kind == Tenant.__name__) != (tenants is not None):
@@ -69,7 +69,7 @@ def _unknown(name: str, candidates: Collection[str]) -> str | None:
 
 
 def _absent(catalog: Catalog, folder: ScopeDeclarations, to: ReferenceTo, name: str) -> str | None:
-    """Return the end of a message about an undeclared name: the scope that lacks it, and the closest declared name.
+    """Return the end of a message about an undeclared name: the scope without it, and the closest declared name.
 
     Returns None if the name is declared.
     """
@@ -231,8 +231,10 @@ def _check_storage(catalog: Catalog, storage: DeclarationFile[GPUStorage]) -> It
 def _check_stocked(
     cluster: ScopeDeclarations, tenant: ScopeDeclarations, instance: DeclarationFile[GPUInstance]
 ) -> Iterator[Finding]:
-    """Check that the cluster has a stock of the instance's GPUSpec that its tenant may use. Otherwise the instance
-    would get no node."""
+    """Check that the cluster has a stock of the instance's GPUSpec for the tenant.
+
+    The stock must be shared or reserved for the tenant. Without such a stock, the instance would get no node.
+    """
     gpu_spec = instance.model.spec.gpu_spec
     owners: dict[str, set[str | None]] = defaultdict(set)
     for stock in cluster.of_kind(Stock).values():

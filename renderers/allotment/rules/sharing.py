@@ -18,8 +18,8 @@ SOURCE_FIELD = ("spec", "prepare", "source", "storage")
 def check(catalog: Catalog, tally: Tally) -> Iterator[Finding]:
     """Check all copies between tenants.
 
-    If the base already has the copy, a fault is only a warning. If it were an error, an owner could not stop sharing a
-    storage that another tenant has copied.
+    If the base already has the copy, a fault is only a warning. If the fault were an error, an owner could not stop
+    sharing a storage that another tenant has copied.
     """
     for read in tally.copies:
         if fault := _sharing_fault(tally, read):

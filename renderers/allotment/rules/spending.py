@@ -15,9 +15,9 @@ from allotment.rules.limits import plan_of
 class TenantSpending(NamedTuple):
     """The monthly cost of a tenant's declarations.
 
-    `plan` is empty if the tariff plan can't be read. `cost` excludes `invalid_files` files with an unknown cost, and
-    `unpriced_resources` resources that have no price on the day. `cost` is None if some resources have no price, and no
-    other resource has a price.
+    `plan` is empty if the tariff plan can't be read. `cost` excludes files with an unknown cost, and resources that
+    have no price on the day. `invalid_files` is the number of these files, and `unpriced_resources` is the number of
+    these resources. `cost` is None if some resources have no price, and no other resource has a price.
     """
 
     tenant: str
@@ -45,7 +45,7 @@ class TenantSpending(NamedTuple):
 
 
 def total_cost(tenants: Iterable[TenantSpending]) -> Decimal | None:
-    """Return the total cost of several tenants; None if it would be zero only because resources have no price."""
+    """Return the total cost of several tenants; None if it would be 0 only because resources have no price."""
     spendings = list(tenants)
     amounts = [tenant_spending.cost for tenant_spending in spendings if tenant_spending.cost is not None]
     if not any(amounts) and any(tenant_spending.unpriced_resources for tenant_spending in spendings):

@@ -35,13 +35,14 @@ def check(catalog: Catalog, tally: Tally) -> Iterator[Finding]:
     with the change that caused the excess since the base:
 
     - If a Stock was reduced, and the units that instances held at the base no longer fit, the finding is at this Stock.
-    - Otherwise, the finding is at the first instance, by name, that is new or holds more units than at the base, if
-      these units do not fit beside the units that were held at the base.
+    - Otherwise, the additional units of each instance are added, in the order of names, to the units that instances held
+      at the base. The finding is at the first instance with additional units that do not fit.
     - If neither is the case, instances held too many units at the base already. The finding is a warning at the first
       shared Stock, or at an instance if there is none.
 
-    If there is no base, an instance is new if its file differs from the last commit. The finding is always an error. It
-    is at the Stock if the file of the Stock differs from the last commit, or if no instance is new.
+    Without a base, all units of an instance are additional if its file differs from the last commit, and the finding is
+    always an error. The finding is at the first shared Stock if the file of a shared Stock differs from the last
+    commit, or if no instance has additional units.
     """
     for unit_usage in compute_unit_usage(catalog, tally.claims):
         cluster = catalog.clusters[unit_usage.cluster]
@@ -175,7 +176,7 @@ def _first_excess_claim(kept_usage: UnitUsage, claims: Iterable[UnitClaim], alre
     """Return the first claim that increases the excess by additional units; None if no claim increases it.
 
     `kept_usage` is the usage of the units that instances already held at the base, and `already` returns how many of
-    these units belong to a claim. The units of a claim beyond them are its additional units.
+    these units belong to a claim. All other units of the claim are its additional units.
     """
     units_by_tenant = dict(kept_usage.held_by_tenant)
     for claim in claims:

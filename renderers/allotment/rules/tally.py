@@ -26,12 +26,12 @@ ChangedFiles = Callable[[], Iterable[str]]
 
 
 def no_changed_files() -> Iterable[str]:
-    """Return no files, for a check that compares nothing."""
+    """Return no files, for a check that does not compare files with a commit."""
     return ()
 
 
 class StorageUsage(NamedTuple):
-    """The size of a storage in bytes, which it takes from the capacity of its StorageSpec in its cluster."""
+    """The bytes that a storage takes from the capacity of its StorageSpec in its cluster."""
 
     cluster: str
     storage_spec: str
@@ -64,7 +64,7 @@ class StorageCopy(NamedTuple):
 
 
 class UnknownStorage(NamedTuple):
-    """The name of a storage that an instance uses and its tenant does not declare, with the field that names it."""
+    """The name of an undeclared storage that an instance uses, and the field with the name."""
 
     path: str
     field: FieldPath
@@ -96,7 +96,7 @@ class TallyBase(NamedTuple):
 
 
 class Tally:
-    """The entries of all tenants, in the order of the tenants' names, and the entries that they had at the base.
+    """The entries of all tenants, in the order of the tenants' names, and the entries that the tenants had at the base.
 
     If there is no base, the files that `changed_files` returns are new, and all other files are unchanged.
     """
@@ -124,7 +124,7 @@ class Tally:
         self.has_base = base is not None
 
     def units_before(self, claim: UnitClaim) -> int:
-        """Return how many units of a claim its instance already held at the base.
+        """Return how many units of a claim the instance already held at the base.
 
         Only units of the same GPUSpec in the same cluster are included.
         """
@@ -139,7 +139,7 @@ class Tally:
         return self._claims_before.get((claim.tenant, claim.instance))
 
     def is_changed(self, path: str) -> bool:
-        """Return whether `changed_files` returns a file."""
+        """Return whether a file is one of the files that `changed_files` returns."""
         return path in self._changed_paths
 
     @cached_property

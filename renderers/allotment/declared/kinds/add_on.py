@@ -21,7 +21,7 @@ MAX_VALUES_DEPTH = 16
 RESERVED_NAMESPACES = ("argocd", "default", "kube-node-lease", "kube-public")
 RESERVED_PREFIXES = ("allotment", "t-")
 
-# An address must not contain `*`, `?`, `[` or `{`: AppProjects of Argo CD interpret them as patterns.
+# An address must not contain `*`, `?`, `[` or `{`: the AppProjects of Argo CD interpret these characters as patterns.
 _REPOSITORY = re.compile(r"(?:https|oci)://[a-z0-9][a-z0-9.-]*(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~-]+)*/?")
 _CHART = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 VERSION = re.compile(

@@ -14,7 +14,7 @@ VersionName = Annotated[str, Field(pattern=r"^[0-9A-Za-z](?:[0-9A-Za-z._-]{0,30}
 
 
 class AppFolder(StrictModel):
-    """A folder of the container that the program reads or writes. A storage can be mounted at the folder."""
+    """A folder that the program reads or writes in its container. A storage can be mounted at this folder."""
 
     path: MountPath = Field(
         description="The path of the folder in the container, which a tenant uses as the mountPath of a storage."

@@ -16,8 +16,8 @@ from allotment.problems import escape_unprintable
 
 _RESERVED_ENV = re.compile(r"(?:NVIDIA_|CUDA_MPS_).*", re.IGNORECASE)
 _ENV_NAME = re.compile(r"[\x21-\x3c\x3e-\x7e]{1,253}")
-# The atomic group looks for `eyJ`, the start of a JWT, only once in each run of characters. A long run can't make the
-# search slow.
+# The atomic group looks for `eyJ`, the start of a JWT, only once in each run of characters, so that a long run can't
+# make the search slow.
 SECRET_VALUES = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\bhf_[A-Za-z0-9]{20,}|\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{30,}"
     r"|\bglpat-[A-Za-z0-9_-]{18,}|\bAKIA[0-9A-Z]{16}\b|\bsk-[A-Za-z0-9_-]{20,}|\bxox[abprs]-[A-Za-z0-9-]{10,}"

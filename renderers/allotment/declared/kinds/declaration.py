@@ -22,7 +22,7 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, alias_generator=to_camel, validate_default=False, defer_build=True
     )
-    # Exactly one of these fields must be set, or at most one if the first entry is None.
+    # Exactly one of the fields in ONE_OF must be set, or at most one if the first entry of ONE_OF is None.
     ONE_OF: ClassVar[tuple[str | None, ...]] = ()
     ONE_OF_WHY: ClassVar[str] = ""  # why the fields exclude each other, if the reason is not obvious
 

@@ -38,10 +38,11 @@ class Mount(StrictModel):
 
 
 class BucketUse(StrictModel):
-    """A bucket of the same tenant and cluster. The container gets its address and credentials in environment variables.
+    """A bucket of the same tenant and cluster.
 
-    The variables are AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, BUCKET_NAME, BUCKET_HOST, BUCKET_PORT, BUCKET_REGION,
-    and, if the cluster declares an endpoint, AWS_ENDPOINT_URL.
+    The container gets the address and the credentials of the bucket in environment variables: AWS_ACCESS_KEY_ID,
+    AWS_SECRET_ACCESS_KEY, BUCKET_NAME, BUCKET_HOST, BUCKET_PORT, BUCKET_REGION, and, if the cluster declares an
+    endpoint, AWS_ENDPOINT_URL.
     """
 
     name: BucketReference = Field(description="The name of a GPUStorage that is a bucket.")

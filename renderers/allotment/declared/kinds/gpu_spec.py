@@ -24,7 +24,7 @@ class Gpu(StrictModel):
 
 
 class HourlyPrice(StrictModel):
-    """The price of a unit from a day on, until the day of the next entry."""
+    """The price of a unit. It applies from its first day until the first day of the next entry."""
 
     start: Date = Field(
         alias="from",

@@ -11,7 +11,7 @@ from allotment.declared.references import SnapshotOf
 
 
 class GPUStorageSnapshotSpec(Spec):
-    """The storage to copy. The snapshot is taken when the cluster first sees its manifest."""
+    """The storage to copy. The snapshot is taken when its manifest first reaches the cluster."""
 
     storage: SnapshotOf = Field(
         description="The name of a GPUStorage of this tenant. It can't be deleted while the snapshot exists. Immutable."
@@ -26,8 +26,8 @@ class GPUStorageSnapshotSpec(Spec):
 class GPUStorageSnapshot(Declaration):
     """A point-in-time copy of a storage in the same cluster. `prepare.source.snapshot` restores it into another storage.
 
-    A snapshot costs the price in `snapshotPrices` of the StorageSpec times the size of the storage. Its deletion takes
-    two merges: the first sets `deletionPolicy: Delete`, the second removes the file.
+    The cost of a snapshot is the price in `snapshotPrices` of the StorageSpec, multiplied by the size of the storage.
+    The deletion of a snapshot takes two merges: the first sets `deletionPolicy: Delete`, the second removes the file.
     """
 
     kind: Literal["GPUStorageSnapshot"]

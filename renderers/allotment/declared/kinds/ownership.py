@@ -81,10 +81,10 @@ class OwnershipSpec(Spec):
 class Ownership(Declaration):
     """The approvers of changes, by path and field. A pull request is checked against the Ownership in its base.
 
-    For each path, only the most specific pattern that matches applies. The team `platform` approves paths that no
+    If several patterns match a path, only the most specific pattern applies. The team `platform` approves paths that no
     pattern matches. The forge identifies the author, the accounts that pushed to the pull request, and the accounts
-    that approved its newest commit. A login can pass to another person; `ada-k#4711`, with the user ID at the forge,
-    can't. Only the platform team approves changes to this file.
+    that approved its newest commit. A login can pass to another person. To exclude this, write the login with the user
+    ID at the forge, such as `ada-k#4711`. Only the platform team approves changes to this file.
     """
 
     kind: Literal["Ownership"]

@@ -26,7 +26,7 @@ class Git(StrictModel):
 
 
 class Billing(StrictModel):
-    """The currency of prices, and the time zone in which their days start. Both are immutable."""
+    """The currency of prices, and the time zone in which the days of prices start. Both are immutable."""
 
     currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = Field(description="An ISO 4217 code, such as EUR.")
     time_zone: TimeZone = Field(
@@ -35,7 +35,7 @@ class Billing(StrictModel):
 
 
 class Brake(StrictModel):
-    """The brake, which stops a change that deletes so much at once that a person must approve it."""
+    """The brake. It stops a change that deletes too many resources at once, until a person approves the change."""
 
     max_deleted_percent: Annotated[int, Field(ge=1, le=100)] = Field(
         default=30,

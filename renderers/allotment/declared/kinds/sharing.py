@@ -38,8 +38,8 @@ class Mps(StrictModel):
     aren't isolated: an error in a process can end processes of other units. All units of a node share the same /dev/shm.
 
     NVIDIA's daemon serves a single user ID at a time, unless it is started with `nvidia-cuda-mps-control -M`. The
-    device plugin 0.20 starts it without -M, but each instance has its own user IDs. docs/guides/platform.md describes
-    the consequences.
+    device plugin 0.20 starts the daemon without -M, but each instance has its own user IDs. docs/guides/platform.md
+    describes the consequences.
     """
 
     replicas: Annotated[int, Field(ge=2, le=48)] = Field(
@@ -102,8 +102,8 @@ class MigLayout(StrictModel):
 class PoolDra(StrictModel):
     """Devices that Kubernetes allocates, on nodes with NVIDIA's DRA driver instead of its device plugin.
 
-    Static nodes only: Karpenter doesn't count DRA devices (kubernetes-sigs/karpenter#3231), so a node that it creates
-    for them never becomes ready.
+    Static nodes only: Karpenter doesn't count DRA devices (kubernetes-sigs/karpenter#3231), so a node that Karpenter
+    creates for DRA devices never becomes ready.
     """
 
     device_class_name: DeviceClassName = Field(
@@ -134,7 +134,7 @@ class PoolSharing(StrictModel):
 
 
 def _check_partitions(device_class: str, field: str, *, is_given: bool) -> None:
-    """Raise if MIG partitions are given for a device class of whole GPUs, or missing for the class of partitions."""
+    """Raise if MIG partitions are given for a class of whole GPUs, or if they are missing for a class of partitions."""
     if is_given is not (device_class == _PARTITIONS_CLASS):
         raise PydanticCustomError(
             "dra-shape",

@@ -41,7 +41,7 @@ class SizeRange(StrictModel):
 
 
 class MonthlyPrice(StrictModel):
-    """The price of a GiB from a day on, until the day of the next entry."""
+    """The price of a GiB. It applies from its first day until the first day of the next entry."""
 
     start: Date = Field(
         alias="from",

@@ -13,7 +13,7 @@ from allotment.declared.references import PlanReference
 
 
 class TenantSpec(Spec):
-    """The plan and lifecycle of the tenant. The platform team owns it."""
+    """The plan and lifecycle of the tenant. The platform team owns this file."""
 
     plan: PlanReference = Field(
         description="The name of the Plan, which sets the quota, the budget and the allowed features of the tenant."
