@@ -123,7 +123,7 @@ class ApproverSet(NamedTuple):
 
     An approver may also change the file or field without an approval.
 
-    `unknown_teams` are the teams at the forge with unknown members.
+    `unknown_teams` are the teams at the forge for which the list of members is unknown.
     """
 
     descriptions: tuple[str, ...]

@@ -116,8 +116,8 @@ class _CommentedTree:
     def _find_last_line(event: Any, line: int) -> int:
         """Return the line on which a comment beside an entry can be.
 
-        It is the last line of a scalar, or the first line of a block scalar. For a mapping or list, it is `line`, the
-        line of the key.
+        For a scalar, this is its last line, or the first line if it is a block scalar. For a mapping or a list, this is
+        `line`, the line of the key.
         """
         if not isinstance(event, yaml.ScalarEvent):
             return line

@@ -61,7 +61,7 @@ def folder_of(scope: Scope) -> str:
 
 
 def parse_path(path: str) -> DeclarationPath | Finding | None:
-    """Return the parsed path, a finding if no file is allowed at the path, or None if it is a README.md."""
+    """Return the parsed path, a finding if no file is allowed at the path, or None for a README.md."""
     parts = path.split("/")
     file = parts[-1]
     if file == "README.md":

@@ -60,8 +60,8 @@ def reachable_resources(
 def address_losses(before: Catalog, after: Catalog, resources: Iterable[Reachable]) -> Iterator[Destruction]:
     """Yield the losses of `resources` in each cluster that gets a new domain, Gateway or destination.
 
-    Only `subject` contains the old and new values, because every report shows `subject` as code. In other text, a
-    report could interpret characters of a value, such as `_`, as markup.
+    Only `subject` contains domains, listeners and destinations, because every report shows `subject` as code. In other
+    text, a report could interpret characters of a name, such as `_`, as markup.
     """
     everything = sorted(resources)
     for name, (was, is_now) in find_moved_clusters(before, after).items():

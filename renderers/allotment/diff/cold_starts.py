@@ -20,7 +20,7 @@ from allotment.output_part import Part
 _ClaimsSide = tuple[Catalog, Iterable[UnitClaim]]
 _StockGroup = tuple[
     str, str, str
-]  # cluster, GPUSpec, and the tenant for which its stocks are reserved, empty if they are shared
+]  # cluster, GPUSpec, and the tenant that the stocks are reserved for; empty for shared stocks
 
 
 class ColdStartTime(Part, frozen=True):

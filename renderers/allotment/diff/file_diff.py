@@ -50,7 +50,7 @@ NO_FILES = FileCounts(0, 0, 0, 0)
 
 
 def plan_checksum(steps: Iterable[FileStep]) -> str:
-    """Return the checksum of all changed files, declared or rendered, and of their blob IDs before and after."""
+    """Return the checksum of the paths of all changed files, declared or rendered, with their old and new blob IDs."""
     return f"sha256:{hashlib.sha256(json.dumps(sorted(steps)).encode()).hexdigest()}"
 
 

@@ -1,4 +1,4 @@
-"""Classify files outside the declarations that a change adds, changes or removes.
+"""Classify the files that a change adds, changes or removes outside the declarations.
 
 No manifest depends on these files. But some of them are more dangerous than any declaration, because they affect the
 program that reads the declarations, the jobs in CI, or the approvals in the forge. The classification uses only the
@@ -46,7 +46,7 @@ _AGENT_INSTRUCTIONS = "copilot-instructions"  # a text file, but AI agents that 
 
 
 class OtherFile(Part, frozen=True):
-    """A file outside the declarations that is added, changed or removed.
+    """A file that a change adds, changes or removes outside the declarations.
 
     `decides` is the topic that the file affects: the pinned version of Allotment, CI, approvals in the forge, commit
     hooks, programs on a person's machine, or the setup of Argo CD and `allot run`. `decides` is empty for any other
@@ -60,7 +60,7 @@ class OtherFile(Part, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class OtherFiles:
-    """The files outside the declarations that a change writes.
+    """The files that a change writes outside the declarations.
 
     `files` has the first files of each topic, the most important topic first. `counts` has the number of all files by
     topic.

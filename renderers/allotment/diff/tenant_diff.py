@@ -224,7 +224,7 @@ def _mark_replacements(before: TenantSide, after: TenantSide, changes: list[Reso
 
 
 def _quota_changes(before: TenantSide, after: TenantSide) -> Iterator[QuotaChange]:
-    """Yield the dimensions of a tenant's quota with a changed use or a changed limit."""
+    """Yield a QuotaChange for each dimension of a tenant's quota if its use or its limit changes."""
     name = (after.folder if after.folder.paths() else before.folder).name
     was, is_now = compute_quota_usage(before.catalog, before.folder), compute_quota_usage(after.catalog, after.folder)
     old_limits, limits = limits_of(before.catalog, before.folder), limits_of(after.catalog, after.folder)
@@ -265,7 +265,7 @@ def _quota_changes(before: TenantSide, after: TenantSide) -> Iterator[QuotaChang
 
 
 def _changed_usage(amount: QuotaChange) -> Iterator[QuotaChange]:
-    """Yield the dimension if its use changes, or if it has different limits before and after the change.
+    """Yield `amount` if the use of its dimension changes, or if the limits before and after the change differ.
 
     If one of the two limits is unknown, the other limit replaces it.
     """
@@ -294,7 +294,7 @@ def node_pool_losses(before: Catalog, after: Catalog) -> Iterator[Destruction]:
 def compare_units(
     before: tuple[Catalog, Iterable[UnitClaim]], after: tuple[Catalog, Iterable[UnitClaim]]
 ) -> Iterator[UnitChange]:
-    """Yield each GPUSpec in a cluster for which the units in stock or the held units change."""
+    """Yield a UnitChange for each GPUSpec in a cluster if its units in stock or its held units change."""
     was, is_now = (
         {(unit_usage.cluster, unit_usage.gpu_spec): unit_usage for unit_usage in compute_unit_usage(*side)}
         for side in (before, after)

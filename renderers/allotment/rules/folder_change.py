@@ -13,9 +13,10 @@ D = TypeVar("D", bound=Declaration)
 
 
 class FolderChange(NamedTuple):
-    """A folder at the base (`before`) and now (`after`). A side on which the folder doesn't exist is empty.
+    """A folder at the base (`before`) and now (`after`).
 
-    `catalog` is the current catalog. `today` is the current date, which can differ from the date of the prices.
+    If the folder doesn't exist at the base or now, `before` or `after` is empty. `catalog` is the current catalog.
+    `today` is the current date, which can differ from the date of the prices.
     """
 
     catalog: Catalog

@@ -1,4 +1,4 @@
-"""Immutability: a field that running instances or stored data rely on doesn't change once it is merged."""
+"""Immutability: once a field is merged, it doesn't change if running instances or stored data rely on it."""
 
 from __future__ import annotations
 

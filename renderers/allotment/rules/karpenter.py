@@ -1,8 +1,8 @@
 """Karpenter's pools: a pool with spec.sharing needs the feature gate NodeOverlay of Karpenter in its cluster.
 
 The rule warns about a pool that sets expireAfter, because Karpenter deletes an expired node before it creates the
-replacement. It also warns about a pool that sets generation if the stocks fill all maxNodes nodes. The pool then has no
-room for a replacement node.
+replacement. It also warns about a pool that sets generation if the stocks fill as many nodes as maxNodes allows. The
+pool then has no room for a replacement node.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class QuotaLimits(NamedTuple):
 
 
 def limits_of(catalog: Catalog, tenant: ScopeDeclarations) -> QuotaLimits | None:
-    """Return the limits that apply to a tenant: the limits of its plan, except those that its own quota replaces.
+    """Return the limits that apply to a tenant: the limits of its plan, except limits that the tenant's quota replaces.
 
     Returns None if the declaration of the tenant or of its plan can't be read.
     """

@@ -33,7 +33,7 @@ class StrictModel(BaseModel):
 
 
 def check_one_of(model: Any) -> Any:
-    """Return the model if it satisfies `ONE_OF`; raise otherwise. For use in a `model_validator(mode="after")`."""
+    """Return the model if it satisfies `ONE_OF`; raise otherwise. Use it in a `model_validator(mode="after")`."""
     members = [member for member in model.ONE_OF if member]
     present_members = [member for member in members if getattr(model, member) is not None]
     least = 0 if None in model.ONE_OF else 1

@@ -174,7 +174,7 @@ class GPUStorageSpec(Spec):
 
 
 class GPUStorage(Declaration):
-    """A volume that instances of the tenant mount, or a bucket that they access, in one cluster.
+    """A volume or bucket in a cluster. Instances of the tenant mount the volume or access the bucket.
 
     A storage outlives its instances. Its deletion takes two merges: the first sets `deletionPolicy: Delete`, the second
     removes the file.

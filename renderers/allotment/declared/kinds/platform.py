@@ -35,7 +35,7 @@ class Billing(StrictModel):
 
 
 class Brake(StrictModel):
-    """The brake. It stops a change that deletes too many resources at once, until a person approves the change."""
+    """The brake, which stops a change that deletes so much at once that a person must approve it."""
 
     max_deleted_percent: Annotated[int, Field(ge=1, le=100)] = Field(
         default=30,
