@@ -1,7 +1,7 @@
 """Diagnoses a repository or a cluster: finds faults and their remedies in data that other modules have read.
 
-Each topic has a module, which reads nothing itself. `cluster_snapshot.py` defines the queries to a cluster, and
-`adapters/cluster/snapshot_reader.py` sends them.
+Each topic has a module with checks. A check sends no query: `cluster_snapshot.py` defines the queries to a cluster, and
+`adapters/cluster/snapshot_reader.py` sends the queries.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ CHECKS_BY_TOPIC: dict[str, tuple[ClusterCheck, ...]] = {
 def diagnose_cluster(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> list[Diagnosis]:
     """Return the diagnoses of a cluster, problems first, and then by topic.
 
-    If a check lacks a permission, its diagnosis is an error. Otherwise, a check that did not run could look like a
-    success.
+    If a permission for a check is missing, the diagnosis is an error. A milder diagnosis could make a check that did
+    not run look like a success.
     """
     diagnoses: list[Diagnosis] = []
     for topic, checks in CHECKS_BY_TOPIC.items():

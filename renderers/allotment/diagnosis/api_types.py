@@ -1,7 +1,7 @@
 """Defines the types of the objects that checks read, because an API server or a proxy may return any JSON.
 
-A type has only the fields that a check reads. All other fields may have any type. `validate_object` validates each
-object when it is read, so the checks need not check types.
+A type has only the fields that a check reads. All other fields of an object may have any type. `validate_object`
+validates each object when the object is read, so the checks need not check types.
 """
 
 from __future__ import annotations
@@ -326,7 +326,7 @@ TYPES_BY_QUERY: dict[ResourceQuery, type] = {
 def validate_object(kind: ResourceQuery, value: Any) -> dict[str, Any]:
     """Return the object `value` without its null fields, which Kubernetes treats as absent.
 
-    Raises ValueError with the field's name if the object has another type.
+    If a field has a wrong type, raises ValueError with the name of the field.
     """
     manifest = _without_nulls(value)
     try:

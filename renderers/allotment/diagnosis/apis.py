@@ -143,7 +143,7 @@ def check_apis(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarat
 
 
 def _describe_other_versions(api: str, served: Mapping[str, frozenset[str]]) -> str:
-    """Return a text with the other served versions of an API; empty if there are none."""
+    """Return a text with the versions of an API that the cluster serves instead; empty if it serves none."""
     group = api.partition("/")[0]
     versions = sorted(served_api.partition("/")[2] for served_api in served if served_api.partition("/")[0] == group)
     return f" (served: {', '.join(versions)})" if versions else ""

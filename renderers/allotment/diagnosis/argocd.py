@@ -91,7 +91,7 @@ def check_settings(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecl
 
 
 def _describe_differing_keys(keys: list[str], config_map: Object | None) -> str:
-    """Return a text with the missing keys, and the keys with other values."""
+    """Return a text with the keys that are missing, and with the keys that have another value than ours."""
     if config_map is None:
         return "doesn't exist"
     lacking = ", ".join(key for key in keys if key not in config_map.get("data", {}))
@@ -134,7 +134,7 @@ def check_exclusions(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDe
 
 
 def _excludes_kind(entry: dict[str, Any], group: str, kind: str) -> bool:
-    """Return whether an entry excludes a kind in any cluster. An absent list matches everything."""
+    """Return whether an entry of the exclusions excludes a kind in some cluster. An absent list matches everything."""
 
     def matches(patterns: Any, value: str) -> bool:
         return not patterns or any(fnmatch.fnmatchcase(value, str(pattern)) for pattern in patterns)
@@ -143,8 +143,10 @@ def _excludes_kind(entry: dict[str, Any], group: str, kind: str) -> bool:
 
 
 def check_applications(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield a diagnosis of each platform Application of the cluster, and of all tenants' Applications. Raises
-    NotReadable."""
+    """Yield a diagnosis of each platform Application of the cluster, and one of all tenants' Applications.
+
+    Raises NotReadable.
+    """
     require_hub(looked)
     of_it = [
         application
@@ -231,7 +233,7 @@ def failure_message(application: Object) -> str:
 
 
 def require_hub(looked: ClusterSnapshot) -> None:
-    """Raise NotReadable if the cluster that was read as the cluster of Argo CD does not serve Argo CD's API."""
+    """Raise NotReadable if the hub, the cluster that should run Argo CD, does not serve Argo CD's API."""
     if looked.hub_apis and "argoproj.io/v1alpha1" not in looked.hub_apis:
         raise NotReadable(
             "Argo CD", "it doesn't run in this cluster: name its cluster with --argocd-kubeconfig or --argocd-context"

@@ -16,7 +16,7 @@ UNMANAGED_SELECTOR = f"{names.MANAGED_BY}!={names.PROGRAM_NAME}"
 
 
 class ResourceQuery(NamedTuple):
-    """A query for all objects of a resource, or for the object with a `name`.
+    """A query for all objects of a resource, or, with a `name`, for one object.
 
     `selector` filters by labels, `namespace` by namespace. If `hub` is true, the objects are in the cluster of Argo CD.
     """
@@ -89,8 +89,8 @@ def _query_of(watched: WatchedKind) -> ResourceQuery:
     return ResourceQuery(group, version, resource)
 
 
-# The queries for whole objects in tenants' namespaces, and the watched kind that decodes the objects of each query.
-# `list_objects` returns these objects as LiveObjects.
+# Maps each query for whole objects in tenants' namespaces to the watched kind that decodes the objects. `list_objects`
+# returns these objects as LiveObjects.
 WHOLE_OBJECT_QUERIES = {_query_of(watched): watched for watched in decoding.WHOLE_OBJECT_KINDS.values()}
 _HTTP_OK, _HTTP_NOT_FOUND = 200, 404
 _HTTP_REFUSED = (401, 403)
@@ -116,7 +116,7 @@ ALL_QUERIES = (
 
 
 class NotReadable(Exception):
-    """Raised if the object or the objects named by `subject` could not be read.
+    """Raised if objects could not be read; `subject` names the objects.
 
     `right` is the missing permission. If no permission is missing, `why` is the reason. `failed` is True if the read
     should have succeeded, for example if the API server did not answer.
@@ -131,7 +131,7 @@ class NotReadable(Exception):
 
 
 def diagnose_unreadable(unseen: NotReadable) -> Diagnosis:
-    """Return the diagnosis for objects that could not be read: an error if that is a fault, else `skipped`."""
+    """Return the diagnosis for unreadable objects: an error if the read failed or was forbidden, else `skipped`."""
     if unseen.missing_permission:
         words = f"can't be checked: the permission for {unseen.missing_permission} is missing"
         return error(unseen.subject, words, "grant it: docs/operate/doctor.md shows the role")
@@ -177,7 +177,7 @@ class ClusterSnapshot(NamedTuple):
         return list(answer.objects)
 
     def get_object(self, kind: ResourceQuery) -> Object | None:
-        """Return the object of a query that has a `name`; None if the object does not exist. Raises NotReadable."""
+        """Return the object that a query with a `name` finds; None if the object does not exist. Raises NotReadable."""
         return next(iter(self.list_objects(kind)), None)
 
 

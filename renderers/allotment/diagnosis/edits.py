@@ -1,4 +1,4 @@
-"""Diagnoses the objects in tenants' namespaces that were edited or added by hand."""
+"""Diagnoses objects that somebody edited or added by hand in the namespace of a tenant."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Checks the Gateway of the instances: its class, its listener, its certificate, its proxies, and its logins.
 
-No Secret is read. The facts about Secrets come from cert-manager's Certificate, the listener's status, and the
-policies' status.
+The checks read no Secret. They conclude the state of Secrets from cert-manager's Certificate, the listener's status,
+and the policies' status.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ GATEWAY_CONTROLLER = "gateway.envoyproxy.io/gatewayclass-controller"
 OWNING_NAME_LABEL = "gateway.envoyproxy.io/owning-gateway-name"
 OWNING_NAMESPACE_LABEL = "gateway.envoyproxy.io/owning-gateway-namespace"
 EXPIRY_WARNING = datetime.timedelta(days=14)
-RENEWAL_GRACE = datetime.timedelta(days=1)  # after the time at which cert-manager planned to renew
+RENEWAL_GRACE = datetime.timedelta(days=1)  # after the time for which cert-manager planned the renewal
 _TENANT_NAMESPACE_LABELS = names.labels(tenant="")
 
 
@@ -150,9 +150,10 @@ def _check_allowed_routes(subject: str, listener: Object, spec: ClusterSpec) -> 
 
 
 def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool | None:
-    """Return whether a selector matches namespaces with `labels`; an empty value stands for any value.
+    """Return whether a selector matches namespaces with `labels`; None if that is unknown.
 
-    Returns None if the result depends on other labels, or on such a value.
+    An empty value in `labels` stands for an unknown value. The result is unknown if it depends on an unknown value, or
+    on a label that is not in `labels`.
     """
     expressions = [
         {"key": key, "operator": "In", "values": [value]} for key, value in selector.get("matchLabels", {}).items()
@@ -268,7 +269,7 @@ def _check_dates(subject: str, certificate: Object, spec: ClusterSpec, now: date
 
 
 def check_proxies(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield a diagnosis of the Gateway's proxies: tenants' network policies admit only one namespace. Raises NotReadable."""
+    """Yield a diagnosis of the proxies' namespace, which tenants' network policies must admit. Raises NotReadable."""
     spec = _cluster_spec(cluster)
     gateway, subject = spec.gateway, f"{_format_gateway_name(spec)} proxies"
     expected_labels = {OWNING_NAME_LABEL: gateway.name, OWNING_NAMESPACE_LABEL: gateway.namespace}
@@ -293,8 +294,10 @@ def check_proxies(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecla
 
 
 def check_logins(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield a diagnosis of the logins. Envoy Gateway accepts a login only if the client's Secret exists. Raises
-    NotReadable."""
+    """Yield a diagnosis of the logins, which Envoy Gateway accepts only if the client's Secret exists.
+
+    Raises NotReadable.
+    """
     spec = _cluster_spec(cluster)
     subject = "SecurityPolicies"
     policies = looked.list_objects(SECURITY_POLICIES)
@@ -318,7 +321,7 @@ def check_logins(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclar
 
 
 def check_session_filter(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield a diagnosis of the policy that keeps logins from containers. Raises NotReadable."""
+    """Yield a diagnosis of the policy that removes login cookies from requests to containers. Raises NotReadable."""
     spec = _cluster_spec(cluster)
     subject = f"EnvoyExtensionPolicy {spec.gateway.namespace}/{SESSION_POLICY}"
     policy = next(

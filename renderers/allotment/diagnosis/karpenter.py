@@ -1,4 +1,4 @@
-"""Checks Karpenter's NodePools, and whether its feature gates match those that the Cluster declares."""
+"""Checks Karpenter's NodePools, and compares Karpenter's feature gates with the gates that the Cluster declares."""
 
 from __future__ import annotations
 
@@ -53,11 +53,10 @@ def check_pools(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclara
 
 
 def check_gates(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield a diagnosis of the feature gate NodeOverlay, which must be on exactly if it is declared. Raises
-    NotReadable.
+    """Yield a diagnosis of the feature gate NodeOverlay, which must be on if and only if it is declared.
 
     If the gate is off, the status of every overlay stays empty, so an overlay with a status shows that the gate is on.
-    If no overlay has a status, the settings in Karpenter's Deployment decide.
+    If no overlay has a status, the settings in Karpenter's Deployment decide. Raises NotReadable.
     """
     if not _karpenter_pools(cluster):
         return
@@ -114,7 +113,7 @@ def _list_overlays(looked: ClusterSnapshot) -> list[Object]:
 
 
 def _gate_args(deployment: Object) -> Iterable[str]:
-    """Yield the gate settings of Karpenter's containers; an empty text for a container without any."""
+    """Yield the feature gate setting of each Karpenter container; an empty text if a container has no such setting."""
     for container in deployment["spec"]["template"]["spec"].get("containers", ()):
         gates = [str(each.get("value", "")) for each in container.get("env", ()) if each["name"] == "FEATURE_GATES"]
         yield from [*gates, *(word for word in container.get("args", ()) if "feature-gates" in word)] or [""]

@@ -21,7 +21,7 @@ _KEY_ALGORITHMS = ("RS", "ES", "PS", "EdDSA")  # public keys verify these signat
 
 
 class DiscoveryDocument(msgspec.Struct, frozen=True):
-    """The fields of a discovery document that a login needs; None is an absent field."""
+    """The fields of a discovery document that a login needs; None stands for an absent field."""
 
     issuer: str
     authorization_endpoint: str | None = None

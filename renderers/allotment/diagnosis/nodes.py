@@ -1,4 +1,4 @@
-"""Checks the nodes against the declared pools: their number, obstacles for pods, and their remaining CPU and memory."""
+"""Checks the nodes of the declared pools: their number, taints that keep pods away, and the CPU and memory left."""
 
 from __future__ import annotations
 
@@ -93,7 +93,10 @@ def _check_node(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
 
 
 def check_zones(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield a warning for nodes without a zone if a plan allows spread over zones: such a replica can't run on them."""
+    """If a tariff plan allows the spread of replicas over zones, yield a warning for nodes without a zone.
+
+    A replica that must be spread over zones can't run on a node without a zone. Raises NotReadable.
+    """
     if not any("Zones" in plan.model.spec.allow.spread for plan in catalog.platform.of_kind(Plan).values()):
         return
     for pool in pools_with_nodes(looked, cluster):
@@ -108,7 +111,7 @@ def check_zones(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclara
 
 
 def check_unassigned(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield the nodes that belong to several pools, and the nodes with GPUs that belong to none."""
+    """Yield a diagnosis of each node that belongs to several pools, and of each GPU node that belongs to no pool."""
     pools = [node_pool.model for node_pool in cluster.of_kind(NodePool).values()]
     for node in sorted(looked.list_objects(NODES), key=name_of):
         pool_names = [pool.metadata.name for pool in pools if belongs_to_pool(node, pool)]
@@ -130,7 +133,8 @@ def check_capacity(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecl
     """Yield a diagnosis of each pool: whether DaemonSets leave the declared CPU and memory on its nodes.
 
     If a node has too little, the advice has the numbers to declare. If pods can't be read, the check assumes that
-    DaemonSets use nothing, yields only the pools with nodes that have too little even then, and raises NotReadable.
+    DaemonSets use nothing. With this assumption, it yields only the pools with a node that has too little, and then
+    raises NotReadable.
     """
     unseen: NotReadable | None = None
     try:

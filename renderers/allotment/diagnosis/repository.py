@@ -17,9 +17,10 @@ MAX_RETAINED = 20  # maximum number of tenants in the list
 class ClusterBranches(NamedTuple):
     """The state of a declared cluster in Git.
 
-    `published` is True if its rendered branch has one of our commits. `error` is the reason if its status is missing or
-    not trusted. `silent` is True if the reporter has not observed the cluster recently, and `age` is the age of the
-    status. `has_key` is True if the cluster declares the public key of its reporter.
+    `published` is True if the rendered branch of the cluster has one of our commits. If the status of the cluster is
+    missing or not trusted, `error` is the reason. `silent` is True if the reporter has not observed the cluster
+    recently, and `age` is the age of the status. `has_key` is True if the cluster declares the public key of its
+    reporter.
     """
 
     name: str
@@ -35,7 +36,7 @@ class RepositoryState(NamedTuple):
 
     - `errors` and `warnings` are numbers of findings. `placeholders` is the number of warnings about values of the
       sample that nobody has replaced.
-    - `missing_files` are the absent files among those that CI needs.
+    - `missing_files` are the files that CI needs and that do not exist.
     - `unpublished` is the number of merged changes and removals that aren't published. If this number is unknown,
       `status_error` is the reason.
     - `lag` says how far publishing lags behind the merged commits. If publishing has stopped, `stopped` is the reason.

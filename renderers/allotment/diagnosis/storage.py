@@ -35,7 +35,7 @@ _FILE_SYSTEMS_WITHOUT_ID_MAPPING = {
     "s3.csi.aws.com": "FUSE",
     "smb.csi.k8s.io": "SMB",
 }
-_FILE_SYSTEMS_BY_SUFFIX = {  # Rook and other installers prefix the driver's name
+_FILE_SYSTEMS_BY_SUFFIX = {  # Rook and other installers put a prefix before the driver's name
     ".nfs.csi.ceph.com": "NFS",
     "nfs-subdir-external-provisioner": "NFS",
 }

@@ -17,8 +17,10 @@ _SUBJECT = "nodes for storages"
 
 
 def check_storage_nodes(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield a diagnosis of the nodes for preparation Jobs and file accessors, if the cluster offers volumes. Raises
-    NotReadable."""
+    """If the cluster offers volumes, yield a diagnosis of the nodes for preparation Jobs and file accessors.
+
+    Raises NotReadable.
+    """
     place = cluster.get_singleton(Cluster)
     if place is None or all(is_bucket(catalog, storage.storage_spec) for storage in place.model.spec.storages):
         return
@@ -48,10 +50,10 @@ def _repels_pods(spec: Object) -> bool:
 
 
 def _buys_nodes_without_gpus(looked: ClusterSnapshot) -> bool:
-    """Return whether Karpenter has a NodePool for untainted nodes that Allotment does not manage."""
+    """Return whether Karpenter creates nodes without taints from a NodePool that Allotment does not manage."""
     try:
         bought = looked.list_objects(KARPENTER_NODE_POOLS)
-    except NotReadable:  # there is no Karpenter, or the permission is missing, which the topic `karpenter` reports
+    except NotReadable:  # no Karpenter, or a missing permission, which the topic `karpenter` reports
         return False
     return any(
         pool["metadata"].get("labels", {}).get(names.MANAGED_BY) != names.PROGRAM_NAME

@@ -1,4 +1,4 @@
-"""Checks the version of Kubernetes against the version that Allotment is tested with."""
+"""Checks the version of Kubernetes against the versions with which Allotment is tested."""
 
 from __future__ import annotations
 

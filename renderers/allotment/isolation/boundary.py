@@ -22,8 +22,8 @@ from allotment.programs import ranges
 class Boundary(NamedTuple):
     """The values that a cluster's declaration allows in objects.
 
-    `values` has the pattern values by name that are the same for all tenants. `cluster_declarations` and `catalog` are
-    the declarations of the cluster and the platform.
+    `values` has the values that are the same for all tenants, by the name of the slot in a pattern (`patterns`).
+    `cluster_declarations` and `catalog` are the declarations of the cluster and the platform.
     """
 
     cluster: str
@@ -56,7 +56,10 @@ class Boundary(NamedTuple):
 
     @property
     def tenants_with_own_stock(self) -> frozenset[str]:
-        """Return the tenants with reserved stocks in the cluster: their instances run on other nodes than everybody's."""
+        """Return the tenants with reserved stocks in the cluster.
+
+        The instances of such a tenant may have another node affinity than the instances of other tenants.
+        """
         return frozenset(
             stock.model.spec.tenant
             for stock in self.cluster_declarations.of_kind(Stock).values()
@@ -80,7 +83,7 @@ def _cluster_values(name: str, spec: ClusterSpec) -> dict[str, Any]:
         "gateway": spec.gateway.name,
         "gateway-namespace": spec.gateway.namespace,
         "proxy-namespace": spec.gateway.effective_proxy_namespace,
-        "session-filter": SESSION_FILTER,  # the gate compares it with the renderer's text, and tests judge that text
+        "session-filter": SESSION_FILTER,  # the renderer's own text: tests check it, not the gate
         "gateway-section": spec.gateway.section_name,
         "request-timeout": format_duration(spec.gateway.timeouts.request or 0),
         "limits": _limits(spec.gateway),
@@ -132,7 +135,7 @@ def _oidc_provider(spec: ClusterSpec) -> dict[str, str]:
 
 
 def _dns_peers(spec: ClusterSpec) -> list[dict[str, Any]]:
-    """Return the peers that answer DNS queries: the pods of kube-dns, and the one declared address of the nodes."""
+    """Return the peers for DNS queries: the pods of kube-dns, and the declared address of NodeLocal DNSCache."""
     cluster_dns = {
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
         "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
@@ -144,9 +147,10 @@ def _dns_peers(spec: ClusterSpec) -> list[dict[str, Any]]:
 
 
 def _storage_pod_values(cluster: ScopeDeclarations) -> dict[str, Any]:
-    """Return the allowed nodes, tolerations and environment of preparation Jobs and file accessors.
+    """Return the allowed nodes, tolerations and environment of the pods of preparation Jobs and file accessors.
 
-    They run on the nodes of pools with storagePods, or on nodes without GPUs if there is no such pool.
+    These pods run on the nodes of pools with `storagePods`. If no pool has `storagePods`, they run on nodes without
+    GPUs.
     """
     pools = pods.storage_pools(cluster)
     if not pools:
@@ -164,9 +168,7 @@ def _storage_pod_values(cluster: ScopeDeclarations) -> dict[str, Any]:
 
 
 def _denied_ranges(block: ranges.Block, spec: ClusterSpec) -> list[str]:
-    """Return the ranges within a block that no tenant may reach: the common ranges, then the cluster's additional
-    ranges.
-    """
+    """Return the ranges that no tenant may reach within a block: first the common ranges, then the cluster's own."""
     block_network = ip_network(block.cidr)
     own = [
         text

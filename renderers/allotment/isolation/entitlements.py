@@ -2,7 +2,7 @@
 
 These fields decide, for example, which people can log in, which tenants can read a storage, which routes are public, and
 how many replicas run. The patterns in `allowed/` are the same for all tenants, so they cannot check these fields. The
-fields come last in the text of an object. Therefore this check compares the end of the text, and parses nothing.
+fields come last in the text of an object. Therefore this check compares the end of the text, and parses no YAML.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _OPENING_NAME = re.compile(r"(?:share|read|buckets)--")
 class Entitlements(NamedTuple):
     """The objects to which a tenant's declarations entitle the tenant in a cluster.
 
-    `required_endings` has the end of an object's text by kind and name. It lists all allowed AppProjects,
-    SecurityPolicies and PodDisruptionBudgets, all NetworkPolicies that open the namespace to another namespace, and the
-    ResourceQuota `backstop`. Another object of these sorts is a violation. `max_replicas` has the maximum number of
-    replicas of each Deployment.
+    `required_endings` maps the kind and name of an object to the text with which the object must end. It has all
+    AppProjects, SecurityPolicies and PodDisruptionBudgets that the tenant may have, all NetworkPolicies that open the
+    namespace to another namespace, and the ResourceQuota `backstop`. An object of these sorts that is absent from
+    `required_endings` is a violation. `max_replicas` has the maximum number of replicas of each Deployment.
     """
 
     required_endings: dict[tuple[str, str], str]
@@ -102,7 +102,7 @@ _JUDGED_KINDS = frozenset(
 
 
 def _dump_ending(fields: dict[str, Any]) -> str:
-    """Return the text at the end of a spec that ends with these fields."""
+    """Return the text at the end of a spec, if `fields` are the last fields of the spec."""
     return dump([{"spec": fields}]).decode().removeprefix("spec:").removesuffix("\n")
 
 

@@ -33,7 +33,7 @@ from allotment.problems import escape_unprintable
 _NAME = re.compile(r"[a-z](?:-?[a-z0-9])*")
 _PREPARATION_JOB_SUFFIX = re.compile(
     r"--prepare-[0-9a-f]{10}-[0-9]{1,4}"
-)  # follows the storage's name in its Jobs' names
+)  # the end of the name of a preparation Job, after the storage's name
 _MATCHES_NOTHING = AnyOf()
 _DEVICE_PLUGIN = f"platform/cluster/device-plugin{paths.FILE_SUFFIX}"
 _DEVICE_CLASSES = f"platform/cluster/device-classes{paths.FILE_SUFFIX}"
@@ -55,13 +55,13 @@ def _read_patterns_text(part: str) -> str:
 
 
 def template_text() -> str:
-    """Return the text of the tenants' patterns, which contains all fixed words in the objects of tenants."""
+    """Return the text of the patterns for tenants' objects. It contains all words that do not depend on a tenant."""
     return _read_patterns_text("tenant")
 
 
 @lru_cache
 def _load_readers(part: str) -> Mapping[str, list[PatternReader]]:
-    """Return the readers for the objects of a part of the tree, by kind."""
+    """Return, by kind, the functions that compare an object of a part of the tree with a pattern."""
     readers: dict[str, list[PatternReader]] = {}
     for pattern in yaml.load_all(
         _read_patterns_text(part), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -73,7 +73,7 @@ def _load_readers(part: str) -> Mapping[str, list[PatternReader]]:
 def judge_against_patterns(boundary: Boundary, part: str, tenant: str, inner: str, manifest: Object) -> Iterator[str]:
     """Yield the differences between an object and its patterns.
 
-    `inner` is the path of the file for an object of the platform, and the stem of the file for a tenant's resource.
+    For an object of the platform, `inner` is the path of its file. For a tenant's resource, it is the stem of the file.
     """
     if part == "platform" and inner.startswith(_DECLARED_PREFIXES) and not paths.is_marker(inner):
         yield from _judge_declared_object(boundary, inner, manifest)
@@ -93,7 +93,7 @@ def judge_against_patterns(boundary: Boundary, part: str, tenant: str, inner: st
 
 
 def _judge_declared_object(boundary: Boundary, inner: str, manifest: Object) -> Iterator[str]:
-    """Yield a violation if an object differs from the objects that the cluster's node pools and stocks render to.
+    """Yield a violation if an object is not among the objects that we render from the cluster's declarations.
 
     A stock may have any number of placeholders up to its declared count.
     """
@@ -165,9 +165,7 @@ def _route_values(boundary: Boundary, tenant: str, name: str, resource_names: Ma
 
 
 def _unit_values(boundary: Boundary, tenant: str, gpu_spec: Any) -> dict[str, Any]:
-    """Return the slot values of an instance's GPUSpec: exactly one unit, its disk, and placement on the pools that
-    stock it.
-    """
+    """Return the slot values for an instance's GPUSpec: a unit, its disk, and the placement on pools of its stocks."""
     declared = boundary.catalog.platform.of_kind(GPUSpec).get(gpu_spec) if isinstance(gpu_spec, str) else None
     if declared is None:
         return {"unit": _MATCHES_NOTHING, "disk": _MATCHES_NOTHING, "placement": _MATCHES_NOTHING}
@@ -189,7 +187,7 @@ def _unit_values(boundary: Boundary, tenant: str, gpu_spec: Any) -> dict[str, An
 
 
 def _programs_values(manifest: Object) -> dict[str, Any]:
-    """Return the name and content of the ConfigMap of programs that an object is, or that a Job mounts."""
+    """Return the name and content of a ConfigMap with programs: the object, or the ConfigMap that the Job mounts."""
     name = str(manifest.get("metadata", {}).get("name"))
     if manifest.get("kind") == "Job":
         containers = manifest.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ())
@@ -248,7 +246,7 @@ def _add_on_namespaces(boundary: Boundary, inner: str, name: str) -> Iterator[st
 
 
 def _add_on_slot_values(boundary: Boundary, inner: str) -> dict[str, Any]:
-    """Return the slot values from an add-on's declaration: one source, its namespaces, and the kinds that it names."""
+    """Return the slot values from an add-on's declaration: its source, namespaces and cluster-scoped kinds."""
     declared = boundary.catalog.platform.of_kind(AddOn).get(paths.file_stem(inner))
     if declared is None or not declared.model.spec.is_installed_in(boundary.cluster):
         return dict.fromkeys(_ADD_ON_SLOTS, _MATCHES_NOTHING)

@@ -25,15 +25,15 @@ from allotment.manifests import argo_folders, names, paths
 from allotment.manifests.yaml_text import Malformed, dump, is_plain, load_one, split
 from allotment.problems import IsolationBroken, escape_unprintable
 
-# A stand-in replaces a name in a text (see `IsolationGate`). It is longer than any declared name, so a text with
-# stand-ins cannot be mistaken for a real text.
+# A stand-in replaces a name in a text (see `IsolationGate`). A stand-in is longer than any declared name, so a text
+# with stand-ins cannot be mistaken for a real text.
 STAND_IN = "stand-in-for-the-name-of-"
 STAND_IN_TENANT = f"{STAND_IN}a-tenant"
 STAND_IN_RESOURCE = f"{STAND_IN}an-instance-or-storage"
 MAX_REMEMBERED_SHAPES = 1500
 NO_ENTITLEMENTS = Entitlements({}, {})
-# Any hash is allowed as the blob of a declaration (in quotes if it begins with a digit), and as the content of a folder
-# marker.
+# The blob ID of a declaration and the content of a folder marker may be any hash. If the blob ID begins with a digit,
+# it is in quotes.
 _BLOB = re.compile(rf"\n    {re.escape(names.BLOB)}: (?:[a-f][0-9a-f]{{39}}|\"[0-9a-f]{{40}}\")(?=\n)")
 _ANY_BLOB = f"\n    {names.BLOB}: {'f' * 40}"
 _CONTENT = re.compile(r"\n  content: sha256:[0-9a-f]{64}(?=\n|$)")
@@ -73,8 +73,8 @@ class IsolationGate:
     ) -> None:
         """Raise IsolationBroken if a file, `<cluster>/<path>`, contains anything that its owner may not have.
 
-        `entitlements` are those of the tenant in this cluster. If the content was `published` before, the gate applies
-        only the rules that older versions of Allotment also met.
+        `entitlements` are the entitlements of the tenant in this cluster. If the content was `published` before, the
+        gate applies only the rules that older versions of Allotment also met.
         """
         name, _, inner = path.partition("/")
         boundary = self.clusters.get(name)
@@ -88,8 +88,7 @@ class IsolationGate:
             raise IsolationBroken(f"{escape_unprintable(path)}: " + "; ".join(wrong[:5]))
 
     def check_tree(self, cluster: str, files: Collection[str]) -> None:
-        """Raise IsolationBroken if no Application reads a file of a cluster's whole tree, or if a folder lacks its
-        marker.
+        """Raise IsolationBroken if a cluster's tree has a file that no Application reads, or a folder without a marker.
 
         `check` verifies that the Applications in each file read the right folders, so that no folder is read twice.
         """
@@ -98,7 +97,7 @@ class IsolationGate:
             raise IsolationBroken(f"{cluster}: " + "; ".join(wrong[:5]))
 
     def drop_forbidden(self, path: str, data: bytes) -> tuple[bytes, list[str]]:
-        """Return a previously accepted file without the objects that are now forbidden, and their violations.
+        """Return a published file without the objects that are now forbidden, and the violations of these objects.
 
         A retained file may be older than the declaration of its cluster, and older than this version of Allotment. If
         an object only lacks the sync option that keeps it when its Application is deleted, the object gets this option
@@ -145,8 +144,9 @@ class IsolationGate:
         if owner.part != "platform":
             for text in texts:
                 yield from entitlements.judge(text)
-        # Cache a verdict on a whole file only for argo and namespaces files: those of different tenants often have the
-        # same shape. The files of resources differ, but most of their objects have the same shapes.
+        # Cache a verdict on a whole file only for the parts `argo` and `namespaces`, because in these parts the files
+        # of different tenants often have the same shape. The files of resources differ, but most of their objects have
+        # the same shapes.
         file_shape = self._shape_of(boundary, owner, data.decode()) if owner.part in ("namespaces", "argo") else None
         if file_shape is not None and self._remembered_verdict(file_shape):
             return
@@ -161,7 +161,7 @@ class IsolationGate:
             self._remember_verdict(file_shape, True)
 
     def _remembered_verdict(self, shape: Shape) -> bool | None:
-        """Return whether a shape passed with its stand-ins; None if no verdict is cached."""
+        """Return the cached verdict on a shape, which is whether the shape passed; None if no verdict is cached."""
         verdict = self._verdicts.get(shape)
         if verdict is None:
             verdict = self._previous_verdicts.get(shape)
@@ -202,9 +202,7 @@ class IsolationGate:
 
 
 def _shape_resource(owner: FileOwner) -> str:
-    """Return the resource name for a shape: programs keep their own name, because it contains the hash of their
-    content.
-    """
+    """Return the resource name for a shape. Programs keep their name, because it contains a hash of their content."""
     return owner.resource if paths.is_programs(owner.resource) else STAND_IN_RESOURCE
 
 
@@ -231,7 +229,7 @@ def _judge_rendered(boundary: Boundary, owner: FileOwner, text: str) -> Iterator
 
 
 def _sift_object(boundary: Boundary, owner: FileOwner, text: str) -> tuple[str, list[str]]:
-    """Return the text of a published object that may stay, else an empty text and the violations."""
+    """Return the text of a published object if the object may stay, else an empty text and the violations."""
     findings = list(judge(boundary, owner, text))
     if not findings:
         return text, []
@@ -245,7 +243,7 @@ def _describe_unexpected_shape(error: Exception) -> str:
 
 
 def _with_keep_option(text: str) -> str:
-    """Return an object's text. Without sync options, it gets the option that keeps it if its Application is deleted."""
+    """Return an object's text. If the object has no sync options, add KEEP_ON_APPLICATION_DELETION."""
     try:
         manifest = load_one(text)
     except Malformed:

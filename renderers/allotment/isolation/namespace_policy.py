@@ -19,7 +19,8 @@ _NAMESPACE_API = {
     "ReferenceGrant": "gateway.networking.k8s.io/v1",
     "ResourceQuota": "v1",
 }
-# The policies that open a tenant's namespace to another namespace: prefix of the name -> field with the rules.
+# The policies that open a tenant's namespace to another namespace: the prefix of the name, and the field with the
+# rules.
 _OPENINGS = {"share": "ingress", "read": "egress", "buckets": "egress"}
 
 
@@ -55,8 +56,9 @@ def judge_isolation_object(boundary: Boundary, tenant: str, manifest: Object) ->
 def _judge_disruption_budget(manifest: Object) -> Iterator[str]:
     """Yield the violations of a PodDisruptionBudget, which must select instances.
 
-    The budget of all instances must allow no eviction, and must have the options that keep Argo CD from deleting it.
-    The budget of an instance with several replicas may limit evictions by `minAvailable` only.
+    The PodDisruptionBudget of all instances must allow no eviction, and must have the options that keep Argo CD from
+    deleting it. The PodDisruptionBudget of an instance with several replicas may limit evictions by `minAvailable`
+    only.
     """
     metadata, spec = manifest.get("metadata", {}), manifest.get("spec", {})
     of_all = metadata.get("name") == disruption.ALL_INSTANCES_BUDGET

@@ -2,8 +2,8 @@
 
 A pattern looks like an object. An object must have exactly the same keys and values, except for these forms:
 
-    <name>          a slot: the value of this name in the boundary, which has the values that a cluster allows
-    <a-name>        a slot for a text or number of a form (`_TEXT_SLOTS`, `_NUMBER_SLOTS`) that the tenant chooses
+    <name>          a slot: the value with this name in the boundary, the mapping of the values that a cluster allows
+    <a-name>        a slot: a text or number that the tenant chooses, in the form of `_TEXT_SLOTS` or `_NUMBER_SLOTS`
     key*            the key may be absent
     <a-label-key>:  any number of keys of this form
     - each: …       a list in which every item matches
@@ -71,7 +71,7 @@ class PatternDifference(NamedTuple):
 
 
 ABSENT, NOT_ALLOWED = "absent", "absent: it is not allowed"
-_MISSING = object()  # the boundary has no value of that name
+_MISSING = object()  # stands for a value that the boundary does not have
 
 
 class AnyOf(tuple[Any, ...]):
@@ -130,7 +130,7 @@ def _is_text_only(pattern: Any) -> bool:
 
 
 def _compile_texts(pattern: Any, by_parts: PatternReader) -> PatternReader:
-    """Return a reader for a pattern of literal strings, which reads the parts only if the whole value is not equal.
+    """Return a reader for a pattern of literal strings. It compares the parts only if the whole value differs.
 
     The comparison of the whole value is safe, because Python considers no value of another type equal to a string.
     """
@@ -275,7 +275,7 @@ def _compile_slot(pattern: str) -> PatternReader:
 
 
 def _compile_whole_slot(name: str) -> Callable[[Any, Mapping[str, Any]], bool]:
-    """Return the function that compares a value with a slot: with the boundary's value, or else with the slot's form."""
+    """Return the function that compares a value with the slot's value in the boundary, or else with the slot's form."""
     least, most = _NUMBER_SLOTS.get(name, (0, 0))
     form = re.compile(_TEXT_SLOTS[name]) if name in _TEXT_SLOTS else None
 
@@ -333,7 +333,7 @@ def _is_same(value: Any, other: Any) -> bool:
 
 
 def _fill_slots(pattern: str, boundary: Mapping[str, Any]) -> str:
-    """Return a pattern with values of the boundary in place of slots. Marks each value, so that it is not read as a slot."""
+    """Return a pattern in which marked values of the boundary replace slots. A marked value is not read as a slot."""
     return _SLOT_PATTERN.sub(
         lambda match: _mark_value(boundary[match[1]]) if match[1] in boundary else match[0], pattern
     )

@@ -50,7 +50,7 @@ def judge_template(tenant: str, template: Any, job: str) -> Iterator[str]:
     yield from check_equal("template tenant", template.get("metadata", {}).get("labels", {}).get(names.TENANT), tenant)
     pod = template.get("spec", {})
     if template.get("metadata", {}).get("labels", {}).get(names.ROLE) == names.COPY_ROLE:
-        # This role can read other tenants' files, so no program that a tenant defines may have it.
+        # A pod with this role can read the files of other tenants, so it may not run a program that the tenant defines.
         programs = [
             pod_container.get("command")
             for pod_container in (*pod.get("initContainers", ()), *pod.get("containers", ()))
@@ -109,10 +109,10 @@ def judge_programs(resource_name: str, manifest: Object) -> Iterator[str]:
 
 
 def judge_failure_policy(spec: Any) -> Iterator[str]:
-    """Yield the violations of a Job's podFailurePolicy: only our own check may end the Job at once, with one exit
-    status.
+    """Yield the violations of a Job's podFailurePolicy, which may let only our container `check` end the Job.
 
-    A Job that fails this way counts as a preparation that succeeded earlier.
+    If `check` ends the Job with the exit status ALREADY_COMPLETE, an earlier Job has completed the volume, so we treat
+    this failure as a success.
     """
     if "podFailurePolicy" not in spec:
         return

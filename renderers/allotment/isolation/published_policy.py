@@ -69,7 +69,8 @@ _PLATFORM_KINDS = frozenset(
     " EnvoyExtensionPolicy EnvoyProxy Gateway GatewayClass HTTPRoute Namespace NetworkPolicy NodeOverlay NodePool"
     " PriorityClass SecurityPolicy ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding".split()
 )
-# A tenant's kinds, and the kinds that controllers create from them: Argo CD shows only kinds that a project permits.
+# The kinds that a tenant's AppProject may permit: the kinds of the tenant's objects, and the kinds that controllers
+# create for these objects. Argo CD shows only objects of permitted kinds.
 _PROJECT_KINDS = frozenset(
     (group, kind)
     for kind, version in (_TENANT_API | {"Pod": "v1", "ReplicaSet": "apps/v1"}).items()
@@ -99,8 +100,9 @@ TYPE_ERRORS = (
 def judge(
     boundary: Boundary, owner: FileOwner, text: str, further: Callable[[Object], Iterable[str]] = lambda _: ()
 ) -> Iterator[str]:
-    """Yield the violations in the text of one object of a cluster's tree, as messages for developers. If it has none,
-    yield the findings of `further`.
+    """Yield the violations in the text of one object, as messages for developers.
+
+    If the text has no violation, yield the findings of `further`.
     """
     try:
         manifest = load_one(text)

@@ -3,10 +3,10 @@
 One Application reads each folder. Each folder has a marker, a ConfigMap with a hash of all other files in the folder.
 There are two reasons for markers:
 
-- Git keeps no empty folders, and Argo CD prunes nothing from a folder that does not exist.
-- Argo CD syncs a folder only if `git diff --name-only` lists a file in this folder (`manifest-generate-paths`). This
-  command lists a moved file under its new path only, so Argo CD would not sync the folder that the file left. The
-  marker of that folder does not move, but its hash changes, so Argo CD syncs the folder.
+- Git keeps no empty folders. If a folder is absent, Argo CD does not prune the objects that its last files declared.
+- Argo CD syncs a folder only if `git diff --name-only` lists a file in this folder (`manifest-generate-paths`). If a
+  file moves to another folder, the command lists only the new path, so Argo CD would not sync the old folder. The hash
+  in the marker of the old folder changes, so the command lists this marker, and Argo CD syncs the old folder too.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from allotment.manifests.yaml_text import Frozen, dump
 
 ADD_ONS_FOLDER = "control/add-ons"
 PLATFORM_PARTS = ("add-ons", "cluster", "node-pools", "stock")
-ROOT_APPLICATION = ""  # in place of the file of the root Application, which no file of the tree declares
+ROOT_APPLICATION = ""  # not a path: no file of the tree declares the root Application
 _MARKER_PURPOSE = "Keeps this folder in Git, and says by a hash that something in it has changed."
 
 
 class _FolderKind(NamedTuple):
     """A kind of folder: a pattern of its path, the file that declares its Application, and its marker's identity.
 
-    All fields except the pattern are format strings. They may use the named groups of the pattern, and `c`, the cluster.
+    All fields except the pattern are format strings. They may use the named groups of the pattern, and `c` for the
+    cluster.
     """
 
     folder: re.Pattern[str]
@@ -77,16 +78,16 @@ def folder_of(path: str) -> str:
 def application_file(folder: str) -> str | None:
     """Return the file that declares the Application of a folder; None if no Application reads the folder.
 
-    For the folder of the root Application, return ROOT_APPLICATION.
+    For `control`, the folder that the root Application reads, return ROOT_APPLICATION.
     """
     folder_kind = _find_folder_kind(folder)
     return folder_kind[0].application_file.format(**folder_kind[1]) if folder_kind else None
 
 
 def folders_of_application_file(path: str) -> frozenset[str]:
-    """Return the folders of the tree that the Applications in a file must read; empty if they must read none.
+    """Return the folders that the Applications in a file must read; empty if they read no folder of the tree.
 
-    The isolation gate compares the file with these folders.
+    The isolation gate compares these folders with the folders that the Applications do read.
     """
     if path == paths.PLATFORM_FILE:
         return frozenset((ADD_ONS_FOLDER, *(f"platform/{part}" for part in PLATFORM_PARTS)))
@@ -128,9 +129,10 @@ def marker_identity(cluster: str, folder: str) -> tuple[str, str]:
 def render_marker(cluster: str, folder: str, blobs: Iterable[tuple[str, str]], over: str = "") -> bytes:
     """Return the marker of a folder; `blobs` has the path and Git blob ID of each other file in the folder.
 
-    If somebody else pushed a commit that changed the folder, and this publish replaces it, `over` is that foreign
-    commit. Argo CD may have synced the foreign commit, and its marker may equal our marker without `over`. With `over`
-    in its hash, our marker differs, so Argo CD syncs the folder again.
+    If this publish replaces a foreign commit (a commit on the branch that somebody else pushed), and the foreign commit
+    changed the folder, `over` is the foreign commit. Argo CD may have synced the foreign commit, which may contain the
+    marker that we would write without `over`. With `over`, our marker has another hash, so Argo CD syncs the folder
+    again.
     """
     name, space = marker_identity(cluster, folder)
     assert name, folder
@@ -147,8 +149,8 @@ def render_markers(
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the path and content of the marker of each folder in `folders`.
 
-    `files` has the blob IDs of a cluster's whole tree by path. `over` has the foreign commits by folder; see
-    `render_marker`.
+    `files` maps the path of each file in the cluster's tree to its blob ID. `over` maps a folder to the foreign commit
+    that changed the folder; see `render_marker`.
     """
     files_by_folder: dict[str, list[tuple[str, str]]] = {folder: [] for folder in folders}
     stems = dict.fromkeys(folders, paths.FOLDER_MARKER)
@@ -168,7 +170,7 @@ def render_markers(
 
 
 def with_markers(cluster: str, tenant: str, files: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
-    """Yield a tenant's files in a cluster, by their path in its tree, and then the markers of the tenant's folders."""
+    """Yield the path and content of each file of a tenant in a cluster, then of the marker of each folder."""
     own, blobs = [f"tenants/{tenant}/{part}" for part in TREE_PARTS], {}
     for path, data in files:
         yield path, data

@@ -10,11 +10,11 @@
     platform/stock/                       placeholders
     tenants/<tenant>/storage/, compute/   one file per declared resource; in storage/ also the programs that Jobs run
 
-Every file name ends in `.rendered.yaml` (`paths`). An Application reads the files of one folder, but not those of
-subfolders (`argo_folders`). The folders that an Application reads therefore have no subfolders. The only exception is
-`control/`, which the root Application reads: each of its subfolders has its own Application.
+Every file name ends in `.rendered.yaml` (`paths`). An Application reads the files of one folder, and reads no
+subfolders (`argo_folders`). Therefore a folder that an Application reads has no subfolders. The only exception is
+`control/`, which the root Application reads: other Applications read the folders below `control/`.
 
-`TENANT_MANIFESTS` and `CLUSTER_MANIFESTS` are the registry of the modules that render the kinds.
+`TENANT_MANIFESTS` and `CLUSTER_MANIFESTS` map each declared kind to the function that renders it.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ RenderedFiles = Iterator[tuple[str, bytes]]
 class KindRendering(NamedTuple):
     """How to render a declared kind: `render` returns the objects, and `folder` is the folder of their file.
 
-    `suffix` follows the declared name in the file name. A kind has a suffix if another kind has files in the same
-    folder, because two resources of different kinds may have the same name.
+    `suffix` follows the declared name in the file name. If two kinds share a folder, one of the two kinds has a suffix,
+    because resources of different kinds may have the same name.
     """
 
     render: Callable[..., list[Object]]
@@ -73,8 +73,8 @@ class KindRendering(NamedTuple):
 
 
 # The parameters of `render` are `(catalog, cluster, tenant, runtime_state, declared)` for a tenant's kinds, and
-# `(catalog, cluster, declared, placeholders)` for the kinds of the platform and of clusters. `render` returns no
-# objects if the declaration has none in this cluster.
+# `(catalog, cluster, declared, placeholders)` for the kinds of the platform and of clusters. `render` returns an empty
+# list if this cluster needs no object for the declaration.
 TENANT_MANIFESTS: dict[type[Declaration], KindRendering] = {
     GPUStorage: KindRendering(gpu_storage.render, STORAGE.tree_part),
     GPUStorageSnapshot: KindRendering(gpu_storage_snapshot.render, SNAPSHOT.tree_part, SNAPSHOT.suffix),
@@ -93,9 +93,10 @@ def render_tenant(
     runtime_state: RuntimeState = UNKNOWN_STATE,
     only: frozenset[str] | None = None,
 ) -> RenderedFiles:
-    """Yield a tenant's files by path, `<cluster>/<path on the cluster's branch>`; with `only`, for these clusters.
+    """Yield the path, `<cluster>/<path on the cluster's branch>`, and the content of each file of a tenant.
 
-    The files depend only on the catalog, on this tenant and on its runtime state.
+    With `only`, yield the files for the clusters in `only`. The files depend only on the catalog, on this tenant and on
+    the tenant's runtime state.
     """
     for name in clusters_of(tenant):
         if only is not None and name not in only:
@@ -131,10 +132,11 @@ def _render_tenant_files(
 def render_cluster(
     catalog: Catalog, cluster: ScopeDeclarations, letters: frozenset[str], placeholders: Mapping[tuple[str, str], int]
 ) -> RenderedFiles:
-    """Yield the files of a cluster that belong to no tenant, without folder markers.
+    """Yield the paths and contents of a cluster's files that belong to no tenant, without folder markers.
 
-    The folder markers depend on tenants' files too (`argo_folders.render_markers`). `letters` are the first letters of
-    the names of the cluster's tenants. `placeholders` has the number of placeholders by cluster and stock.
+    `argo_folders.render_markers` renders the folder markers, because they also depend on the files of tenants.
+    `letters` are the first letters of the names of the cluster's tenants. `placeholders` has the number of placeholders
+    by cluster and stock.
     """
     name = cluster.name
     yield f"{name}/{paths.PLATFORM_FILE}", dump(control.render_platform(catalog, cluster))

@@ -32,10 +32,11 @@ PROTECTED = "allotment.dev/protected"
 DELETION_POLICY = "allotment.dev/deletion-policy"
 INPUT_HASH = "allotment.dev/input-hash"
 ATTEMPT = "allotment.dev/attempt"
-# On a volume, or on the wait marker that replaces its Job: the Job that fills the volume.
+# On a volume: the name of the Job that fills the volume. If a wait marker (`wait_marker`) replaces this Job, the marker
+# has the same annotation.
 PREPARES = "allotment.dev/prepares"
-# On a volume: the Job that has filled the volume. The next publish reads the name of this Job, so that instances may
-# still use the volume if the status of the Job is lost.
+# On a volume: the name of the Job that has filled the volume. The next publish reads this name. Therefore instances may
+# use the volume even if the status of the Job is lost.
 PREPARED = "allotment.dev/prepared"
 LOG = "allotment.dev/log"
 

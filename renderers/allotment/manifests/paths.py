@@ -51,8 +51,9 @@ class TreePath(NamedTuple):
 
     @property
     def is_resource_file(self) -> bool:
-        """Return whether the file belongs to a resource, even during its deletion; False for folder markers and
-        programs.
+        """Return whether the file belongs to a resource, even to a resource that is being deleted.
+
+        False for folder markers and programs.
         """
         return self.part in TREE_PARTS and self.name not in FOLDER_MARKERS and not is_programs(self.name)
 
@@ -78,7 +79,7 @@ def is_marker(path: str) -> bool:
 
 
 def is_programs(path: str) -> bool:
-    """Return whether a file is a ConfigMap with the programs of Jobs in the same folder."""
+    """Return whether a file contains a ConfigMap with the programs that Jobs run."""
     return file_stem(path).startswith(PROGRAMS_PREFIX)
 
 
@@ -93,7 +94,7 @@ def current_path(path: str) -> str:
 
 
 def shard_file(letter: str) -> str:
-    """Return the path of the file with the Applications for all tenants with this first letter."""
+    """Return the path of the file with the Applications that sync all tenants with this first letter."""
     return f"control/tenants-{letter}{FILE_SUFFIX}"
 
 

@@ -16,13 +16,14 @@ _LABEL_LINE = re.compile(
     rb"(  template:\n    metadata:\n      labels:\n(?:        .*\n)*?)        %s: [a-z0-9-]+\n"
     % re.escape(PLAN).encode()
 )
-_SEPARATOR = b"---\n"  # ends a file's first object, the Deployment
+_SEPARATOR = b"---\n"  # follows the first object of a file, the Deployment
 
 
 def with_pod_template_of(data: bytes, previous: bytes) -> bytes:
-    """Return an instance's file `data`, with the pod template of the `previous` file if that still fits.
+    """Return an instance's file `data`, either unchanged or with the pod template of the `previous` file.
 
-    The previous template stays if the two templates differ only in the plan label, and both files have replicas.
+    The template is taken from `previous` if the two templates differ only in the plan label, and if the Deployments in
+    both files have replicas.
     """
     was, is_now = (_POD_TEMPLATE.search(content.partition(_SEPARATOR)[0]) for content in (previous, data))
     if was is None or is_now is None or _LABEL_LINE.sub(rb"\1", was[0], count=1) != is_now[0]:

@@ -52,8 +52,8 @@ def storage_affinity_term(storage: str) -> dict[str, Any]:
 def storage_pod_affinity(storage: str) -> dict[str, Any]:
     """Return the affinity that puts all pods of a storage on one node, because their volume is attached to one node.
 
-    The first pod may run on any node: if no running pod matches the term, the scheduler lets a pod ignore the term if
-    the pod itself matches it.
+    The first pod of a storage may run on any node, because the scheduler ignores the term for a pod that matches the
+    term itself, as long as no other pod matches the term.
     """
     return {"requiredDuringSchedulingIgnoredDuringExecution": [storage_affinity_term(storage)]}
 
@@ -93,7 +93,7 @@ def unit_resources(spec: GPUSpecSpec) -> Frozen:
 def placeholder_resources(
     pool: NodePoolSpec, spec: GPUSpecSpec, stocked: Callable[[], Iterable[GPUSpecSpec]]
 ) -> Frozen:
-    """Return the resources of a placeholder: those of one unit, or under DRA, only CPU and memory (`placeholder_cpu`).
+    """Return the resources of a placeholder: one unit, or, under DRA, only CPU and memory (`placeholder_cpu`).
 
     `stocked` returns the specs of the pool's stocks. It is called only under DRA.
     """
@@ -104,5 +104,5 @@ def placeholder_resources(
 
 
 def build_bill_labels(declared: dict[str, str]) -> dict[str, str]:
-    """Return the declared labels with a prefix, as labels of Kubernetes objects, where cost-allocation tools read them."""
+    """Return the declared labels with our prefix. Cost-allocation tools read these labels of Kubernetes objects."""
     return {f"{names.BILL_PREFIX}{key}": value for key, value in sorted(declared.items())}

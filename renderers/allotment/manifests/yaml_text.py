@@ -162,7 +162,7 @@ class Malformed(ValueError):
 
 
 def load(data: bytes) -> list[Object]:
-    """Return the objects in the output of `dump`; raise Malformed for anything that it could not have written."""
+    """Return the objects in the output of `dump`; raise Malformed if `dump` could not have written `data`."""
     return [load_one(part) for part in split(data)]
 
 
@@ -189,7 +189,7 @@ def load_one(text: str) -> Object:
 class _Line(NamedTuple):
     """A parsed line: its indentation, whether it begins a list item, its key and its value.
 
-    The key is None if the line is a list item without a key. The value is _NO_VALUE if it is on the next lines.
+    The key is None if the line is a list item without a key. If the next lines contain the value, it is _NO_VALUE.
     """
 
     indent: int
@@ -212,7 +212,7 @@ class _ManifestReader:
         self.count = len(lines)
 
     def read_mapping(self, indent: int) -> Object:
-        """Return the mapping with keys at a column. In a list item, a dash precedes the first key on its line."""
+        """Return the mapping with keys at the column `indent`. In a list item, a dash stands before the first key."""
         entries: Object = {}
         lines, count = self.lines, self.count
         while self.at < count:

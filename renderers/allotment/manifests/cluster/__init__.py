@@ -1,1 +1,1 @@
-"""Render the objects of a cluster that belong to no tenant, such as its node pools, and the setup of Argo CD."""
+"""Render a cluster's objects that belong to no tenant, such as node pools, and the objects that set up Argo CD."""

@@ -1,9 +1,10 @@
 """Render the AppProject and the Application of an add-on in a cluster.
 
 Each add-on has its own AppProject. The project allows one source, the add-on's own namespaces, and the cluster-scoped
-kinds that the declaration names. Argo CD installs add-ons in the order of their sync waves: an add-on waits until those
-of earlier waves are healthy, as `argoproj.io_Application.lua` determines. One separate Application syncs the
-Applications of all add-ons. Therefore an add-on that does not become healthy blocks later add-ons, but no tenant.
+kinds that the declaration names. Argo CD installs add-ons in the order of their sync waves: an add-on waits until all
+add-ons of earlier waves are healthy. The health check `argoproj.io_Application.lua` determines their health. One
+separate Application syncs the Applications of all add-ons. Therefore an add-on that does not become healthy blocks the
+add-ons of later waves, but no tenant.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from allotment.manifests.cluster.control import ANY_KIND
 from allotment.manifests.tenant import applications
 from allotment.manifests.yaml_text import without_empty
 
-PROJECT_WAVE = "-1"  # Argo CD syncs the AppProjects before the Applications of all add-ons
+PROJECT_WAVE = "-1"  # Argo CD syncs the AppProjects of all add-ons before any Application of an add-on
 # Namespaces that we do not render here: `foundation` renders the first, and Kubernetes creates the second.
 UNLABELLED_NAMESPACES = (names.DEVICE_PLUGIN_NAMESPACE, "kube-system")
 # The API server adds defaults to an object. Our own manifests contain these defaults, but charts do not. With
@@ -32,9 +33,7 @@ def render(
     declared: DeclarationFile[AddOn],
     placeholders: Mapping[tuple[str, str], int],
 ) -> list[dict[str, Any]]:
-    """Return the objects with which Argo CD installs an add-on in a cluster; nothing if the add-on excludes the
-    cluster.
-    """
+    """Return the objects with which Argo CD installs an add-on; empty if the add-on excludes the cluster."""
     spec, name = declared.model.spec, declared.model.name
     if not spec.is_installed_in(cluster.name):
         return []
@@ -71,8 +70,8 @@ def render(
 def render_namespaces(catalog: Catalog, cluster: ScopeDeclarations) -> list[dict[str, Any]]:
     """Return the namespaces of a cluster's add-ons.
 
-    The Applications of the add-ons do not create the namespaces, because they would need the permission to create and
-    label any namespace, even a tenant's.
+    The Application of an add-on does not create the namespaces of the add-on. To create them, the Application would
+    need the permission to create and label any namespace, even a tenant's.
     """
     specs = [
         add_on.model.spec

@@ -23,16 +23,16 @@ ROOT_PROJECT = "allotment--root"
 LABEL_TEMPLATE = '{{{{ index .{subject}.metadata.labels "allotment.dev/{label}" }}}}'
 HAS_LABEL_TEMPLATE = "{subject}.metadata.labels != nil && '{label}' in {subject}.metadata.labels"
 CONTROLLER_PARAMETERS = {
-    # With this, Argo CD stores the health of each resource in its Application, where `allot report` reads it.
+    # With this parameter, Argo CD stores the health of each resource in its Application, where `allot report` reads it.
     "controller.resource.health.persist": "true",
     # If a commit is published during a sync, Argo CD compares this commit, but cannot start another sync. After the
     # running sync, Argo CD treats the commit as already tried (`alreadyAttemptedSync`), so only self-heal applies it.
-    # Self-heal waits before each attempt, each time three times as long as before, by default up to five minutes. After
-    # several merges in a row, an instance would start that late. This cap applies to every Application of this Argo CD
-    # that stays out of sync.
+    # Self-heal waits before each attempt. Each wait is three times as long as the previous wait, by default up to five
+    # minutes. Without this cap, an instance could start five minutes late after several merges in a row. The cap
+    # applies to all Applications of this Argo CD.
     "controller.self.heal.backoff.cap.seconds": "10",
 }
-# The word in an object's label, such as `instance` -> the folder of its declaration, such as `instances`.
+# Maps the word in an object's label, such as `instance`, to the folder of the declarations, such as `instances`.
 DECLARED_FOLDERS = {word: resource_kind.plural for word, resource_kind in RESOURCE_KINDS.items()}
 
 
@@ -89,8 +89,9 @@ def _build_parameters() -> dict[str, Any]:
 
 
 def _build_permissions() -> dict[str, Any]:
-    """Return our keys of argocd-rbac-cm: nobody has permissions by default, and tenants' members have roles in their
-    projects.
+    """Return our keys of argocd-rbac-cm: by default, nobody has permissions.
+
+    The AppProject of a tenant has roles with permissions for the tenant's members.
     """
     return _build_config_map("argocd-rbac-cm", {"policy.default": "", "scopes": "[groups]"})
 

@@ -2,7 +2,8 @@
 
 A cluster's root Application reads `control/*.yaml`. Argo CD limits the directory of an Application to 10 MB, so the
 tenants are divided into shards by their first letter. Argo CD syncs `control/argo/<letter>/` to the cluster in which it
-runs, and `control/namespaces/<letter>/` to the declared cluster. A tenant stays in its shard when others come or go.
+runs, and `control/namespaces/<letter>/` to the declared cluster. If other tenants are added or removed, a tenant stays
+in its shard.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ def _build_application(
 def render_platform(catalog: Catalog, cluster: ScopeDeclarations) -> list[dict[str, Any]]:
     """Return the AppProject and Applications of the platform's own parts.
 
-    Stocks, node pools and add-ons have separate Applications. Therefore a refused stock, a missing Karpenter or an
-    unhealthy add-on does not block the objects in `platform/cluster`, which tenants need.
+    Stocks, node pools and add-ons have separate Applications. If the API server refuses a stock, if Karpenter is
+    missing, or if an add-on is unhealthy, Argo CD still syncs the objects in `platform/cluster`, which tenants need.
     """
     destination = applications.build_destination(cluster)
     project = applications.build_project(

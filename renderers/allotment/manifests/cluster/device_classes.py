@@ -1,9 +1,9 @@
 """Render a DeviceClass for each kind of device that Kubernetes allocates on a cluster's node pools (DRA).
 
 Each class has its own extended resource (`extendedResourceName`, beta and on by default since Kubernetes 1.36). A pod
-requests a device by this resource, like any GPU, and a ResourceQuota limits the resource. The driver's own class for
-whole GPUs has the resource nvidia.com/gpu. Nodes with a device plugin offer the same resource, so our classes have
-resources with names that no plugin uses.
+requests a device by the name of this resource, as it requests any GPU, and a ResourceQuota can limit the resource. The
+DRA driver has its own class for whole GPUs, with the resource nvidia.com/gpu. Nodes with a device plugin also offer
+nvidia.com/gpu, so our classes have resources with names that no device plugin uses.
 """
 
 from __future__ import annotations

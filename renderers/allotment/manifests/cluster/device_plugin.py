@@ -12,7 +12,7 @@ from allotment.manifests.yaml_text import dump
 
 
 def node_labels(pool: NodePoolSpec) -> dict[str, str]:
-    """Return the node labels that select the plugin's configuration; under DRA, the label that keeps the plugin away."""
+    """Return the node labels that select the plugin's configuration; under DRA, the label that disables the plugin."""
     key = device_plugin_config(pool.sharing)
     if key is None:
         return {names.DEVICE_PLUGIN_DEPLOYED: "false"}
@@ -27,8 +27,9 @@ def node_labels(pool: NodePoolSpec) -> dict[str, str]:
 def render(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
     """Return the ConfigMap with the configurations.
 
-    A node selects a configuration by its key, in the label `nvidia.com/device-plugin.config`. The key `exclusive` is
-    meant for the plugin's setting `config.default`, which applies to nodes without this label.
+    Each key of the ConfigMap has one configuration. The label `nvidia.com/device-plugin.config` of a node selects a
+    key. The key `exclusive` is meant as the plugin's setting `config.default`, which applies to nodes without the
+    label.
     """
     data = {EXCLUSIVE_CONFIG: _build_config(None)}
     for pool in cluster.of_kind(NodePool).values():
@@ -53,8 +54,9 @@ def render(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
 def _build_config(sharing: PoolSharing | None) -> str:
     """Return the configuration for a way of sharing.
 
-    The plugin accepts only one way of sharing, at least 2 replicas, and MPS only without MIG (NVIDIA/k8s-device-plugin,
-    api/config/v1/replicas.go and cmd/nvidia-device-plugin/main.go). Validation ensures these conditions.
+    The plugin refuses a configuration with two ways of sharing, with fewer than 2 replicas, or with both MPS and MIG
+    (NVIDIA/k8s-device-plugin, api/config/v1/replicas.go and cmd/nvidia-device-plugin/main.go). Validation refuses
+    declarations that would render to such a configuration.
     """
     is_mig = sharing is not None and sharing.mig is not None
     config: dict[str, Any] = {"version": "v1", "flags": {"migStrategy": "mixed" if is_mig else "none"}}

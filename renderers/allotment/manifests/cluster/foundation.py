@@ -15,8 +15,8 @@ ADMISSION_API_VERSION = "admissionregistration.k8s.io/v1"
 def render_system_namespaces() -> list[dict[str, Any]]:
     """Return the namespaces for placeholders and for the device plugin, with their Pod Security levels.
 
-    The device plugin is privileged, because it needs access to the host. A placeholder needs no network, so a policy
-    denies it all traffic.
+    The device plugin is privileged, because it needs access to the host. Placeholders need no network, so a
+    NetworkPolicy denies all their traffic.
     """
     levels = {names.STOCK_NAMESPACE: "restricted", names.DEVICE_PLUGIN_NAMESPACE: "privileged"}
     policy = {
@@ -91,8 +91,8 @@ def _build_priority_class(name: str, value: int, preemption: str, description: s
 def render_admission_policies() -> list[dict[str, Any]]:
     """Return two policies with their bindings.
 
-    One policy blocks the deletion of protected objects. The other allows tenants' pods only our priority classes, and
-    does not let them choose their node.
+    One policy blocks the deletion of protected objects. The other policy restricts the pods of tenants: a pod may have
+    only our priority classes, and may not choose its node.
     """
     protected = f"oldObject.?metadata.?annotations[?'{names.PROTECTED}'].orValue('') == 'true'"
     classes = ", ".join(f"'{name}'" for name in (names.INSTANCE_PRIORITY, names.STORAGE_PRIORITY))

@@ -1,4 +1,4 @@
-"""Render the policies of the Gateway's listener: it denies every request by default, and keeps logins from containers."""
+"""Render the policies of the Gateway's listener: they deny requests by default, and remove login cookies."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from allotment.manifests.tenant.exposure import ACCESS_TOKEN_COOKIE, ID_TOKEN_CO
 ENVOY_API = "gateway.envoyproxy.io/v1alpha1"
 SESSION_POLICY = "allotment-sessions"
 LIMITS_POLICY = "allotment-limits"
-# Envoy Gateway appends a hash of the route to the names of the other cookies of a session.
+# The cookies of a login. We choose the names of the two token cookies. Envoy Gateway chooses the names of all other
+# cookies, and appends a hash of the route to each name.
 SESSION_COOKIE_PREFIXES = (
     ID_TOKEN_COOKIE,
     ACCESS_TOKEN_COOKIE,
-    "allotment-id-token",  # of a route that an earlier version rendered
+    "allotment-id-token",  # the name that an earlier version of Allotment chose
     *(f"{name}-" for name in ("AccessToken", "CodeVerifier", "IdToken", "OauthExpires", "OauthHMAC", "OauthNonce")),
     "RefreshToken-",
 )
 _LUA_PREFIXES = "{" + ", ".join(f'"{prefix}"' for prefix in SESSION_COOKIE_PREFIXES) + "}"
-# Envoy decrypts the tokens in the cookies of a login, and would pass both in plain text to the container. A browser
-# sends the cookies also with a request of another tenant's page, because all hosts of a cluster are one site to it.
-# Trailing blanks stay: a pattern that removes them takes quadratic time, and a long cookie would block Envoy for seconds.
+# Envoy decrypts the two tokens in the cookies of a login, and would pass the tokens to the container in plain text. To
+# a browser, all hosts of a cluster are one site, so the browser also sends the cookies if another tenant's page makes a
+# request. The filter keeps the blanks at the end of a cookie: a pattern that removes them takes quadratic time, so a
+# long cookie would block Envoy for seconds.
 SESSION_FILTER = f"""\
 local prefixes = {_LUA_PREFIXES}
 
@@ -78,9 +80,10 @@ def listener_target(gateway: Gateway) -> dict[str, str]:
 def render(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
     """Return the policies of the listener for tenants' routes.
 
-    The first denies all requests, unless a route's own policy allows them. The second removes the cookies of a login from
-    each request before it reaches a container, on every route; other cookies stay. It denies a request that has a login
-    and comes from a page of another host. If the cluster declares limits, the third applies them to each route.
+    The first policy denies a request unless the policy of its route allows the request. On every route, the second
+    policy removes the cookies of a login before a request reaches a container, and keeps all other cookies. The second
+    policy also denies a request that has a login and comes from a page of another host. If the cluster declares limits,
+    a third policy applies the limits to each route.
     """
     place = cluster.get_singleton(Cluster)
     assert place is not None
@@ -108,7 +111,7 @@ def render(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
 
 
 def _build_limits(gateway: Gateway) -> dict[str, Any]:
-    """Return the declared limits of each route. The limit of a request's duration is in the routes themselves."""
+    """Return the declared limits of requests, except the limit of their duration, which each HTTPRoute contains."""
     limits: dict[str, Any] = {}
     if gateway.timeouts.idle is not None:
         limits["timeout"] = {"http": {"streamIdleTimeout": format_duration(gateway.timeouts.idle)}}

@@ -18,14 +18,15 @@ CLASS = "allotment"
 REDIRECT = "allotment-https-redirect"
 CLIENT_POLICY = "allotment-clients"
 DEFAULT_REPLICAS = 2
-HSTS = "max-age=31536000"  # a year, as RFC 6797 shows it; of one host, because each host has its own page
+HSTS = "max-age=31536000"  # one year; each host sends this header, so `includeSubDomains` is absent
 RETENTION_LABEL = "allotment.dev/access-log-retention-days"
 _ROUTE = "xds.route_metadata.filter_metadata['envoy-gateway']['resources'][0]"
-# No header and no query: a login's code, a token of an application and a cookie are secrets.
+# The log contains the host and the path of a request, but no other header and no query. Headers and queries may contain
+# secrets: the code of a login, the token of an application, or a cookie.
 _LOG_FIELDS = {
     "time": "%START_TIME%",
     "namespace": f"%CEL({_ROUTE}['namespace'])%",  # t-<tenant>
-    "route": f"%CEL({_ROUTE}['name'])%",  # the name of the instance, or of a port or an accessor
+    "route": f"%CEL({_ROUTE}['name'])%",  # the HTTPRoute of an instance, a port or an accessor
     "subject": "%DYNAMIC_METADATA(envoy.filters.http.jwt_authn:login:sub)%",
     "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
     "host": "%REQ(:AUTHORITY)%",
@@ -102,7 +103,7 @@ def _build(
 
 
 def _build_proxy_spec(gateway: Gateway) -> dict[str, Any]:
-    """Return the settings of the proxies. They are merged with those of Envoy Gateway, such as the image of a mirror."""
+    """Return the settings of the proxies. Envoy Gateway merges them with its own settings, such as the image."""
     days = (gateway.access_log or AccessLog()).retention_days
     entry = {
         "type": "Route",
@@ -119,12 +120,13 @@ def _build_proxy_spec(gateway: Gateway) -> dict[str, Any]:
             "type": "Kubernetes",
             "kubernetes": {
                 "envoyDeployment": deployment,
-                # With Local, the load balancer leaves the addresses of people as they are.
+                # With Local, the load balancer does not replace the address of the client.
                 "envoyService": {"type": "LoadBalancer", "externalTrafficPolicy": "Local"},
                 "envoyPDB": {"maxUnavailable": 1},
             },
         },
-        "logging": {"level": {"default": "warn"}},  # the default, which the API server would add
+        # This is the default. If it were absent, the API server would add it, and Argo CD would report a difference.
+        "logging": {"level": {"default": "warn"}},
         "telemetry": {"accessLog": {"settings": [entry]}},
     }
 

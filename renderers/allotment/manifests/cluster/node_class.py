@@ -1,7 +1,7 @@
 """Build the node class from which Karpenter creates a pool's nodes.
 
-We render the kinds of node classes in `_SPEC_BUILDERS`. For another cloud, somebody else manages the node class, and the
-pool's declaration refers to it.
+`_SPEC_BUILDERS` lists the kinds of node classes that we render. On other clouds, somebody else manages the node class,
+and the declaration of the pool refers to the node class by name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class NodeClass(NamedTuple):
 
 
 def build_node_class(pool: str, karpenter: Karpenter) -> NodeClass:
-    """Return the node class of a pool: built from the declaration `karpenter`, or the class to which it refers."""
+    """Return the node class of a pool: built from `karpenter`, or the existing class to which `karpenter` refers."""
     if karpenter.node_class_ref is not None:
         named = karpenter.node_class_ref
         return NodeClass(named.group, "", named.kind, named.name, None)
@@ -52,7 +52,7 @@ def _build_selector_terms(terms: Sequence[StrictModel]) -> list[dict[str, Any]]:
     return [term.model_dump(by_alias=True, exclude_none=True) for term in terms]
 
 
-# The member of NodePool.spec.karpenter -> API group, version, kind, and the function that builds the spec.
+# Maps a field of NodePool.spec.karpenter to the API group, the version, the kind and the function that builds the spec.
 _SPEC_BUILDERS: dict[str, tuple[str, str, str, Callable[[Any], dict[str, Any]]]] = {
     "ec2": ("karpenter.k8s.aws", "v1", "EC2NodeClass", _build_ec2_spec),
 }

@@ -17,8 +17,9 @@ from allotment.manifests.cluster import device_plugin
 from allotment.manifests.cluster.node_class import NodeClass, build_node_class
 from allotment.manifests.yaml_text import Frozen, without_empty
 
-# Karpenter may remove all empty nodes at once. For other reasons, it may replace one node at a time. It does not disrupt
-# the node of an instance, because the instance's PodDisruptionBudget forbids that.
+# Karpenter may remove all empty nodes at once. If nodes have drifted from their NodePool or are underutilized,
+# Karpenter may replace only one node at a time. Karpenter does not disrupt a node on which an instance runs, because a
+# PodDisruptionBudget forbids the eviction of the instance.
 DISRUPTION_POLICY = Frozen(
     consolidationPolicy="WhenEmpty",
     consolidateAfter="10m",
@@ -36,9 +37,9 @@ def render(
 ) -> list[dict[str, Any]]:
     """Return a Karpenter pool's objects.
 
-    The NodePool limits the GPU resources that the pool's pods request, to their amounts on `maxNodes` nodes. A limit on
-    `nodes` would not suffice, because Karpenter exceeds it when many pods arrive at once. A limit on `nvidia.com/gpu`
-    would not suffice either, because Karpenter ignores it if the device plugin renames this resource.
+    The NodePool has a limit on each GPU resource that pods request: the amount of this resource on `maxNodes` nodes. A
+    limit on `nodes` would not suffice, because Karpenter exceeds such a limit when many pods arrive at once. A limit on
+    `nvidia.com/gpu` would not suffice either: if the device plugin renames this resource, Karpenter ignores the limit.
     """
     spec, name = pool.model.spec, pool.model.name
     if spec.karpenter is None:
@@ -70,7 +71,7 @@ def render(
 
 
 def has_overlays(cluster: ScopeDeclarations) -> bool:
-    """Return whether the cluster's Karpenter reads NodeOverlays, a feature gate that is off by default."""
+    """Return whether the cluster's Karpenter reads NodeOverlays. By default, the feature gate NodeOverlay is off."""
     place = cluster.get_singleton(Cluster)
     return place is not None and "NodeOverlay" in place.model.spec.karpenter.feature_gates
 
@@ -110,7 +111,7 @@ def _build_template(name: str, spec: NodePoolSpec, karpenter: Karpenter, made_of
 
 
 def _build_overlay(name: str, spec: NodePoolSpec) -> dict[str, Any]:
-    """Return the overlay with the resources of a node after the device plugin has divided its GPUs.
+    """Return the overlay: the resources that a node has after the device plugin has divided the node's GPUs.
 
     If the plugin renames `nvidia.com/gpu`, a node has 0 of this resource.
     """
@@ -128,9 +129,9 @@ def _build_overlay(name: str, spec: NodePoolSpec) -> dict[str, Any]:
 
 
 def _build_metadata(name: str) -> dict[str, Any]:
-    """Return the metadata of a pool's objects, which must not be deleted with their Application.
+    """Return the metadata of a pool's objects. If somebody deletes their Application, Argo CD keeps the objects.
 
-    If a NodePool is deleted, Karpenter deletes its nodes and their pods.
+    If the NodePool were deleted, Karpenter would delete all nodes of the pool with their pods.
     """
     return {
         "name": name,

@@ -1,4 +1,4 @@
-"""Render a Stock as a Deployment of placeholder pods, which hold its free units until an instance preempts them."""
+"""Render a Stock as a Deployment of placeholder pods: each pod holds a free unit until an instance preempts the pod."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def render(
     stock: DeclarationFile[Stock],
     placeholders: Mapping[tuple[str, str], int],
 ) -> list[dict[str, Any]]:
-    """Return the Deployment of a stock's placeholders; `placeholders` has their number by cluster and stock."""
+    """Return the Deployment of a stock's placeholders; `placeholders` has the number of pods by cluster and stock."""
     spec = catalog.platform.of_kind(GPUSpec)[stock.model.spec.gpu_spec].model.spec
     pool = cluster.of_kind(NodePool)[stock.model.spec.node_pool].model
     labels = names.labels(stock=stock.model.name)
@@ -76,7 +76,7 @@ def list_stocked_specs(catalog: Catalog, cluster: ScopeDeclarations, pool: str) 
 
 
 def rank_unit_size(catalog: Catalog, cluster: ScopeDeclarations, stock: DeclarationFile[Stock]) -> int:
-    """Return the rank of a stock's unit size among the unit sizes of the stock's pool; the smallest has rank 1.
+    """Return the rank of a stock's unit if all units of the pool are ordered by size; the smallest unit has rank 1.
 
     Placeholders of a higher rank have a higher priority. Therefore a small instance preempts a small placeholder, and a
     large placeholder may preempt smaller placeholders.

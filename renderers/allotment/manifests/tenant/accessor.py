@@ -21,8 +21,8 @@ from allotment.programs.volume import LEFT_OUT
 # The server may run on a GPU node where instances request all CPU and memory, so the server requests none.
 SERVER_RESOURCES = Frozen(requests={"cpu": "0", "memory": "0"}, limits={"cpu": "1", "memory": "256Mi"})
 READINESS_PROBE = Frozen(tcpSocket={"port": "files"}, periodSeconds=10, timeoutSeconds=5, failureThreshold=3)
-# The server ignores SIGTERM, and its replacement starts only after it has ended. Killing it early does no harm, because
-# it only reads.
+# The server ignores SIGTERM, and its replacement starts only after the server has ended. It does no harm to kill the
+# server early, because the server only reads.
 GRACE_SECONDS = 1
 SERVER_ARGS = ["/data", "--port", str(names.FILES_PORT), "--hidden", ",".join(sorted(LEFT_OUT))]
 
@@ -118,8 +118,8 @@ def _build_placement(
 ) -> dict[str, Any]:
     """Return the affinity and tolerations of the file server.
 
-    A ReadWriteOnce volume is attached to one node, so the file server must run on this node: with an instance that uses
-    the volume, or, if no instance does, with the preparation Job of the storage.
+    A ReadWriteOnce volume is attached to one node, and the file server must run on this node. If instances use the
+    volume, the affinity selects their node. Otherwise, it selects the node of the storage's preparation Job.
     """
     pools = pods.storage_pools(cluster)
     anywhere: dict[str, Any] = {"nodeAffinity": pods.require_pools(pools)} if pools else {}

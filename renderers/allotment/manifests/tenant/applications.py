@@ -25,30 +25,32 @@ TENANT_KINDS = (
     ("objectbucket.io", "ObjectBucketClaim"),
     ("snapshot.storage.k8s.io", "VolumeSnapshot"),
 )
-# Controllers create objects of these kinds. A project permits them because Argo CD shows only permitted kinds, and
-# offers logs and terminals only for objects that it shows. This gives a tenant no new power, because its Deployments
-# create pods anyway. `project_roles` defines the roles that may open terminals.
+# Controllers create objects of these kinds. A project permits these kinds because Argo CD shows only objects of
+# permitted kinds, and offers logs and terminals only for objects that it shows. The permission gives a tenant no new
+# power, because the tenant's Deployments create pods anyway. `project_roles` defines the roles that may open terminals.
 CONTROLLER_KINDS = (("", "Pod"), ("apps", "ReplicaSet"))
 KIND_WHITELIST = [Frozen(group=group, kind=kind) for group, kind in (*TENANT_KINDS, *CONTROLLER_KINDS)]
 # A tenant's resources have one sync wave and no hooks, so a failed preparation blocks no other resource. Argo CD
 # retries a failed sync without end, with the newest commit.
 SYNC_POLICY = Frozen(
-    # We want `allowEmpty: false`, which is the default, but do not write it: Argo CD drops the field when it writes an
-    # Application, then sees a difference, and self-heals forever.
+    # We want `allowEmpty: false`, which is the default, but omit the field. If we wrote it, Argo CD would drop the
+    # field when it writes an Application, would then see a difference, and would self-heal forever.
     automated={"prune": True, "selfHeal": True},
-    # We do not set RespectIgnoreDifferences. With it, Argo CD copies the live status of an Application into the
-    # manifest that it applies. If the Application gets a newer status in the meantime, the copy overwrites it. Argo CD
-    # then considers the last sync of this Application as failed, and stops self-healing it.
+    # We do not set RespectIgnoreDifferences. With this option, Argo CD copies the live status of an Application into
+    # the manifest of the Application, and applies the manifest. If the status changes between these two steps, the copy
+    # overwrites the newer status. Argo CD then considers the last sync of the Application as failed, and stops
+    # self-healing the Application.
     syncOptions=["ServerSideApply=true", "FailOnSharedResource=true"],
     retry={"limit": -1, "backoff": {"duration": "5s", "factor": 2, "maxDuration": "3m0s"}, "refresh": True},
 )
-# Explicit, so that Argo CD does not detect the source type. Without `include`, Argo CD would drop the directory source.
+# This field declares the source as a directory, so Argo CD does not detect the type. The field has `include`, because
+# Argo CD would drop an empty field.
 DIRECTORY_SOURCE = Frozen(include=f"*{paths.FILE_SUFFIX}")
 PROJECT_WAVE = {names.SYNC_WAVE: "-2"}
 
 
 def build_destination(cluster: ScopeDeclarations) -> dict[str, str]:
-    """Return a cluster's destination, as Argo CD names it."""
+    """Return a cluster's destination in the form of Argo CD."""
     place = cluster.get_singleton(Cluster)
     assert place is not None
     target = place.model.spec.destination
@@ -65,8 +67,8 @@ def rendered_repository_url(catalog: Catalog) -> str:
 def build_project(name: str, catalog: Catalog, destinations: list[dict[str, str]], **more: Any) -> dict[str, Any]:
     """Return an AppProject that allows only the repository with the rendered branches.
 
-    The project stays if somebody deletes the Application that created it. Without their project, the Applications in it
-    could neither sync nor be deleted.
+    If somebody deletes the Application that created the project, the project stays. Without the project, the
+    Applications in it could neither sync nor be deleted.
     """
     extra_metadata = dict(more.pop("metadata", {}))
     annotations = {names.SYNC_OPTIONS: names.KEEP_ON_APPLICATION_DELETION, **extra_metadata.pop("annotations", {})}

@@ -1,8 +1,9 @@
 """Render a tenant's PodDisruptionBudgets, which stop Karpenter and `kubectl drain` from evicting running instances.
 
-At most one budget may select a pod: if two do, the API server answers an eviction with an error. Therefore one budget
-selects all instances with one replica, and each instance with several replicas has its own budget. If all replicas of
-such an instance run, its budget allows the eviction of one of them.
+At most one PodDisruptionBudget may select a pod: if two select it, the API server answers an eviction with an error.
+Therefore one PodDisruptionBudget selects all instances with one replica, and blocks every eviction. Each instance with
+several replicas has its own PodDisruptionBudget. It allows the eviction of one replica while all replicas of the
+instance run.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _REPLICAS_BUDGET_PREFIX = "copies--"
 
 
 def render(cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> list[dict[str, Any]]:
-    """Return a tenant's budgets in a cluster: one for all instances with one replica, and one for each other instance."""
+    """Return a tenant's PodDisruptionBudgets: one for all instances with one replica, one for each other instance."""
     copied = {
         instance.model.name: instance.model.spec.replicas
         for instance in tenant.of_kind(GPUInstance).values()
@@ -39,7 +40,7 @@ def render(cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> list[dict[s
 
 
 def render_all_instances_budget(tenant: str) -> dict[str, Any]:
-    """Return the budget of a retained tenant, independent of declarations: it blocks the eviction of all instances."""
+    """Return the PodDisruptionBudget of a retained tenant, which blocks the eviction of all its instances."""
     return _build_all_instances_budget(tenant, [ANY_INSTANCE_EXPRESSION])
 
 

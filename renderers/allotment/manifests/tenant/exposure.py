@@ -16,7 +16,8 @@ from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.values import format_duration
 from allotment.manifests.yaml_text import Frozen
 
-# Because of the prefix, a browser accepts such a cookie only without a domain, so it belongs to the host that set it.
+# A browser accepts a cookie with the prefix `__Host-` only if the cookie names no domain, and sends the cookie only to
+# the host that set it.
 ID_TOKEN_COOKIE = "__Host-allotment-id-token"  # noqa: S105
 ACCESS_TOKEN_COOKIE = "__Host-allotment-access-token"  # noqa: S105
 AFFINITY_COOKIE = "allotment-replica"
@@ -26,10 +27,11 @@ FILES_ROLES = ("Admin", "Member", "Viewer")
 MATCH_ALL_PATHS = Frozen(path={"type": "PathPrefix", "value": "/"})
 LOGIN_COOKIES = Frozen(idToken=ID_TOKEN_COOKIE, accessToken=ACCESS_TOKEN_COOKIE)
 MAX_CLAIM_VALUES = (
-    128  # that the CRD allows for a claim in a rule; further values are in further rules, and one match suffices
+    128  # the limit of the CRD for a claim in a rule; more values need more rules, and one matching rule suffices
 )
-# A redirect to the identity provider helps only a page that a person opens. The headers mark other requests: those of a
-# page's scripts and parts (`cors`, `no-cors`), those of API clients, and upgrades to WebSocket.
+# A redirect to the identity provider helps only if a person opens a page. These headers mark requests that get no
+# redirect: requests of the scripts and parts of a page (`cors`, `no-cors`), requests of API clients, and upgrades to
+# WebSocket.
 DENY_REDIRECT = Frozen(
     headers=[
         {"name": "Sec-Fetch-Mode", "type": "Suffix", "value": "cors"},
@@ -114,7 +116,7 @@ def build_security_policy(
 
 
 def build_affinity_policy(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return the policy that sends the requests of a browser to the same replica, on the HTTPRoute with the same name.
+    """Return the policy that sends all requests of a browser to one replica. Its HTTPRoute has the name of the policy.
 
     Envoy chooses the replica by a cookie, which it sets in the first response. If the number of replicas changes, Envoy
     sends some browsers to other replicas.
@@ -126,7 +128,7 @@ def build_affinity_policy(metadata: dict[str, Any]) -> dict[str, Any]:
         "metadata": metadata,
         "spec": {
             "targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": metadata["name"]}],
-            "mergeType": "StrategicMerge",  # the limits of the Gateway apply too
+            "mergeType": "StrategicMerge",  # without this field, the policy would replace the limits of the Gateway
             "loadBalancer": {
                 "type": "ConsistentHash",
                 "consistentHash": {"type": "Cookie", "cookie": cookie, "tableSize": 65537},
@@ -200,7 +202,7 @@ def _build_claim_rules(
     """Return the rules that admit the tenant's members that have one of `roles`.
 
     A rule compares the claim `groups` or `sub` of the ID token with the groups or subjects in the tenant's Members.
-    `addresses` are further conditions of each rule.
+    Each rule also has the conditions in `addresses`.
     """
     members = tenant.get_singleton(Members)
     if members is None:

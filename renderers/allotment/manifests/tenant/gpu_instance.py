@@ -85,7 +85,7 @@ def render(
 
 
 def effective_container(catalog: Catalog, instance: GPUInstance) -> Container:
-    """Return an instance's container: its own, or that of its app version with the instance's args and variables."""
+    """Return the declared container, or the container of the app version with the instance's args and variables."""
     version, own = app_version(catalog, instance), instance.spec.container
     if version is None:
         assert own is not None
@@ -244,7 +244,7 @@ def _build_bucket_env(catalog: Catalog, tenant: ScopeDeclarations, instance: GPU
 
 
 def _build_env(container: Container, buckets: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a container's environment: its declared variables, and its buckets' variables with other names."""
+    """Return a container's environment. A declared variable replaces the variable of a bucket with the same name."""
     # The kubelet expands `$(NAME)` in values; `$$` escapes `$`.
     declared = [
         {"name": variable.name, "value": variable.value.replace("$", "$$")} for variable in sorted_env(container)

@@ -32,7 +32,8 @@ def render(
     """Return a storage's objects, the volume or bucket first.
 
     A storage may be copied from a source storage. Until the source is prepared, a wait marker (a ConfigMap) replaces
-    the storage's preparation Job. If the driver clones the source's volume, the marker also replaces the volume.
+    the storage's preparation Job. If the driver clones the source's volume, the marker also replaces the storage's
+    volume.
     """
     storage = declared.model
     spec = find_storage_spec(catalog, storage)
@@ -68,7 +69,7 @@ def _build_metadata(tenant: ScopeDeclarations, storage: GPUStorage) -> dict[str,
 
 
 def _build_protected_metadata(declared: DeclarationFile[GPUStorage], metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return the metadata of an object that holds data: it marks the object as protected, and has the billing labels."""
+    """Return the metadata of an object that holds data, with the annotations that protect it and the billing labels."""
     storage = declared.model
     labels = metadata["labels"]
     if storage.metadata.labels:
@@ -113,7 +114,7 @@ def _build_volume_claim(
 
 
 def _build_data_source(catalog: Catalog, tenant: ScopeDeclarations, storage: GPUStorage) -> dict[str, Any]:
-    """Return the field with the source from which the driver creates the volume; empty if it creates an empty volume.
+    """Return the field with the source of the data in a new volume; empty if the driver creates an empty volume.
 
     The field is `dataSourceRef`, because Argo CD would always report a difference in any other field.
     """
@@ -132,7 +133,7 @@ def _build_bucket_claim(
 ) -> dict[str, Any]:
     """Return the ObjectBucketClaim.
 
-    Rook creates a Secret and a ConfigMap of the same name. Instances get environment variables from both.
+    Rook creates a Secret and a ConfigMap with the name of the claim. Instances get environment variables from both.
     """
     entry = find_cluster_storage(catalog, declared.model)
     assert entry is not None

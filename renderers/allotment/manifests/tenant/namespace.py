@@ -156,7 +156,7 @@ def _build_namespace(space: str, labels: dict[str, str]) -> dict[str, Any]:
 class _GpuDensity(NamedTuple):
     """The largest number of units that a cluster makes of one physical GPU, and the largest disk of a unit.
 
-    `slices` has this number by resource and GPU model.
+    `slices` has the number of units by GPU resource and GPU model. `disk` is in bytes.
     """
 
     slices: dict[tuple[str, str], int]

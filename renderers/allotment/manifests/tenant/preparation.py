@@ -215,7 +215,8 @@ def _build_secret_env(key: str, secret: str) -> dict[str, Any]:
 def _build_affinity(catalog: Catalog, tenant: ScopeDeclarations, storage: GPUStorage) -> dict[str, Any]:
     """Return the affinity of the Job's pod, which must run on a node for storage pods.
 
-    If the volume or its source is ReadWriteOnce, the pod has an affinity to the pods that use that volume.
+    If the volume is ReadWriteOnce, the pod must run on the node of the storage's other pods. If the Job copies a
+    ReadWriteOnce volume of the tenant, the pod prefers the node of the pods that prepare or serve that volume.
     """
     pools = pods.storage_pools(catalog.clusters[storage.spec.cluster])
     affinity: dict[str, Any] = {"nodeAffinity": pods.require_pools(pools) if pools else NOT_ON_GPU_NODES}

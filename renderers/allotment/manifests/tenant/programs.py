@@ -17,8 +17,9 @@ from allotment.manifests import names, paths
 from allotment.manifests.yaml_text import Frozen, Object
 from allotment.programs import texts
 
-# The last program that a pod runs -> all programs in the pod's ConfigMap. The pod for a cloned volume runs `seal` only.
-# Its ConfigMap has `check` and `hold` too, because a second ConfigMap would cost more than two unused programs.
+# Maps the last program that a pod runs to all programs in the pod's ConfigMap. The pod for a cloned volume runs only
+# `seal`, but gets the ConfigMap that also has `check` and `hold`: a second ConfigMap would cost more than two unused
+# programs.
 PROGRAM_SETS: dict[str, tuple[str, ...]] = {
     "seal": ("check", "hold", "seal"),
     "copy_folder": ("copy_folder",),

@@ -15,9 +15,7 @@ from allotment.declared.kinds.members import Members
 GET_APPLICATIONS = ("applications", "get")
 GET_LOGS = ("logs", "get")
 CREATE_EXEC = ("exec", "create")
-INSTANCES_PART = (
-    "compute"  # the part of a tenant's tree with its instances; the name of the Application for it ends with this word
-)
+INSTANCES_PART = "compute"  # the part of a tenant's tree with the instances, and the end of this Application's name
 # No role may sync, change or delete anything in Argo CD, because people change resources by pull request. Terminals
 # open in instances only. In the pod of a preparation Job, a user could read the keys for the download, and write data
 # that nobody reviewed.
@@ -29,7 +27,7 @@ GRANTS_BY_ROLE: Mapping[str, tuple[tuple[str, str], ...]] = {
 
 
 def list_policies(project: str, role: str) -> list[str]:
-    """Return a role's permissions in its project, as Argo CD's policies."""
+    """Return a role's permissions in its project, in the syntax of Argo CD's policies."""
     return [
         _build_policy(project, role, grant, "" if grant != CREATE_EXEC else INSTANCES_PART)
         for grant in GRANTS_BY_ROLE[role]
@@ -37,7 +35,7 @@ def list_policies(project: str, role: str) -> list[str]:
 
 
 def list_earlier_policies(project: str, role: str) -> list[str]:
-    """Return the permissions that older versions of Allotment published for a role, before Argo CD showed pods."""
+    """Return a role's permissions as older versions published them: for all Applications of the project."""
     return [_build_policy(project, role, grant, "") for grant in GRANTS_BY_ROLE[role]]
 
 

@@ -1,7 +1,7 @@
 """Render the network policies for declared traffic between a tenant's namespace and others: shared storages, buckets.
 
-If a tenant copies a shared storage of another tenant, each of the two has a policy for its own namespace. The copy
-needs both policies. A policy is removed together with its declaration.
+If a tenant copies a shared storage of another tenant, each of the two tenants has a policy in its own namespace. The
+copy needs both policies. If a declaration is removed, its policy is removed too.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _build_read_policy(tenant: str, storage: str, owner: str, source: str) -> di
 def _build_bucket_policies(
     catalog: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations
 ) -> list[dict[str, Any]]:
-    """Return a policy for each instance with buckets in an in-cluster object store: only its pods can reach the store."""
+    """Return a policy for each instance with buckets in an in-cluster object store. It admits traffic to the store."""
     policies = []
     for instance in tenant.of_kind(GPUInstance).values():
         used = [tenant.of_kind(GPUStorage)[use.name].model for use in instance.model.spec.buckets]
