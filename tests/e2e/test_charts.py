@@ -44,11 +44,11 @@ CHARTS = {
         "deploy/charts/cert-manager",
     ),
     "envoy-gateway": Chart(
-        "github.com/envoyproxy/gateway@v1.9.0",
-        "h1:PaOpud15v3kDCl3L5yc1TdYzggCMpRm1yRjNKmLkzHA=",
+        "github.com/envoyproxy/gateway@v1.9.1",
+        "h1:vAVp6/AlBXJ1aOhp1mxL7fNEzVEfjADUguUhm2wzxQY=",
         "charts/gateway-helm",
         filled=(
-            ("${GatewayImage}", "docker.io/envoyproxy/gateway:v1.9.0"),
+            ("${GatewayImage}", "docker.io/envoyproxy/gateway:v1.9.1"),
             ("${GatewayImagePullPolicy}", "IfNotPresent"),
         ),
     ),

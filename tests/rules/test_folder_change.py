@@ -94,7 +94,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
     ),
     "a volume's class changes": (
         lambda root: edit(root, "clusters/us-1/cluster.yaml", "gp3-retain", "gp4-retain"),
-        "clusters/us-1/cluster.yaml:30:25: spec.storages[0].storageClassName: 'gp4-retain' was 'gp3-retain', and volumes can't change their class: declare another StorageSpec for it [immutable]",
+        "clusters/us-1/cluster.yaml:31:25: spec.storages[0].storageClassName: 'gp4-retain' was 'gp3-retain', and volumes can't change their class: declare another StorageSpec for it [immutable]",
     ),
     "a preparation under running instances": (
         lambda root: edit(root, CACHE, "checkpoints-2026-11", "checkpoints-2026-12"),

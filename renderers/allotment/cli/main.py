@@ -5,11 +5,13 @@ from __future__ import annotations
 import _thread
 import errno
 import os
+import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from importlib import import_module
+from types import FrameType
 from typing import Any
 
 import click
@@ -176,8 +178,26 @@ def _follows_interrupt(error: BaseException | None, seconds: float = 0.1) -> boo
     return False
 
 
+def _record_interrupts() -> threading.Event:
+    """Return an event that is set as soon as an interrupt arrives.
+
+    The interrupt itself may be lost: code written in C, such as an import of pydantic, can turn it into another error.
+    """
+    interrupted = threading.Event()
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        interrupted.set()
+        signal.default_int_handler(number, frame)
+
+    is_main_thread = threading.current_thread() is threading.main_thread()
+    if is_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
+    return interrupted
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its status. On an unexpected exception, write a bug report and exit with 3."""
+    interrupted = _record_interrupts()
     if sys.unraisablehook is sys.__unraisablehook__:
         sys.unraisablehook = _repeat_interrupt
     try:
@@ -196,7 +216,7 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
-        if _follows_interrupt(error, 1):
+        if interrupted.is_set() or _follows_interrupt(error, 1):
             sys.exit(130)
         if isinstance(error, OSError) and error.errno in _WRITE_ERRORS:
             _discard_output()

@@ -66,6 +66,8 @@ def _parse_cidr(value: object) -> str:
         raise_rule_error("cidr", f"{quote_value(value)} is not a range of addresses: {error}")
     if str(network) != value or "%" in value:
         raise_rule_error("cidr", f"{quote_value(value)} is not in canonical form: write {network}")
+    if network.version == 6 and network.network_address.ipv4_mapped is not None and network.prefixlen >= 96:
+        raise_rule_error("cidr", f"{quote_value(value)} has IPv4 addresses in the form of IPv6: write them as IPv4")
     if any(is_subnet(ipaddress.ip_network(block.cidr), network) for block in BLOCKS):
         raise_rule_error("cidr", f"{quote_value(value)} covers the whole internet: list only your own ranges")
     return value
@@ -96,6 +98,11 @@ Domain = Annotated[
     str,
     BeforeValidator(match_pattern(_HOST, "host", "a domain name in lower case, at most 189 characters", 189)),
     json_schema("string", _HOST, maxLength=189),
+]
+Host = Annotated[
+    str,
+    BeforeValidator(match_pattern(_HOST, "host", "a host name in lower case, at most 253 characters", 253)),
+    json_schema("string", _HOST, maxLength=253),
 ]
 HttpsUrl = Annotated[
     str,

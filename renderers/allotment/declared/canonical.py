@@ -240,7 +240,7 @@ def _sort_list(group: _Group, key: str | None) -> _Group:
 
 
 def _is_free_form(annotation: Any) -> bool:
-    """Return whether a mapping has no model, such as the values of a chart, so that its order may have a meaning."""
+    """Return whether a mapping, such as the values of a chart, has no model. The order of such a mapping may have a meaning."""
     annotation = without_optional(annotation)
     return annotation is Any or typing.get_args(annotation)[-1:] == (Any,)
 

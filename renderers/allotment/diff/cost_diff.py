@@ -1,4 +1,4 @@
-"""Compute the effect of a change on tenants' costs: today, and on each later day on which a price changes the costs."""
+"""Compute the effect of a change on tenants' costs: today, and on each later day on which a new price alters the costs."""
 
 from __future__ import annotations
 

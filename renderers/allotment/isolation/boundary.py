@@ -88,6 +88,8 @@ def _cluster_values(name: str, spec: ClusterSpec) -> dict[str, Any]:
         "request-timeout": format_duration(spec.gateway.timeouts.request or 0),
         "limits": _limits(spec.gateway),
         "issuer": oidc.issuer,
+        "callback-host": oidc.callback_host or AnyOf(),
+        "merge-type": "StrategicMerge" if oidc.callback_host is not None else AnyOf(),
         "oidc-provider": _oidc_provider(spec),
         "scopes": list(dict.fromkeys(["openid", *oidc.scopes])),
         "client-id": oidc.client_id,

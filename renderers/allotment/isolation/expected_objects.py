@@ -104,7 +104,7 @@ def _judge_declared_object(boundary: Boundary, inner: str, manifest: Object) -> 
     elif inner == _DEVICE_CLASSES:
         expected_manifests = device_classes.render(cluster)
     elif inner == _MANAGED_GATEWAY:
-        expected_manifests = managed_gateway.render(catalog, cluster)
+        expected_manifests = managed_gateway.render(cluster)
     elif inner.startswith("platform/node-pools/") and name in cluster.of_kind(NodePool):
         expected_manifests = node_pool.render(catalog, cluster, cluster.of_kind(NodePool)[name], {})
     elif name in cluster.of_kind(Stock):

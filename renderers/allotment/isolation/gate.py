@@ -97,7 +97,9 @@ class IsolationGate:
             raise IsolationBroken(f"{cluster}: " + "; ".join(wrong[:5]))
 
     def drop_forbidden(self, path: str, data: bytes) -> tuple[bytes, list[str]]:
-        """Return a published file without the objects that are now forbidden, and the violations of these objects.
+        """Remove the objects that are now forbidden from a published file.
+
+        Return the remaining file, and the violations of the removed objects.
 
         A retained file may be older than the declaration of its cluster, and older than this version of Allotment. If
         an object only lacks the sync option that keeps it when its Application is deleted, the object gets this option
@@ -202,7 +204,10 @@ class IsolationGate:
 
 
 def _shape_resource(owner: FileOwner) -> str:
-    """Return the resource name for a shape. Programs keep their name, because it contains a hash of their content."""
+    """Return the resource name for a shape.
+
+    The name of a file with programs is not replaced, because the name contains a hash of the content.
+    """
     return owner.resource if paths.is_programs(owner.resource) else STAND_IN_RESOURCE
 
 

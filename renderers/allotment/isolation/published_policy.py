@@ -43,7 +43,7 @@ _SPEC_FIELDS = {
     "ObjectBucketClaim": frozenset("generateBucketName storageClassName additionalConfig".split()),
     "PersistentVolumeClaim": frozenset("accessModes storageClassName volumeMode resources dataSourceRef".split()),
     "HTTPRoute": frozenset("parentRefs hostnames rules".split()),
-    "SecurityPolicy": frozenset("targetRefs oidc jwt authorization".split()),
+    "SecurityPolicy": frozenset("targetRefs mergeType oidc jwt authorization".split()),
     "VolumeSnapshot": frozenset("volumeSnapshotClassName source".split()),
 }
 _TENANT_API = {
@@ -160,6 +160,10 @@ def _judge_tenant_object(boundary: Boundary, tenant: str, manifest: Object) -> I
         yield from _judge_route(boundary, tenant, spec)
     elif kind == "BackendTrafficPolicy":
         yield from _judge_targets(spec)
+        yield from check_equal("spec.mergeType", spec.get("mergeType"), "StrategicMerge")
+        yield from check_allowed_keys(
+            "loadBalancer", spec.get("loadBalancer", {}), frozenset(("type", "consistentHash"))
+        )
     elif kind == "SecurityPolicy":
         yield from _judge_policy(boundary, spec)
     elif kind in _DATA_KINDS:
@@ -210,7 +214,7 @@ def _judge_targets(spec: Any) -> Iterator[str]:
 def _judge_policy(boundary: Boundary, spec: Any) -> Iterator[str]:
     yield from _judge_targets(spec)
     action = spec.get("authorization", {}).get("defaultAction")
-    if action != "Deny" and not (action == "Allow" and "oidc" not in spec):
+    if action != "Deny" and not (action == "Allow" and not {"oidc", "mergeType"} & spec.keys()):
         yield "authorization.defaultAction is neither Deny nor that of a public route"
     secret = spec.get("oidc", {}).get("clientSecret", {})
     if secret:

@@ -149,7 +149,7 @@ def render_cluster(
         "gateway": gateway.render(cluster),
         "device-plugin": device_plugin.render(cluster),
     }
-    if managed := managed_gateway.render(catalog, cluster):
+    if managed := managed_gateway.render(cluster):
         parts["managed-gateway"] = managed
     if classes := device_classes.render(cluster):
         parts["device-classes"] = classes

@@ -56,7 +56,7 @@ DEVICE_PLUGIN_NAMESPACE = "nvidia-device-plugin"
 
 INSTANCE_PRIORITY = "allotment-instance"
 STORAGE_PRIORITY = "allotment-storage"
-STOCK_PRIORITIES = 10  # allotment-stock-1 … -10 have the values −10 … −1
+STOCK_PRIORITIES = 10  # allotment-stock-1 has the value −10, and so on up to allotment-stock-10 with −1
 
 FILES_ROLE = "files"
 PREPARE_ROLE = "prepare"

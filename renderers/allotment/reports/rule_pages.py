@@ -39,8 +39,10 @@ FILE_RULES = {
     "enum": "The field accepts only the values that `allot explain` lists, in the same spelling.",
     "env": "Names of environment variables have letters, digits and '_'. NVIDIA_… and CUDA_MPS_… are reserved, as they control GPU sharing.",
     "exposure": "Only a port with HTTP can be exposed outside its namespace.",
+    "callback-host": "The callback host of a cluster is one label below the cluster's domain, without '--', so that it is no host of"
+    " an instance.",
     "gateway": "Only a managed Gateway (`managed: true`) has a certificate, replicas, proxyProtocol and accessLog. It needs a certificate,"
-    " a namespace of its own, and a listener that is not named http-redirect.",
+    " a namespace of its own, and a listener that is not named http-redirect. Its idle timeout is at least its request timeout. The client's Secret is in the namespace of every Gateway.",
     "host": "A domain is in lower case, and short enough to prepend the label of an instance.",
     "image": "An image must have a registry and a digest, as in registry/name:tag@sha256:…, so that its content never changes.",
     "internal-error": "Allotment failed on a tenant because of a bug in Allotment. The tenant keeps its last published manifests, all others"

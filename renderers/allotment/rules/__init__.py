@@ -17,6 +17,7 @@ from allotment.rules import (
     deletion,
     domains,
     folder_change,
+    gateway_namespaces,
     immutability,
     karpenter,
     lifecycle,
@@ -47,6 +48,7 @@ PLATFORM_RULES: dict[str, Callable[[Catalog], Iterator[Finding]]] = {
     "karpenter": karpenter.check,
     "mps": mps.check,
     "domain": domains.check,
+    "gateway-namespace": gateway_namespaces.check,
     "ownership": ownership.check,
     "placeholder": placeholders.check,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
+from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.container import Container
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
@@ -40,7 +41,7 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
         if spec.prepare is not None and spec.prepare.source.image is not None:
             yield from _check_image(plan, storage, "spec.prepare.source.image.image", spec.prepare.source.image.image)
         if spec.accessor is not None:
-            yield from _check_exposure(plan, tenant, storage, "spec.accessor.exposure", spec.accessor.exposure)
+            yield from _check_exposure(catalog, plan, tenant, storage, "spec.accessor.exposure", spec.accessor.exposure)
 
 
 def sharing_mode(spec: GPUSpecSpec) -> str:
@@ -82,7 +83,7 @@ def _check_instance(
         yield from _check_image(plan, instance, "spec.container.image", container.image)
     for index, port in enumerate(container.ports):
         field = "spec.app" if version is not None else f"spec.container.ports.{index}.exposure"
-        yield from _check_exposure(plan, tenant, instance, field, port.exposure)
+        yield from _check_exposure(catalog, plan, tenant, instance, field, port.exposure)
 
 
 def _check_image(
@@ -108,9 +109,10 @@ def full_image(image: str) -> str:
 
 
 def _check_exposure(
+    catalog: Catalog,
     plan: DeclarationFile[Plan],
     tenant: ScopeDeclarations,
-    declaration: DeclarationFile[Declaration],
+    declaration: DeclarationFile[GPUInstance] | DeclarationFile[GPUStorage],
     field: str,
     exposure: str,
 ) -> Iterator[Finding]:
@@ -125,6 +127,17 @@ def _check_exposure(
             RULE,
             related=(plan.path,),
         )
+    elif exposure == "Public" and (host := _find_callback_host(catalog, declaration.model.spec.cluster)):
+        message = f"cluster {declaration.model.spec.cluster} allows no Public port, because a login counts for all its hosts (oidc.callbackHost {host}): write Members"
+        yield declaration.make_finding(
+            field, message, RULE, related=(f"clusters/{declaration.model.spec.cluster}/cluster.yaml",)
+        )
     elif exposure == "Members" and has_no_users(tenant):
         message = f"tenants/{tenant.name}/members.yaml names no group and no user with a subject, so nobody can log in: add a group or a subject"
         yield declaration.make_finding(field, message, RULE, related=(f"tenants/{tenant.name}/members.yaml",))
+
+
+def _find_callback_host(catalog: Catalog, cluster: str) -> str | None:
+    """Return the host to which the identity provider returns people of a cluster; None if each host has its own callback."""
+    place = catalog.clusters[cluster].get_singleton(Cluster) if cluster in catalog.clusters else None
+    return place.model.spec.oidc.callback_host if place is not None else None

@@ -31,7 +31,6 @@ MANAGED = f"""\
     certificate:
       secretName: {gateway.CERTIFICATE}
     timeouts:
-      request: 1h
       idle: 4s
     requestsPerSecond: {REQUESTS_PER_SECOND}
     accessLog:
@@ -169,7 +168,7 @@ def declare(root: Path) -> None:
         file.write_text(f"{text.rstrip()}\n  allowedCIDRs:\n    - {network}\n", encoding="utf-8")
 
 
-RESOURCES = {  # of the tenants that take part, and the number of pods of each that run
+RESOURCES: Mapping[str, int] = {  # of the tenants that take part, and the number of pods of each that run
     "solo-ada/compute/webui": 1,
     "solo-ada/storage/models": 1,
     "studio-kite/compute/webui": 1,
@@ -182,7 +181,9 @@ HTTP_KINDS = ("BackendTrafficPolicy", "HTTPRoute", "SecurityPolicy", "Service")
 
 
 @contextmanager
-def open_doors(real_node: Node, tree: Path, people: dict[str, dict[str, Any]]) -> Iterator[Doors]:
+def open_doors(
+    real_node: Node, tree: Path, people: dict[str, dict[str, Any]], resources: Mapping[str, int] = RESOURCES
+) -> Iterator[Doors]:
     """Give the rendered routes of some tenants with pods behind them, once the gateway serves them.
 
     Everything that Allotment rendered of the Gateway and the routes is applied as it is.
@@ -192,10 +193,10 @@ def open_doors(real_node: Node, tree: Path, people: dict[str, dict[str, Any]]) -
     issuer.introduce(internet.folder(world), people)
     shared = ("namespaces", "priority-classes", "managed-gateway", "gateway")
     client.apply(*rendered.objects(tree, *(f"platform/cluster/{name}.rendered.yaml" for name in shared)))
-    for tenant in sorted({path.partition("/")[0] for path in RESOURCES}):
+    for tenant in sorted({path.partition("/")[0] for path in resources}):
         client.apply(*rendered.objects(tree, f"control/namespaces/{tenant[0]}/{tenant}.rendered.yaml"))
     wanted: list[pods.Pod] = []
-    for path, count in RESOURCES.items():
+    for path, count in resources.items():
         manifests = [o for o in rendered.objects(tree, f"tenants/{path}.rendered.yaml") if o["kind"] in HTTP_KINDS]
         assert {"HTTPRoute", "SecurityPolicy", "Service"} <= {manifest["kind"] for manifest in manifests}, path
         client.apply(*manifests)
@@ -206,7 +207,7 @@ def open_doors(real_node: Node, tree: Path, people: dict[str, dict[str, Any]]) -
             try:
                 gateway.start(real_node.cluster, world, DOMAIN, NAMESPACE)
                 doors = Doors(real_node, {})
-                for at in (host("webui", "studio-kite"), host("demo", "ml-orbit")):
+                for at in (host("webui", tenant) for tenant in ("solo-ada", "studio-kite")):
                     processes.eventually(partial(_is_served, doors, at), f"{at} to be served")
                 yield doors
             finally:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import DAY, Allot, edit
+from tests.conftest import DAY, Allot, edit, errors
 from tests.isolation.test_gate import BOUNDARIES
 
 from allotment.isolation.gate import IsolationBroken, IsolationGate
@@ -55,16 +55,19 @@ def test_settings_of_proxies_and_of_the_access_log(sample: Path, allot: Allot, t
     spec = manifests["EnvoyProxy"]["spec"]
     deployment = spec["provider"]["kubernetes"]["envoyDeployment"]
     assert deployment["replicas"] == 5
-    assert deployment["pod"]["labels"]["allotment.dev/access-log-retention-days"] == "90"
+    assert deployment["pod"]["annotations"]["allotment.dev/access-log-retention-days"] == "90"
     (setting,) = spec["telemetry"]["accessLog"]["settings"]
     assert setting["format"]["json"]["retention_days"] == "90"
     assert manifests["ClientTrafficPolicy"]["spec"]["proxyProtocol"] == {"optional": False}
 
 
-def test_the_namespace_of_an_add_on_is_rendered_once(sample: Path, allot: Allot, tmp_path: Path) -> None:
+def test_a_gateway_shares_its_namespace_with_no_add_on(sample: Path, allot: Allot) -> None:
     edit(sample, CLUSTER, "namespace: edge\n    sectionName", "namespace: cert-manager\n    sectionName")
     edit(sample, CLUSTER, "name: oidc\n      namespace: edge", "name: oidc\n      namespace: cert-manager")
-    assert "Namespace" not in render(allot, sample, tmp_path / "out")
+    assert errors(allot("validate", "--repo", sample, "--as-of", DAY)) == [
+        f"{CLUSTER}:13:16: spec.gateway.namespace: cert-manager is a namespace of the add-on cert-manager, whose objects Envoy"
+        " Gateway could overwrite: write a namespace for the managed Gateway alone, such as edge [gateway-namespace]"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,7 @@ def parse_http_date(date: str) -> float | None:
     """Return the seconds since 1970 of an HTTP date; None if it is invalid."""
     try:
         return email.utils.parsedate_to_datetime(date).timestamp()
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
 
 

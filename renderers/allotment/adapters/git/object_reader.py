@@ -171,12 +171,11 @@ def _kind_error(object_id: str, kind: str, info: ObjectInfo) -> str:
 def _stop_reader(owner: int, process: Any) -> None:
     """Kill an object reader. Do nothing in a process that was forked from the process that started the reader.
 
-    If this process only closed the pipes, the reader would not end, because a forked process may also have the pipes
-    open.
+    It is not enough to close the pipes: the reader does not end while a forked process also has the pipes open.
     """
     if os.getpid() == owner:
         process.proc.kill()
         for pipe in (process.stdin, process.stdout, process.stderr):
-            with contextlib.suppress(OSError):  # input that Git has not read
+            with contextlib.suppress(OSError):  # closing fails if stdin still holds input that Git has not read
                 pipe.close()
         process.proc.wait()

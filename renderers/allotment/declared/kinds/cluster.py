@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
-from allotment.declared.addresses import Cidr, Domain, HttpsUrl, HttpUrl, IpAddress, IssuerUrl, OidcScope
+from allotment.declared.addresses import Cidr, Domain, Host, HttpsUrl, HttpUrl, IpAddress, IssuerUrl, OidcScope
 from allotment.declared.kinds.declaration import CatalogSpec, Declaration, StrictModel, check_one_of, unique_by
 from allotment.declared.kinds.gateway import Gateway
 from allotment.declared.references import StorageSpecReference
@@ -65,6 +66,12 @@ class Oidc(StrictModel):
         description="The endpoints of the provider. Declare them so that an outage of the provider does not end sessions before"
         " their ID token expires. Default: Envoy Gateway reads them from the provider whenever an object changes, and denies"
         " everybody if it can't.",
+    )
+    callback_host: Host | None = Field(
+        default=None,
+        description="The one host below spec.domain to which the provider returns people after a login, such as"
+        " login.<domain>. Register only https://<callbackHost>/oauth2/callback at the provider. A login then counts for all"
+        " hosts of the cluster, so no port may be Public. Default: each host has its own login and its own callback.",
     )
     scopes: list[OidcScope] = Field(
         default=[],
@@ -175,6 +182,29 @@ class ClusterSpec(CatalogSpec):
     reporter: Reporter | None = Field(
         default=None, description="Default: status commits aren't signed, and everyone who may push them is trusted."
     )
+
+    @model_validator(mode="after")
+    def _check_secret_namespace(self) -> Self:
+        if self.oidc.client_secret_ref.namespace != self.gateway.namespace:
+            raise PydanticCustomError(
+                "gateway",
+                "oidc.clientSecretRef.namespace is {namespace}, but the Secret must be in the namespace of the Gateway: write"
+                " {expected}",
+                {"namespace": self.oidc.client_secret_ref.namespace, "expected": self.gateway.namespace},
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_callback_host(self) -> Self:
+        host = self.oidc.callback_host
+        label, _, parent = (host or "").partition(".")
+        if host is not None and (parent != self.domain or "--" in label):
+            raise PydanticCustomError(
+                "callback-host",
+                "oidc.callbackHost {host} must be one label below {domain}, without '--': write login.{domain}",
+                {"host": host, "domain": self.domain},
+            )
+        return self
 
 
 class Cluster(Declaration):

@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from allotment.declared.kinds.add_on import RESERVED_NAMESPACES, RESERVED_PREFIXES
 from allotment.declared.kinds.declaration import StrictModel, check_one_of
-from allotment.declared.values import Duration, KubernetesName
+from allotment.declared.values import Duration, KubernetesName, format_duration
 
 HTTP_LISTENER = "http-redirect"
 _FOREIGN_NAMESPACES = (*RESERVED_NAMESPACES, "kube-system", "nvidia-device-plugin")
@@ -45,8 +45,9 @@ class AccessLog(StrictModel):
 
     retention_days: Annotated[int, Field(ge=1, le=3650)] = Field(
         default=30,
-        description="How long the log store keeps an entry, in days. The proxy pods have this number in the label"
-        " allotment.dev/access-log-retention-days, and each entry has it as retention_days. The log store must apply it.",
+        description="How long the log store keeps an entry, in days. The proxy pods have this number in the"
+        " annotation allotment.dev/access-log-retention-days, and each entry has it as retention_days. The log store must"
+        " apply it.",
     )
 
 
@@ -63,6 +64,17 @@ class GatewayTimeouts(StrictModel):
         description="The longest time in which neither side of a request or a WebSocket sends anything. Default: unlimited"
         " without timeouts.request, otherwise the longer of 1h and timeouts.request.",
     )
+
+    @model_validator(mode="after")
+    def _check_idle(self) -> Self:
+        if self.request is not None and self.idle is not None and self.idle < self.request:
+            raise PydanticCustomError(
+                "gateway",
+                "idle {idle} is shorter than request {request}, and would end an app that computes in silence: write idle"
+                " {request} or more, or remove one of them",
+                {"idle": format_duration(self.idle), "request": format_duration(self.request)},
+            )
+        return self
 
 
 class Gateway(StrictModel):
@@ -98,8 +110,8 @@ class Gateway(StrictModel):
     timeouts: GatewayTimeouts = Field(default=GatewayTimeouts())
     requests_per_second: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
         default=None,
-        description="The maximum number of requests per second to one URL, at each proxy. The Gateway answers 429 to"
-        " further requests. Default: unlimited.",
+        description="The maximum number of requests per second to one URL, at each proxy. Only requests that may reach the"
+        " container count, so none without a required login. The Gateway answers 429 to further requests. Default: unlimited.",
     )
 
     @model_validator(mode="after")

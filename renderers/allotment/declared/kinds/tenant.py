@@ -21,11 +21,12 @@ class TenantSpec(Spec):
     quota: PartialQuota | None = Field(default=None, description="Replaces single fields of the plan's quota.")
     allowed_cidrs: list[Cidr] = Field(
         default=[],
+        min_length=1,
         max_length=64,
         alias="allowedCIDRs",
         description="The address ranges from which people may open the URLs of the tenant, such as those of its offices and"
-        " its VPN. The Gateway denies requests from other addresses, before and after the login, also to Public ports."
-        " Default: from every address.",
+        " its VPN. The Gateway denies requests from other addresses, also to Public ports and with a valid login. Default:"
+        " from every address.",
     )
     lifecycle: Literal["Active", "Suspended", "Retired"] = Field(
         default="Active",

@@ -9,8 +9,10 @@ from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.gateway import Gateway
 from allotment.declared.values import format_duration
 from allotment.manifests import names
-from allotment.manifests.tenant.exposure import ACCESS_TOKEN_COOKIE, ID_TOKEN_COOKIE
+from allotment.manifests.tenant.exposure import ACCESS_TOKEN_COOKIE, ID_TOKEN_COOKIE, SHARED_COOKIES, build_oidc
 
+GATEWAY_API = "gateway.networking.k8s.io/v1"
+LOGIN_ROUTE = "allotment-login"
 ENVOY_API = "gateway.envoyproxy.io/v1alpha1"
 SESSION_POLICY = "allotment-sessions"
 LIMITS_POLICY = "allotment-limits"
@@ -19,9 +21,10 @@ LIMITS_POLICY = "allotment-limits"
 SESSION_COOKIE_PREFIXES = (
     ID_TOKEN_COOKIE,
     ACCESS_TOKEN_COOKIE,
-    "allotment-id-token",  # the name that an earlier version of Allotment chose
-    *(f"{name}-" for name in ("AccessToken", "CodeVerifier", "IdToken", "OauthExpires", "OauthHMAC", "OauthNonce")),
+    *SHARED_COOKIES.values(),  # of a callback host; the first also of a route that an earlier version rendered
+    *(f"{name}-" for name in ("AccessToken", "IdToken", "OauthExpires", "OauthHMAC", "OauthNonce")),
     "RefreshToken-",
+    "CodeVerifier",  # without a hash before Envoy Gateway 1.9.1
 )
 _LUA_PREFIXES = "{" + ", ".join(f'"{prefix}"' for prefix in SESSION_COOKIE_PREFIXES) + "}"
 # Envoy decrypts the two tokens in the cookies of a login, and would pass the tokens to the container in plain text. To
@@ -70,7 +73,7 @@ end
 def listener_target(gateway: Gateway) -> dict[str, str]:
     """Return the reference of a policy to the Gateway's listener for tenants' routes."""
     return {
-        "group": "gateway.networking.k8s.io",
+        "group": GATEWAY_API.partition("/")[0],
         "kind": "Gateway",
         "name": gateway.name,
         "sectionName": gateway.section_name,
@@ -87,27 +90,44 @@ def render(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
     """
     place = cluster.get_singleton(Cluster)
     assert place is not None
-    gateway = place.model.spec.gateway
+    gateway, callback_host = place.model.spec.gateway, place.model.spec.oidc.callback_host
+    login = {"oidc": build_oidc(place.model.spec, callback_host)} if callback_host is not None else {}
     policies: dict[str, tuple[str, dict[str, Any]]] = {
-        "allotment-closed": ("SecurityPolicy", {"authorization": {"defaultAction": "Deny"}}),
+        "allotment-closed": ("SecurityPolicy", {**login, "authorization": {"defaultAction": "Deny"}}),
         SESSION_POLICY: ("EnvoyExtensionPolicy", {"lua": [{"type": "Inline", "inline": SESSION_FILTER}]}),
     }
     if limits := _build_limits(gateway):
         policies[LIMITS_POLICY] = ("BackendTrafficPolicy", limits)
-    return [
-        {
-            "apiVersion": ENVOY_API,
-            "kind": kind,
-            "metadata": {
-                "name": name,
-                "namespace": gateway.namespace,
-                "labels": names.labels(),
-                "annotations": {names.SYNC_OPTIONS: names.KEEP_ON_APPLICATION_DELETION},
-            },
-            "spec": {"targetRefs": [listener_target(gateway)], **spec},
-        }
+    objects = [
+        _build(ENVOY_API, kind, name, gateway, {"targetRefs": [listener_target(gateway)], **spec})
         for name, (kind, spec) in policies.items()
     ]
+    if callback_host is not None:
+        objects.append(
+            _build(GATEWAY_API, "HTTPRoute", LOGIN_ROUTE, gateway, _build_login_route(gateway, callback_host))
+        )
+    return objects
+
+
+def _build(api_version: str, kind: str, name: str, gateway: Gateway, spec: dict[str, Any]) -> dict[str, Any]:
+    metadata = {
+        "name": name,
+        "namespace": gateway.namespace,
+        "labels": names.labels(),
+        "annotations": {names.SYNC_OPTIONS: names.KEEP_ON_APPLICATION_DELETION},
+    }
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def _build_login_route(gateway: Gateway, callback_host: str) -> dict[str, Any]:
+    """Return the route of the callback host. Envoy answers the callback itself, and the listener denies the rest."""
+    redirect = {"type": "RequestRedirect", "requestRedirect": {"scheme": "https", "statusCode": 302}}
+    matches = [{"path": {"type": "PathPrefix", "value": "/"}}]
+    return {
+        "parentRefs": [listener_target(gateway)],
+        "hostnames": [callback_host],
+        "rules": [{"matches": matches, "filters": [redirect]}],
+    }
 
 
 def _build_limits(gateway: Gateway) -> dict[str, Any]:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from allotment.declared.inventory import Catalog, ScopeDeclarations
-from allotment.declared.kinds.add_on import AddOn
-from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.inventory import ScopeDeclarations
+from allotment.declared.kinds.cluster import Cluster, ClusterSpec
 from allotment.declared.kinds.gateway import HTTP_LISTENER, AccessLog, Gateway
 from allotment.manifests import names
-from allotment.manifests.cluster.gateway import ENVOY_API, listener_target
+from allotment.manifests.cluster.gateway import ENVOY_API, GATEWAY_API, listener_target
 from allotment.manifests.tenant.namespace import POD_SECURITY_VERSION
 
-GATEWAY_API = "gateway.networking.k8s.io/v1"
 CONTROLLER = "gateway.envoyproxy.io/gatewayclass-controller"
 CLASS = "allotment"
 REDIRECT = "allotment-https-redirect"
 CLIENT_POLICY = "allotment-clients"
 DEFAULT_REPLICAS = 2
 HSTS = "max-age=31536000"  # one year; each host sends this header, so `includeSubDomains` is absent
-RETENTION_LABEL = "allotment.dev/access-log-retention-days"
+RETENTION_ANNOTATION = "allotment.dev/access-log-retention-days"
 _ROUTE = "xds.route_metadata.filter_metadata['envoy-gateway']['resources'][0]"
 # The log contains the host and the path of a request, but no other header and no query. Headers and queries may contain
 # secrets: the code of a login, the token of an application, or a cookie.
@@ -40,11 +38,8 @@ _LOG_FIELDS = {
 }
 
 
-def render(catalog: Catalog, cluster: ScopeDeclarations) -> list[dict[str, Any]]:
-    """Return the objects of a managed Gateway, the namespace first; empty if the cluster's Gateway is not managed.
-
-    If an add-on of the cluster has the same namespace, the add-on renders the namespace.
-    """
+def render(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
+    """Return the objects of a managed Gateway, the namespace first; empty if the cluster's Gateway is not managed."""
     place = cluster.get_singleton(Cluster)
     assert place is not None
     gateway, host = place.model.spec.gateway, f"*.{place.model.spec.domain}"
@@ -66,18 +61,13 @@ def render(catalog: Catalog, cluster: ScopeDeclarations) -> list[dict[str, Any]]
             "secretName": secret,
         }
         objects.append(_build("cert-manager.io/v1", "Certificate", gateway.name, gateway.namespace, certificate))
-    listeners = _build_listeners(gateway, host, gateway.certificate.secret_name or secret)
+    listeners = _build_listeners(place.model.spec, gateway.certificate.secret_name or secret)
     objects += [
         _build(GATEWAY_API, "Gateway", gateway.name, gateway.namespace, _build_gateway_spec(gateway, listeners)),
         _build(GATEWAY_API, "HTTPRoute", REDIRECT, gateway.namespace, _build_redirect_spec(gateway)),
         _build(ENVOY_API, "ClientTrafficPolicy", CLIENT_POLICY, gateway.namespace, _build_client_policy_spec(gateway)),
     ]
-    add_ons = catalog.platform.of_kind(AddOn).values()
-    has_namespace = any(
-        add_on.model.spec.namespace == gateway.namespace and add_on.model.spec.is_installed_in(cluster.name)
-        for add_on in add_ons
-    )
-    return objects[1:] if has_namespace else objects
+    return objects
 
 
 def _build(
@@ -96,14 +86,14 @@ def _build(
             "name": name,
             **({"namespace": namespace} if namespace else {}),
             "labels": labels,
-            "annotations": {names.SYNC_OPTIONS: names.KEEP_OPTIONS},
+            "annotations": {names.SYNC_OPTIONS: names.KEEP_OPTIONS, names.COMPARE_OPTIONS: "IgnoreExtraneous"},
         },
         **({"spec": spec} if spec is not None else {}),
     }
 
 
 def _build_proxy_spec(gateway: Gateway) -> dict[str, Any]:
-    """Return the settings of the proxies. Envoy Gateway merges them with its own settings, such as the image."""
+    """Return the settings of the proxies. Envoy Gateway merges them with `envoyProxy` of its own configuration."""
     days = (gateway.access_log or AccessLog()).retention_days
     entry = {
         "type": "Route",
@@ -112,7 +102,8 @@ def _build_proxy_spec(gateway: Gateway) -> dict[str, Any]:
     }
     deployment = {
         "replicas": gateway.replicas or DEFAULT_REPLICAS,
-        "pod": {"labels": {**names.labels(), RETENTION_LABEL: str(days)}},
+        # No label: Envoy Gateway would copy it into the selector of the Service, so that a new value cuts off running pods.
+        "pod": {"annotations": {RETENTION_ANNOTATION: str(days)}},
     }
     return {
         "mergeType": "StrategicMerge",
@@ -131,8 +122,11 @@ def _build_proxy_spec(gateway: Gateway) -> dict[str, Any]:
     }
 
 
-def _build_listeners(gateway: Gateway, host: str, secret: str) -> list[dict[str, Any]]:
-    tenants = {"matchExpressions": [{"key": names.TENANT, "operator": "Exists"}]}
+def _build_listeners(cluster: ClusterSpec, secret: str) -> list[dict[str, Any]]:
+    gateway, host = cluster.gateway, f"*.{cluster.domain}"
+    tenants: dict[str, Any] = {"matchExpressions": [{"key": names.TENANT, "operator": "Exists"}]}
+    if cluster.oidc.callback_host is not None:  # its route is in the namespace of the Gateway
+        tenants = {"matchLabels": names.labels()}
     return [
         {
             "name": HTTP_LISTENER,

@@ -26,6 +26,7 @@ INSTANCE_ROLES = ("Admin", "Member")
 FILES_ROLES = ("Admin", "Member", "Viewer")
 MATCH_ALL_PATHS = Frozen(path={"type": "PathPrefix", "value": "/"})
 LOGIN_COOKIES = Frozen(idToken=ID_TOKEN_COOKIE, accessToken=ACCESS_TOKEN_COOKIE)
+SHARED_COOKIES = Frozen(idToken="allotment-id-token", accessToken="allotment-access-token")  # of all hosts of a domain
 MAX_CLAIM_VALUES = (
     128  # the limit of the CRD for a claim in a rule; more values need more rules, and one matching rule suffices
 )
@@ -104,7 +105,10 @@ def build_security_policy(
     target = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": metadata["name"]}
     spec: dict[str, Any] = {"targetRefs": [target]}
     if exposure != "Public":
-        spec["oidc"] = _build_oidc(cluster, host)
+        if cluster.oidc.callback_host is None:
+            spec["oidc"] = build_oidc(cluster, host)
+        else:  # the policy of the listener has the login, so that all hosts share its cookies
+            spec["mergeType"] = "StrategicMerge"
         spec["jwt"] = _build_jwt(cluster)
     spec["authorization"] = build_authorization(tenant, exposure, roles)
     return {
@@ -155,7 +159,16 @@ def _build_client_secret_ref(cluster: ClusterSpec) -> Frozen:
     return Frozen(group="", kind="Secret", name=secret.name, namespace=secret.namespace)
 
 
-def _build_oidc(cluster: ClusterSpec, host: str) -> dict[str, Any]:
+def _cookies(cluster: ClusterSpec) -> Frozen:
+    return LOGIN_COOKIES if cluster.oidc.callback_host is None else SHARED_COOKIES
+
+
+def build_oidc(cluster: ClusterSpec, host: str) -> dict[str, Any]:
+    """Return the field `oidc` of a SecurityPolicy, which requires a login. The provider returns people to `host`.
+
+    If the cluster declares a callback host, the cookies of the login are for all hosts of the domain.
+    """
+    domain = {} if cluster.oidc.callback_host is None else {"cookieDomain": cluster.domain}
     return {
         "scopes": list(dict.fromkeys(["openid", *cluster.oidc.scopes])),
         "provider": _build_provider(cluster),
@@ -163,9 +176,10 @@ def _build_oidc(cluster: ClusterSpec, host: str) -> dict[str, Any]:
         "clientSecret": _build_client_secret_ref(cluster),
         "redirectURL": f"https://{host}/oauth2/callback",
         "logoutPath": "/logout",
-        "cookieNames": LOGIN_COOKIES,
+        "cookieNames": _cookies(cluster),
         "denyRedirect": DENY_REDIRECT,
         "refreshToken": True,
+        **domain,
     }
 
 
@@ -176,7 +190,7 @@ def _build_jwt(cluster: ClusterSpec) -> Frozen:
         "issuer": oidc.issuer,
         "audiences": [oidc.client_id],
         "remoteJWKS": {"uri": oidc.effective_jwks_uri, "cacheDuration": "300s"},
-        "extractFrom": {"cookies": [ID_TOKEN_COOKIE]},
+        "extractFrom": {"cookies": [_cookies(cluster)["idToken"]]},
     }
     return Frozen(providers=[provider])
 

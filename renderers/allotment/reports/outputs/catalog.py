@@ -39,8 +39,8 @@ class GPUSpecOutput(Part, frozen=True):
     include the units that are reserved for that tenant.
 
     `gpuMemory` is the memory of the physical GPU. `gpuMemoryLimit` is the most GPU memory that each process of a unit
-    may use; it is null unless MPS sets a limit. `gpus` is the number of GPUs of the quota that a unit uses: 0.25 for a
-    quarter of a GPU. The price is per unit and hour. If `isSold` is false, no price applies yet, and the output has the
+    may use; it is null unless MPS sets a limit. `gpus` is the part of the GPU quota that a unit takes, such as 0.25 for
+    a quarter of a GPU. The price is per unit and hour. If `isSold` is false, no price applies yet, and the output has the
     first future price. `barred` has the reasons why the tenant can't have another unit; it is empty if nothing prevents
     another unit.
     """

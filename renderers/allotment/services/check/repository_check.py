@@ -106,10 +106,7 @@ def check_repository(
     options: CheckOptions = DEFAULT_OPTIONS,
     comparison: Comparison = NO_COMPARISON,
 ) -> RepositoryCheck:
-    """Check `source` with the prices of the day `as_of`.
-
-    If `comparison` has a base, also check the changes since the base.
-    """
+    """Check `source` with the prices of the day `as_of`, and the changes since the base of `comparison`."""
     catalog_check = check_catalog(source, as_of)
     valid_subset = find_valid_subset(catalog_check, partial=options.partial)
     open_cache = options.open_cache or (lambda _: FileCache.disabled())
