@@ -140,7 +140,6 @@ def _cluster(root: Path) -> None:
         "clientID": "c" * 200,
         "endpoints": dict.fromkeys(("authorization", "token", "endSession"), f"https://{'e' * 60}/{'p' * 184}"),
         "scopes": [f"{number:02d}{'s' * 62}" for number in range(20)],
-        "callbackHost": f"{'l' * 63}.{spec['domain']}",
         "clientSecretRef": {"name": "x" * 63, "namespace": "g" * 63},
     }
     long = f"2606:{':'.join(['4700'] * 7)}/128"

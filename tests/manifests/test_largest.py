@@ -34,6 +34,7 @@ ELSEWHERE = (
     "spec.reporter",
     "Cluster.spec.storages",
     "spec.oidc.jwksURI",
+    "spec.oidc.callbackHost",  # of a cluster without Public ports, which this cluster has
     "sshKeys",
     "app.version",
     "mig.config",
