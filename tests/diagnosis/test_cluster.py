@@ -269,6 +269,15 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         ],
     ),
     (
+        "a managed gateway without proxies",
+        "us-1",
+        lambda bed: bed.objects[cluster_snapshot.OTHER_PODS].clear(),
+        [
+            "error [gateway] Gateway edge/edge proxies: don't run: no pod has the label gateway.envoyproxy.io/owning-gateway-name=edge"
+            " -> read the log of Envoy Gateway: kubectl -n envoy-gateway-system logs deployment/envoy-gateway"
+        ],
+    ),
+    (
         "proxies elsewhere",
         "eu-1",
         lambda bed: bed.find_object(cluster_snapshot.OTHER_PODS, "proxy")["metadata"].update(

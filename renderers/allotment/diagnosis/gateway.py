@@ -280,7 +280,13 @@ def check_proxies(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecla
     ]
     namespace = gateway.effective_proxy_namespace
     elsewhere = sorted({pod["metadata"]["namespace"] for pod in pods} - {namespace})
-    if not pods:
+    if not pods and gateway.managed:
+        yield error(
+            subject,
+            f"don't run: no pod has the label {OWNING_NAME_LABEL}={gateway.name}",
+            "read the log of Envoy Gateway: kubectl -n envoy-gateway-system logs deployment/envoy-gateway",
+        )
+    elif not pods:
         yield skipped(subject, f"no pod has the label {OWNING_NAME_LABEL}={gateway.name}")
     elif elsewhere:
         yield error(

@@ -15,6 +15,7 @@ from tests.controlplane import secure
 from tests.faults import Answer, Request, Server, fails, serving
 
 from allotment.adapters.cluster import discovery
+from allotment.adapters.cluster.api import parse_http_date
 from allotment.adapters.cluster.discovery import fetch_discovery_document
 from allotment.diagnosis.login import DiscoveryResponse
 
@@ -148,3 +149,9 @@ def test_a_cached_answer_has_the_clock_of_its_cache(provider: Server) -> None:
     assert abs(lead) < 3
     provider.otherwise = document(Age="x")
     assert fetch(provider).clock_lead is not None
+
+
+@pytest.mark.parametrize("date", ["", "yesterday", "Mon, 99999999999999 Jan 2025 00:00:00 GMT"])
+def test_a_date_that_is_no_date_is_unknown(date: str) -> None:
+    assert parse_http_date("Fri, 31 Dec 1999 23:59:59 GMT") == 946684799
+    assert parse_http_date(date) is None
