@@ -104,6 +104,23 @@ def sample(tmp_path: Path) -> Path:
     return copy_sample(tmp_path / "repo")
 
 
+PUBLIC_INSTANCE = """\
+apiVersion: allotment.dev/v1alpha1
+kind: GPUInstance
+metadata:
+  name: demo
+spec:
+  cluster: eu-1
+  gpuSpec: l4-quarter
+  container:
+    image: registry.example/orbit/demo:1.0.0@sha256:7bc6ca771054113da681c2dfe10768f978818dff6f6e9d00ed91f2a97f7898aa
+    ports:
+      - name: http
+        containerPort: 8080
+        exposure: Public
+"""
+
+
 def copy_sample(root: Path) -> Path:
     for name in ROOTS:
         shutil.copytree(PROJECT / name, root / name)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from allotment.manifests import names
-from tests.conftest import copy_sample, edit
+from tests.conftest import PUBLIC_INSTANCE, copy_sample, edit
 from tests.controlplane import gateway, images, internet, issuer, node, processes, programs, rendered
 from tests.controlplane.client import Object
 from tests.controlplane.fixtures import Node
@@ -35,21 +35,6 @@ MANAGED = f"""\
     requestsPerSecond: {REQUESTS_PER_SECOND}
     accessLog:
       retentionDays: {RETENTION_DAYS}
-"""
-PUBLIC_INSTANCE = """\
-apiVersion: allotment.dev/v1alpha1
-kind: GPUInstance
-metadata:
-  name: demo
-spec:
-  cluster: eu-1
-  gpuSpec: l4-quarter
-  container:
-    image: registry.example/orbit/demo:1.0.0@sha256:7bc6ca771054113da681c2dfe10768f978818dff6f6e9d00ed91f2a97f7898aa
-    ports:
-      - name: http
-        containerPort: 8080
-        exposure: Public
 """
 # Answers with the request that it got; /requests answers with the method and the origin of each request before, /silent
 # after some seconds, and an upgrade with a WebSocket.
@@ -95,6 +80,20 @@ http.server.ThreadingHTTPServer(("", int(sys.argv[1])), Echo).serve_forever()
 def host(name: str, tenant: str) -> str:
     """Return the host of an instance, or of the files of a storage (`<storage>--files`)."""
     return f"{name}--{tenant}.{DOMAIN}"
+
+
+def attack(at: str) -> str:
+    """Return a script that sends a form and opens a WebSocket to a host with the visitor's login, and says what came of both."""
+    return f"""(async () => {{
+        const post = await fetch("https://{at}/attack", {{method: "POST", mode: "no-cors", credentials: "include"}})
+            .then(answer => answer.type, error => "failed");
+        const socket = await new Promise(done => {{
+            const opened = new WebSocket("wss://{at}/attack");
+            opened.onopen = () => done("open");
+            opened.onerror = () => done("failed");
+        }});
+        return [location.origin, post, socket];
+    }})()"""
 
 
 class Doors(NamedTuple):

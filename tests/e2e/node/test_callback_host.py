@@ -67,22 +67,12 @@ def test_the_callback_host_serves_nothing_else(doors: Doors) -> None:
 
 
 def test_a_page_of_another_tenant_does_nothing_with_the_shared_login(doors: Doors) -> None:
-    attack = f"""(async () => {{
-        const post = await fetch("https://{KITE}/attack", {{method: "POST", mode: "no-cors", credentials: "include"}})
-            .then(answer => answer.type, error => "failed");
-        const socket = await new Promise(done => {{
-            const opened = new WebSocket("wss://{KITE}/attack");
-            opened.onopen = () => done("open");
-            opened.onerror = () => done("failed");
-        }});
-        return [post, socket];
-    }})()"""
     steps = [
-        {"person": "00u1mio", "open": f"https://{KITE}/", "script": attack},
-        {"open": f"https://{ADA}/", "script": attack},
+        {"person": "00u1mio", "open": f"https://{KITE}/", "script": access.attack(KITE)},
+        {"open": f"https://{ADA}/", "script": access.attack(KITE)},
         {"open": f"https://{KITE}/requests", "script": "document.body.innerText"},
     ]
     own, foreign, requests = doors.browse(steps)
-    assert (own, foreign) == (["basic", "open"], ["opaque", "failed"])
+    assert (own, foreign) == ([f"https://{KITE}", "basic", "open"], [f"https://{ADA}", "opaque", "failed"])
     origins = [origin for method, origin, _ in json.loads(requests) if origin is not None]
     assert origins and set(origins) == {f"https://{KITE}"}

@@ -210,23 +210,13 @@ def test_a_page_of_another_host_does_nothing_with_the_visitors_login(
 def test_a_browser_lets_no_page_of_another_tenant_use_the_visitors_login(doors: Doors) -> None:
     """Chromium logs in at an instance; then a page of another tenant, and for comparison its own, send requests to it."""
     assert shutil.which("chromium") or shutil.which("chromium-browser"), "Chromium is needed: apt-get install chromium"
-    attack = f"""(async () => {{
-        const post = await fetch("https://{INSTANCE}/attack", {{method: "POST", mode: "no-cors", credentials: "include"}})
-            .then(answer => answer.type, error => "failed");
-        const socket = await new Promise(done => {{
-            const opened = new WebSocket("wss://{INSTANCE}/attack");
-            opened.onopen = () => done("open");
-            opened.onerror = () => done("failed");
-        }});
-        return [location.origin, post, socket];
-    }})()"""
     status = """fetch("/").then(answer => answer.status, error => "failed")"""
     before = json.loads(doors.visit(f"https://{INSTANCE}/requests", ADA)["body"])
     results = doors.browse(
         [
             {"person": ADA, "open": f"https://{INSTANCE}/", "script": "[location.href, document.body.innerText]"},
-            {"script": attack},
-            {"open": f"https://{PUBLIC}/", "script": attack},
+            {"script": access.attack(INSTANCE)},
+            {"open": f"https://{PUBLIC}/", "script": access.attack(INSTANCE)},
             {"open": f"https://{INSTANCE}/", "script": status},
             {"forget": True, "script": status},
             {"person": ADA, "open": f"http://{INSTANCE}/plain", "script": "location.href"},

@@ -5,28 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import DAY, Allot, edit, errors
+from tests.conftest import DAY, PUBLIC_INSTANCE, Allot, edit, errors
 
 from allotment.manifests.yaml_text import load
 
 CLUSTER = "clusters/eu-1/cluster.yaml"
 HOST = "login.eu-1.gpu.northlight.example"
 WEBUI = "eu-1/tenants/solo-ada/compute/webui.rendered.yaml"
-PUBLIC = """\
-apiVersion: allotment.dev/v1alpha1
-kind: GPUInstance
-metadata:
-  name: demo
-spec:
-  cluster: eu-1
-  gpuSpec: l4-quarter
-  container:
-    image: registry.example/orbit/demo:1.0.0@sha256:7bc6ca771054113da681c2dfe10768f978818dff6f6e9d00ed91f2a97f7898aa
-    ports:
-      - name: http
-        containerPort: 8080
-        exposure: Public
-"""
 
 
 def with_callback_host(root: Path) -> None:
@@ -67,7 +52,7 @@ def test_with_a_callback_host_the_listener_has_the_login(sample: Path, allot: Al
 
 
 def test_no_port_is_public_where_a_login_counts_for_all_hosts(sample: Path, allot: Allot) -> None:
-    (sample / "tenants/ml-orbit/instances/demo.yaml").write_text(PUBLIC, encoding="utf-8")
+    (sample / "tenants/ml-orbit/instances/demo.yaml").write_text(PUBLIC_INSTANCE, encoding="utf-8")
     assert allot("validate", "--repo", sample, "--as-of", DAY).code == 0
     with_callback_host(sample)
     assert errors(allot("validate", "--repo", sample, "--as-of", DAY)) == [
