@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def start(cluster: Cluster, world: World, domain: str, namespace: str) -> None:
     for options in (["--disable-topology-injector"], ["--local", "--config-home", place / "config"]):
         world.run(["env", *stated, program, "certgen", *options])
     (place / "certs").symlink_to(place / "config" / "certs" / "envoy-gateway")
-    command: list[str | Path] = ["unshare", "--mount", "--propagation", "unchanged", "sh", "-e", place / "apart.sh"]
+    command: list[str | Path] = ["unshare", "--mount", "--propagation", "private", "sh", "-e", place / "apart.sh"]
     command += [program, "server", "--config-path", place / "gateway.yaml"]
     processes.start(place, NAME, world.inside(command), environment)
     processes.eventually(lambda: f":{PORT} " in world.run(["ss", "-ltn"]), "Envoy to listen")
@@ -65,8 +66,13 @@ def stop(cluster: Cluster, world: World) -> None:
     """End Envoy Gateway and Envoy, and put the simulated Gateway back."""
     processes.stop(folder(world), 5)
     cluster.client.delete("v1", "Namespace", NAMESPACE)
+    processes.eventually(partial(_is_gone, cluster), f"{NAMESPACE} to be gone", 120)
     cluster.client.apply(*_simulated())
     shutil.rmtree(folder(world))
+
+
+def _is_gone(cluster: Cluster) -> bool:
+    return all(space["metadata"]["name"] != NAMESPACE for space in cluster.client.metadata("v1", "Namespace"))
 
 
 def _simulated() -> list[Object]:
