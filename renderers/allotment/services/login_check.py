@@ -17,7 +17,8 @@ def check_login(
     source: Source, check: RepositoryCheck, cluster: str, oidc: Oidc, now: datetime.datetime
 ) -> list[Diagnosis]:
     """Return the diagnoses of a cluster's login. `now` is the time by the cluster's clock."""
-    response = fetch_discovery_document(oidc.issuer, now)  # first, while `now` is still the current time
+    # Fetch the document before any slow work, because `now` must still be the current time when the request starts.
+    response = fetch_discovery_document(oidc.issuer, now)
     group_tenants = [
         tenant
         for tenant, entry in sorted(check.tally_entries.items())

@@ -1,4 +1,4 @@
-"""Reads the settings that are needed before the whole source is read, such as the branch, the keys and the URLs.
+"""Reads the branch, the keys, the URLs and other settings that a caller needs before it reads the whole source.
 
 A source holds the declarations: it is a folder or a commit.
 """

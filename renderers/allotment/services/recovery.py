@@ -1,7 +1,7 @@
 """Creates a commit that repeats the failed preparation of a storage, and pushes the commit to a new branch.
 
 A preparation fills the volume of a storage. Each try is an attempt with a number, and the declaration names the current
-number. The commit raises this number. The message of the commit gives the reason.
+number. The commit raises this number. The message of the commit says why the user wants a new attempt.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def create_recovery_commit(
 ) -> Recovery:
     """Return a commit on top of `ref` that prepares a storage (`tenant/name`) again. The commit has no branch yet.
 
-    Raises OperationRefused unless the last attempt is known to have failed, or `force` is set.
+    Raises OperationRefused if `force` is false and the last attempt is not known to have failed.
     """
     source = CommitSource(root, ref)
     tenant, _, name = storage_path.partition("/")
@@ -120,7 +120,7 @@ def _explain_last_attempt(
 ) -> str:
     """Return a description of the last attempt.
 
-    Raises OperationRefused unless the last attempt is known to have failed, or `force` is set.
+    Raises OperationRefused if `force` is false and the last attempt is not known to have failed.
     """
     last = observed_storage.prepare if observed_storage is not None else None
     doubt = reported_status.troubles.get(cluster)

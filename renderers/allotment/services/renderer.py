@@ -103,7 +103,7 @@ class Renderer(Generic[M]):
             return build_rejection(error)
 
     def _open_gate(self, catalog: Catalog) -> IsolationGate:
-        """Return the isolation gate of this process."""
+        """Return the isolation gate. Each worker process builds its own gate once."""
         if self._gate is None or self._gate[0] != os.getpid():
             self._gate = os.getpid(), build_gate(catalog)
         return self._gate[1]

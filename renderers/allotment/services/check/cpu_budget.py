@@ -41,7 +41,9 @@ class CpuBudget:
     def __init__(self, seconds: float | None) -> None:
         self._remaining = seconds
         self._started_cpu = 0.0
-        self._started_wall = 0.0  # elapsed time, checked first: cheaper to read, and never less than processor time
+        # The elapsed time is never less than the processor time, and is cheaper to read. Therefore `meter` reads the
+        # processor time only after the elapsed time exceeds the budget.
+        self._started_wall = 0.0
 
     def meter(self, items: Iterable[T]) -> Iterator[T]:
         """Yield the items. Raises BudgetExceeded after an item if the budget is used up.

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from allotment.declared.inventory import Catalog, ScopeDeclarations
 
 BATCH_SIZE = 50
-MAX_PROBLEMS = 1_000  # per tenant; more are only counted, because to find their lines, files are parsed again
+# The problems of one tenant that are listed. The remaining problems are only counted, because Allotment must parse the
+# file of a problem again to find the line.
+MAX_PROBLEMS = 1_000
 MIN_PARALLEL_TENANTS = 60  # for fewer tenants, worker processes cost more time than they save
 
 RenderInput = tuple["ScopeDeclarations", RuntimeState, CpuBudget]  # a tenant without errors, its state and its budget
@@ -162,7 +164,7 @@ class TenantCheck(NamedTuple):
     def run_batch(self, names: list[str]) -> list[TenantResult]:
         """Read, check and, if there is a renderer, render some tenants.
 
-        Each step runs for all tenants before the next step, so that the code of the step stays in the processor's
+        Each step runs for all tenants before the next step begins, so that the code of the step stays in the processor's
         caches.
         """
         contents = [read_scope(self.source, Scope("tenant", name), stamped=self.with_stamps) for name in names]
@@ -308,7 +310,7 @@ def run_batches(work: BatchTask[R], names: list[str], processes: int) -> Iterato
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
-    import allotment.rules  # noqa: F401  # loaded once, before the fork
+    import allotment.rules  # noqa: F401  # load the rules once, before the fork
 
     _task = work
     with ProcessPoolExecutor(

@@ -192,7 +192,8 @@ def _read_observed_tenant(cluster: str, data: bytes) -> ObservedTenant:
     try:
         status: TenantStatus = parse_tenant_status(data)
     except Malformed:
-        return ObservedTenant(unreadable_clusters=frozenset((cluster,)))  # the reporter will write it again
+        # The reporter will replace the unreadable file.
+        return ObservedTenant(unreadable_clusters=frozenset((cluster,)))
     attempts = {}
     for storage in status.storages:
         if storage.prepare is not None:

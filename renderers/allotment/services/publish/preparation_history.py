@@ -60,7 +60,7 @@ class PreparationHistory:
     def _was_open(self, cluster: str, tenant: str, storage: str) -> bool:
         """Return whether an older version of Allotment, which recorded no Job, published a storage as prepared.
 
-        The evidence is a published instance that runs on the storage, or a published share of the storage.
+        The evidence is a published instance that runs on the storage, or a published NetworkPolicy `share--<storage>`.
         """
         path = paths.namespace_file(tenant)
         branch = self._branches[cluster]

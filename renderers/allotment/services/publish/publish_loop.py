@@ -23,7 +23,8 @@ from allotment.services.publish.tenant_retention import PlatformInvalid
 REPUBLISH_SECONDS = 600  # after this time, publish without a change, so that deletions in progress advance
 STALLED_SECONDS = 600
 MALFORMED_ERRORS = (MalformedTree, LimitExceeded, UnsoundObjects)
-_ERROR_REASONS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (  # of errors that a restart does not fix
+# The failure reasons of errors that a restart does not fix.
+_ERROR_REASONS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ((BrakeEngaged,), "braked"),
     ((SourceRewound,), "rewound"),
     ((PublicationUnproven, KeyMissing), "unsigned"),
@@ -97,7 +98,7 @@ class PublishLoop(Loop):
 
     def run_once(self) -> None:
         """Publish the newest commit, unless nothing has changed since the last publish."""
-        previous_snapshot, self._last_snapshot = self._last_snapshot, None  # a failed run leaves None
+        previous_snapshot, self._last_snapshot = self._last_snapshot, None  # if this run fails, there is no snapshot
         tip = self._source.fetch(self._branch).get(self._branch)
         if tip is None:
             raise OperationRefused(f"the source has no branch {self._branch}")

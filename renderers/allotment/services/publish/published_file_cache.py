@@ -25,7 +25,8 @@ class PublishedFileCache:
 
     def __init__(self, max_entries: int = MAX_ENTRIES) -> None:
         self._max_entries = max_entries
-        self._claims: dict[tuple[str, str], UnitClaim | None] = {}  # by path and blob: the path names the instance
+        # The keys are path and blob, because only the path contains the name of the instance.
+        self._claims: dict[tuple[str, str], UnitClaim | None] = {}
         self._predecessors: dict[str, str] = {}
         self._jobs: dict[str, tuple[str, str]] = {}
 

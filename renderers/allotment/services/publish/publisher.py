@@ -52,7 +52,7 @@ from allotment.services.publish.retention_record import (
 from allotment.services.reporter.declared_resources import is_declared
 
 MAX_TRIES = 10
-BACKOFF = Backoff(0.2, 10.0, jitter=(0, 1))  # after another publish was faster
+BACKOFF = Backoff(0.2, 10.0, jitter=(0, 1))  # the waits after another publish was faster
 
 
 class BrakeEngaged(AllotmentError):
@@ -377,7 +377,7 @@ class Publisher:
         for cluster, files in assembly.files.items():
             branch = remote_state.branches[cluster]
             if cluster in assembly.retained_clusters and branch.published_commit is None:
-                continue  # nothing was ever published there
+                continue  # nothing was ever published to the cluster, so there is no tree to retain
             changes = branch.compare_files(files)
             reported_changes = {path: letter for path, letter in changes.items() if not is_marker(current_path(path))}
             replaced = branch.foreign_commit
@@ -434,7 +434,7 @@ def fetch_newest_commit(repository: Repository, branch: str, *urls: str) -> str 
     """
     name = f"refs/heads/{branch}"
     for url in urls:
-        with contextlib.suppress(OperationRefused):  # no such remote
+        with contextlib.suppress(OperationRefused):  # the remote does not exist or does not answer, so try the next URL
             return Remote(repository, url).fetch(name).get(name)
     return None
 

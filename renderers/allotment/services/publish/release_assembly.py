@@ -175,8 +175,9 @@ def _add_retained_files(
 ) -> tuple[RetentionByTenant, list[Problem]]:
     """Add the published files of retained instances and tenants to the trees.
 
-    If the gate refuses objects in a file, there is a problem for the file. Return the retained tenants with the
-    problems of their files, and the problems of the files of retained instances.
+    If the gate refuses objects in a file, the file has a problem. The first result maps each retained tenant to its
+    retention, which includes the problems of the tenant's files. The second result has the problems of the files of
+    retained instances.
     """
     files, left_out = read_retained_instance_files(allocation.retained_instances, inputs.published_trees, trees)
     trees.add_retained_files(files)

@@ -102,9 +102,10 @@ def find_refused_transitions(tenant_transitions: Mapping[str, TenantTransition],
 
     A refused transition contains a deletion that is not allowed, or an impossible change of a volume.
     """
-    return {  # the removal of a tenant from two clusters has the same finding twice
+    return {
         name: Retention(
             RetentionReason.REFUSED_TRANSITION,
+            # Without duplicates: the removal of a tenant from two clusters yields the same finding twice.
             sorted(dict.fromkeys(locate_findings(tenant_transition.findings, source))),
         )
         for name, tenant_transition in tenant_transitions.items()

@@ -208,7 +208,7 @@ def _find_recreated_storages(
         if spot is None or spot.kind != "storage":
             continue
         if published_trees.branches[cluster].published_commit is None:
-            continue  # nothing was ever published there: the branch is new, not the storage
+            continue  # the branch has no published commit, so it lacks even the storages that are not new
         uid = watched.find_last_job_uid(cluster, spot.name)
         if uid and not published_trees.find_blob(deleting_path(path)):
             yield path, uid

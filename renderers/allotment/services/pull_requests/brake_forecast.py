@@ -128,7 +128,7 @@ class BrakeForecast:
                 published = self._published_items.get(outcome.name, frozenset())
                 stays = (item for item in published if not item.cluster or item.cluster in clusters)
                 sides[outcome.name] = outcome.brake_items[0].union(stays), outcome.brake_items[1]
-            elif outcome.name not in invalid_after:  # it is invalid only before the merge
+            elif outcome.name not in invalid_after:  # the tenant is invalid only before the merge
                 sides[outcome.name] = self._list_items_by_file_name(outcome.name)
         return sides
 

@@ -44,7 +44,7 @@ LOST_IMMEDIATELY = (
     "its grace period has ended, so the next publish may delete its data: a later"
     " declaration with its name gets a new, empty volume"
 )
-MAX_BYTES = 64 << 20  # of all files that a change writes
+MAX_BYTES = 64 << 20  # the limit on the size of all files that a change writes
 REMOTES_PREFIX = "refs/remotes/"  # Git's prefix of remote branches; a plan shows the name without it
 _WHOLE_REQUEST, _SIZE, _TREE = "(pull request)", "size", "tree"
 _REBASE_DIFFERS = (

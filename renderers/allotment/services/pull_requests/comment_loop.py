@@ -24,8 +24,10 @@ from allotment.services.pull_requests.plan_comment import PlanCommenter, PullReq
 from allotment.services.pull_requests.pull_failures import PullFailure, capture_failure
 from allotment.services.pull_requests.rollout_comment import RolloutCommenter
 
-BACKOFF = Backoff(1.0, 300.0)  # after an error
-RETRY_SECONDS = 3600.0  # after the forge declined a request or a bug occurred, unless the pull request changes
+BACKOFF = Backoff(1.0, 300.0)  # the waits after errors
+# If the forge declined a request or a bug occurred, the pull request is reviewed again after this time. If the pull
+# request changes, it is reviewed earlier.
+RETRY_SECONDS = 3600.0
 COMMENT_REASONS = ("forge", "rate-limited", *FAILURE_REASONS)
 STALLED_SECONDS = 3000  # enough time to read the base and to plan ten pull requests of one commit
 
@@ -164,7 +166,7 @@ class CommentLoop(Loop):
         self._open_heads = open_heads | retries
 
     def _announce_pending(self, reviews: PlanCommenter, alike: list[PullRequest]) -> None:
-        """Set the status of a commit to pending. Ignores an error, because the review meets the error and logs it."""
+        """Set the status of a commit to pending. Ignores an error, because the review that follows logs its own errors."""
         capture_failure(partial(reviews.announce_pending, alike))
 
     def _review_head(self, reviews: PlanCommenter, alike: list[PullRequest], base: str) -> None:

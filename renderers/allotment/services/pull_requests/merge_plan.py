@@ -252,7 +252,7 @@ class MergePlan:
         if not excesses:
             return [], deletes
         used = published.find_approved_commits()
-        if used is None:  # without these commits, the checksum can't be computed, so no approval can match it
+        if used is None:  # the checksum depends on unknown commits, so it can't be computed, and no approval matches
             return [replace(excess, checksum="") for excess in excesses], deletes
         approvals = platforms[0].model.spec.brake.approved_plans if platforms[0] else ()
         return find_stopped_deletions(
@@ -315,7 +315,10 @@ class MergePlan:
         return outcomes, files, skipped
 
     def _find_possible_losses(self, outcomes: Iterable[TenantComparison]) -> Iterator[Destruction]:
-        """Yield a possible loss for each tenant that is invalid only before the merge, and likewise for the catalog."""
+        """Yield a possible loss for each tenant that is invalid only before the merge.
+
+        If the catalog is invalid only before the merge, also yield a possible loss for the catalog.
+        """
         if self.platform_errors[0] and not self.platform_errors[1]:
             yield Destruction("the platform's catalog", _INVALID_BASE_NOTE)
         for outcome in outcomes:
@@ -358,7 +361,7 @@ class MergePlan:
             try:
                 return source.read(changed_file.path) if blob else None
             except KeyError:
-                return b""  # no regular file: the problems report it
+                return b""  # the path is no regular file, which the check reports as a problem
 
         return FileDiff(
             changed_file.path, text(self.base, changed_file.old_blob), text(self.merge_result, changed_file.blob)

@@ -67,7 +67,8 @@ class PullRequestSource(NamedTuple):
 class ReviewResult(NamedTuple):
     """The result of a review.
 
-    `state` is the state of the commit status; empty if no status was set. `message` is the reason.
+    `state` is the state of the commit status; empty if no status was set. `message` is the text of the status, or the
+    reason why no status was set.
     """
 
     state: StatusState | Literal[""]

@@ -105,10 +105,11 @@ def _run_process(plan_request: PlanRequest, budget: PlanBudget, cache: Path | No
     environment = {name: value for name, value in os.environ.items() if name not in _SECRET_VARIABLES}
     if cache is not None:
         environment["XDG_CACHE_HOME"] = str(cache)
-    # The plan's process puts its temporary files in `folder`. If it is killed, this process deletes the folder.
+    # The child process that plans puts its temporary files in `folder`. The parent deletes the folder, because a killed
+    # child deletes nothing.
     with tempfile.TemporaryDirectory(prefix="allot-pull-") as folder, tempfile.TemporaryFile() as errors:
         environment["TMPDIR"] = folder
-        process = subprocess.Popen(  # noqa: S603  # this program
+        process = subprocess.Popen(  # noqa: S603  # the command is fixed and runs this program
             COMMAND,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -239,7 +240,8 @@ def _exit_with_parent() -> None:
 def main() -> None:
     """Read a request from standard input, and write the reply to standard output."""
     _exit_with_parent()
-    with contextlib.suppress(OSError):  # if memory runs out, the kernel kills this process first
+    # Ask the kernel to kill this process first if memory runs out. A system without this file rejects the write.
+    with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     out = os.dup(1)
     os.dup2(2, 1)

@@ -48,7 +48,7 @@ class Clone:
         return self._remotes.setdefault(url, Remote(self.repository, url, keep=True))
 
     def has_remote(self, url: str) -> bool:
-        """Return False if `url` is the name origin and the clone has no remote of that name, else True."""
+        """Return False if `url` is `origin` and the clone has no remote with this name, else True."""
         return url != ORIGIN or self.has_origin
 
     @property
@@ -57,7 +57,7 @@ class Clone:
         return self.repository.git.url_of(ORIGIN) is not None
 
     def fetch_declared_commit(self) -> DeclaredCommit:
-        """Return the newest commit of the branch spec.git.branch at origin; HEAD if there is no such branch.
+        """Return the newest commit of the declared branch (spec.git.branch) at origin; HEAD if origin lacks this branch.
 
         Raises OperationRefused if origin doesn't answer.
         """
@@ -74,8 +74,8 @@ class Clone:
     def find_settings_commit(self, declared: DeclaredCommit) -> CommitSource:
         """Return the commit from which the platform's settings are read.
 
-        If the Platform declaration of the declared commit can't be read, this is the newest ancestor with a readable
-        declaration. The search ends after MAX_SEARCHED commits; without a result, the declared commit is returned.
+        If the Platform declaration of the declared commit can't be read, returns the newest ancestor with a readable
+        declaration. If the last MAX_SEARCHED commits have no readable declaration, returns the declared commit.
         """
         source = declared.source
         for _ in range(MAX_SEARCHED):

@@ -87,7 +87,8 @@ def explain_stop(source: CommitSource, path: str) -> str | None:
     scope, choice = scope_of(path), declared.model.spec.app
     tenant = read_declaration_at(source, path_of(Tenant.__name__, scope, scope.name))
     app = read_declaration_at(source, path_of(App.__name__, PLATFORM, choice.name)) if choice is not None else None
-    catalog = Catalog(ScopeDeclarations(PLATFORM, [app] if app else []), {}, datetime.date.min)  # without prices
+    # The start gates depend neither on clusters nor on prices, so the catalog has no clusters and an arbitrary day.
+    catalog = Catalog(ScopeDeclarations(PLATFORM, [app] if app else []), {}, datetime.date.min)
     folder = ScopeDeclarations(scope, [declared, *([tenant] if tenant else [])])
     waits = find_start_gates(catalog, folder, ALL_PREPARED, declared.model)
     return waits[0].message if waits else ""
@@ -115,7 +116,7 @@ def is_declared(source: CommitSource, item: BrakeItem) -> bool:
 
 
 def read_published_blobs(resource: ResourceRef, source: CommitSource, branches: Mapping[str, Branch]) -> BlobVersions:
-    """Return two versions of a resource: in the published source commit, and in the cluster's rendered branch.
+    """Return the version of a resource in the published source commit, and its version in the cluster's rendered branch.
 
     `source` is the published source commit. If the volume of the resource is being deleted, the result says so.
     """

@@ -36,8 +36,8 @@ _TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 class PublishedCommit(NamedTuple):
     """The last published commit of a cluster and its remote, or the reason why there is none.
 
-    `skip_reason` is a reason that is no fault: there is nothing to compare. `failure_reason` is a fault: the comparison
-    should be possible.
+    `skip_reason` says why there is nothing to compare, although nothing failed. `failure_reason` is the error that
+    prevents the comparison.
     """
 
     repository: Repository | None = None
@@ -102,7 +102,7 @@ def _compare_tenants(
         except NotReadable as error:
             if (
                 error.missing_permission or error.failed
-            ):  # an API that isn't served has no objects; if the API is needed, the topic `apis` reports this
+            ):  # an API that isn't served has no objects; the topic `apis` reports each needed API that isn't served
                 unseen.append(error)
     statuses = {status.tenant: status for status in _read_synced_statuses(published.repository, cluster, looked)}
     age = looked.now.timestamp() - published.repository.committed_at(published.commit)

@@ -18,9 +18,10 @@ from allotment.observed.status import TenantStatus
 from allotment.problems import OperationRefused
 from allotment.services.reporter.published_objects import PublishedBranch, PublishedFile
 
-EDIT_DELAY_SECONDS = 30  # a difference must last this long, because one watch may be behind another
-# A difference of an object must last this long if no Application of the tenant reports that it has synced the object,
-# because Argo CD may need the time to apply the published manifest.
+# A difference is reported after it has lasted this long, because one watch may be behind another.
+EDIT_DELAY_SECONDS = 30
+# If no Application of the tenant reports that it has synced an object, a difference of the object is reported after it
+# has lasted this long, because Argo CD may need the time to apply the published manifest.
 UNSYNCED_SECONDS = 300
 _ORPHAN_KINDS = frozenset(OBJECT_KINDS.values())  # `observed.orphans` reports objects of these kinds with our label
 Identity = tuple[str, str]
@@ -217,7 +218,7 @@ def _find_resource(file: PublishedFile | None) -> tuple[str, str]:
 
 
 def _find_edit_delay(file: PublishedFile | None, live_object: LiveObject) -> int:
-    """Return how many seconds a difference of an object must last.
+    """Return for how many seconds a difference of an object must last before it is reported.
 
     If the object has our label but is not published, the time is longer, because Argo CD may be about to remove the
     object. The time is also longer if no Application of the tenant reports the sync of the object.

@@ -26,7 +26,7 @@ from allotment.services.reporter.published_objects import PublishedBranch
 
 SILENT_SECONDS = 180  # after this time without a message, a watch has missed three bookmark events
 _DELETION_STEPS = {word.MARKED_FOR_DELETION, word.UNPROTECTED}
-MAX_TRANSITIONS = 5_000  # that are stored for a tenant while nothing can be pushed
+MAX_TRANSITIONS = 5_000  # transitions that the observer stores for a tenant while nothing can be pushed
 
 
 class WatchState(Protocol):
@@ -78,7 +78,7 @@ class LiveSourceFinder:
         self._branch = branch
 
     def find_sources(self, tenant: str, live: TenantObjects, previous: TenantStatus | None) -> PartSources:
-        """Return the live source commit of each changed part of a tenant.
+        """Return, for each changed part of a tenant, the source commit of the live manifests.
 
         A part is the folder of one Application of the tenant. Leaves out a part that has not changed since the
         `previous` status.
@@ -182,7 +182,7 @@ class Observer:
         )
 
     def find_newest_deletion_mark(self) -> str:
-        """Return when the newest deletion mark on a volume in the cluster was first seen; empty if there is none."""
+        """Return the time when the cluster's newest deletion mark on a volume was first seen; empty if there is none."""
         return max(self._deletion_marks.values(), default="")
 
     def measure_silence(self) -> float:
@@ -251,7 +251,7 @@ class Observer:
 
 
 def _find_newest_deletion_mark(status: TenantStatus) -> str:
-    """Return when the newest deletion mark on a volume of a tenant was first seen; empty if there is none.
+    """Return the time when the tenant's newest deletion mark on a volume was first seen; empty if there is none.
 
     Ignores the volumes that have already lost their protection from deletion.
     """

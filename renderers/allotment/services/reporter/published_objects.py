@@ -23,7 +23,7 @@ from allotment.problems import OperationRefused
 
 POLL_SECONDS = 30.0  # between two fetches of the branch
 FETCH_SECONDS = 1.0  # between two fetches for a missing commit
-READ_BATCH_SIZE = 500  # files in one read
+READ_BATCH_SIZE = 500  # files that one call to Git reads
 _WATCHED_KINDS = frozenset({*OBJECT_KINDS.values(), *drift.COMPARED_KINDS})
 
 NAMESPACES = "namespaces"  # the folder of a tenant's Namespace and of the objects that isolate it
@@ -87,7 +87,7 @@ class PublishedBranch:
             self._fetch()
 
     def has_commit(self, commit: str) -> bool:
-        """Return whether the clone has a commit of the branch. If it hasn't, fetch the branch, but not too often."""
+        """Return whether the clone has a commit of the branch. If it hasn't, fetch the branch, at most once a second."""
         if self._repository.has_object(commit):
             return True
         if time.monotonic() - self._fetched_at < FETCH_SECONDS:

@@ -47,11 +47,11 @@ from allotment.services.reporter.published_objects import PublishedBranch
 HEARTBEAT_SECONDS = 3600  # the status is written at least this often, even without a change
 DELETION_MARK_SECONDS = 10  # an unchanged status is repeated after this time if a volume is marked for deletion
 POLL_SECONDS = 60  # between two checks of the branch for foreign commits
-WAKE_DELAY_SECONDS = 0.2  # after an event, so that one turn handles all related events
+WAKE_DELAY_SECONDS = 0.2  # the wait after an event, so that one turn handles all related events
 MAX_SHOWN_CHANGES = 50  # changes that a commit message lists
-BACKOFF = Backoff(0.8, 30.0)  # after an error
-RACE_BACKOFF = Backoff(1.0, 1.0, jitter=(0.2, 1.0))  # after another reporter pushed first
-OBSERVE_INTERVAL = 1.0  # between two observations, at most
+BACKOFF = Backoff(0.8, 30.0)  # the waits after errors
+RACE_BACKOFF = Backoff(1.0, 1.0, jitter=(0.2, 1.0))  # the wait after another reporter pushed first
+OBSERVE_INTERVAL = 1.0  # the longest wait between two observations
 STALLED_SECONDS = 300
 SYNC_SECONDS = 90
 MAX_TRIES = 10
@@ -105,8 +105,8 @@ class Reporter(Loop):
         self._logged_edits: set[tuple[str, str, str]] = set()
         self._logged_trouble = ""
         self._written_statuses: dict[str, TenantStatus] = {}
-        # The retained tenants in the last summary. None if an earlier process wrote the summary, so that they are not
-        # known.
+        # The retained tenants in the last summary; None if they are not known, because an earlier process wrote the
+        # summary.
         self._written_retained: list[RetainedTenant] | None = []
         self._written_cluster_status = ClusterStatus(session.cluster, "")
 
@@ -281,7 +281,7 @@ class Reporter(Loop):
                 elif path == CLUSTER:
                     self._written_cluster_status = parse_cluster_status(report.branch.read(path))
             except Malformed:
-                continue  # another version of the program wrote the file: the next commit writes it again
+                continue  # another version of the program wrote the file: the next commit replaces the file
         summary = report.branch.read(SUMMARY) if report.trusted_commit and SUMMARY in report.branch.files else b""
         self._written_retained = None if RETAINED_TITLE.encode() in summary else []
         self._observer.resume(self._written_statuses, self._written_cluster_status)
@@ -421,7 +421,7 @@ def _measure_age(time: str, now: str) -> float:
 
 
 def _format_commit_message(cluster: str, changes: dict[str, list[Transition]], foreign: str) -> str:
-    """Return the commit's message. It contains only names, and states that this program defines."""
+    """Return the commit's message. Its list of changes contains only names, and the words of this program for states."""
     lines = [
         f"{tenant}/{transition.name}: {f'{transition.source} → ' if transition.source else ''}{transition.target or 'gone'}"
         for tenant, transitions in changes.items()

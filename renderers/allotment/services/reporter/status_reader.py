@@ -56,7 +56,8 @@ def read_reported_status(
         paths = [path for path in look.branch.files if path == CLUSTER or _is_tenant_file(path, tenant)]
         for path, data in zip(paths, look.branch.read_all(paths), strict=True):
             try:
-                # The branch defines the cluster, and the path the tenant: the names in the file are ignored.
+                # The name of the cluster comes from the branch, and the name of the tenant from the path. The names in the
+                # file are ignored.
                 if (owner := tenant_of(path)) is None:
                     reported_status.clusters.append(
                         msgspec.structs.replace(parse_cluster_status(data), cluster=cluster)
@@ -134,9 +135,9 @@ def read_cached_cold_times(repository: Repository, cluster: str, key: str | None
 def read_cached_deletion_marks(
     repository: Repository, cluster: str, key: str | None, tenant: str
 ) -> dict[tuple[str, str], str]:
-    """Return, by kind and name, when each volume of a tenant was first seen as marked for deletion; empty if never.
+    """Return, by kind and name, the time when each volume of a tenant was first seen as marked for deletion.
 
-    The data comes from the last fetch, as in `read_cached_cold_times`.
+    The time is empty if the volume has no mark. The data comes from the last fetch, as in `read_cached_cold_times`.
     """
     marks: dict[tuple[str, str], str] = {}
     for data in _read_cached_versions(repository, cluster, key, tenant_path(tenant)):

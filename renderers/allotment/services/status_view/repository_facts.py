@@ -43,7 +43,7 @@ def collect_repository_facts(root: Path, repository_check: RepositoryCheck, chec
     )
     try:
         clone = Clone(root) if Git(root).has_commits() else None
-    except OperationRefused:  # no Git repository
+    except OperationRefused:  # the folder is not in a Git repository
         clone = None
     return _with_branch_facts(StatusView(clone), facts, check) if clone is not None and clone.has_origin else facts
 
