@@ -88,8 +88,8 @@ def check_shared_rules(source: Source, catalog: Catalog, tally: Tally) -> list[P
 def merge_problems(*problem_groups: Iterable[Problem]) -> list[Problem]:
     """Return all problems, sorted and without duplicates.
 
-    If a field has the problem that it names an object that does not exist, leaves out the problem of the same field that
-    a stock is too small.
+    A field that names an absent object may have two problems: the object is absent, and a stock is too small. In this
+    case, leaves out the problem about the stock.
     """
     unique_problems = {problem for problems in problem_groups for problem in problems}
     missing = {candidate[:4] for candidate in unique_problems if candidate.rule == references.RULE}

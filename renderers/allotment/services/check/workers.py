@@ -164,8 +164,8 @@ class TenantCheck(NamedTuple):
     def run_batch(self, names: list[str]) -> list[TenantResult]:
         """Read, check and, if there is a renderer, render some tenants.
 
-        Each step runs for all tenants before the next step begins, so that the code of the step stays in the processor's
-        caches.
+        Each step runs for all tenants before the next step begins, so that the code of the step stays in the caches of
+        the processor.
         """
         contents = [read_scope(self.source, Scope("tenant", name), stamped=self.with_stamps) for name in names]
         tenant_jobs = [_TenantJob(content, CpuBudget(self.cpu_seconds)) for content in contents]

@@ -39,7 +39,7 @@ def _is_empty(last: LastRecord) -> bool:
 
 
 def _record(repository: Repository, source: str, assembly: Release, last: RetentionRecord | None) -> RetentionRecord:
-    """Return the record of a publish. If a tenant was already retained, the start of its retention stays."""
+    """Return the record of a publish. The start of a retention is taken from the last record if the tenant is in it."""
     seconds = int(repository.committer().rsplit(maxsplit=2)[1])
     now = datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     since = {tenant.tenant: tenant.since for tenant in last.tenants} if last else {}

@@ -166,7 +166,7 @@ class CommentLoop(Loop):
         self._open_heads = open_heads | retries
 
     def _announce_pending(self, reviews: PlanCommenter, alike: list[PullRequest]) -> None:
-        """Set the status of a commit to pending. Ignores an error, because the review that follows logs its own errors."""
+        """Set the status of a commit to pending. Ignores an error, because the next review logs its own errors."""
         capture_failure(partial(reviews.announce_pending, alike))
 
     def _review_head(self, reviews: PlanCommenter, alike: list[PullRequest], base: str) -> None:

@@ -230,7 +230,7 @@ class PlanCommenter:
         return "" if request.head == head else "its head has changed"
 
     def _find_commits(self, request: PullRequest) -> tuple[str, str] | None:
-        """Return the commits of base and head; None if the head's ref has another commit than the forge named."""
+        """Return the commits of base and head; None if the head's ref differs from the head that the forge named."""
         names = self._list_refs(request)
         commits = self._pull_source.remote.look(*names)
         base, head = (commits.get(name) for name in names)

@@ -57,7 +57,7 @@ class Clone:
         return self.repository.git.url_of(ORIGIN) is not None
 
     def fetch_declared_commit(self) -> DeclaredCommit:
-        """Return the newest commit of the declared branch (spec.git.branch) at origin; HEAD if origin lacks this branch.
+        """Return the newest commit of the declared branch (spec.git.branch) at origin; HEAD if origin lacks it.
 
         Raises OperationRefused if origin doesn't answer.
         """

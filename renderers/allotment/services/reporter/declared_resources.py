@@ -116,7 +116,7 @@ def is_declared(source: CommitSource, item: BrakeItem) -> bool:
 
 
 def read_published_blobs(resource: ResourceRef, source: CommitSource, branches: Mapping[str, Branch]) -> BlobVersions:
-    """Return the version of a resource in the published source commit, and its version in the cluster's rendered branch.
+    """Return a resource's version in the published source commit, and its version in the cluster's rendered branch.
 
     `source` is the published source commit. If the volume of the resource is being deleted, the result says so.
     """

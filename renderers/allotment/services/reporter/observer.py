@@ -182,7 +182,7 @@ class Observer:
         )
 
     def find_newest_deletion_mark(self) -> str:
-        """Return the time when the cluster's newest deletion mark on a volume was first seen; empty if there is none."""
+        """Return the time when the cluster's newest deletion mark on a volume was first seen; empty if none."""
         return max(self._deletion_marks.values(), default="")
 
     def measure_silence(self) -> float:

@@ -21,8 +21,8 @@ from allotment.observed.orphans import OBJECT_KINDS, STOPPED_DEPLOYMENT, Publish
 from allotment.observed.retention import RetainedTenant
 from allotment.problems import OperationRefused
 
-POLL_SECONDS = 30.0  # between two fetches of the branch
-FETCH_SECONDS = 1.0  # between two fetches for a missing commit
+POLL_SECONDS = 30.0  # the shortest wait between two fetches of the branch
+FETCH_SECONDS = 1.0  # the shortest wait between two fetches that look for a missing commit
 READ_BATCH_SIZE = 500  # files that one call to Git reads
 _WATCHED_KINDS = frozenset({*OBJECT_KINDS.values(), *drift.COMPARED_KINDS})
 
@@ -87,7 +87,7 @@ class PublishedBranch:
             self._fetch()
 
     def has_commit(self, commit: str) -> bool:
-        """Return whether the clone has a commit of the branch. If it hasn't, fetch the branch, at most once a second."""
+        """Return whether the clone has a commit of the branch. If not, fetch the branch, at most once a second."""
         if self._repository.has_object(commit):
             return True
         if time.monotonic() - self._fetched_at < FETCH_SECONDS:

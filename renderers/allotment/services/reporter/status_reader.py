@@ -56,8 +56,8 @@ def read_reported_status(
         paths = [path for path in look.branch.files if path == CLUSTER or _is_tenant_file(path, tenant)]
         for path, data in zip(paths, look.branch.read_all(paths), strict=True):
             try:
-                # The name of the cluster comes from the branch, and the name of the tenant from the path. The names in the
-                # file are ignored.
+                # The cluster comes from the name of the branch, and the tenant from the path. The names in the file
+                # are ignored.
                 if (owner := tenant_of(path)) is None:
                     reported_status.clusters.append(
                         msgspec.structs.replace(parse_cluster_status(data), cluster=cluster)
