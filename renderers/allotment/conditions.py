@@ -15,7 +15,7 @@ MERGED = "Merged"
 KEPT = "Kept"  # the tenant of the resource stays at its last published manifests
 PUBLISHED = "Published"
 REMOVING = "Removing"  # no longer declared, but still published
-OVERTAKEN = "Overtaken"  # this clone lacks the commit that was published
+OVERTAKEN = "Overtaken"  # the clone that the status is read from lacks the published commit
 
 # States of a storage, and of its preparation.
 PENDING = "Pending"
@@ -74,20 +74,20 @@ PROTECTED = "Protected"
 # Only an orphan has this condition: an object that was removed from the rendered branch, but is still in the cluster.
 DECLARED = "Declared"
 
-# Two conditions, and then their two reasons. The conditions are false for objects that somebody edited or added by
-# hand, even if Argo CD reports Synced.
+# Two conditions, and then their reasons. AsPublished is false if somebody edited an object by hand, and OnlyPublished
+# is false if somebody added an object by hand. Argo CD may report Synced in both cases.
 AS_PUBLISHED = "AsPublished"
 ONLY_PUBLISHED = "OnlyPublished"
 EDITED_BY_HAND = "EditedByHand"
 FOREIGN_OBJECT = "ForeignObject"
 
-# A condition and its reasons. Only an instance that is published without replicas and still has pods has this
-# condition.
+# The condition Stopped, and then its reasons. An instance has this condition while it is published without replicas,
+# but still has pods.
 STOPPED_DECLARED = "Stopped"
 STOPPING = "Stopping"
 STOPPED_STILL_RUNNING = "StoppedStillRunning"
 
-# Reasons why Declared is false. The deletion is in progress, or something prevents it.
+# Reasons why the condition Declared is false: the deletion of the object is in progress, or has not happened in time.
 REMOVED = "Removed"
 REMOVED_STILL_RUNNING = "RemovedStillRunning"
 REMOVED_STILL_THERE = "RemovedStillThere"
@@ -98,7 +98,7 @@ STOPPED_AS_DECLARED = "StoppedAsDeclared"
 TENANT_SUSPENDED = "TenantSuspended"
 VERSION_REVOKED = "VersionRevoked"
 NO_FREE_UNIT = "NoFreeUnit"
-RESIZE_PENDING = "ResizePending"  # an exception: the instance keeps its replicas, as last published
+RESIZE_PENDING = "ResizePending"  # an exception: the instance keeps its last published replicas
 STORAGE_UNPREPARED = "StorageUnprepared"
 SOURCE_UNPREPARED = "SourceUnprepared"  # the source of a storage or snapshot is not prepared
 

@@ -6,8 +6,9 @@ import random
 from typing import NamedTuple
 
 MAX_DOUBLINGS = 16
-# A separate generator. Other code may seed the shared generator of `random`, and its numbers would then repeat.
-_RANDOM = random.Random()  # noqa: S311  # no secret
+# This module has its own generator, because other code may seed the shared generator of `random`. After a seed, the
+# shared generator repeats its numbers.
+_RANDOM = random.Random()  # noqa: S311  # the waits are no secret
 
 
 class Backoff(NamedTuple):
@@ -21,7 +22,7 @@ class Backoff(NamedTuple):
     jitter: tuple[float, float] = (0.75, 1.25)
 
     def delay(self, failures: int) -> float:
-        """Return the seconds to wait after some failures in a row. They double with each failure, up to `maximum`."""
+        """Return the seconds to wait after some failures in a row. Each failure doubles the wait, up to `maximum`."""
         doublings = min(max(failures - 1, 0), MAX_DOUBLINGS)
         return min(self.maximum, self.first * 2.0**doublings) * _RANDOM.uniform(*self.jitter)
 

@@ -15,9 +15,9 @@ MAX_FILES = 150_000
 class ScopeFiles(NamedTuple):
     """The sorted paths of a scope's files, and the problems that can be found without reading the files.
 
-    `stamp` can later be passed to `is_unchanged`. It is None if the caller didn't request a stamp, or if `is_unchanged`
-    could overlook a change since the stamp. `content_hash` is the `content_key` of the files; None if the source would
-    have to read the files to compute the hash.
+    `stamp` records the state of the files; the caller can later pass it to `is_unchanged`. It is None if the caller
+    didn't request a stamp, or if `is_unchanged` could overlook a change of the files. `content_hash` is the
+    `content_key` of the files; None if the source would have to read the files to compute the hash.
     """
 
     paths: tuple[str, ...]

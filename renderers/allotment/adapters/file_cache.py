@@ -34,7 +34,8 @@ def program_key() -> str:
     return digest.hexdigest()
 
 
-# A cache is saved only if more than 1 in this many values changed, because fewer values are quick to compute again.
+# A cache is saved only if more than 1 / _MIN_CHANGES of its values changed. Computing fewer values again takes little
+# time.
 _MIN_CHANGES = 100
 
 

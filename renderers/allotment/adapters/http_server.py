@@ -156,7 +156,7 @@ class _Server(ThreadingHTTPServer):
     def _close_connection(self, request: Any) -> None:
         """Shut down a connection, so that its thread stops waiting for the client. The caller holds the lock."""
         del self._connections[request]
-        with contextlib.suppress(OSError):  # the client already closed it
+        with contextlib.suppress(OSError):  # the client may already have closed the connection
             request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -192,7 +192,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: Any) -> None:  # the base class has a parameter of this name
+    def log_message(self, format: str, *args: Any) -> None:  # the base class names it `format`
         """Log no requests: probes come every few seconds."""
 
 
@@ -236,7 +236,10 @@ class _ProbeHandler(_RequestHandler):
             self._send(status, "text/plain", b"not signed with the secret\n")
 
     def _check_signature(self, length: int) -> WebhookOutcome:
-        """Return whether a body is signed. Reads the body in chunks, so that memory never holds all of it."""
+        """Return `taken` if a body is signed with the secret or no secret is set, else `unsigned` or `wrong`.
+
+        Reads the body in chunks, so that memory never holds all of it.
+        """
         secret = self.answers.secret
         digest = hmac.new(secret, digestmod="sha256")
         while length > 0:

@@ -51,7 +51,7 @@ def memory_megabytes(pid: int) -> float:
             for task in Path(f"/proc/{process_id}/task").iterdir():
                 pids += map(int, (task / "children").read_text(encoding="ascii").split())
         except (OSError, ValueError):
-            continue  # the process has ended
+            continue  # the files of a process disappear when it ends
     return total / 1024
 
 

@@ -22,7 +22,7 @@ from allotment.problems import OperationRefused, quote_value
 MARKER = ".allotment-tree"
 MARKER_TEXT = b"This folder is written by `allot render`. It is replaced whole: keep nothing of your own here.\n"
 _RENAME_EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2) on Linux, RENAME_SWAP of renamex_np(2) on macOS
-_AT_FDCWD = -100  # AT_FDCWD
+_AT_FDCWD = -100  # AT_FDCWD of Linux: a path is relative to the current folder
 
 
 class WriteCounts(NamedTuple):
@@ -149,7 +149,7 @@ def _list_existing_files(out: Path) -> frozenset[str]:
 def _hard_link(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
-    except OSError:  # a file system without hard links, or with a limit on links per file
+    except OSError:  # the file system has no hard links, or limits the links per file
         shutil.copy2(source, target)
 
 

@@ -317,7 +317,7 @@ def _newest_signed_commit(
 ) -> str | None:
     commit = repository.peel_to_commit(start) if start else None
     for ancestor in repository.list_ancestors(commit, most or MOST_FORGED) if commit else ():
-        with contextlib.suppress(OperationRefused):  # an unreadable commit is not from Allotment
+        with contextlib.suppress(OperationRefused):  # skip an unreadable commit, which Allotment did not write
             if repository.subject(ancestor).startswith(publish_subject_prefix(cluster)) and repository.is_signed_by(
                 ancestor, key
             ):

@@ -101,7 +101,7 @@ _POD_DEFAULTS: dict[str, Default] = {
 DEFAULTS_BY_KIND: dict[str, dict[str, Default]] = {
     "Namespace": {
         "spec": _equals_any({"finalizers": ["kubernetes"]}),
-        "metadata/labels/kubernetes.io/metadata.name": lambda _live, _labels: True,  # the API server enforces it
+        "metadata/labels/kubernetes.io/metadata.name": lambda _live, _labels: True,  # the API server sets the value
     },
     "Deployment": {
         "spec/replicas": _equals_any(1),

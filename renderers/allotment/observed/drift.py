@@ -1,8 +1,8 @@
 """Compares a live object with its published manifest, field by field, and finds changes that were made by hand.
 
-Argo CD applies a manifest server-side. A server-side apply leaves each field that another manager owns, so Argo CD
-reports Synced even if a person added a container to a Deployment. `metadata.managedFields` doesn't prove the author of
-an edit, because the author chooses the manager's name.
+Argo CD applies a manifest server-side. A server-side apply does not remove a field that another manager owns, so
+Argo CD reports Synced even if a person added a container to a Deployment. `metadata.managedFields` doesn't prove the
+author of an edit, because the author chooses the manager's name.
 
 A difference names its field but never a value: an added environment variable may contain a secret, and the status is
 committed to Git.
@@ -182,7 +182,7 @@ def _is_omitted(path: _FieldPath, value: Any) -> bool:
 
 
 def _is_identical(value: Any, other: Any) -> bool:
-    """Return whether two values are equal and have the same type, because 1 equals True in Python."""
+    """Return whether two values are equal and have the same type. By value alone, 1 equals True in Python."""
     return type(value) is type(other) and bool(value == other)
 
 

@@ -19,7 +19,7 @@ from allotment.observed.drift import Difference
 from allotment.observed.status import Condition, Instance, Snapshot, Storage, TenantStatus
 from allotment.problems import escape_unprintable
 
-MAX_NAMED_OBJECTS = 5  # in one message
+MAX_NAMED_OBJECTS = 5  # the most objects that one message names
 EDIT_CONDITION_TYPES = (word.AS_PUBLISHED, word.ONLY_PUBLISHED)
 T = TypeVar("T", Instance, Storage, Snapshot)
 
@@ -63,8 +63,8 @@ class ManualEdit(NamedTuple):
     def remedy(self) -> str:
         """The command that undoes the edit.
 
-        The command deletes an object that isn't published, and opens a published object or a Namespace in an editor.
-        Before a command that deletes a volume, the text asks for a copy of the volume's data.
+        If the object isn't published, the command deletes the object. A published object or a Namespace is opened in an
+        editor instead. If the command deletes a volume, the text first asks for a copy of the volume's data.
         """
         resource = f"{self.kind.lower()} {escape_unprintable(self.name, 63)}"
         if self.kind == "Namespace":

@@ -123,7 +123,8 @@ def is_time_dependent(instance: Instance) -> bool:
     """Return whether the state of an instance may change without a change of its objects.
 
     The passing of time may change the state while a pod is being scheduled, and while a container runs again after it
-    ended. While the replacement of a rejected pod is being scheduled, its state may be that of the rejected pod.
+    ended. While the replacement of a rejected pod is being scheduled, the instance may have the state of the rejected
+    pod.
     """
     return instance.reason in (word.SCHEDULING, word.ADMISSION_FAILED, word.EVICTED) or (
         instance.reason in _TERMINATED_REASONS and instance.state == word.FAILED and instance.start_time != ""
@@ -258,7 +259,7 @@ def _build_conditions(
     conditions.add(word.SYNCED, *view.synced_condition)
     if replicas == 0:
         return conditions.build()
-    # The creation time of the oldest pod without a node.
+    # `looking` is the creation time of the oldest pod without a node.
     looking = min([pod.created for pod in pods if not pod.node], default="")
     up = [(pod, copy) for pod, copy in zip(pods, copies, strict=True) if copy.state != word.FAILED]
     for kind, reason, times in (

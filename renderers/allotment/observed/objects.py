@@ -91,7 +91,7 @@ class Deployment(NamedTuple):
 
 
 class ReplicaSet(NamedTuple):
-    """A ReplicaSet. `owner` is the uid of its Deployment, and `revision` the number of the Deployment's rollout."""
+    """A ReplicaSet. `owner` is the uid of its Deployment, and `revision` is the number of the Deployment's rollout."""
 
     uid: str
     name: str
@@ -240,7 +240,7 @@ class LiveObject(NamedTuple):
     """An object in a tenant's namespace, or the namespace itself, for the comparison with its manifest.
 
     `content` is compressed JSON of the compared fields. `owned` means that the object has an owner, such as a
-    controller, and `managed` that it has Allotment's label.
+    controller. `managed` means that it has Allotment's label.
     """
 
     uid: str

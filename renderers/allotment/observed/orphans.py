@@ -325,7 +325,7 @@ def describe_remedy(resource: Resource, tenant: str, cluster: str, parts: Collec
     """Return the advice about a resource's orphans. `parts` are the parts of the tenant that have an Application."""
     if (
         isinstance(resource, Instance) and resource.pods and not resource.units
-    ):  # its Deployment is gone, so Argo CD doesn't know its pods
+    ):  # the instance's Deployment is gone, so Argo CD doesn't know the pods
         return f"ask the platform team to delete its pods in Namespace {names.namespace(tenant)}"
     part = "compute" if isinstance(resource, Instance) else "storage"
     application = names.application(tenant, cluster, part)

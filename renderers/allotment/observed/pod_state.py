@@ -21,7 +21,7 @@ CONFIG_REASONS = frozenset(
 )
 SCHEDULING_SECONDS = 10  # how long scheduling may take before it is reported
 STABLE_SECONDS = 10  # a container that ended is stable again if its last or its current run takes at least this long
-DEFAULT_GRACE_SECONDS = 30  # the API's default, which rendered instances don't override
+DEFAULT_GRACE_SECONDS = 30  # the default of terminationGracePeriodSeconds, which rendered instances don't set
 REPLACEMENT_SECONDS = 120  # the longest time from the start of an eviction to the creation of the replacement pod
 _KILLED_EXIT_CODES = (0, 137, 143)  # exit codes of a container that the kubelet kills
 # A pod tolerates a lost node for 5 minutes. ReadWriteOnce volumes are detached by force after 6 more minutes.
@@ -261,8 +261,8 @@ def _may_replace(pod: Pod, failed_pod: Pod) -> bool:
     """Return whether a pod was created soon enough after the end of a failed pod to be its replacement.
 
     A rejected pod has no end time. For a rejected pod, the function uses the time when the node acknowledged the pod,
-    because the node rejected the pod at once. If the clock of the node is ahead, the replacement may seem to be older
-    than this time.
+    because the node rejected the pod at once. If the clock of the node is ahead, the replacement may seem to have been
+    created before this time.
     """
     ended = failed_pod.terminated_at or failed_pod.scheduled_at
     if "" in (ended, pod.created):

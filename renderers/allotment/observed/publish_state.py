@@ -18,7 +18,7 @@ class PublishState(NamedTuple):
 
     - `commit` is the published commit of the declarations; it is empty if nothing is published.
     - `reason` is empty if the declared commit is published, and `pending` if the next publish will publish it. Any
-      other reason says why no publish publishes the declared commit. `summary` describes the reason briefly, and
+      other reason says why the declared commit is not published. `summary` describes the reason briefly, and
       `message` in full.
     - `unpublished_commits` counts the declared commits that are not published.
     - `retained_tenants` and `retained_clusters` stay at their last published manifests. `omitted_tenants` counts the

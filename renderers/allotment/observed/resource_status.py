@@ -21,9 +21,9 @@ class ResourceStatus(NamedTuple):
     - `resource.blob` is the blob of its declaration; it is empty if the resource is not, or no longer, declared for
       this cluster.
     - `stage` is the rollout stage of the declaration.
-    - `observed` is the status of the resource that the cluster reports, and `status` the reported status of its tenant.
-      Each is None if the cluster reports none.
-    - `path` is the path of its declaration, and `gpu_spec` the GPUSpec of an instance.
+    - `observed` is the status of the resource that the cluster reports, and `status` is the reported status of its
+      tenant. Each is None if the cluster reports none.
+    - `path` is the path of its declaration, and `gpu_spec` is the GPUSpec of an instance.
     - `replicas` is the number of declared replicas; 0 for a stopped instance, or if the number is not needed.
     """
 

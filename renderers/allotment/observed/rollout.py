@@ -152,7 +152,7 @@ def derive_stage(
     if going and runtime_stage.progress == "done":
         runtime_stage = RolloutStage("going", runtime_stage.state, _join_messages(going), runtime_stage.url)
     if runtime_stage.progress == "failed":
-        return runtime_stage  # its message also names the orphans
+        return runtime_stage  # the message of this stage also names the orphans
     return _orphan_stage(resource, observation, statuses) or runtime_stage
 
 

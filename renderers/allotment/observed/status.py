@@ -206,7 +206,8 @@ class Stock(_StatusPart, frozen=True):
 class ColdStart(_StatusPart, frozen=True):
     """A start of an instance that found no free unit.
 
-    `instance` is `<tenant>/<name>`. `time` is when all its pods had a node, and `seconds` is how long it had waited.
+    `instance` is `<tenant>/<name>`. `time` is when all its pods had a node, and `seconds` is how long the instance had
+    waited for the nodes.
     """
 
     gpu_spec: str

@@ -70,7 +70,7 @@ def derive_storage(view: StorageView, previous: Storage | None) -> Storage:
     claim = view.claim
     predecessor = (
         previous if previous is not None and previous.claim == claim.uid else None
-    )  # a recreated claim is another volume
+    )  # a recreated claim has another volume, so the previous status is not about this volume
     prepare = _derive_preparation(view)
     completed = _find_completed_attempt(view, prepare, predecessor)
     storage_state = _derive_state(view, completed or prepare)
@@ -195,9 +195,10 @@ def _derive_preparation(view: StorageView) -> Preparation | None:
 def _find_completed_attempt(
     view: StorageView, prepare: Preparation | None, predecessor: Storage | None
 ) -> Preparation | None:
-    """Return the succeeded attempt of a Job that was deleted and runs again, or will run again; None without this Job.
+    """Return the succeeded attempt of a Job that was deleted after its success; None if there is no such Job.
 
-    The second run of the Job writes nothing, because the first run left a marker on the volume.
+    The Job runs again, or will run again. The second run writes nothing, because the first run left a marker on the
+    volume.
     """
     if predecessor is None or predecessor.prepare is None or predecessor.prepare.state != word.SUCCEEDED:
         return None

@@ -25,8 +25,8 @@ KINDS_BY_GOAL: dict[str, tuple[str, ...]] = {
     word.PREPARED: (STORAGE.word,),
     GONE_GOAL: (INSTANCE.word, STORAGE.word, SNAPSHOT.word),
 }
-# Texts about the next step of a resource. The tables are by the reason of its state, by its state, and by its rollout
-# stage.
+# Texts about the next step of a resource. The first table is by the reason of the resource's state, the second by the
+# state, and the third by the rollout stage.
 _NEXT_STEP_BY_REASON = {
     word.NO_FREE_UNIT: "a unit becomes free",
     word.STORAGE_UNPREPARED: "its storage is prepared",

@@ -18,12 +18,12 @@ from kubernetes.config.config_exception import ConfigException
 from allotment.problems import OperationRefused
 
 CONNECT_SECONDS = 10
-TOKEN_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105  # a path
+TOKEN_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105  # the path of a token, not a token
 MOST_BYTES = 256 << 20  # bytes of one response
 _CHUNK_BYTES = 1 << 20
 
 
-# The messages for exceptions that mean that no response arrived. The first type that matches is used.
+# If one of these exceptions is raised, no response arrived. The message is that of the first matching type.
 _ERROR_TEXTS: tuple[tuple[type[Exception], str], ...] = (
     (urllib3.exceptions.NameResolutionError, "nobody knows its name"),
     (urllib3.exceptions.NewConnectionError, "nothing listens there, or no way leads there"),
@@ -154,7 +154,7 @@ class ApiServer:
         try:
             configuration = self._load()
         except OperationRefused:
-            return  # another program may be writing the file now; after the next 401, the file is read again
+            return  # another program may have written only a part of the file; after the next 401, it is read again
         with self._lock:
             self._configuration, self._pool = configuration, _connection_pool(configuration)
 

@@ -78,8 +78,8 @@ def _decode_document(body: bytes, lead: float | None) -> DiscoveryResponse:
 def _clock_lead(headers: Mapping[str, str], now: datetime.datetime, round_trip: float) -> float | None:
     """Return the seconds by which the server's clock is ahead of `now`, the time of the request; None if it is unknown.
 
-    If the Date of the response is within the round trip, return 0. A cache keeps the Date of the origin server and adds
-    an Age, so the server's time is the sum of both.
+    If the Date header of the response is a time between the request and the response, return 0. A cache keeps the Date
+    header of the origin server and adds an Age header, so the server's time is the sum of both.
     """
     stamp = parse_http_date(headers.get("Date", ""))
     if stamp is None:

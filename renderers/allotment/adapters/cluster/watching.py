@@ -31,7 +31,7 @@ ABSENT_SECONDS = 10.0  # if the API server answers 404 for this long, the kind i
 IMMEDIATE_RETRY_SECONDS = 1.0  # a stream that ends sooner than this without an event was not a watch
 MAX_LINE_BYTES = 32 << 20  # bytes of one event
 _CHUNK_BYTES = 1 << 16
-_RANDOM = random.Random()  # noqa: S311  # no secret; the shared generator of `random` belongs to other code
+_RANDOM = random.Random()  # noqa: S311  # no secret; other code may seed the shared generator
 
 
 class WatchTiming(NamedTuple):

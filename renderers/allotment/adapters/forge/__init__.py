@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # an HTTP client takes 0.2 s to import, and some callers only
 
 
 def connect(kind: str, url: str, token: Token, api: str | None = None) -> Forge:
-    """Return the forge of the repository at `url`. `api` is the URL of its API; None for the default URL.
+    """Return the forge of the repository at `url`. `api` is the URL of the forge's API; None for the default URL.
 
     Raises OperationRefused if the URL names no repository.
     """

@@ -41,7 +41,7 @@ class ForgeError(AllotmentError):
 
 
 class RateLimited(ForgeError):
-    """The forge accepts no more requests for this many seconds."""
+    """The forge accepts no more requests for `seconds` seconds."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"the forge takes no more requests for {seconds:.0f} seconds")

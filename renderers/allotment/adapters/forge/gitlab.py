@@ -47,7 +47,8 @@ class GitLab:
 
     def __init__(self, server: str, project: str, token: Token) -> None:
         session = requests.Session()
-        session.hooks["response"].append(raise_for_response)  # raises at a rate limit, before the library sleeps
+        # At a rate limit, this hook raises before the library sleeps.
+        session.hooks["response"].append(raise_for_response)
         self._gitlab: Any = gitlab.Gitlab(server, private_token=token.secret, timeout=TIMEOUT, session=session)
         self._project: Any = self._gitlab.projects.get(project, lazy=True)
         self._identity = ""
@@ -78,7 +79,7 @@ class GitLab:
         with _translate_errors():
             for request in self._project.mergerequests.list(iterator=True, per_page=PAGE, **query):
                 attributes = request.attributes
-                if not attributes.get("diff_refs"):  # a list of merge requests may lack diff_refs
+                if not attributes.get("diff_refs"):  # GitLab may omit diff_refs in a list of merge requests
                     attributes = self._project.mergerequests.get(request.iid).attributes
                 yield _to_pull_request(attributes)
 

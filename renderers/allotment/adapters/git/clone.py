@@ -34,7 +34,7 @@ _MAX_OUTPUT = 500  # characters of the output of git fsck
 # of the clone.
 _HARMLESS_PREFIXES = ("error in ", "warning in ", "notice: ", "dangling ", "unreachable ", "Checking ")
 CHECK_SHARE = 10  # checks take at most 1 / CHECK_SHARE of the time
-_clones: dict[Path, Clone] = {}  # by folder, locked until the command ends
+_clones: dict[Path, Clone] = {}  # the open clones by folder; each is locked until the command ends
 
 T = TypeVar("T")
 
@@ -88,8 +88,8 @@ class Clone(Repository):
     def repair(self, errors: Iterable[str]) -> CloneDamage | None:
         """Check the clone with git fsck, and replace it if it is damaged. Return the damage, or None if none was found.
 
-        `errors` are the messages of the caller's recent errors. The clone is checked only if they contain a message
-        that led to no check in the last SAME_ERROR_SECONDS, and if the last check was long enough ago. If the last
+        `errors` are the messages of the caller's recent errors. The clone is checked only if one of these messages
+        led to no check in the last SAME_ERROR_SECONDS, and if the last check was long enough ago. If the last
         replacement was too recent, a damaged clone is not replaced, and `is_replaced` is False.
         """
         self.remove_locks()
@@ -146,7 +146,7 @@ class Clone(Repository):
         if not self._is_usable():
             return "Git doesn't take the folder for a repository"
         ended = self.git.run("fsck", "--full", "--no-dangling", "--no-progress")
-        if ended.exit_code <= 0:  # below 0: a signal ended git fsck
+        if ended.exit_code <= 0:  # a negative code means that a signal ended git fsck
             return ""
         lines = f"{ended.stderr}\n{ended.stdout.decode('utf-8', 'replace')}".splitlines()
         return escape_unprintable(
@@ -170,7 +170,7 @@ class Clone(Repository):
     def _has_running_git(self) -> bool:
         """Return whether a Git process that may hold a lock runs in the clone. `git cat-file` takes no lock."""
         for process in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):  # the process has ended, or belongs to another user
+            with contextlib.suppress(OSError):  # reading fails if the process ended or is another user's
                 words = (process / "cmdline").read_bytes()
                 name = (process / "comm").read_text(encoding="utf-8", errors="replace")
                 if name.startswith("git") and b"cat-file" not in words and (process / "cwd").readlink() == self.folder:

@@ -108,7 +108,7 @@ class GitCommands:
         process = self._bind_command(command, settings)(*arguments, as_process=True, istream=-1, **more)
         try:
             out, errors = process.communicate(data)
-        except BaseException:  # on an interrupt: Git must end before the caller removes the folder that Git uses
+        except BaseException:  # also after an interrupt, Git must end before the caller removes Git's folder
             process.proc.kill()
             process.proc.wait()
             raise
@@ -125,7 +125,7 @@ class GitCommands:
         repository = self._repo().git
         configured = [word for setting in settings for word in ("-c", setting)]
         words = [repository.GIT_PYTHON_GIT_EXECUTABLE, *configured, command, *arguments]
-        # GitPython kills Git when it finalizes the object `started`.
+        # The variable `started` must exist until Git ends: GitPython kills Git when Python finalizes the object.
         started = repository.execute(words, as_process=True, start_new_session=True)
         process = started.proc
         assert process is not None

@@ -75,7 +75,7 @@ class TreeSource:
     def _load_listing(self) -> None:
         if self._is_listed or self._try_inherit_listing(self._similar_source):
             return
-        self._blobs, self._files, self._problems = {}, {}, []  # discard the results of a listing that raised
+        self._blobs, self._files, self._problems = {}, {}, []  # an earlier listing may have raised halfway
         grouped: dict[Scope, list[tuple[str, str]]] = {}
         for file in self._regular_files():
             path = file.path
@@ -104,7 +104,7 @@ class TreeSource:
             if comparison.has_empty_folder or not all(map(_is_scope_file, declared)):
                 return False
             self._inherit_listing(other, {change.path: change.blob for change in declared})
-        except (LimitExceeded, MalformedTree):  # the fault may be outside of the declarations
+        except (LimitExceeded, MalformedTree):  # a full listing reads only the declarations, so it may succeed
             return False
         return True
 
@@ -203,7 +203,7 @@ def _is_scope_file(change: ChangedFile) -> bool:
     depth = change.path.count("/")
     return (
         {change.old_mode, change.mode} <= {"", *REGULAR}
-        and "\\" not in change.path  # the path may be escaped, because its name is not UTF-8
+        and "\\" not in change.path  # a backslash may be the escape of a byte that is not UTF-8
         and (depth > 1 or (depth == 1 and change.path.startswith("platform/")))
         and depth <= MAX_DEPTH
     )

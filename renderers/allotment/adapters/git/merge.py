@@ -14,7 +14,7 @@ from allotment.adapters.git.tree_comparison import ChangedFile, TreeComparison
 from allotment.problems import OperationRefused, quote_value
 
 MAX_BYTES = 32 << 20  # bytes of a file that is merged
-MAX_COMMITS = 100  # commits of a pull request that has merge commits, or a base that has advanced
+MAX_COMMITS = 100  # commits of a pull request, if it has merge commits or if its base has advanced
 MAX_NAMED_PATHS = 10
 
 
@@ -90,7 +90,7 @@ def is_same_by_rebase(repository: Repository, base: str, head: str, tree: str) -
     if len(parents) > MAX_COMMITS:
         raise LimitExceeded(f"it has more than {MAX_COMMITS} commits of its own: squash them")
     comparison = TreeComparison(repository.trees)
-    for commit, commit_parents in parents.items():  # raises if a tree expands without limit, before Git reads the tree
+    for commit, commit_parents in parents.items():  # refuse trees without limit before Git reads them
         if not commit_parents:
             return False
         comparison.compare(*(repository.trees.root(revision) for revision in (commit_parents[0], commit)))
@@ -99,7 +99,7 @@ def is_same_by_rebase(repository: Repository, base: str, head: str, tree: str) -
     for commit in git.run_text("rev_list", *options, f"{base}...{head}").split():
         new_commit = _cherry_pick(repository, landed, commit, parents[commit][0])
         if new_commit is None:
-            return True  # it conflicts, so the forge merges nothing
+            return True  # the commit conflicts, so the forge refuses the merge
         landed = new_commit
     return repository.trees.root(landed) == tree
 

@@ -57,7 +57,7 @@ def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[st
 def _check_size(folder: Path) -> None:
     size = 0
     for file in folder.rglob("*"):
-        with contextlib.suppress(FileNotFoundError):  # Git has renamed the file
+        with contextlib.suppress(FileNotFoundError):  # `stat` fails if Git has renamed the file
             size += file.stat().st_size
     if size > MOST_BYTES:
         raise ProcessLimitExceeded(f"it has more than {MOST_BYTES >> 20} MB")

@@ -39,11 +39,11 @@ class Repository:
         self._committer: bytes | None = None
         self._signs_commits: bool | None = None
         self._signature_checks: dict[tuple[str, str], bool] = {}
-        self.signing: tuple[str, ...] = ()  # settings of Git
+        self.signing: tuple[str, ...] = ()  # the settings with which Git signs
         self.objects = ObjectReader(self.git.start_object_reader)
         self.trees = TreeReader(self.objects)
-        self._listings: dict[str, Mapping[str, str]] = {}  # by tree, the latest last
-        self._listed_commits: dict[str, str] = {}  # the trees of listed commits, the latest last
+        self._listings: dict[str, Mapping[str, str]] = {}  # by tree, from the oldest to the newest use
+        self._listed_commits: dict[str, str] = {}  # the tree of each listed commit, from the oldest to the newest
 
     @classmethod
     def open_or_create(cls, folder: Path) -> Repository:
@@ -141,7 +141,7 @@ class Repository:
         try:
             for change in TreeComparison(self.trees).compare(parent_tree, tree):
                 files.pop(change.path, None)
-                if "\\" in change.path:  # the path may be escaped, because its name is not UTF-8
+                if "\\" in change.path:  # a backslash may be the escape of a byte that is not UTF-8
                     return None
                 if change.blob:
                     files[change.path] = change.blob
@@ -190,7 +190,7 @@ class Repository:
         if commit == other:
             return True
         if any(info.kind not in ("", "commit", "tag") for info in self.objects.info([commit, other]).values()):
-            return False  # a ref points at a tree or a blob
+            return False  # a ref may point at a tree or a blob, which has no ancestors
         ended = self.git.run("merge_base", "--is-ancestor", commit, other)
         if ended.exit_code > 1 and self.has_object(commit) and self.has_object(other):
             raise OperationRefused(
@@ -339,6 +339,6 @@ class Repository:
 def _is_utf8(text: str) -> bool:
     try:
         text.encode()
-    except UnicodeEncodeError:  # an argument with bytes that are not UTF-8
+    except UnicodeEncodeError:  # Python reads a byte that is not UTF-8 as a surrogate, which can't be encoded
         return False
     return True

@@ -50,7 +50,7 @@ class TreeComparison:
         self._trees = trees
         self.has_empty_folder = False  # whether one of the differing folders is empty, before or after
         self._files = self._names = self._bytes = 0
-        self._within = Counter[str]()  # the counted entries, by their folder
+        self._within = Counter[str]()  # the number of differing entries, by folder
         self._added: set[str] = set()  # folders that are new
 
     def compare(self, before: str, after: str) -> list[ChangedFile]:

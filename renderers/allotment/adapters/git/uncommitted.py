@@ -52,7 +52,10 @@ def _changed_declarations(root: Path, base: Callable[[Repository], str]) -> list
 
 
 def count_differing_files(repository: Repository, commit: str, folders: Iterable[str]) -> int:
-    """Return the number of files that differ between `folders` in the work tree and a commit, without ignored files."""
+    """Return the number of files that differ between `folders` in the work tree and a commit.
+
+    Ignored files are left out.
+    """
     return len(differing_paths(repository, commit, folders))
 
 
@@ -79,5 +82,5 @@ def _copied_index_environment(repository: Repository, folder: Path) -> dict[str,
     index = folder / "index"
     own = repository.git.folder / repository.git.run_text("rev_parse", "--git-path", "index")
     if own.exists():
-        shutil.copy2(own, index)  # with its modification time, by which Git detects later changes
+        shutil.copy2(own, index)  # copy2 keeps the modification time, by which Git detects changes
     return {"GIT_INDEX_FILE": str(index)}

@@ -190,7 +190,7 @@ class _FolderReader:
         yield from zip(paths, output.splitlines(), strict=True)
 
     def _check_attributes(self, paths: list[str], top: Path) -> None:
-        """Check that .gitattributes files for these paths are regular or symbolic links. Raises OperationRefused.
+        """Check that .gitattributes files for these paths are regular files or symbolic links. Raises OperationRefused.
 
         If a .gitattributes file were a named pipe, Git would wait for it forever.
         """
@@ -262,7 +262,7 @@ def _read_file(path: Path, size: int) -> bytes:
 
 def _blob_id(data: bytes, digits: int) -> str:
     """Return the id of a blob with these bytes."""
-    digest = hashlib.sha256 if digits == 64 else hashlib.sha1  # digits of a SHA-256 id
+    digest = hashlib.sha256 if digits == 64 else hashlib.sha1  # an id of SHA-256 has 64 digits
     return digest(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
