@@ -189,7 +189,7 @@ def required_units(claim: UnitClaim, old: UnitClaim) -> int:
 def _would_lose(claim: UnitClaim, units: int, old: UnitClaim) -> bool:
     """Return whether an instance would run too few replicas if it changed to its new GPUSpec with `units` units.
 
-    The result is true only for an instance that runs as published, and that may also run as declared.
+    The result is true only if the instance may run pods now, both by its published claim and by its new claim.
     """
     runs = old.rendered > 0 and claim.rendered > 0
     return runs and old.gpu_spec != claim.gpu_spec and units < required_units(claim, old)
@@ -232,7 +232,7 @@ def _tenant_unit_limits(
 
 
 def _count_gpus(catalog: Catalog, claims: Iterable[UnitClaim]) -> defaultdict[str, Fraction]:
-    """Return the physical GPUs of some claims, by model."""
+    """Return the number of physical GPUs in some claims, by GPU model."""
     total: defaultdict[str, Fraction] = defaultdict(Fraction)
     for claim in claims:
         model, gpus = _gpus_of_unit(catalog, claim)
@@ -241,6 +241,6 @@ def _count_gpus(catalog: Catalog, claims: Iterable[UnitClaim]) -> defaultdict[st
 
 
 def _gpus_of_unit(catalog: Catalog, claim: UnitClaim) -> tuple[str, Fraction]:
-    """Return the GPU model and the physical GPUs of one unit of a claim; an undeclared GPUSpec has no GPUs."""
+    """Return the GPU model and the number of physical GPUs of a claim's unit; 0 if the GPUSpec is not declared."""
     spec = catalog.platform.of_kind(GPUSpec).get(claim.gpu_spec)
     return (spec.model.spec.gpu.model, physical_gpus(spec.model.spec)) if spec is not None else ("", Fraction(0))

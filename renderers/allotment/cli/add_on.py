@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from allotment.declared.inventory import DeclarationFile
     from allotment.declared.kinds.add_on import AddOn
 
-SHORT_COMMIT_LENGTH = 12  # digits of a commit that a table shows
+SHORT_COMMIT_LENGTH = 12  # a table shows this many digits of a commit's hash
 
 
 @click.group()

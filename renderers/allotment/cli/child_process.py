@@ -1,4 +1,7 @@
-"""Runs a part of `allot run` in a child process: restarts it when it ends, and stops it with the parent process."""
+"""Runs a part of `allot run` in a child process.
+
+If the child process ends, it is restarted. If the parent process ends, the child process stops too.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ from allotment.adapters.backoff import Backoff
 if TYPE_CHECKING:
     from allotment.services.log import Log
 
-BACKOFF = Backoff(1.0, 300.0)  # the wait before each restart of the child process
-STABLE_SECONDS = 600.0  # if the child process ran for longer than this, the next wait is the shortest
+BACKOFF = Backoff(1.0, 300.0)  # the seconds before each restart of the child process
+STABLE_SECONDS = 600.0  # after a longer run of the child process, the wait is as short as before its first restart
 POLL_SECONDS = 0.5
 GRACE_SECONDS = 15.0
 PASSED_VARIABLES = ("ALLOT_FORGE_TOKEN", "ALLOT_FORGE_TOKEN_FILE")
@@ -42,7 +45,7 @@ def wake_on_input(wake: Callable[[], None], *stops: Callable[[], None]) -> Itera
 
 
 class ChildProcess:
-    """Runs `allot` with the arguments `words` in a child process, as long as this replica is the leader.
+    """Runs `allot` with the arguments `words` in a child process, as long as this replica of `allot run` is the leader.
 
     If the child process ends, it is restarted after a wait.
     """
@@ -74,13 +77,13 @@ class ChildProcess:
                 self._stop_event.wait(POLL_SECONDS)
 
     def _run_process(self) -> int:
-        # The child process must not read options from environment variables, because its arguments are complete.
+        # Any other variable ALLOT_… would set an option of the child process that its arguments leave out on purpose.
         environment = {
             name: value
             for name, value in os.environ.items()
             if not name.startswith("ALLOT_") or name in PASSED_VARIABLES
         }
-        self._process = subprocess.Popen(  # noqa: S603  # our own arguments
+        self._process = subprocess.Popen(  # noqa: S603  # no shell interprets the arguments
             [sys.executable, "-P", "-m", "allotment", *self._arguments],
             stdin=subprocess.PIPE,
             env=environment,
@@ -110,8 +113,9 @@ class ChildProcess:
     def wake(self) -> None:
         """Make the child process check for work at once. If it has ended, restart it without further wait."""
         self._wake_event.set()
-        with contextlib.suppress(OSError, AttributeError, ValueError):  # the child process may not be running
-            self._process.stdin.write(b"\n")  # type: ignore[union-attr]  # None raises AttributeError: suppressed
+        # If no child process is running, `_process` is None or its standard input is closed, and the write fails.
+        with contextlib.suppress(OSError, AttributeError, ValueError):
+            self._process.stdin.write(b"\n")  # type: ignore[union-attr]
             self._process.stdin.flush()  # type: ignore[union-attr]
 
     def stop(self) -> None:
@@ -120,7 +124,7 @@ class ChildProcess:
         self._wake_event.set()
 
     def alive(self) -> bool:
-        """Return True, because a failure of the child process is no reason to restart this process."""
+        """Return True, because a failure of the child process is no reason to restart the parent process."""
         return True
 
     ready = alive

@@ -167,7 +167,8 @@ def _comment_on_all(services: PullServices, telling: _ResultPrinter) -> None:
         lambda: list(services.pull_source.forge.open_pull_requests(services.pull_source.branch))
     )
     groups = group_by_head(requests)
-    for alike in groups:  # ignores a failure here, because the review below fails too and reports it
+    # This loop ignores failures. The review of the same pull requests in the next loop fails too, and is reported.
+    for alike in groups:
         capture_failure(partial(_retry_rate_limited, partial(services.plan_commenter.announce_pending, alike)))
     for alike in groups:
         numbers = [request.number for request in alike]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from allotment.services.pull_requests.comment_loop import PullServices
     from allotment.services.pull_requests.plan_sandbox import PlanBudget
 
-TOKEN_VARIABLE = "ALLOT_FORGE_TOKEN"  # noqa: S105  # the variable's name
+TOKEN_VARIABLE = "ALLOT_FORGE_TOKEN"  # noqa: S105  # the name of a variable, not a token
 
 
 def forge_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ def _find_root(context: click.Context) -> Path | None:
     repo, here = context.params.get("repo"), context.meta.get(FOLDER_KEY, Path.cwd())
     try:
         return here / repo if repo else find_root(here)
-    except OperationRefused:  # outside a repository, there are no names
+    except OperationRefused:  # outside a repository, there are no names to complete
         return None
 
 

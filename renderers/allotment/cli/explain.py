@@ -58,7 +58,10 @@ def command(words: tuple[str, ...], style: str) -> None:
 
 
 def _read_page(subject: str) -> ExplainOutput:
-    """Return the page of a subject. For a kind, its example is the shortest file of this kind in the sample cloud."""
+    """Return the page of a subject.
+
+    The page of a kind has an example: the shortest file of this kind in the sample cloud.
+    """
     import msgspec
 
     from allotment.reports.manual_pages import manual_page

@@ -39,7 +39,10 @@ class CheckedScope(NamedTuple):
 
 
 class ProblemContext(NamedTuple):
-    """The context of printed problems: the format of paths and, on a terminal, a function that reads a line of a file."""
+    """The context of printed problems: a function that formats paths, and a function that reads a line of a file.
+
+    The second function is None if the output is not a terminal.
+    """
 
     format_path: Callable[[str], str] = str
     read_line: Callable[[str, int], str | None] | None = None
@@ -111,7 +114,7 @@ def as_json(problems: Sequence[Problem], judged: CheckedScope) -> str:
 
 
 def as_github(problems: Sequence[Problem], judged: CheckedScope) -> str:
-    """Return GitHub's workflow commands, with its escapes."""
+    """Return the problems as workflow commands of GitHub, with special characters escaped."""
 
     def escaped(text: str, more: str = "") -> str:
         for character in "%\r\n" + more:

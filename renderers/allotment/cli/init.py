@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ALLOWED_ENTRIES = {".git"}  # entries that the folder may have before `allot init`
 SAMPLE_FOLDERS = ("platform", "clusters", "tenants")
-_QUESTIONS = {  # asked in this order
+_QUESTIONS = {  # `allot init` asks the questions in this order
     "forge": "The kind of forge that hosts the repository",
     "url": "The clone URL of the repository, https://…",
     "cluster": "The first cluster's name",
@@ -35,7 +35,8 @@ _QUESTIONS = {  # asked in this order
 BOOTSTRAP_COMMAND = (
     "allot bootstrap | kubectl apply --server-side --force-conflicts --filename -     # where Argo CD runs"
 )
-_CLOUD_OPTIONS = ("cluster", "domain", "oidc_issuer", "admin")  # not for a sample, which has its own values
+# With --sample, these options are refused, because the sample cloud has its own values.
+_CLOUD_OPTIONS = ("cluster", "domain", "oidc_issuer", "admin")
 
 
 @click.command()
@@ -289,7 +290,10 @@ def _print_result(folder: Path, cloud: Cloud, files: dict[str, bytes], sample: b
 
 
 def _list_push_commands(folder: Path, cloud: Cloud) -> list[str]:
-    """Return the commands that push the new repository to the forge. A clone already has a remote."""
+    """Return the commands that push the new repository to the forge.
+
+    If the folder is a clone, the commands add no remote, because a clone already has a remote.
+    """
     begin = [f"git init --initial-branch {cloud.branch}", f"git remote add origin {cloud.url}"]
     is_clone = (folder / ".git").exists()
     return [

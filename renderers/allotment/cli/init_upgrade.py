@@ -77,7 +77,7 @@ def _read_generated_files(folder: Path, new: Mapping[str, bytes]) -> dict[str, b
 
 
 def _check_paths(folder: Path, paths: Iterable[str]) -> None:
-    """Raise OperationRefused if a path leads through a link, or if something other than a regular file has the path."""
+    """Raise OperationRefused if a path leads through a link, or if it exists and is not a regular file."""
     for path in paths:
         *parents, _ = (folder / part for part in (*reversed(PurePosixPath(path).parents), PurePosixPath(path)))
         wrong = [parent for parent in parents if parent.is_symlink() or (parent.exists() and not parent.is_dir())]

@@ -58,8 +58,8 @@ COMMAND_GROUPS = {
 COMMANDS = {name: words for commands in COMMAND_GROUPS.values() for name, words in commands.items()}
 
 
-SIGPIPE_STATUS = 141  # the exit status of a shell for a process that SIGPIPE ended
-_OPTION_COMMANDS = {"help": "--help", "version": "--version"}  # other programs have commands of these names
+SIGPIPE_STATUS = 141  # the exit status that a shell reports for a process that SIGPIPE ended
+_OPTION_COMMANDS = {"help": "--help", "version": "--version"}  # some people type these options as commands
 _WRITE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF}
 
 
@@ -148,7 +148,7 @@ def _show_usage_error(error: click.ClickException) -> None:
 
 
 def _repeat_interrupt(unraisable: Any) -> None:
-    """Repeat an interrupt that arrived in code, such as a destructor, from which Python can't raise an exception.
+    """Repeat an interrupt that arrived in a destructor, or in other code from which Python can't raise an exception.
 
     By default, Python would report the interrupt and continue. A timer repeats the interrupt after this hook returns,
     because an exception in the hook would be lost too.
@@ -164,8 +164,8 @@ def _repeat_interrupt(unraisable: Any) -> None:
 def _follows_interrupt(error: BaseException | None, seconds: float = 0.1) -> bool:
     """Return whether an interrupt caused an error: an interrupt came before the error, or comes within `seconds`.
 
-    An interrupt ends the child processes too. The error of a child process may arrive before this process notices the
-    interrupt.
+    An interrupt also ends the child processes. The parent process may receive the error of a child process before it
+    notices the interrupt.
     """
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
@@ -181,7 +181,8 @@ def _follows_interrupt(error: BaseException | None, seconds: float = 0.1) -> boo
 def _record_interrupts() -> threading.Event:
     """Return an event that is set as soon as an interrupt arrives.
 
-    The interrupt itself may be lost: code written in C, such as an import of pydantic, can turn it into another error.
+    The KeyboardInterrupt itself may be lost, because code written in C, such as an import of pydantic, can replace it
+    with another exception.
     """
     interrupted = threading.Event()
 

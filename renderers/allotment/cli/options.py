@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from allotment.adapters.file_cache import FileCache
 
 
-EXIT_WITH_WARNINGS = 4  # exit status: succeeded with warnings, see the help of the command
-FOLDER_KEY = "allotment.folder"  # the key for the folder of -C in a click context's metadata; completers read it
+EXIT_WITH_WARNINGS = 4  # the exit status of a command that succeeded with warnings
+# The key, in the metadata of a click context, of the folder that -C names. Completers read this folder.
+FOLDER_KEY = "allotment.folder"
 _QUIET_KEY = "allotment.quiet"
 
 
@@ -70,7 +71,7 @@ class Period(click.ParamType[int]):
 
 
 class _RenamedOption(click.Option):
-    """An option with a former name, the last of its names. The former name still works, but is not in the help."""
+    """An option with a former name as its last name. The former name still works, but the help leaves it out."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         names, self.opts = self.opts, self.opts[:-1]

@@ -173,7 +173,7 @@ def _print_plan(merge_plan: ChangePlan, style: str, *, diffs: bool) -> bool:
 
 
 def _find_declared_branch(root: Path) -> str:
-    """Return the ref of the branch of merged declarations in origin. `spec.git.branch` of the platform names it.
+    """Return the ref of the branch in origin that `spec.git.branch` of the platform names.
 
     Raises OperationRefused if this clone doesn't have the branch.
     """
@@ -183,7 +183,8 @@ def _find_declared_branch(root: Path) -> str:
     from allotment.services.platform_settings import read_branch
     from allotment.services.pull_requests.change_plan import REMOTES_PREFIX
 
-    branch = read_branch(FolderSource(root))  # the plan reports a problem of the platform's declaration
+    # If the declaration of the platform is invalid, the branch may be the default. The plan reports the problem later.
+    branch = read_branch(FolderSource(root))
     name, here = f"origin/{branch}", open_offline(root)
     bring = f"run `git fetch origin {branch}`, or `git push origin {branch}` if the branch has never been pushed"
     if here.git.url_of("origin") is None:

@@ -159,7 +159,7 @@ def _unmerged_reason(source: CommitSource) -> str:
 
 
 def _check_plan(root: Path, checksum: str, day: datetime.date, published: str | None, commit: str) -> None:
-    """Raise OperationRefused if the plan from the published commit to `commit` does not have this checksum."""
+    """Raise OperationRefused if the plan from the published commit to `commit` does not have `checksum`."""
     from allotment.cli.options import create_cache_opener
     from allotment.services.pull_requests.change_plan import plan_change
 

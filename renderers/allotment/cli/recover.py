@@ -1,4 +1,4 @@
-"""`allot recover`: creates a commit that declares, with a reason, another attempt to prepare a storage."""
+"""`allot recover`: creates a commit that declares another attempt to prepare a storage, and the reason."""
 
 from __future__ import annotations
 

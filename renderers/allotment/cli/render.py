@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from allotment.services.renderer import CollectFiles
 
 COPY_BYTES = 1 << 16  # bytes that are copied at a time
-Selection = tuple[frozenset[str], frozenset[str]]  # clusters and tenants; empty means all
+Selection = tuple[frozenset[str], frozenset[str]]  # the selected clusters and tenants; an empty set selects all
 
 
 @click.command()
@@ -191,7 +191,7 @@ def _check_names(kind: str, names: frozenset[str], candidates: Iterable[str]) ->
 def _render_platform_files(
     check: RepositoryCheck, selection: Selection, tenants_files: Mapping[str, str]
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of the selected clusters. If tenants are selected, yield no file.
+    """Yield the files of the selected clusters that belong to no tenant. If tenants are selected, yield no file.
 
     `tenants_files` maps the path of each rendered file of a tenant to its Git blob.
     """
@@ -224,7 +224,7 @@ def _is_selected(path: str, selection: Selection) -> bool:
 
 
 def _find_owner(path: str) -> str:
-    """Return the tenant of a rendered file. The name of its folder or file is the name of the tenant."""
+    """Return the tenant of a rendered file, which is the name of the file's folder or of the file itself."""
     parts = path.split("/")
     return parts[2] if parts[1:2] == ["tenants"] else file_stem(path)
 

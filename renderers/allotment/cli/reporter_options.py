@@ -61,7 +61,8 @@ def cluster_access_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def create_leadership(sight: ClusterAccess, log: Log, on_wake: Callable[[], None]) -> Leadership | None:
     """Return a leader election that uses the Lease and is not started yet; None without --lease.
 
-    The leader election calls `on_wake` when this replica becomes the leader, and when it loses the leadership.
+    The leader election calls `on_wake` when this replica becomes the leader, and when this replica stops being the
+    leader.
     """
     if sight.lease is None:
         return None

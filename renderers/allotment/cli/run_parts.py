@@ -97,7 +97,7 @@ def _create_publish_loop(options: RunOptions, context: ServiceContext) -> Publis
     publisher = Publisher(
         options.data,
         remote(options.to or options.source),
-        # One process, because this process has threads and must not fork.
+        # No worker processes: `allot run` has threads, so it must not fork.
         ReleaseBuilder(processes=1, cpu_seconds=options.tenant_seconds),
         lambda commit_source: choose_day(commit_source, None),
         find_remotes=find_remotes,
@@ -118,8 +118,8 @@ def _create_publish_loop(options: RunOptions, context: ServiceContext) -> Publis
 def _find_branch_urls(repository: Repository, options: RunOptions) -> BranchUrls:
     """Return the repositories of the rendered and the status branches.
 
-    The options --to and --status name them. If an option is missing, the declaration of the platform in the newest
-    commit names the repository.
+    --to names the repository of the rendered branches, and --status the repository of the status branches. If one
+    of the options is missing, its repository is read from the declaration of the platform in the newest commit.
     """
     from allotment.adapters.git.commit_source import CommitSource
 
@@ -167,7 +167,7 @@ def _open_pull_services(options: RunOptions, token: Token) -> PullServices:
 
 
 def _create_comment_process(context: ServiceContext) -> ChildProcess:
-    """Return a child process that runs the commenter, with the options of this process that the commenter needs."""
+    """Return a child process that runs the commenter. It gets the options of `allot run` that the commenter needs."""
     current = click.get_current_context()
     arguments = ["run", "--comment", "--child"]
     for parameter in current.command.params:

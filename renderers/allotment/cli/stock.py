@@ -64,7 +64,7 @@ def list_stocks(cluster: str | None, style: str, repo: Path | None, url: str | N
     from allotment.services.check.repository_check import check_repository
     from allotment.services.status_view.status_view import StatusView
 
-    view = StatusView(open_clone(repo, url), "")  # with an empty name, the view has no tenant
+    view = StatusView(open_clone(repo, url), "")  # with an empty tenant name, the view reads no tenants
     check_names(view, "", "", cluster)
     source = view.declared_commit.source
     check = check_repository(

@@ -204,7 +204,7 @@ def _count_files(check: RepositoryCheck, source: Source, selected_paths: list[st
     direct = {scope_of(f"{folder}/") for folder in selected_paths if folder.split("/")[0] in ROOTS}
     count = 0
     for scope in scopes if {"clusters", "tenants"} & set(selected_paths) else scopes & direct:
-        with contextlib.suppress(FileNotFoundError):  # the folder of the scope does not exist yet
+        with contextlib.suppress(FileNotFoundError):  # raised if the scope has no folder
             count += sum(_is_in_folders(path, selected_paths) for path in source.files(scope).paths)
     return count
 

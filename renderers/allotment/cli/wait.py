@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from allotment.services.reporter.clone import Clone
     from allotment.services.status_view.status_view import StatusView
 
-TIMEOUT_STATUS = 124  # the exit status of timeout(1)
+TIMEOUT_STATUS = 124  # the exit status of timeout(1) when the time is up
 _EXIT_STATUSES: dict[str, int] = {"Reached": 0, "Failed": 1, "TimedOut": TIMEOUT_STATUS}
 
 
 class WaitTarget(NamedTuple):
-    """The target of a wait: the resources `name` of a tenant in `cluster`, or in all clusters, and their goal."""
+    """The target of a wait: a tenant's resources of one name, in `cluster` or in all clusters, and their goal."""
 
     tenant: str
     name: str
@@ -234,7 +234,7 @@ class _Wait:
         return f"{row.path} is declared not to run: {stopped}" if stopped and goal != STOPPED else ""
 
     def _print_lines(self, lines: tuple[str, ...]) -> None:
-        """Print each line that the previous call did not get. With JSON output, print it to standard error."""
+        """Print each line that was not in `lines` at the previous call. With JSON output, print to standard error."""
         now = datetime.datetime.now(datetime.UTC).strftime("%H:%M:%SZ")
         for line in lines:
             if line not in self._printed_lines and not (is_quiet() and self._style == "json"):

@@ -75,7 +75,8 @@ class BrakeWindow(NamedTuple):
 class BrakeExcess:
     """A deletion of more items of a kind than the brake allows.
 
-    The kind is `kind_plural`: `deleted_count` of `total` items are deleted, and `sample_names` names the first of them.
+    `kind_plural` names the kind. `deleted_count` of the `total` items of this kind are deleted. `sample_names` names
+    the first deleted items.
     `tenant` is the tenant that the brake retains; empty if the brake stops the whole publish. `checksum` is the
     checksum of the whole deletion; empty if it is unknown.
     """

@@ -117,7 +117,7 @@ def next_removal_step(leaver: Removal) -> RemovalStep:
 def _remove_volume(leaver: Removal, path: str, stem: str, step: RemovalStep) -> None:
     name = stem.removesuffix(paths.DELETING_SUFFIX)
     if paths.resource_file(leaver.tenant, "storage", name) in leaver.rendered_paths:
-        return  # declared and protected again
+        return  # the resource is declared again, so its rendered file protects it
     data = leaver.read_published(path)
     volume = read_volume(data)
     if volume is None:

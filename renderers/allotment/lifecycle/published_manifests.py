@@ -1,6 +1,6 @@
 """Reads published manifests (unit claims, volumes, Jobs, protection), and rewrites them for the next publish.
 
-The input is always text that `dump` wrote in an earlier publish. All other text raises Malformed.
+The input must be text that `dump` wrote in an earlier publish. Other text raises Malformed.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def has_disruption_budget(data: bytes) -> bool:
 
 
 def with_disruption_budget(data: bytes, tenant: str) -> bytes:
-    """Return a tenant's namespace file, with the PodDisruptionBudget for all instances added if it is missing."""
+    """Return a tenant's namespace file. If the file lacks the PodDisruptionBudget for all instances, add it."""
     return (
         data
         if has_disruption_budget(data)
@@ -151,7 +151,7 @@ def waits_for_job(data: bytes) -> str | None:
 
 
 def with_data_source_of(data: bytes, previous: bytes) -> bytes:
-    """Return the file `data`, but with the published data source, because a data source is immutable."""
+    """Return the file `data`, but with the immutable data source of the published file `previous`."""
     manifest, old = load_one(split(data)[0]), load_one(split(previous)[0])
     if manifest.get("kind") != old.get("kind"):
         return data
@@ -184,9 +184,10 @@ def read_predecessor(data: bytes) -> str:
 
 
 def with_predecessor(data: bytes, uid: str) -> bytes:
-    """Return a storage's file with the uid of the Job that prepared its predecessor, a deleted storage of its name.
+    """Return a storage's file with the uid of the Job that prepared its predecessor.
 
-    The record prevents a publish from treating the predecessor's Job as the preparation of the new storage.
+    The predecessor is a deleted storage of the same name. The uid prevents a publish from treating the
+    predecessor's Job as the preparation of the new storage.
     """
     manifest = load_one(split(data)[0])
     manifest["metadata"]["annotations"][names.PREDECESSOR] = uid
@@ -203,7 +204,10 @@ def read_prepared_by(data: bytes) -> str:
 
 
 def find_prunable_job(data: bytes) -> str:
-    """Return the Job in a storage's file if Argo CD may prune it, as in files of older versions; otherwise empty."""
+    """Return a Job in a storage's file if Argo CD may prune all Jobs of the file; otherwise empty.
+
+    Files that older versions of Allotment rendered have such Jobs.
+    """
     if b"\nkind: Job\n" not in data or has_kept_jobs(data):
         return ""
     return next(iter(read_job_names(data)), "")

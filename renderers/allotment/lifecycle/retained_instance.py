@@ -1,7 +1,7 @@
 """Rewrites the file of a retained instance, which runs as published until units of its new GPUSpec are free.
 
-The published Deployment stays, with changed annotations, so that no pod restarts. All other objects are rendered from
-the new declaration, so that a removed member loses access at once, and a removed port closes at once.
+The published Deployment stays, so that no pod restarts. Only its annotations change. All other objects are rendered
+from the new declaration, so that a removed member loses access at once, and a removed port closes at once.
 An instance may not keep its Deployment if the Deployment uses a revoked image, or a storage or bucket that the new
 declaration no longer names.
 """

@@ -7,7 +7,7 @@ import json
 
 from allotment.declared.kinds.gpu_storage import Prepare
 
-_HASH_LENGTH = 10  # digits of the input's hash in a Job's name
+_HASH_LENGTH = 10  # a Job's name has this many digits of the input's hash
 
 
 def input_hash(prepare: Prepare) -> str:

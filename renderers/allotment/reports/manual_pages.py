@@ -22,7 +22,7 @@ from allotment.reports.rule_pages import rule_page, rule_pages
 from allotment.reports.state_pages import STATE_PAGES
 
 NAME_RULE = "a-z, 0-9 and single '-', a letter first, no '-' last"
-_IS_DURATION = typing.get_args(Duration)[1]  # the first entry in the metadata of each Duration field
+_IS_DURATION = typing.get_args(Duration)[1]  # each field of the type Duration has this entry in its metadata
 KIND_DESCRIPTION = "What the file declares; its folder says it too."
 
 
@@ -170,7 +170,7 @@ def limits_text(node: dict[str, Any]) -> str:
     return ", ".join(constraints)
 
 
-_SINGULAR = ((1, None), (None, 1), (1, 1))  # lower and upper bounds that are read with a singular noun
+_SINGULAR = ((1, None), (None, 1), (1, 1))  # the lower and upper bounds that precede a singular noun
 
 
 def _range_text(least: int | None, most: int | None) -> str:

@@ -26,7 +26,7 @@ from allotment.reports.status_summary import (
 )
 
 SharedReasons = Mapping[tuple[str, str], SharedReason]
-UNLIMITED = 1_000_000  # characters of a list of names, so that no name is left out
+UNLIMITED = 1_000_000  # a list of names with a limit of this many characters is never cut
 STALE_SECONDS = 3900  # a reporter writes its status at least every 3600 seconds
 _STYLES = {
     word.RUNNING: "green",

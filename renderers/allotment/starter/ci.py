@@ -12,7 +12,7 @@ CHECKOUT = "actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2"
 CACHE = "actions/cache@5a3ec84eff668545956fd18022155c47e93e2684 # v4.2.3"
 PYTHON = "docker.io/library/python:3.13.14@sha256:36f5673ec01bd1001d7cbb8f12215101aa4ee5d70ddbbb72e01b2930d7c12f19"
 _EMAILS = {"GitHub": "allotment@users.noreply.github.com"}
-_TEMP_FOLDER = "/tmp"  # noqa: S108  # in the container of a GitLab job
+_TEMP_FOLDER = "/tmp"  # noqa: S108  # this folder is in the container of a GitLab job
 _NO_LINES: list[str] = []
 _PULL_HEAD_REF = "refs/pull/${{ github.event.number }}/head"
 

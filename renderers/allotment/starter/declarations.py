@@ -37,7 +37,7 @@ class Blank(NamedTuple):
 
 
 _OPTIONS = {"forge": "forge", "url": "url", "branch": "branch", "currency": "currency", "timeZone": "time_zone"}
-_EXPECTED = {  # for the fields with validation errors that show only a pattern
+_EXPECTED = {  # the errors of these options name the expected value, because the pattern alone would not help people
     "branch": "a branch such as main",
     "admin": "a login at the forge such as alice, or alice#4711 with the forge's id",
     "currency": "an ISO 4217 code such as EUR",

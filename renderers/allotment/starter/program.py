@@ -19,7 +19,7 @@ _IMAGE = re.compile(
     rf"{_HOST}(?:/[a-z0-9][a-z0-9._-]{{0,127}}){{1,16}}(?::[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?@sha256:[0-9a-f]{{64}}"
 )
 _NAME = re.compile(r"^allotment ?@ ?")
-# The URL of a folder has one of these parts before the commit. A word in the forge's host name selects the part.
+# Maps a word in the host name of a forge to the part of a folder's URL that precedes the commit.
 _TREE_PATHS = {
     "github": "tree",
     "gitlab": "-/tree",
@@ -63,7 +63,7 @@ class Program(NamedTuple):
 
     @property
     def is_image(self) -> bool:
-        """Return whether the program is a container image, in which CI jobs run without an installation."""
+        """Return whether the program is a container image. CI jobs run in this image, without an installation."""
         return self.kind == "image"
 
 

@@ -11,7 +11,8 @@ from allotment.starter.program import FOLDER
 
 # People edit these files after `allot init`, so an upgrade does not change them.
 _USER_FILES = ("README.md", ".gitignore")
-_LONG_FILES = ("schemas/", f"{FOLDER}/requirements.lock")  # their changed lines are counted, not shown
+# The diff of these files shows only the number of changed lines.
+_LONG_FILES = ("schemas/", f"{FOLDER}/requirements.lock")
 
 
 def generated_files(files: Mapping[str, bytes]) -> dict[str, bytes]:

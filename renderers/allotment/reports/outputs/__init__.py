@@ -76,7 +76,8 @@ def _normalize_schema(node: Any) -> Any:
     if node.get("format") in _FORMAT_TYPES:
         return {"type": _FORMAT_TYPES[node["format"]]}
     clean_node = {key: _normalize_schema(value) for key, value in node.items()}
-    if isinstance(clean_node.get("description"), str):  # if it is a mapping, it is the schema of a field with this name
+    # If the description is a mapping, it is the schema of a field that is called `description`.
+    if isinstance(clean_node.get("description"), str):
         clean_node["description"] = inspect.cleandoc(clean_node["description"])
     if "properties" in clean_node:
         clean_node["required"] = sorted(clean_node["properties"])

@@ -11,7 +11,7 @@ from allotment.reports.outputs.validate import ProblemOutput
 
 
 class CommittedOutput(Part, frozen=True):
-    """A commit on a cluster's rendered branch that the publish made, or would make.
+    """A commit that the publish made, or would make, on a cluster's rendered branch.
 
     `added`, `changed` and `removed` are paths of rendered files. `replaced` is the foreign commit that was at the tip
     of the branch; it is null if the tip was a commit by Allotment.

@@ -1,6 +1,6 @@
 """Render a plan as one comment on a pull request.
 
-The comment fits the forge's size limit, and displays text that tenants wrote literally. The summary, the missing
+The comment fits the forge's size limit. Text from tenants is displayed literally. The summary, the missing
 approvals, the destructions, and the changed permissions are always complete. Other lists are truncated if they don't
 fit, and the comment states the number of omitted items.
 """
