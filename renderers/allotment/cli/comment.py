@@ -124,7 +124,7 @@ class _ResultPrinter:
         click.echo(f"{_format_numbers(numbers)}: {trouble.message}", err=True)
 
     def print_counts(self, requests: int, going: int) -> None:
-        """Print the number of open pull requests, and the number of merges that are not running yet."""
+        """Print the number of open pull requests, and the number of merges with resources that do not run yet."""
         self._counts = requests, going
         if self._in_text:
             click.echo(f"{requests} open, {going} merged but not running yet")

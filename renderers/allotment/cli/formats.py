@@ -98,7 +98,7 @@ def _describe_fixes(errors: Sequence[Problem]) -> str:
 
 
 def _point_at_column(text: str, column: int, colour: str) -> list[str]:
-    """Return a file's line, and a caret below its column; nothing for a line that is too long."""
+    """Return a file's line, and a caret below `column`. If the line is blank or too long, return an empty list."""
     if not text.strip() or len(text) > MAX_LINE_LENGTH or column > len(text) + 1:
         return []
     prefix = escape_unprintable(text[: column - 1])

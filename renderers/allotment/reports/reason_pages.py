@@ -311,7 +311,7 @@ RETENTION_REASONS: dict[str, Reason] = {
         RetentionReason.PROGRAM_ERROR: "Allotment failed on this tenant: a bug",
     }.items()
 }
-# Reasons that need no remedy, because their conditions hold.
+# A condition with one of these reasons is as it should be, so the reasons need no remedy.
 GOOD_REASONS = (
     word.UNITS_HELD,
     word.ALL_PREPARED,

@@ -86,6 +86,6 @@ def _resource_row(resource: ResourceRef, stage: RolloutStage, links: InstanceLin
         more.append(f"<{stage.url}>" if _URL.fullmatch(stage.url) else code_span(stage.url))
     more += [
         f"[{word}]({url})" for word, url in links._asdict().items() if url
-    ]  # safe in Markdown, because the URLs are percent-encoded
+    ]  # the links are safe in Markdown, because the URLs are percent-encoded
     name = code_span(f"{resource.kind} {resource.tenant}/{resource.name}")
     return _PROGRESS_SYMBOLS[stage.progress], name, code_span(resource.cluster), stage.state, " ".join(more)

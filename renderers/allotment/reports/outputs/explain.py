@@ -7,7 +7,7 @@ from allotment.reports.outputs.output import Output
 
 
 class FieldOutput(Part, frozen=True):
-    """A field. In addition to `type`, `limits` describes the limits of the field's value.
+    """A field of a declaration: its name, and the type and limits of its value.
 
     `default` is the value that an absent field has; it is empty if the field has no default.
     """

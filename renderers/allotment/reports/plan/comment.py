@@ -34,7 +34,7 @@ _MESSAGE_LENGTH = 2_000
 _PATH_LENGTH = 400  # characters of a path or field
 _APPROVALS_BYTES = 8_000  # bytes of missing approvals
 _MAX_SKIPPED = 10  # the comment names at most this many of the checks that did not run
-_MAX_OTHER_FILES = 3  # files named per topic if space is short
+_MAX_OTHER_FILES = 3  # if space is short, the comment names this many files of each topic
 _UNLIMITED = 1 << 20  # characters, for text that must not be truncated
 
 
