@@ -23,7 +23,8 @@ _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REGION = re.compile(r"[a-z0-9-]{1,40}")
 _PREFIX = re.compile(r"[^\x00-\x1f\x7f]*")
-_INTERNAL_DOMAINS = ("localhost", "local", "internal", "svc", "cluster.local", "home.arpa")  # without public hosts
+# No public host is in one of these domains.
+_INTERNAL_DOMAINS = ("localhost", "local", "internal", "svc", "cluster.local", "home.arpa")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -48,7 +49,8 @@ def _refuse_internal(value: str) -> str:
 
 def is_subnet(network: IPv4Network | IPv6Network, supernet: IPv4Network | IPv6Network) -> bool:
     """Return whether a range is part of another range or equal to it."""
-    return network.version == supernet.version and network.subnet_of(supernet)  # type: ignore[arg-type]  # equal versions
+    # mypy does not know that `subnet_of` is called only for ranges of the same version.
+    return network.version == supernet.version and network.subnet_of(supernet)  # type: ignore[arg-type]
 
 
 def _parse_cidr(value: object) -> str:
@@ -93,7 +95,8 @@ def _parse_address(value: object) -> str:
 
 IpAddress = Annotated[str, BeforeValidator(_parse_address), json_schema("string", None, "169.254.20.10", maxLength=39)]
 Cidr = Annotated[str, BeforeValidator(_parse_cidr), json_schema("string", None, "203.0.113.0/24", maxLength=43)]
-# A host name has at most 253 characters: a DNS label of up to 63 characters, a dot, and the domain of the cluster.
+# A host name has at most 253 characters. It has a DNS label of up to 63 characters, a dot, and the domain of a cluster,
+# so the domain has at most 189 characters.
 Domain = Annotated[
     str,
     BeforeValidator(match_pattern(_HOST, "host", "a domain name in lower case, at most 189 characters", 189)),
@@ -116,7 +119,7 @@ IssuerUrl = Annotated[
     BeforeValidator(match_pattern(_HTTPS_URL, "url", "an https:// address without query, at most 230 characters", 230)),
     json_schema("string", _HTTPS_URL, maxLength=230),
 ]
-# RFC 6749, section 3.3
+# RFC 6749, section 3.3, defines the allowed characters.
 OidcScope = Annotated[
     str,
     BeforeValidator(

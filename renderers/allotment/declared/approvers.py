@@ -24,7 +24,7 @@ Segments = list[str]
 def matches(pattern: str, path: str) -> bool:
     """Return whether a pattern matches a path, segment by segment.
 
-    `*` matches any text within a segment. A final `**` matches any number of segments, but at least a single segment.
+    `*` matches any text within a segment. `**` at the end of a pattern matches a single segment or several.
     """
     pattern_segments, segments = pattern.split("/"), path.split("/")
     if pattern_segments[-1] == ANY_DEPTH:
@@ -84,7 +84,7 @@ def _segment_texts_overlap(text: str, other: str) -> bool:
 
 
 def ambiguous_pairs(rules: Iterable[PathRule]) -> Iterator[tuple[PathRule, PathRule]]:
-    """Yield pairs of rules that match a common path although neither is more specific. The later rule comes first."""
+    """Yield each pair of rules that can match the same path, if neither is more specific. The later rule comes first."""
     earlier_rules: list[PathRule] = []
     for rule in rules:
         for other in earlier_rules:
@@ -136,7 +136,7 @@ class ApproverSet(NamedTuple):
 
 
 class ChangeAuthority:
-    """Resolves the approvers of files and fields from the Ownership of the base.
+    """Finds the approvers of files and fields in the Ownership of the base.
 
     `members` returns the declaration of kind Members of a tenant at the base. `teams` maps each team at the forge to
     the accounts of its members, or to None if its members are unknown.

@@ -32,7 +32,7 @@ def autofix(path: str, data: bytes, spot: DeclarationPath) -> bytes:
     Other problems remain.
     """
     data = data.removeprefix(_BYTE_ORDER_MARK)
-    for _ in range(_MAX_ROUNDS):  # each round finds only MAX_FINDINGS problems
+    for _ in range(_MAX_ROUNDS):  # a round finds at most MAX_FINDINGS problems
         if (changed := _quote_ambiguous_values(path, data, spot)) == data:
             break
         data = changed
@@ -60,9 +60,9 @@ def _quote_ambiguous_values(path: str, data: bytes, spot: DeclarationPath) -> by
 def _value_positions(data: bytes, positions: set[tuple[int, int]]) -> set[tuple[int, int]]:
     """Return the positions of the values that have problems, from the positions of the problems.
 
-    A problem is at the position of the value, or at the position of the key if the value starts on a later line. If the
-    value is a mapping, its position is the position of its first key. The result excludes such positions, because a
-    mapping is not a scalar and gets no quotes.
+    A problem is at the position of its value. If the value starts on a later line than its key, the problem is at the
+    position of the key. The position of a mapping is the position of its first key. The result excludes the positions
+    of mappings, because a mapping is not a scalar and gets no quotes.
     """
     marks = documents.find_positions(data)
     keys = {(place.key_line, place.key_column) for path, place in marks.items() if path and isinstance(path[-1], str)}

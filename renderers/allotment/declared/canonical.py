@@ -116,8 +116,8 @@ class _CommentedTree:
     def _find_last_line(event: Any, line: int) -> int:
         """Return the line on which a comment beside an entry can be.
 
-        For a scalar, this is its last line, or the first line if it is a block scalar. For a mapping or a list, this is
-        `line`, the line of the key.
+        A comment beside a block scalar is on the first line of the scalar. A comment beside any other scalar is on its
+        last line. A comment beside a mapping or a list is on `line`, the line of the key.
         """
         if not isinstance(event, yaml.ScalarEvent):
             return line

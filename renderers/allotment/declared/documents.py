@@ -23,7 +23,8 @@ from allotment.declared.scalars import AmbiguousScalar, parse_scalar, reads_as_t
 from allotment.problems import FieldPath, Finding, escape_unprintable
 
 MAX_DEPTH = 32
-# An event is a key, a value, or the start or end of a list or mapping. The pure parser takes 20 µs for an event.
+# An event is a key, a value, or the start or end of a list or mapping. This limit bounds the time of the pure parser,
+# which takes 20 µs for an event.
 MAX_EVENTS = 20_000
 MAX_EVENTS_PER_CHARACTER = 4  # a safe limit: `[:,:,` has two events per character
 MAX_FINDINGS = 50
@@ -42,7 +43,7 @@ class _PureParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
         """Do nothing: the pure parser has no state to release."""
 
 
-# libyaml's parser if PyYAML was built with it.
+# The parser of libyaml if PyYAML was built with libyaml, and otherwise the pure parser.
 PARSER: Any = vars(yaml.cyaml)["CParser"] if yaml.__with_libyaml__ else _PureParser
 
 
@@ -140,7 +141,8 @@ def find_positions(data: bytes) -> dict[FieldPath, FieldPosition]:
     The key `()` is the document itself.
     """
     marks: dict[FieldPath, FieldPosition] = {(): FieldPosition(1, 1, 1, 1)}
-    with contextlib.suppress(UnreadableDeclaration):  # return the positions up to the error
+    # An error stops the reader, which then raises UnreadableDeclaration. `marks` has the positions before the error.
+    with contextlib.suppress(UnreadableDeclaration):
         _read_with_pure_parser(decode_text(data), [], marks)
     return marks
 
@@ -148,8 +150,9 @@ def find_positions(data: bytes) -> dict[FieldPath, FieldPosition]:
 def locate_finding(marks: dict[FieldPath, FieldPosition], finding: Finding) -> tuple[int, int]:
     """Return the line and column of the field of a finding.
 
-    The position is the position of the value, or of the key if the finding is about the key or if the value starts on a
-    later line. If the field is absent, the nearest enclosing field that exists replaces it.
+    The result is the position of the value. If the finding is about the key, or if the value starts on a later line
+    than the key, the result is the position of the key. If the field is absent, the result is the position of the
+    nearest enclosing field that exists.
     """
     field = finding.field
     while field and field not in marks:
@@ -233,7 +236,7 @@ class _DocumentBuilder:
         return self._read_content({}, next_event)
 
     def _read_content(self, root: dict[str, Any], next_event: Any) -> dict[str, Any]:
-        """Read events up to the end of `root`. This is the hottest loop of the program, so it remains one function."""
+        """Read events up to the end of `root`. This is the hottest loop of the program, so it is one long function."""
         scalar_event, mapping_end, sequence_end = yaml.ScalarEvent, yaml.MappingEndEvent, yaml.SequenceEndEvent
         path, marks = self.path, self.marks
         stack: list[Any] = []

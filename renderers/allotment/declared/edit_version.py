@@ -34,8 +34,8 @@ def _sort_key(version: str) -> tuple[tuple[int, ...], bool, list[tuple[bool, int
 def check_version(spec: AddOnSpec, version: str, digest: str | None) -> None:
     """Raise OperationRefused if an add-on cannot be pinned to a version.
 
-    This is the case if the version or the digest has the wrong form, if a required digest is missing, or if a digest is
-    not allowed.
+    The version or the digest may have the wrong form, the file may require a digest that is missing, or the source of
+    the add-on may allow no digest.
     """
     if spec.chart is None:
         if not COMMIT.fullmatch(version):
@@ -110,6 +110,6 @@ def _replace_scalar(text: str, place: documents.FieldPosition, value: str) -> st
 
 
 def _scalar_bounds(scalar: Any) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the start and end of a scalar: line and column, from 0."""
+    """Return the start and the end of a scalar, each as a 0-based line and column."""
     start, end = scalar.start_mark, scalar.end_mark
     return (start.line, start.column), (end.line, end.column)

@@ -11,7 +11,7 @@ MAX_BYTES = 256 * 1024
 SKIP_MARKER = "+argocd:skip-file-rendering"
 
 _FORBIDDEN_CHARACTERS = re.compile(
-    "[^\n\r\t\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # not allowed in YAML
+    "[^\n\r\t\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # characters that YAML does not allow
     "|[\u2028\u2029\ufeff]"  # line breaks to some parsers, and the byte order mark
     "|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # characters that reorder the displayed text
     "|\r(?!\n)"

@@ -11,8 +11,8 @@ class ForgeKind(NamedTuple):
     `module` is the name of its module in `adapters/forge/`. `head` is the ref of a pull request's head in the target
     repository. `workflow` is the path of the CI file that `allot init` writes. In the URLs of files and folders, `file`
     and `folder` are the segments before the name of the branch. `has_owner_regexes` says whether the patterns in
-    CODEOWNERS are regular expressions instead of globs. If they are, all lines that match a path add owners, and not
-    only the last line.
+    CODEOWNERS are regular expressions instead of globs. If they are, every line that matches a path adds owners.
+    Otherwise, only the last line that matches a path sets the owners.
     """
 
     module: str

@@ -50,8 +50,8 @@ class DeclarationFile(NamedTuple, Generic[D_co]):
 class ScopeDeclarations:
     """The declarations of one scope, by kind and name, sorted by name.
 
-    `broken` has the (kind, name) of each invalid file, so that a reference to an invalid declaration is not reported as
-    missing.
+    `broken` has the kind and name of each invalid file. The rules therefore do not report a reference to an invalid
+    declaration as a reference to a missing declaration.
     """
 
     def __init__(
@@ -70,7 +70,8 @@ class ScopeDeclarations:
 
     def of_kind(self, kind: type[D]) -> Mapping[str, DeclarationFile[D]]:
         """Return all declarations of a kind by name."""
-        return self._kinds.get(kind.__name__, {})  # type: ignore[return-value]  # stored under their own kind
+        # mypy does not know that `_kinds` maps the name of a kind only to declarations of this kind.
+        return self._kinds.get(kind.__name__, {})  # type: ignore[return-value]
 
     def is_absent(self, kind: type[D], name: str) -> bool:
         """Return whether no file, not even an invalid file, is a declaration of this kind and name."""

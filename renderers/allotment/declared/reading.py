@@ -89,10 +89,11 @@ def read_folder(scope: Scope, files: Iterable[tuple[str, bytes]]) -> tuple[Scope
 
 
 def _merge_problems(noted: list[Problem], wrong: list[Problem]) -> list[Problem]:
-    """Merge two lists of problems. If both lists have problems with the same field, keep the problems of one list.
+    """Merge the problems that the parser noted with those that the model found, so that no field is reported by both.
 
-    `noted` has the problems of the parser, and `wrong` has the problems of the model. Keep the problem of the parser,
-    unless the problem is only an ambiguous scalar and the problem of the model is more specific.
+    `noted` has the problems of the parser, and `wrong` has the problems of the model. If both lists have a problem with
+    a field, the problem of the parser stays. If this problem is only an ambiguous scalar, and the problem of the model
+    is more specific, the problem of the model stays instead.
     """
     specific = {problem.field for problem in wrong if problem.rule != "type" or "whole number" in problem.message}
     noted = [problem for problem in noted if problem.rule != "scalar" or problem.field not in specific]
@@ -101,7 +102,7 @@ def _merge_problems(noted: list[Problem], wrong: list[Problem]) -> list[Problem]
 
 
 def locate_problems(findings: list[Finding], data: bytes) -> list[Problem]:
-    """Return findings about a file as problems: `data`, the content of the file, gives the lines and columns."""
+    """Return findings about a file as problems, with the lines and columns in `data`, the content of the file."""
     if not findings:
         return []
     marks = documents.find_positions(data)
@@ -262,7 +263,8 @@ def _build_finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
         return Finding(path, field, f"{quote_value(value)} is out of range: write {bound}", "range")
     from pydantic_core.core_schema import ErrorType
 
-    own = kind not in typing.get_args(ErrorType)  # our own messages escape values already
+    # If the error comes from our own types and not from pydantic, its message already escapes the value.
+    own = kind not in typing.get_args(ErrorType)
     return Finding(
         path,
         field,

@@ -47,7 +47,7 @@ _KINDS_BY_PART = {
         key=lambda resource_kind: not resource_kind.suffix,
     )
     for part in TREE_PARTS
-}  # kinds with a suffix come first, because every name ends in an empty suffix
+}  # kinds with a suffix come first, because an empty suffix matches every name
 
 
 def parse_file_stem(part: str, stem: str) -> tuple[ResourceKind, str] | None:

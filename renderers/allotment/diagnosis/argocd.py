@@ -25,7 +25,7 @@ from allotment.problems import escape_unprintable
 
 BOOTSTRAP_ADVICE = "allot bootstrap | kubectl apply --server-side --force-conflicts --filename -"
 _RESTART_ADVICE = ", then restart the application controller"
-_DEFAULT_POLICY_KEY = "policy.default"  # of argocd-rbac-cm
+_DEFAULT_POLICY_KEY = "policy.default"  # a key of argocd-rbac-cm
 _DEFAULT_VALUES = {_DEFAULT_POLICY_KEY: "", "scopes": "[groups]"}  # Argo CD's values for absent keys
 # The kinds that we render. Argo CD must exclude none of them.
 RENDERED_KINDS = (

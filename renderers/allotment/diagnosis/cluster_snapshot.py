@@ -55,7 +55,7 @@ class ResourceQuery(NamedTuple):
 NODES = ResourceQuery("", "v1", "nodes")
 OTHER_PODS = ResourceQuery(
     "", "v1", "pods", selector=UNMANAGED_SELECTOR
-)  # excludes our own pods: they are many, and no check needs them
+)  # the selector excludes our own pods, because they are many, and no check needs them
 STORAGE_CLASSES = ResourceQuery("storage.k8s.io", "v1", "storageclasses")
 SNAPSHOT_CLASSES = ResourceQuery("snapshot.storage.k8s.io", "v1", "volumesnapshotclasses")
 GATEWAYS = ResourceQuery("gateway.networking.k8s.io", "v1", "gateways")

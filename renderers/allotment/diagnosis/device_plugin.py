@@ -19,7 +19,7 @@ from allotment.observed.quantity import parse_quantity
 from allotment.problems import pluralize
 
 DRA_DRIVER = "gpu.nvidia.com"
-GPU_FEATURE_LABEL = "feature.node.kubernetes.io/pci-10de.present"  # set by node-feature-discovery
+GPU_FEATURE_LABEL = "feature.node.kubernetes.io/pci-10de.present"  # node-feature-discovery sets this label
 MIG_STATE_LABEL = "nvidia.com/mig.config.state"
 
 

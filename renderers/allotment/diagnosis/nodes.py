@@ -193,11 +193,11 @@ def _sum_daemon_requests(looked: ClusterSnapshot) -> dict[str, Capacity]:
 
 
 def pod_request(spec: Object, resource: str) -> Decimal:
-    """Return a pod's request of a resource, as the scheduler counts it.
+    """Return a pod's request of a resource, as the scheduler computes it.
 
-    If the spec itself requests the resource, that request counts. Otherwise, the sum over all containers and sidecars
-    counts, or, if that is higher, the sum over an init container and the sidecars before it. In both cases, the
-    overhead of the pod's runtime class is added.
+    If `spec.resources` requests the resource, this request replaces the requests of the containers. Otherwise, the
+    request is the sum over all containers and sidecars, or the highest sum over an init container and the sidecars
+    before it, whichever is higher. In both cases, the overhead of the pod's runtime class is added.
 
     See `PodRequests` in Kubernetes' component-helpers, package resource.
     """

@@ -53,7 +53,8 @@ def _buys_nodes_without_gpus(looked: ClusterSnapshot) -> bool:
     """Return whether Karpenter creates nodes without taints from a NodePool that Allotment does not manage."""
     try:
         bought = looked.list_objects(KARPENTER_NODE_POOLS)
-    except NotReadable:  # no Karpenter, or a missing permission, which the topic `karpenter` reports
+    except NotReadable:
+        # The cluster has no Karpenter, or a permission is missing. The topic `karpenter` reports a missing permission.
         return False
     return any(
         pool["metadata"].get("labels", {}).get(names.MANAGED_BY) != names.PROGRAM_NAME

@@ -34,8 +34,8 @@ _UNRENDERED_FIELDS = (
 )  # fmt: skip
 
 
-# Fields of a Cluster that affect the manifests of storages, and fields that affect the routes of instances and of
-# accessors (web pages that show the files of storages).
+# In a Cluster, `_STORAGE_CLASS_FIELDS` affect the manifests of storages. `_ROUTING_FIELDS` affect the routes of
+# instances and of accessors (web pages that show the files of storages).
 _STORAGE_CLASS_FIELDS = ("storageClassName", "volumeSnapshotClassName", "cloning", "objectStore")
 _ROUTING_FIELDS = ("spec.destination", "spec.domain", "spec.gateway", "spec.oidc")
 
@@ -93,7 +93,7 @@ def _dependency_causes(
     """Yield the changes of a declaration that a resource depends on.
 
     If the declaration exists before and after the change, yield each changed field that affects manifests and starts
-    with a prefix in `within`. Otherwise, yield that the declaration is added or removed.
+    with a prefix in `within`. Otherwise, yield the addition or the removal of the declaration.
     """
     if old is None or new is None:
         if declaration := new or old:

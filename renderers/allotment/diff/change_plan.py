@@ -21,7 +21,7 @@ from allotment.lifecycle.brake import BrakeExcess
 from allotment.output_part import Part
 from allotment.problems import Problem, pluralize
 
-MAX_NAMED_TENANTS = 3  # in a summary
+MAX_NAMED_TENANTS = 3  # a summary names at most this many tenants
 _SEPARATOR = " · "
 Action = Literal["added", "changed", "replaced", "removed"]
 Effect = Literal["starts", "stops", "restarts", "keeps running", "waits", "stays stopped"]
@@ -231,7 +231,7 @@ def summary_parts(plan: ChangePlan) -> list[str]:
 
 
 def _cost_summary(plan: ChangePlan) -> Iterator[str]:
-    """Yield the change of today's total cost, or if this cost stays the same, the first later change with its day."""
+    """Yield the change of today's total cost. If this cost stays the same, yield the first later change and its day."""
     for at, cost_day in enumerate(plan.total_costs):
         if cost_day.before != cost_day.after:
             since = f" from {cost_day.day}" if at else ""

@@ -20,7 +20,7 @@ from allotment.output_part import Part
 _ClaimsSide = tuple[Catalog, Iterable[UnitClaim]]
 _StockGroup = tuple[
     str, str, str
-]  # cluster, GPUSpec, and the tenant that the stocks are reserved for; empty for shared stocks
+]  # cluster, GPUSpec, and the tenant for which the stocks are reserved (an empty text for shared stocks)
 
 
 class ColdStartTime(Part, frozen=True):
@@ -64,7 +64,8 @@ def find_cold_starts(before: _ClaimsSide, after: _ClaimsSide) -> Iterator[ColdSt
             if sum(units.values()) > takes.get((cluster, spec, tenant), _NO_STARTED_UNITS).units
         ]
         if owner in spilling and (cluster, spec, "") in takes:
-            continue  # reported with the shared stocks, from which the tenant takes units too
+            # The tenant also takes units from the shared stocks. Its instances are reported with the shared stocks.
+            continue
         tenants = [owner] if owner else sorted(spilling)
         own = [takes.get((cluster, spec, tenant), _NO_STARTED_UNITS) for tenant in ([] if owner else tenants)]
         all_of = [takes[cluster, spec, owner], *own]

@@ -15,7 +15,7 @@ from allotment.diff.tenant_side import TenantSide
 from allotment.output_part import Part
 from allotment.rules.limits import plan_of
 
-MAX_DAYS = 24  # later days on which a price changes a tenant's cost
+MAX_DAYS = 24  # a plan shows a tenant's cost on at most this many later days
 
 
 class CostPart(Part, frozen=True):
@@ -151,7 +151,7 @@ def _cost_days(before: TenantSide, after: TenantSide, days: Iterable[datetime.da
 
 
 def total_costs(costs: Iterable[CostChange]) -> Iterator[CostDay]:
-    """Yield the total cost of some tenants, today and on each later day on which a price changes it."""
+    """Yield the total cost of some tenants today, and on each later day on which a price changes this cost."""
     steps: dict[datetime.date, list[Decimal]] = defaultdict(lambda: [Decimal(0), Decimal(0)])
     for cost in costs:
         old = Decimal(0), Decimal(0)

@@ -154,7 +154,7 @@ def unrendered_changes(
                 yield DeclaredChange("tenants", declaration.path, "", None if new else text, text if new else None, "")
                 continue
             for change in noted.field_changes(old, new):
-                if _topic_of_field(kind.name, change) != "access":  # `declared_changes` reports access
+                if _topic_of_field(kind.name, change) != "access":  # `declared_changes` reports these fields
                     yield DeclaredChange("tenants", declaration.path, change.field, change.before, change.after, "")
 
 
@@ -182,7 +182,9 @@ def _changes_of_declaration(
         yield DeclaredChange(
             _TOPIC_BY_KIND.get(kind, "platform"), declaration.path, "", None if new else text, text if new else None, ""
         )
-        for change in expand(declaration, UNTRUNCATED, added=old is None):  # `text` may omit fields
+        # `text` has only the first fields, but a plan shows every price, and every field that affects access or
+        # approvals.
+        for change in expand(declaration, UNTRUNCATED, added=old is None):
             topic: Topic = "prices" if _list_field(change) in _PRICE_ATTRIBUTES else _topic_of_field(kind, change)
             if topic == "prices" or topic in NEVER_TRUNCATED:
                 yield DeclaredChange(topic, declaration.path, change.field, change.before, change.after, "")
@@ -224,7 +226,8 @@ def _list_field(change: FieldChange) -> str:
 def _fields_without_truncation(kind: str, written: Callable[[Truncation], list[FieldChange]]) -> list[FieldChange]:
     """Return the changed fields, with long values truncated.
 
-    Values that affect permissions are not truncated, because only the end of a host name identifies its owner.
+    Values that affect permissions are not truncated. For example, the end of a host name identifies its owner, and
+    truncation would remove this end.
     """
     fields = written(TRUNCATED)
     cut_fields = [change for change in fields if not _is_never_truncated(kind, change)]
@@ -249,7 +252,7 @@ def _topic_of_field(kind: str, change: FieldChange) -> Topic:
 def _made_public(
     old: DeclarationFile[Declaration] | None, new: DeclarationFile[Declaration] | None
 ) -> Iterator[DeclaredChange]:
-    """Yield the ports of an App that become or stop being Public, unless the App is removed."""
+    """Yield each port of an App that becomes Public or is no longer Public, unless the App is removed."""
     if new is None or not any(
         declaration is not None and _may_be_public(declaration.data) for declaration in (old, new)
     ):

@@ -28,7 +28,7 @@ NO_ADDRESS = "no URL: it is reachable only inside the namespace; to expose a por
 
 
 class Address(NamedTuple):
-    """An address outside the cluster.
+    """An address that people outside the cluster can open.
 
     `file` declares the resource that answers at the address. `cluster` is the name of its cluster, and `domain` is the
     domain of this cluster. `exposure` and `roles` define the people with access to the address.

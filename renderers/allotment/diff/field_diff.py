@@ -12,10 +12,11 @@ from allotment.declared.inventory import DeclarationFile
 from allotment.declared.kinds.declaration import Declaration
 from allotment.problems import escape_unprintable, pluralize, quote_value
 
-MAX_SHOWN_FIELDS = 8  # of a declaration that is added or removed
+MAX_SHOWN_FIELDS = 8  # a plan shows at most this many fields of an added or removed declaration
 ORDERED_LISTS = ("command", "args")  # lists with a meaningful order
 _LABEL_KEYS = ("name", "mountPath", "version", "from", "path", "storageSpec", "id")
-_OMITTED_FIELDS = frozenset(("displayName", "description"))  # of a declaration that is added or removed
+# A plan does not show these fields of an added or removed declaration.
+_OMITTED_FIELDS = frozenset(("displayName", "description"))
 _PLAIN_TEXT = re.compile(r"[A-Za-z0-9./@*+-][A-Za-z0-9._:/@#*+=~-]*")
 
 
@@ -209,7 +210,7 @@ def _compare_trees(
     elif old is None or new is None:
         subtree = new if old is None else old
         if not isinstance(subtree, _Value) and not subtree:
-            if isinstance(subtree, dict):  # even an empty mapping means something, such as `bucket: {}`
+            if isinstance(subtree, dict):  # even an empty mapping has a meaning: `bucket: {}`
                 yield FieldChange(at, None, "") if old is None else FieldChange(at, "", None)
             return
         if isinstance(subtree, _ListEntries):

@@ -42,7 +42,7 @@ class FileCounts:
 
     @property
     def object_files(self) -> int:
-        """Return the number of changed files without folder markers."""
+        """Return the number of changed files that are not folder markers."""
         return self.total - self.markers
 
 
@@ -67,7 +67,7 @@ class RenderedFileDiff:
     diffs: list[FileDiff] = field(default_factory=list)
 
     def add_changes(self, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
-        """Add the files that differ. The programs of Jobs come last.
+        """Add the files that differ between `before` and `after`. Files with the programs of Jobs come last.
 
         The content of a folder marker is not collected, because it follows from the other files in the folder.
         """

@@ -42,7 +42,7 @@ _HOOK_FILES = (".pre-commit-config.", ".pre-commit-hooks.", "lefthook.", ".lefth
 _MACHINE_FOLDERS = frozenset((".vscode", ".idea", ".devcontainer"))
 _MACHINE_FILES = (".devcontainer.", ".envrc", ".mise.", "mise.", ".tool-versions")
 _DOCUMENT_SUFFIXES = (".md", ".markdown")
-_AGENT_INSTRUCTIONS = "copilot-instructions"  # a text file, but AI agents that review changes follow it
+_AGENT_INSTRUCTIONS = "copilot-instructions"  # AI agents that review changes follow the text of this file
 
 
 class OtherFile(Part, frozen=True):
@@ -84,7 +84,7 @@ class OtherFiles:
 
     @property
     def undecisive_files(self) -> tuple[list[OtherFile], int]:
-        """Return the first files without a topic, and the number of the other files without a topic."""
+        """Return the first files without a topic, and the number of further files without a topic."""
         named = [file for file in self.files if not file.topic]
         return named, dict(self.counts).get("", 0) - len(named)
 

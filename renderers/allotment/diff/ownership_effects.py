@@ -38,7 +38,7 @@ def _team_effect(change: FieldChange, spec: OwnershipSpec) -> Iterator[str]:
 
 
 def _team_approvals(spec: OwnershipSpec, team: str) -> Iterator[str]:
-    """Yield the patterns, then the fields that a team approves."""
+    """Yield the patterns of the paths that a team approves, then the fields that it approves."""
     if team == PLATFORM_TEAM:
         yield "all files that match no pattern"
     yield from (rule.path for rule in spec.paths if any(approver.team == team for approver in rule.approvers))
@@ -64,7 +64,7 @@ def _role_rule_effect(change: FieldChange, spec: OwnershipSpec) -> Iterator[str]
 
 
 def _removed_rule_effect(change: FieldChange, spec: OwnershipSpec) -> Iterator[str]:
-    """Yield the new approvers for the files of a removed rule.
+    """Yield the new approvers of the files that a removed rule matched.
 
     The new approvers come from the most specific remaining pattern that matches all these files. If a narrower pattern
     matches some of the files, the approvers of these files stay the same.

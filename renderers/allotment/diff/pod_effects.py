@@ -1,7 +1,7 @@
 """Predict the effect of a change on the pods of each instance: start, stop, restart, keep running, or wait.
 
-A Deployment of strategy Recreate restarts its pods only if their template changes. If an instance changes to a GPUSpec
-without a free unit, it keeps its published pods until a unit is free.
+A Deployment with the strategy Recreate restarts its pods only if their template changes. If an instance changes to a
+GPUSpec without a free unit, it keeps its published pods until a unit is free.
 
 The published pods are derived from the declarations of the base. If these declarations claim more units than exist,
 some instances wait for a unit, and others keep the units of an earlier GPUSpec. The declarations do not show which
@@ -47,10 +47,10 @@ def predict_effect(before: PodSet, after: PodSet, *, is_stopped: bool) -> Effect
 
 
 class UnallocatedInstances(NamedTuple):
-    """The instances that may not get the declared units after a change.
+    """The instances that possibly do not get their declared units after a change.
 
-    `retained_instances` keep running on their published units, and `waiting_instances` do not start. The text of an
-    instance says until when. For `unknown_instances`, the base does not show whether they run as declared.
+    `retained_instances` keep running on their published units, and `waiting_instances` do not start. Both map an
+    instance to a text that says until when. The base does not show whether `unknown_instances` run as declared.
     """
 
     retained_instances: Mapping[tuple[str, InstanceKey], str]  # by cluster, tenant and instance
@@ -59,7 +59,7 @@ class UnallocatedInstances(NamedTuple):
 
 
 def find_unallocated_instances(before: ClaimsSide, after: ClaimsSide) -> UnallocatedInstances:
-    """Return the instances that may not get the declared units, assuming that the base's allocation is published."""
+    """Return the instances that possibly do not get their declared units, if the base's allocation is published."""
     (catalog, claims), (offers_after, claims_after) = before, after
     fewer = allocate_units(catalog, claims, _no_published_claim, _no_published_claim, _no_pod_claims).reduced
     old = {
@@ -129,7 +129,7 @@ def _with_allocation_effect(change: ResourceChange, short: UnallocatedInstances)
 
 
 def _postpone_losses(losses: Iterable[Destruction], short: UnallocatedInstances) -> Iterator[Destruction]:
-    """Yield the losses, with changed messages for instances that may not restart.
+    """Yield the losses, with other messages for instances that possibly do not restart.
 
     The message about a retained instance says until when it keeps running. The message about an unknown instance says
     that the loss occurs only if the instance runs at present.

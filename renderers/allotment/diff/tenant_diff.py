@@ -277,7 +277,7 @@ def _changed_usage(amount: QuotaChange) -> Iterator[QuotaChange]:
 
 
 def node_pool_losses(before: Catalog, after: Catalog) -> Iterator[Destruction]:
-    """Yield each Karpenter pool that loses its NodePool object, because Karpenter deletes the nodes of such a pool.
+    """Yield a loss for each pool that loses its NodePool object, because Karpenter then deletes the nodes of the pool.
 
     The nodes of a static pool do not belong to Allotment: the nodes and their pods stay.
     """

@@ -83,7 +83,7 @@ def _cluster_values(name: str, spec: ClusterSpec) -> dict[str, Any]:
         "gateway": spec.gateway.name,
         "gateway-namespace": spec.gateway.namespace,
         "proxy-namespace": spec.gateway.effective_proxy_namespace,
-        "session-filter": SESSION_FILTER,  # the renderer's own text: tests check it, not the gate
+        "session-filter": SESSION_FILTER,  # the gate takes this text from the renderer, so only tests check the text
         "gateway-section": spec.gateway.section_name,
         "request-timeout": format_duration(spec.gateway.timeouts.request or 0),
         "limits": _limits(spec.gateway),

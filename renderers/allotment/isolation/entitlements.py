@@ -102,7 +102,7 @@ _JUDGED_KINDS = frozenset(
 
 
 def _dump_ending(fields: dict[str, Any]) -> str:
-    """Return the text at the end of a spec, if `fields` are the last fields of the spec."""
+    """Return the text with which an object ends if `fields` are the last fields of its spec."""
     return dump([{"spec": fields}]).decode().removeprefix("spec:").removesuffix("\n")
 
 

@@ -55,7 +55,10 @@ def _read_patterns_text(part: str) -> str:
 
 
 def template_text() -> str:
-    """Return the text of the patterns for tenants' objects. It contains all words that do not depend on a tenant."""
+    """Return the text of the patterns for tenants' objects.
+
+    The text has all words in these objects that do not depend on the tenant.
+    """
     return _read_patterns_text("tenant")
 
 
@@ -153,7 +156,10 @@ def _valid_name(name: Any) -> Any:
 
 
 def _route_values(boundary: Boundary, tenant: str, name: str, resource_names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of the slots `route`, `host` and `service` for an object with this name and these resources."""
+    """Return the values of the slots `route`, `host` and `service` for the object `name`.
+
+    `resource_names` has the names of the instance and the storage to which the object may belong.
+    """
     instance, storage, domain = resource_names["instance"], resource_names["storage"], boundary.domain
     port = name.removeprefix(f"{instance}--")
     if isinstance(instance, str) and (name == instance or (port != name and _NAME.fullmatch(port))):
@@ -165,7 +171,7 @@ def _route_values(boundary: Boundary, tenant: str, name: str, resource_names: Ma
 
 
 def _unit_values(boundary: Boundary, tenant: str, gpu_spec: Any) -> dict[str, Any]:
-    """Return the slot values for an instance's GPUSpec: a unit, its disk, and the placement on pools of its stocks."""
+    """Return the slot values for an instance's GPUSpec: a unit, its disk, and the placement on pools that stock it."""
     declared = boundary.catalog.platform.of_kind(GPUSpec).get(gpu_spec) if isinstance(gpu_spec, str) else None
     if declared is None:
         return {"unit": _MATCHES_NOTHING, "disk": _MATCHES_NOTHING, "placement": _MATCHES_NOTHING}
@@ -187,7 +193,10 @@ def _unit_values(boundary: Boundary, tenant: str, gpu_spec: Any) -> dict[str, An
 
 
 def _programs_values(manifest: Object) -> dict[str, Any]:
-    """Return the name and content of a ConfigMap with programs: the object, or the ConfigMap that the Job mounts."""
+    """Return the name and content of a ConfigMap with programs.
+
+    If the object is a Job, this is the ConfigMap that the Job must mount. Otherwise, it is the object itself.
+    """
     name = str(manifest.get("metadata", {}).get("name"))
     if manifest.get("kind") == "Job":
         containers = manifest.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ())

@@ -64,9 +64,9 @@ class IsolationGate:
         self.clusters = clusters
         self._tenants_with_own_stock = {name: boundary.tenants_with_own_stock for name, boundary in clusters.items()}
         self._verdicts: dict[Shape, bool] = {}
-        self._previous_verdicts: dict[
-            Shape, bool
-        ] = {}  # an older generation: recurring shapes move to the current generation, others are dropped
+        # When `_verdicts` is full, it becomes `_previous_verdicts`, and the earlier `_previous_verdicts` are dropped. A
+        # verdict that the gate needs again moves back to `_verdicts`.
+        self._previous_verdicts: dict[Shape, bool] = {}
 
     def check(
         self, path: str, data: bytes, entitlements: Entitlements = NO_ENTITLEMENTS, *, published: bool = False
@@ -163,7 +163,7 @@ class IsolationGate:
             self._remember_verdict(file_shape, True)
 
     def _remembered_verdict(self, shape: Shape) -> bool | None:
-        """Return the cached verdict on a shape, which is whether the shape passed; None if no verdict is cached."""
+        """Return the cached verdict on a shape: True if the shape passed, False if not, None if none is cached."""
         verdict = self._verdicts.get(shape)
         if verdict is None:
             verdict = self._previous_verdicts.get(shape)

@@ -19,8 +19,8 @@ _NAMESPACE_API = {
     "ReferenceGrant": "gateway.networking.k8s.io/v1",
     "ResourceQuota": "v1",
 }
-# The policies that open a tenant's namespace to another namespace: the prefix of the name, and the field with the
-# rules.
+# Some NetworkPolicies open a tenant's namespace to another namespace. `_OPENINGS` maps the prefix of the name of
+# such a policy to the field with its rules.
 _OPENINGS = {"share": "ingress", "read": "egress", "buckets": "egress"}
 
 
@@ -56,8 +56,8 @@ def judge_isolation_object(boundary: Boundary, tenant: str, manifest: Object) ->
 def _judge_disruption_budget(manifest: Object) -> Iterator[str]:
     """Yield the violations of a PodDisruptionBudget, which must select instances.
 
-    The PodDisruptionBudget of all instances must allow no eviction, and must have the options that keep Argo CD from
-    deleting it. The PodDisruptionBudget of an instance with several replicas may limit evictions by `minAvailable`
+    A PodDisruptionBudget that selects all instances must allow no eviction, and must have the options that keep Argo CD
+    from deleting it. The PodDisruptionBudget of an instance with several replicas may limit evictions by `minAvailable`
     only.
     """
     metadata, spec = manifest.get("metadata", {}), manifest.get("spec", {})

@@ -304,7 +304,7 @@ def _describe_slot(name: str, boundary: Mapping[str, Any]) -> Any:
 
 def _compile_embedded_slots(pattern: str) -> Callable[[Any, Mapping[str, Any]], bool]:
     """Return the function that compares a string with a pattern that has slots within a text."""
-    texts = _SLOT_PATTERN.split(pattern)  # slot names at the odd indices
+    texts = _SLOT_PATTERN.split(pattern)  # slot names are at the odd indices
     slots = frozenset(texts[1::2])
     form = _compile_form(pattern) if slots <= _TEXT_SLOTS.keys() else None
 
@@ -333,7 +333,10 @@ def _is_same(value: Any, other: Any) -> bool:
 
 
 def _fill_slots(pattern: str, boundary: Mapping[str, Any]) -> str:
-    """Return a pattern in which marked values of the boundary replace slots. A marked value is not read as a slot."""
+    """Return a pattern in which values of the boundary replace slots.
+
+    Each value has a mark before and after it, so that `_compile_form` does not read the value as a slot.
+    """
     return _SLOT_PATTERN.sub(
         lambda match: _mark_value(boundary[match[1]]) if match[1] in boundary else match[0], pattern
     )

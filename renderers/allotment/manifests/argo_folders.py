@@ -180,7 +180,7 @@ def with_markers(cluster: str, tenant: str, files: Iterable[tuple[str, bytes]]) 
 
 
 def platform_folders(files: Iterable[str]) -> set[str]:
-    """Return the folders of a cluster's tree that belong to no tenant, including those that contain only a marker."""
+    """Return the folders of a cluster's tree that belong to no tenant, including folders that contain only a marker."""
     folders = {"control"}
     for path in files:
         if path.startswith("control/"):

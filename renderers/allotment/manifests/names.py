@@ -65,9 +65,8 @@ WAIT_MARKER_INFIX = "--waits-for--"
 
 GPU_TAINT = "nvidia.com/gpu"
 DEVICE_PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
-DEVICE_PLUGIN_DEPLOYED = (
-    "nvidia.com/gpu.deploy.device-plugin"  # "false": the GPU operator starts no device plugin on the node
-)
+# If this label has the value "false", the GPU operator starts no device plugin on the node.
+DEVICE_PLUGIN_DEPLOYED = "nvidia.com/gpu.deploy.device-plugin"
 MIG_CONFIG = "nvidia.com/mig.config"
 MPS_CAPABLE = "nvidia.com/mps.capable"
 

@@ -189,7 +189,7 @@ def load_one(text: str) -> Object:
 class _Line(NamedTuple):
     """A parsed line: its indentation, whether it begins a list item, its key and its value.
 
-    The key is None if the line is a list item without a key. If the next lines contain the value, it is _NO_VALUE.
+    The key is None if the line is a list item without a key. The value is _NO_VALUE if the next lines contain it.
     """
 
     indent: int

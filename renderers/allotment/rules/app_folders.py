@@ -36,7 +36,7 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
 
 
 def _overlaps_any_folder(path: str, folders: Iterable[str]) -> bool:
-    """Return whether a path equals, contains or lies in a folder of `folders`."""
+    """Return whether a path is equal to one of `folders`, is inside it, or contains it."""
     return any(f"{path}/".startswith(f"{folder}/") or folder.startswith(f"{path}/") for folder in folders)
 
 

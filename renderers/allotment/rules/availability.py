@@ -42,7 +42,7 @@ class Barrier(Part, frozen=True):
 
 
 class ReservedUnits(Part, frozen=True):
-    """The number of units of a GPUSpec that are reserved for a tenant, and the number of free units among these."""
+    """The number of units of a GPUSpec that are reserved for a tenant, and how many of these units are free."""
 
     tenant: str
     unit_count: int = msgspec.field(name="units")
@@ -232,7 +232,7 @@ class TenantAllowance:
     def storage_barriers(self, offer: StorageOffer) -> Iterator[Barrier]:
         """Yield the reasons why the tenant can't have one more storage of the offered StorageSpec.
 
-        The storage is assumed to have the smallest size of the StorageSpec.
+        The method assumes that the storage has the smallest size that the StorageSpec allows.
         """
         spec = offer.spec.model.spec
         least = spec.size.min
@@ -295,7 +295,8 @@ class TenantAllowance:
             for barrier in (gpus[0].barriers if gpus else ())
             if all(barrier in offer.barriers for offer in gpus)
         ]
-        assert self.plan is not None  # without a plan, app_barriers has returned before
+        # If the tenant has no plan, `app_barriers` does not call this method.
+        assert self.plan is not None
         yield from of_all or [Barrier("no GPUSpec is available for it", self.plan.path)]
 
     def _unreadable_plan(self) -> Barrier:

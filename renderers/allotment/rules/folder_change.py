@@ -15,8 +15,8 @@ D = TypeVar("D", bound=Declaration)
 class FolderChange(NamedTuple):
     """A folder at the base (`before`) and now (`after`).
 
-    If the folder doesn't exist at the base or now, `before` or `after` is empty. `catalog` is the current catalog.
-    `today` is the current date, which can differ from the date of the prices.
+    If the folder doesn't exist at the base, `before` is empty. If the folder doesn't exist now, `after` is empty.
+    `catalog` is the current catalog. `today` is the current date, which can differ from the date of the prices.
     """
 
     catalog: Catalog
@@ -39,8 +39,8 @@ class FolderChange(NamedTuple):
     def current_paths(self) -> tuple[str, ...]:
         """The paths of the files that the folder has now.
 
-        A problem of a removed file lists these paths as related files, because the file may have moved to one of these
-        paths.
+        A problem with a removed file lists these paths as related files, because the file may have moved to one of
+        these paths.
         """
         return self.after.paths()
 

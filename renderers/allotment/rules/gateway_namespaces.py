@@ -17,7 +17,7 @@ RULE = "gateway-namespace"
 
 
 def check(catalog: Catalog) -> Iterator[Finding]:
-    """Compare the namespace of each managed Gateway with those of the add-ons in its cluster."""
+    """Compare the namespace of each managed Gateway with the namespaces of the add-ons in the same cluster."""
     for declarations in catalog.clusters.values():
         cluster = declarations.get_singleton(Cluster)
         if cluster is None or not cluster.model.spec.gateway.managed:

@@ -69,9 +69,9 @@ def check(change: FolderChange) -> Iterator[Finding]:
 def _check_origin(
     change: FolderChange, old: DeclarationFile[GPUStorage], new: DeclarationFile[GPUStorage]
 ) -> Iterator[Finding]:
-    """Check that the source of an existing volume doesn't change from or to a source that the storage driver clones.
+    """If the source of an existing volume changes, check that the driver clones neither the old nor the new source.
 
-    The driver can clone a source only when it creates the volume. `prepare` may be removed.
+    The storage driver can clone a source only when it creates the volume. `prepare` may be removed.
     """
     was, is_now = old.model.spec.prepare, new.model.spec.prepare
     if is_now is None or (was is not None and was.source == is_now.source):

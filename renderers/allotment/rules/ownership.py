@@ -14,7 +14,7 @@ from allotment.declared.reading import suggest_name
 from allotment.problems import Finding, quote_value
 
 RULE = "ownership"
-MAX_NAMED_PATHS = 5  # up to this many files of a folder get a finding each
+MAX_NAMED_PATHS = 5  # if more files of a folder lack the same approval, a single finding reports the folder
 
 
 class Review(NamedTuple):
@@ -38,8 +38,9 @@ class Review(NamedTuple):
 
 
 class FileChange(NamedTuple):
-    """A file that a change touches, with its parsed content before and after. `kind` is empty if it is no declaration.
+    """A file that a change touches, with its parsed content before and after the change.
 
+    `kind` is the kind of the declaration; it is empty if the file is not a declaration.
     `is_unreadable` says that the file before or after the change could not be read, so any field may have changed.
     """
 

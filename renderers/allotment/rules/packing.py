@@ -38,9 +38,9 @@ def check(catalog: Catalog) -> Iterator[Finding]:
 
 
 def _shortages(pool: NodePoolSpec, units: Collection[tuple[Unit, int]]) -> str:
-    """Return text about the resources that are short on all nodes together; empty if no resource is short.
+    """Return text about each resource of which all nodes together have less than `units` need; empty if there is none.
 
-    The text has the amount that the units need and the amount that the nodes have.
+    The text has the amount that the units need, and the amount that the nodes have.
     """
     node, needed = _node_resources(pool), Counter[str]()
     for each, count in units:

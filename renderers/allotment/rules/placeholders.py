@@ -22,7 +22,7 @@ _FREE_TEXT_FIELDS = (
     "env",
     "args",
     "command",
-)  # these may contain any text
+)  # these fields may contain any text
 _DIGEST = re.compile(r"sha256:([0-9a-f])\1{63}")
 _HOST_END = re.compile(r"[/:?#]")
 _PlaceholderField = tuple[DeclarationFile[Declaration], str]  # a declaration, and one of its fields

@@ -98,7 +98,7 @@ def _shares_alike(spec: GPUSpecSpec, pool: NodePoolSpec) -> bool:
     if spec_sharing.mig is not None and pool_sharing.mig is not None:
         return spec_sharing.mig.profile in pool_sharing.mig.devices
     if spec_sharing.dra is not None and pool_sharing.dra is not None:
-        # a GPUSpec of whole GPUs has no profile, and its pool has no devices
+        # A GPUSpec of whole GPUs has no profile, and a pool of whole GPUs declares no devices.
         return spec_sharing.dra.profile in (pool_sharing.dra.devices or (None,))
     return True
 

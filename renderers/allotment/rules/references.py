@@ -69,7 +69,7 @@ def _unknown(name: str, candidates: Collection[str]) -> str | None:
 
 
 def _absent(catalog: Catalog, folder: ScopeDeclarations, to: ReferenceTo, name: str) -> str | None:
-    """Return the end of a message about an undeclared name: the scope without it, and the closest declared name.
+    """Return the end of a message about an undeclared name: the scope that lacks it, and the closest declared name.
 
     Returns None if the name is declared.
     """

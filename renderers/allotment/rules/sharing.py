@@ -30,7 +30,7 @@ def check(catalog: Catalog, tally: Tally) -> Iterator[Finding]:
 
 
 def _sharing_fault(tally: Tally, read: StorageCopy) -> tuple[str, str, str] | None:
-    """Return why a copy is not allowed: the field, the message and the rule; None if it is allowed."""
+    """Return the field, the message and the rule of the finding about a copy; None if the copy is allowed."""
     if read.owner not in tally.tenants:
         return (
             "tenant",

@@ -15,10 +15,10 @@ from allotment.rules.limits import plan_of
 class TenantSpending(NamedTuple):
     """The monthly cost of a tenant's declarations.
 
-    `plan` is empty if the tariff plan can't be read. `cost` excludes files with an unknown cost, and resources that
-    have no price on the day for which the cost is computed. `invalid_files` is the number of these files, and
-    `unpriced_resources` is the number of these resources. `cost` is None if some resources have no price, and no other
-    resource has a price.
+    `plan` is empty if the tariff plan can't be read. `invalid_files` is the number of files with an unknown cost.
+    `unpriced_resources` is the number of resources that have no price on the day for which the cost is computed. `cost`
+    excludes these files and resources. If some resources have no price, and no other resource has a price, `cost` is
+    None.
     """
 
     tenant: str

@@ -37,8 +37,8 @@ def check(catalog: Catalog, tally: Tally) -> Iterator[Finding]:
     - If a Stock was reduced, and the units that instances held at the base no longer fit, the finding is at this Stock.
     - Otherwise, the additional units of each instance are added, in the order of names, to the units that instances held
       at the base. The finding is at the first instance with additional units that do not fit.
-    - If neither is the case, instances held too many units at the base already. The finding is a warning at the first
-      shared Stock, or at an instance if there is none.
+    - If neither a Stock nor an instance caused the excess, instances held too many units at the base already. The
+      finding is a warning at the first shared Stock, or at an instance if no Stock is shared.
 
     Without a base, all units of an instance are additional if its file differs from the last commit, and the finding is
     always an error. The finding is at the first shared Stock if the file of a shared Stock differs from the last
@@ -88,8 +88,10 @@ def _claim_advice(claim: UnitClaim) -> str:
 
 
 def _resize_outlook(claim: UnitClaim, tally: Tally) -> str:
-    """Return the effect on an instance if a change of its GPUSpec is merged while no unit is free; empty for an
-    instance that does not change its GPUSpec."""
+    """Return text that an instance keeps its old GPUSpec until a unit of its new GPUSpec is free.
+
+    Empty if the instance does not change its GPUSpec.
+    """
     old = tally.claim_before(claim)
     if old is None or old.cluster != claim.cluster or old.gpu_spec == claim.gpu_spec:
         return ""

@@ -1,6 +1,6 @@
 """The tally: an entry for each tenant, which has the facts that the checks of other tenants need.
 
-An entry is small, so that thousands of them fit in memory and can be cached between runs.
+An entry is small. Therefore thousands of entries fit in memory, and can be cached between runs.
 """
 
 from __future__ import annotations

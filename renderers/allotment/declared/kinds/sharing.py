@@ -152,7 +152,7 @@ def replicas_of(sharing: SpecSharing | PoolSharing | None) -> int | None:
 
 
 def device_plugin_config(sharing: PoolSharing | None) -> str | None:
-    """Return the configuration of NVIDIA's device plugin on the nodes of a pool; None for DRA, which has no plugin.
+    """Return the configuration of NVIDIA's device plugin on the nodes of a pool; None for DRA, which needs no plugin.
 
     The name of the configuration is the value of a label on the nodes. Never change the name for an existing mode: the
     label is in Karpenter's node templates, so Karpenter would replace all nodes (drift).

@@ -21,10 +21,11 @@ LIMITS_POLICY = "allotment-limits"
 SESSION_COOKIE_PREFIXES = (
     ID_TOKEN_COOKIE,
     ACCESS_TOKEN_COOKIE,
-    *SHARED_COOKIES.values(),  # of a callback host; the first also of a route that an earlier version rendered
+    # Logins with a callback host set both cookies. Routes that an earlier version rendered set only the first cookie.
+    *SHARED_COOKIES.values(),
     *(f"{name}-" for name in ("AccessToken", "IdToken", "OauthExpires", "OauthHMAC", "OauthNonce")),
     "RefreshToken-",
-    "CodeVerifier",  # without a hash before Envoy Gateway 1.9.1
+    "CodeVerifier",  # before version 1.9.1, Envoy Gateway appended no hash to this name
 )
 _LUA_PREFIXES = "{" + ", ".join(f'"{prefix}"' for prefix in SESSION_COOKIE_PREFIXES) + "}"
 # Envoy decrypts the two tokens in the cookies of a login, and would pass the tokens to the container in plain text. To
@@ -120,7 +121,7 @@ def _build(api_version: str, kind: str, name: str, gateway: Gateway, spec: dict[
 
 
 def _build_login_route(gateway: Gateway, callback_host: str) -> dict[str, Any]:
-    """Return the route of the callback host. Envoy answers the callback itself, and the listener denies the rest."""
+    """Return the route of the callback host. Envoy answers the callback, and the listener denies all other requests."""
     redirect = {"type": "RequestRedirect", "requestRedirect": {"scheme": "https", "statusCode": 302}}
     matches = [{"path": {"type": "PathPrefix", "value": "/"}}]
     return {

@@ -102,7 +102,8 @@ def _build_proxy_spec(gateway: Gateway) -> dict[str, Any]:
     }
     deployment = {
         "replicas": gateway.replicas or DEFAULT_REPLICAS,
-        # No label: Envoy Gateway would copy it into the selector of the Service, so that a new value cuts off running pods.
+        # This is not a label, because Envoy Gateway copies the labels of the pods into the selector of the Service. If
+        # the value of a label changed, the Service would no longer reach the running pods.
         "pod": {"annotations": {RETENTION_ANNOTATION: str(days)}},
     }
     return {
@@ -116,7 +117,8 @@ def _build_proxy_spec(gateway: Gateway) -> dict[str, Any]:
                 "envoyPDB": {"maxUnavailable": 1},
             },
         },
-        # This is the default. If it were absent, the API server would add it, and Argo CD would report a difference.
+        # This is the default of `logging`. If it were absent, the API server would add it, and Argo CD would report a
+        # difference.
         "logging": {"level": {"default": "warn"}},
         "telemetry": {"accessLog": {"settings": [entry]}},
     }
@@ -125,7 +127,8 @@ def _build_proxy_spec(gateway: Gateway) -> dict[str, Any]:
 def _build_listeners(cluster: ClusterSpec, secret: str) -> list[dict[str, Any]]:
     gateway, host = cluster.gateway, f"*.{cluster.domain}"
     tenants: dict[str, Any] = {"matchExpressions": [{"key": names.TENANT, "operator": "Exists"}]}
-    if cluster.oidc.callback_host is not None:  # its route is in the namespace of the Gateway
+    if cluster.oidc.callback_host is not None:
+        # The route of the callback host is in the namespace of the Gateway, which has no tenant label.
         tenants = {"matchLabels": names.labels()}
     return [
         {

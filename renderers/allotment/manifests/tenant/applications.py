@@ -30,8 +30,8 @@ TENANT_KINDS = (
 # power, because the tenant's Deployments create pods anyway. `project_roles` defines the roles that may open terminals.
 CONTROLLER_KINDS = (("", "Pod"), ("apps", "ReplicaSet"))
 KIND_WHITELIST = [Frozen(group=group, kind=kind) for group, kind in (*TENANT_KINDS, *CONTROLLER_KINDS)]
-# A tenant's resources have one sync wave and no hooks, so a failed preparation blocks no other resource. Argo CD
-# retries a failed sync without end, with the newest commit.
+# All resources of a tenant have the same sync wave and no hooks, so a failed preparation blocks no other resource.
+# Argo CD retries a failed sync without end, with the newest commit.
 SYNC_POLICY = Frozen(
     # We want `allowEmpty: false`, which is the default, but omit the field. If we wrote it, Argo CD would drop the
     # field when it writes an Application, would then see a difference, and would self-heal forever.

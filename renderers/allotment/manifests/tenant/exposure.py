@@ -26,10 +26,11 @@ INSTANCE_ROLES = ("Admin", "Member")
 FILES_ROLES = ("Admin", "Member", "Viewer")
 MATCH_ALL_PATHS = Frozen(path={"type": "PathPrefix", "value": "/"})
 LOGIN_COOKIES = Frozen(idToken=ID_TOKEN_COOKIE, accessToken=ACCESS_TOKEN_COOKIE)
-SHARED_COOKIES = Frozen(idToken="allotment-id-token", accessToken="allotment-access-token")  # of all hosts of a domain
-MAX_CLAIM_VALUES = (
-    128  # the limit of the CRD for a claim in a rule; more values need more rules, and one matching rule suffices
-)
+# If a cluster declares a callback host, all hosts of its domain share these cookies.
+SHARED_COOKIES = Frozen(idToken="allotment-id-token", accessToken="allotment-access-token")
+# The CRD limits the number of values of a claim in a rule. More values are divided among several rules, which is
+# possible because a request needs to match only one rule.
+MAX_CLAIM_VALUES = 128
 # A redirect to the identity provider helps only if a person opens a page. These headers mark requests that get no
 # redirect: requests of the scripts and parts of a page (`cors`, `no-cors`), requests of API clients, and upgrades to
 # WebSocket.
@@ -76,7 +77,7 @@ def build_http_route(
     would report a difference between the rendered and the live route.
     """
     backend = {"group": "", "kind": "Service", "name": service_name, "port": port, "weight": 1}
-    timeouts = {"request": format_duration(cluster.gateway.timeouts.request or 0)}  # 0s: unlimited
+    timeouts = {"request": format_duration(cluster.gateway.timeouts.request or 0)}  # 0s means that there is no limit
     return {
         "apiVersion": "gateway.networking.k8s.io/v1",
         "kind": "HTTPRoute",

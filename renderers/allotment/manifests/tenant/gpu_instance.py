@@ -258,7 +258,7 @@ def _build_container(
 ) -> dict[str, Any]:
     mounts: list[dict[str, Any]] = [{"name": "scratch", "mountPath": "/scratch"}]
     if _has_own_shm(spec, container):
-        mounts.append({"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108  # in the pod
+        mounts.append({"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108  # a path in the pod
     for mount in sorted(instance.spec.storages, key=lambda mount: mount.mount_path):
         entry = {"name": f"s-{mount.name}", "mountPath": mount.mount_path, "subPath": mount.sub_path}
         mounts.append(without_empty({**entry, "readOnly": mount.read_only or None}))
@@ -286,8 +286,8 @@ def _build_container(
 def _has_own_shm(spec: GPUSpecSpec, container: Container) -> bool:
     """Return whether a container gets its own /dev/shm.
 
-    With MPS it does not. The device plugin mounts the MPS daemon's /dev/shm into the container, because the daemon and
-    its clients communicate through it. The kubelet would mount a volume of the pod over this mount.
+    With MPS, the container gets none. The device plugin mounts the MPS daemon's /dev/shm into the container, because
+    the daemon and its clients communicate through it. The kubelet would mount a volume of the pod over this mount.
     """
     return container.shm_size is not None and (spec.sharing is None or spec.sharing.mps is None)
 

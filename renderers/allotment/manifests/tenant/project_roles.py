@@ -15,7 +15,8 @@ from allotment.declared.kinds.members import Members
 GET_APPLICATIONS = ("applications", "get")
 GET_LOGS = ("logs", "get")
 CREATE_EXEC = ("exec", "create")
-INSTANCES_PART = "compute"  # the part of a tenant's tree with the instances, and the end of this Application's name
+# The part of a tenant's tree that has the instances. The name of the Application of this part ends with `compute`.
+INSTANCES_PART = "compute"
 # No role may sync, change or delete anything in Argo CD, because people change resources by pull request. Terminals
 # open in instances only. In the pod of a preparation Job, a user could read the keys for the download, and write data
 # that nobody reviewed.
