@@ -84,7 +84,7 @@ def _segment_texts_overlap(text: str, other: str) -> bool:
 
 
 def ambiguous_pairs(rules: Iterable[PathRule]) -> Iterator[tuple[PathRule, PathRule]]:
-    """Yield each pair of rules that can match the same path, if neither is more specific. The later rule comes first."""
+    """Yield each pair of rules that can match the same path, if neither is more specific. The later rule is first."""
     earlier_rules: list[PathRule] = []
     for rule in rules:
         for other in earlier_rules:

@@ -28,8 +28,8 @@ def render(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
     """Return the ConfigMap with the configurations.
 
     Each key of the ConfigMap has one configuration. The label `nvidia.com/device-plugin.config` of a node selects a
-    key. The key `exclusive` is meant as the plugin's setting `config.default`, which applies to nodes without the
-    label.
+    key. The plugin's setting `config.default` should name the key `exclusive`, because the setting applies to nodes
+    without the label.
     """
     data = {EXCLUSIVE_CONFIG: _build_config(None)}
     for pool in cluster.of_kind(NodePool).values():
