@@ -68,8 +68,9 @@ def command(
 ) -> None:
     """Render the declarations to Kubernetes manifests.
 
-    The command checks everything first, and writes nothing if it finds an error. The output folder then has one folder for
-    each cluster; with --cluster or --tenant, only their part. The command does not touch unchanged files.
+    The command checks everything first, and writes nothing if it finds an error. The output folder has one folder for each
+    cluster. With --cluster or --tenant, the command writes only the files of the selected clusters or tenants. The command
+    does not touch unchanged files.
 
     \b
     Examples:
@@ -191,7 +192,7 @@ def _check_names(kind: str, names: frozenset[str], candidates: Iterable[str]) ->
 def _render_platform_files(
     check: RepositoryCheck, selection: Selection, tenants_files: Mapping[str, str]
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of the selected clusters that belong to no tenant. If tenants are selected, yield no file.
+    """For the selected clusters, yield the files that belong to no tenant. If tenants are selected, yield no file.
 
     `tenants_files` maps the path of each rendered file of a tenant to its Git blob.
     """

@@ -58,10 +58,10 @@ def reachable_resources(
 
 
 def address_losses(before: Catalog, after: Catalog, resources: Iterable[Reachable]) -> Iterator[Destruction]:
-    """Yield the losses of `resources` in each cluster that gets a new domain, Gateway or destination.
+    """For each cluster that gets a new domain, Gateway or destination, yield what its `resources` lose, such as URLs.
 
-    Only `subject` contains domains, listeners and destinations, because every report shows `subject` as code. In other
-    text, a report could interpret characters of a name, such as `_`, as markup.
+    In each Destruction, only the field `subject` contains domains, listeners and destinations, because every report
+    shows this field as code. In other text, a report could interpret characters of a name, such as `_`, as markup.
     """
     everything = sorted(resources)
     for name, (was, is_now) in find_moved_clusters(before, after).items():

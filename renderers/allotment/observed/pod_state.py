@@ -121,7 +121,7 @@ def _was_killed_by_probe(pod: Pod) -> bool:
 
     The status of a pod doesn't contain the cause of an end, so the function infers the cause from the exit code and the
     duration of the last run. The kubelet begins to probe within one probe period, and gives a container half a minute
-    to end. Therefore a run that is much shorter or longer ended for another reason.
+    to end. Therefore, if a run was much shorter or much longer than that, it ended for another reason.
     """
     if (
         not pod.startup_seconds
@@ -208,9 +208,9 @@ def _unstarted_state(view: InstanceView, pod: Pod) -> PodState:
     """Return the state of a pod with a container that has not started.
 
     A node that rejects pods rejects each pod within two seconds, and the controller creates a replacement pod at once.
-    If the state of the replacement hid the rejection, the state of the instance would alternate. Therefore the state
-    remains that of the rejected pod until a node accepts the replacement: the kubelet of this node then reports a
-    waiting container.
+    If the state of the replacement hid the rejection, the state of the instance would alternate. Therefore the
+    function returns the state of the rejected pod until a node accepts the replacement. A replacement is accepted if
+    the kubelet of its node reports a waiting container.
     """
     if pod.node:
         pod_state = PodState(

@@ -136,7 +136,7 @@ def field_page(kind: Kind, model: Any, alias: str) -> FieldOutput:
 
 
 def _file_location(kind: Kind) -> str:
-    """Return the scope of a kind if a scope has a single file of the kind; empty for other kinds.
+    """If each scope has only one file of the kind, return the scope of the kind. For other kinds, return an empty string.
 
     The declaration in this single file has the name of its scope, such as the name of a tenant.
     """

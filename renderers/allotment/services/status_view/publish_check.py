@@ -1,7 +1,7 @@
 """Finds out whether the declared commit is published, and if not, why.
 
-If the record of the retained tenants is enough for the answer, reads only this record. Otherwise runs a publish that
-writes nothing.
+If the record of the retained tenants is enough for the answer, the module reads only this record. Otherwise it runs a
+publish that writes nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from allotment.services.status_view.status_view import StatusView
 class PublishCheck:
     """Finds out the state of publishing.
 
-    `today` returns the day of the prices for a source. `open_cache` opens the cache of rendered tenants.
+    `today` returns the date whose prices apply to a source. `open_cache` opens the cache of rendered tenants.
     """
 
     def __init__(self, today: Callable[[Source], datetime.date], open_cache: OpenCache | None = None) -> None:
