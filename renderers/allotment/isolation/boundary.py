@@ -30,6 +30,7 @@ class Boundary(NamedTuple):
     domain: str
     gateway: tuple[str, str]
     secret_namespace: str
+    has_callback_host: bool
     values: Mapping[str, Any]
     cluster_declarations: ScopeDeclarations
     catalog: Catalog
@@ -45,6 +46,7 @@ class Boundary(NamedTuple):
             domain=spec.domain,
             gateway=(spec.gateway.namespace, spec.gateway.name),
             secret_namespace=spec.oidc.client_secret_ref.namespace,
+            has_callback_host=spec.oidc.callback_host is not None,
             values={
                 **_cluster_values(cluster.name, spec),
                 **_storage_pod_values(cluster),

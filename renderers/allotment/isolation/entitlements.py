@@ -15,6 +15,7 @@ from allotment.capacity.units import holds_units, is_active
 from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.tenant import Tenant
 from allotment.manifests import names
 from allotment.manifests.tenant import (
     accessor,
@@ -127,17 +128,24 @@ def _list_entitled_objects(
         for port in gpu_instance.effective_container(catalog, instance.model).ports:
             if port.exposure != "Namespace":
                 name = instance.model.name if port.name == "http" else f"{instance.model.name}--{port.name}"
-                yield (
-                    "SecurityPolicy",
-                    name,
-                    {"authorization": exposure.build_authorization(tenant, port.exposure, exposure.INSTANCE_ROLES)},
-                )
+                yield "SecurityPolicy", name, _list_admitted(tenant, port.exposure, exposure.INSTANCE_ROLES)
     for storage in tenant.of_kind(GPUStorage).values():
         accessor = storage.model.spec.accessor
         if storage.model.spec.cluster == cluster.name and accessor is not None and accessor.exposure != "Namespace":
             name = names.files_service(storage.model.name)
-            yield (
-                "SecurityPolicy",
-                name,
-                {"authorization": exposure.build_authorization(tenant, accessor.exposure, exposure.FILES_ROLES)},
-            )
+            yield "SecurityPolicy", name, _list_admitted(tenant, accessor.exposure, exposure.FILES_ROLES)
+
+
+def _list_admitted(tenant: ScopeDeclarations, exposed: str, roles: tuple[str, ...]) -> dict[str, Any]:
+    """Return the end of a SecurityPolicy: it admits members or everybody, and only from the declared addresses."""
+    declared = tenant.get_singleton(Tenant)
+    ranges = sorted(set(declared.model.spec.allowed_cidrs)) if declared is not None else []
+    if exposed != "Public":
+        rules = exposure.build_claim_rules(tenant, roles)
+        for rule in rules if ranges else ():
+            rule["principal"] = {"clientCIDRs": ranges, **rule["principal"]}
+        return {"authorization": {"defaultAction": "Deny", "rules": rules}}
+    if ranges:
+        rule = {"name": "addresses", "action": "Allow", "principal": {"clientCIDRs": ranges}}
+        return {"authorization": {"defaultAction": "Deny", "rules": [rule]}}
+    return {"authorization": {"defaultAction": "Allow"}}

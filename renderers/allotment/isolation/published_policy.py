@@ -216,6 +216,11 @@ def _judge_policy(boundary: Boundary, spec: Any) -> Iterator[str]:
     action = spec.get("authorization", {}).get("defaultAction")
     if action != "Deny" and not (action == "Allow" and not {"oidc", "mergeType"} & spec.keys()):
         yield "authorization.defaultAction is neither Deny nor that of a public route"
+    # A login is either in the policy of the route, or, with a callback host, in the policy of the listener.
+    if boundary.has_callback_host and "jwt" not in spec:
+        yield "a route is public, although the login of this cluster counts for all its hosts"
+    if "mergeType" in spec and not boundary.has_callback_host:
+        yield "mergeType is set, but the listener of this cluster has no login"
     secret = spec.get("oidc", {}).get("clientSecret", {})
     if secret:
         yield from check_equal("oidc.clientSecret.namespace", secret.get("namespace"), boundary.secret_namespace)

@@ -205,19 +205,20 @@ def build_authorization(tenant: ScopeDeclarations, exposure: str, roles: tuple[s
     ranges = sorted(set(declared.model.spec.allowed_cidrs)) if declared is not None else []
     addresses = {"clientCIDRs": ranges} if ranges else {}
     if exposure != "Public":
-        return {"defaultAction": "Deny", "rules": _build_claim_rules(tenant, roles, addresses)}
+        rules = build_claim_rules(tenant, roles)
+        return {
+            "defaultAction": "Deny",
+            "rules": [{**rule, "principal": {**addresses, **rule["principal"]}} for rule in rules],
+        }
     if not addresses:
         return {"defaultAction": "Allow"}
     return {"defaultAction": "Deny", "rules": [{"name": "addresses", "action": "Allow", "principal": addresses}]}
 
 
-def _build_claim_rules(
-    tenant: ScopeDeclarations, roles: tuple[str, ...], addresses: dict[str, list[str]]
-) -> list[dict[str, Any]]:
+def build_claim_rules(tenant: ScopeDeclarations, roles: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return the rules that admit the tenant's members that have one of `roles`.
 
     A rule compares the claim `groups` or `sub` of the ID token with the groups or subjects in the tenant's Members.
-    Each rule also has the conditions in `addresses`.
     """
     members = tenant.get_singleton(Members)
     if members is None:
@@ -232,6 +233,7 @@ def _build_claim_rules(
         for at in range(0, len(values), MAX_CLAIM_VALUES):
             claims = [{"name": claim, "valueType": kind, "values": values[at : at + MAX_CLAIM_VALUES]}]
             rule_name = f"{name}-{at // MAX_CLAIM_VALUES + 1}" if at else name
-            principal = {**addresses, "jwt": {"provider": LOGIN_NAME, "claims": claims}}
-            rules.append({"name": rule_name, "action": "Allow", "principal": principal})
+            rules.append(
+                {"name": rule_name, "action": "Allow", "principal": {"jwt": {"provider": LOGIN_NAME, "claims": claims}}}
+            )
     return rules
