@@ -29,9 +29,9 @@ from allotment.diagnosis.cluster_snapshot import (
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
 from allotment.manifests import names
 from allotment.manifests.cluster.gateway import SESSION_POLICY
+from allotment.manifests.cluster.managed_gateway import CONTROLLER
 from allotment.observed.status import parse_time
 
-GATEWAY_CONTROLLER = "gateway.envoyproxy.io/gatewayclass-controller"
 OWNING_NAME_LABEL = "gateway.envoyproxy.io/owning-gateway-name"
 OWNING_NAMESPACE_LABEL = "gateway.envoyproxy.io/owning-gateway-namespace"
 EXPIRY_WARNING = datetime.timedelta(days=14)
@@ -192,17 +192,17 @@ def check_class(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclara
         find_condition(gateway_class.get("status", {}).get("conditions"), "Accepted"),
         gateway_class["spec"].get("controllerName"),
     )
-    if controller != GATEWAY_CONTROLLER:
+    if controller != CONTROLLER:
         yield warning(
             subject,
-            f"has the controller {controller}, but logins need Envoy Gateway, by default {GATEWAY_CONTROLLER}",
+            f"has the controller {controller}, but logins need Envoy Gateway, by default {CONTROLLER}",
             "check that it is an Envoy Gateway under another name",
         )
     if accepted.get("status") == "False":
         yield error(subject, f"isn't accepted: {condition_text(accepted)}", f"kubectl describe gatewayclass {name}")
     elif accepted.get("status") != "True":
         yield warning(subject, f"isn't accepted yet: {condition_text(accepted)}", "check that Envoy Gateway runs")
-    elif controller == GATEWAY_CONTROLLER:
+    elif controller == CONTROLLER:
         yield ok(subject, "is accepted")
 
 

@@ -156,12 +156,7 @@ def _build_gateway_spec(gateway: Gateway, listeners: list[dict[str, Any]]) -> di
 
 def _build_redirect_spec(gateway: Gateway) -> dict[str, Any]:
     """Return the route that answers each HTTP request with a redirect to the same URL with HTTPS."""
-    parent = {
-        "group": GATEWAY_API.partition("/")[0],
-        "kind": "Gateway",
-        "name": gateway.name,
-        "sectionName": HTTP_LISTENER,
-    }
+    parent = {**listener_target(gateway), "sectionName": HTTP_LISTENER}
     redirect = {"type": "RequestRedirect", "requestRedirect": {"scheme": "https", "statusCode": 301}}
     matches = [{"path": {"type": "PathPrefix", "value": "/"}}]
     return {"parentRefs": [parent], "rules": [{"matches": matches, "filters": [redirect]}]}
