@@ -7,7 +7,7 @@ import json
 import shutil
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -26,12 +26,26 @@ NAME = "envoy-gateway"
 AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
 
 
+class Provider(NamedTuple):
+    """An issuer of logins as the gateway knows it: how its host is reached and trusted, and the secret of the gateway's client."""
+
+    host: str
+    address: str
+    authority: bytes
+    client_secret: str
+
+
+def default_provider(world: World) -> Provider:
+    """Return the issuer of a world's internet."""
+    return Provider(issuer.HOST, internet.ISSUER, internet.authority(world), "not-a-secret")
+
+
 def folder(world: World) -> Path:
     """Return the folder of a world's gateway."""
     return world.folder / "gateway"
 
 
-def start(cluster: Cluster, world: World, domain: str, namespace: str) -> None:
+def start(cluster: Cluster, world: World, domain: str, namespace: str, provider: Provider) -> None:
     """Start Envoy Gateway in a node's world, and return once Envoy listens for the hosts of a domain. Raises NotStarted.
 
     The managed Gateway of that namespace is there already: Envoy Gateway starts Envoy at once for a Gateway that it finds.
@@ -39,11 +53,11 @@ def start(cluster: Cluster, world: World, domain: str, namespace: str) -> None:
     """
     place = folder(world)
     place.mkdir()
-    _lay_out(cluster, world, place)
+    _lay_out(cluster, place, provider)
     for manifest in _simulated():
         metadata = manifest["metadata"]
         cluster.client.delete(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace", ""))
-    cluster.client.apply(*_secrets(place, domain, namespace))
+    cluster.client.apply(*_secrets(place, domain, namespace, provider.client_secret))
     program = programs.program("envoy-gateway")
     environment = {"KUBECONFIG": str(place / "kubeconfig"), "HOME": str(place), "ENVOY_VERSION": VERSION}
     stated = [f"{name}={value}" for name, value in environment.items()]
@@ -80,14 +94,14 @@ def _simulated() -> list[Object]:
     return [o for o in simulated.surroundings(declared) if o["kind"] in ("Gateway", "GatewayClass")]
 
 
-def _lay_out(cluster: Cluster, world: World, place: Path) -> None:
+def _lay_out(cluster: Cluster, place: Path, provider: Provider) -> None:
     node.write_kubeconfig(cluster, place / "kubeconfig", "envoy-gateway", "system:masters")
     envoy = place / "data" / "envoy-versions" / VERSION / "bin" / "envoy"
     envoy.parent.mkdir(parents=True)
     envoy.symlink_to(_envoy())
     (place / "gateway.yaml").write_text(yaml.safe_dump(_configuration(place)), encoding="utf-8")
-    (place / "hosts").write_text(f"127.0.0.1 localhost\n{internet.ISSUER} {issuer.HOST}\n", encoding="ascii")
-    (place / "authorities.pem").write_bytes(Path(AUTHORITIES).read_bytes() + internet.authority(world))
+    (place / "hosts").write_text(f"127.0.0.1 localhost\n{provider.address} {provider.host}\n", encoding="ascii")
+    (place / "authorities.pem").write_bytes(Path(AUTHORITIES).read_bytes() + provider.authority)
     lines = [
         f"mount --bind {place / 'hosts'} /etc/hosts",
         f"mount --bind {place / 'authorities.pem'} {AUTHORITIES}",
@@ -119,7 +133,7 @@ def _configuration(place: Path) -> dict[str, Any]:
     }
 
 
-def _secrets(place: Path, domain: str, namespace: str) -> list[Object]:
+def _secrets(place: Path, domain: str, namespace: str, client_secret: str) -> list[Object]:
     """Return what a platform team brings: the controller's namespace, the client's Secret, and a certificate."""
     certificates = place / "tls"
     certificates.mkdir(exist_ok=True)
@@ -134,5 +148,5 @@ def _secrets(place: Path, domain: str, namespace: str) -> list[Object]:
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
         secret(CERTIFICATE, type="kubernetes.io/tls", stringData={"tls.key": key, "tls.crt": begin + certificate}),
-        secret(SECRET, stringData={"client-secret": "not-a-secret"}),
+        secret(SECRET, stringData={"client-secret": client_secret}),
     ]

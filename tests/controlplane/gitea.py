@@ -16,6 +16,7 @@ from tests.controlplane.processes import LOOPBACK
 from tests.controlplane.web import call
 
 ADMIN, USERS, ORGANISATION, BOT = "admin0", ("ada", "bob"), "northlight", "northlight-bot"
+HOST = "git.northlight.example"  # by which browsers know a Gitea that is not on the loopback
 TOKEN = re.compile("[0-9a-f]{40}")
 CONFIGURATION = """\
 RUN_MODE = prod
@@ -26,7 +27,7 @@ CERT_FILE = {folder}/cert.pem
 KEY_FILE = {folder}/key.pem
 HTTP_ADDR = {address}
 HTTP_PORT = {port}
-ROOT_URL = {url}/
+ROOT_URL = {root_url}/
 STATIC_ROOT_PATH = {static}
 OFFLINE_MODE = true
 DISABLE_SSH = true
@@ -92,20 +93,21 @@ class Gitea:
         return f"https://{user}:{self.tokens[user]}@{host}/{repository}.git"
 
 
-def start(folder: Path) -> Gitea:
-    """Start a Gitea whose data and log lie in `folder`, from nothing."""
+def start(folder: Path, address: str = LOOPBACK) -> Gitea:
+    """Start a Gitea whose data and log lie in `folder`, from nothing. At another address than the loopback, it is `HOST`."""
     binary = programs.program("gitea")
     port = next(processes.free_ports())
-    url = f"https://{LOOPBACK}:{port}"
+    url = f"https://{address}:{port}"
+    root_url = url if address == LOOPBACK else f"https://{HOST}:{port}"
     configuration = folder / "app.ini"
     folder.mkdir(parents=True, exist_ok=True)
     as_root = "I_AM_BEING_UNSAFE_RUNNING_AS_ROOT = true" if os.geteuid() == 0 else ""
     configuration.write_text(
         CONFIGURATION.format(
             root=as_root,
-            address=LOOPBACK,
+            address=address,
             port=port,
-            url=url,
+            root_url=root_url,
             static=programs.files("gitea"),
             folder=folder,
             secret=secrets.token_hex(32),
@@ -128,7 +130,7 @@ def start(folder: Path) -> Gitea:
             )
         return done.stdout.strip()
 
-    admin("cert", "--host", LOOPBACK, "--ca")
+    admin("cert", "--host", f"{address},{HOST}", "--ca")
     admin("migrate")
     started = processes.start(folder, "gitea", [*command, "web"], environment)
     started.wait_until(lambda: call(f"{url}/api/healthz", authority=folder / "cert.pem"))

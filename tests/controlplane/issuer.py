@@ -25,7 +25,7 @@ CLIENT = "allotment"
 KEY, PEOPLE = "issuer-key.pem", "people.json"
 DOWN = "issuer-down"  # while a file of this name is there, nobody gets an answer
 KEY_ID = "test-key"
-LIFETIME = 600  # seconds of a token
+LIFETIME = 3600  # seconds of a token
 
 
 def encode(data: bytes) -> str:

@@ -101,6 +101,7 @@ class Doors(NamedTuple):
 
     real_node: Node
     jars: dict[tuple[str, str], dict[str, Any]]
+    provider: gateway.Provider
 
     def visit(self, url: str, person: str = "", **more: Any) -> dict[str, Any]:
         """Return the last answer that a visitor gets. A `person` logs in where the gateway asks for it."""
@@ -131,7 +132,9 @@ class Doors(NamedTuple):
 
     def browse(self, steps: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Return what a browser evaluates in each of some steps."""
-        results: list[Any] = json.loads(self._run("browser", [ADDRESS, internet.ISSUER], list(steps)))
+        results: list[Any] = json.loads(
+            self._run("browser", [ADDRESS, self.provider.host, self.provider.address], list(steps))
+        )
         return results
 
     def _run(self, module: str, arguments: Sequence[str], stdin: Any) -> str:
@@ -181,7 +184,7 @@ HTTP_KINDS = ("BackendTrafficPolicy", "HTTPRoute", "SecurityPolicy", "Service")
 
 @contextmanager
 def open_doors(
-    real_node: Node, tree: Path, people: dict[str, dict[str, Any]], resources: Mapping[str, int] = RESOURCES
+    real_node: Node, tree: Path, provider: gateway.Provider, resources: Mapping[str, int] = RESOURCES
 ) -> Iterator[Doors]:
     """Give the rendered routes of some tenants with pods behind them, once the gateway serves them.
 
@@ -189,7 +192,6 @@ def open_doors(
     """
     client, world = real_node.cluster.client, real_node.world
     node.take_in(world, {IMAGE: images.python(internet.authority(world))})
-    issuer.introduce(internet.folder(world), people)
     shared = ("namespaces", "priority-classes", "managed-gateway", "gateway")
     client.apply(*rendered.objects(tree, *(f"platform/cluster/{name}.rendered.yaml" for name in shared)))
     for tenant in sorted({path.partition("/")[0] for path in resources}):
@@ -204,8 +206,8 @@ def open_doors(
     try:
         with pods.running(real_node, *wanted):
             try:
-                gateway.start(real_node.cluster, world, DOMAIN, NAMESPACE)
-                doors = Doors(real_node, {})
+                gateway.start(real_node.cluster, world, DOMAIN, NAMESPACE, provider)
+                doors = Doors(real_node, {}, provider)
                 for at in (host("webui", tenant) for tenant in ("solo-ada", "studio-kite")):
                     processes.eventually(partial(_is_served, doors, at), f"{at} to be served")
                 yield doors

@@ -1,8 +1,9 @@
 """A real browser in a node's world: Chromium opens pages and evaluates scripts in them.
 
-`python -m tests.e2e.node.browser GATEWAY ISSUER` reads a list of steps as JSON from standard input, and prints what each
-script evaluates to. A step has one of `open` (a URL), `person` (who logs in at the issuer from then on) and `forget` (true:
-all cookies are deleted), and may have a `script` (an expression; a promise is awaited).
+`python -m tests.e2e.node.browser GATEWAY HOST ADDRESS`, with the host and the address of the issuer, reads a list of steps as JSON from standard input, and prints what each
+script evaluates to. A step has one of `open` (a URL), `click` (the selector of an element that opens a page), `person` (who
+logs in at the issuer of the tests from then on) and `forget` (true: all cookies are deleted), and may have a `script` (an
+expression; a promise is awaited).
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ PATIENCE = 30  # seconds
 class Browser:
     """Chromium, driven by its DevTools protocol."""
 
-    def __init__(self, folder: Path, gateway: str, issuer_address: str) -> None:
+    def __init__(self, folder: Path, gateway: str, issuer_host: str, issuer_address: str) -> None:
         program = shutil.which("chromium") or shutil.which("chromium-browser")
         if program is None:
             raise FileNotFoundError("chromium is not installed")
-        rules = f"MAP {issuer.HOST} {issuer_address}, MAP *.example {gateway}"
+        rules = f"MAP {issuer_host} {issuer_address}, MAP *.example {gateway}"
         options = [
             "--headless",
             "--no-sandbox",
@@ -48,6 +49,8 @@ class Browser:
             (page,) = (target for target in json.load(answer) if target["type"] == "page")
         self._socket = websocket.create_connection(page["webSocketDebuggerUrl"], timeout=PATIENCE, suppress_origin=True)
         self.send("Page.enable")
+        # A dialog stops a page. Gitea has one for each of its scripts, which our build does not contain.
+        self.send("Page.addScriptToEvaluateOnNewDocument", source="window.alert = () => {}")
 
     def _wait_for_port(self, file: Path) -> str:
         end = time.monotonic() + PATIENCE
@@ -71,6 +74,14 @@ class Browser:
     def open(self, url: str) -> None:
         """Open a page, and return once it is loaded."""
         self.send("Page.navigate", url=url)
+        self._wait_for_page()
+
+    def click(self, selector: str) -> None:
+        """Click an element that opens a page, and return once that is loaded."""
+        self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
+        self._wait_for_page()
+
+    def _wait_for_page(self) -> None:
         while json.loads(self._socket.recv()).get("method") != "Page.loadEventFired":
             pass
 
@@ -89,6 +100,8 @@ class Browser:
             self.send("Network.setCookie", name="person", value=step["person"], url=f"{issuer.URL}/")
         if "open" in step:
             self.open(step["open"])
+        if "click" in step:
+            self.click(step["click"])
         return self.evaluate(step["script"]) if "script" in step else None
 
     def close(self) -> None:
@@ -101,7 +114,7 @@ class Browser:
 def main() -> None:
     """Take the steps of standard input."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        browser = Browser(Path(folder), *sys.argv[1:3])
+        browser = Browser(Path(folder), *sys.argv[1:4])
         try:
             print(json.dumps([browser.take(step) for step in json.load(sys.stdin)]))
         finally:

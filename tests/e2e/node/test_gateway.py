@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections import Counter
@@ -14,7 +15,7 @@ import pytest
 
 from allotment.manifests import names
 from allotment.manifests.tenant.exposure import ACCESS_TOKEN_COOKIE, AFFINITY_COOKIE, ID_TOKEN_COOKIE
-from tests.controlplane import internet, issuer, processes
+from tests.controlplane import gateway, internet, issuer, processes
 from tests.controlplane.fixtures import Node
 from tests.e2e.conftest import Render
 from tests.e2e.node import access
@@ -24,6 +25,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.node]
 INSTANCE, FILES = host("webui", "solo-ada"), host("models--files", "solo-ada")
 KITE, KITE_FILES = host("webui", "studio-kite"), host("outputs--files", "studio-kite")
 PUBLIC, GROUP, PREVIEW = host("demo", "ml-orbit"), host("group-a", "uni-lab"), host("preview", "film-house")
+SECOND = host("second", "solo-ada")
+ROUTE_KINDS = {"gateway.networking.k8s.io/v1": "HTTPRoute", "gateway.envoyproxy.io/v1alpha1": "SecurityPolicy"}
 BLANKS = 55_000  # with the cookies of a login less than 60 KiB, the most that Envoy accepts as headers
 ADA, STRANGER, STUDENT, ARTIST = "00u1ada", "stranger", "student", "artist"
 PEOPLE: dict[str, dict[str, Any]] = {
@@ -52,7 +55,8 @@ def doors(real_node: Node, render: Render, tmp_path_factory: pytest.TempPathFact
     """Return the rendered routes of some tenants with pods behind them, once the gateway serves them."""
     root = tmp_path_factory.mktemp("access") / "repo"
     access.declare(root)
-    with access.open_doors(real_node, render(root, "eu-1"), PEOPLE) as opened:
+    issuer.introduce(internet.folder(real_node.world), PEOPLE)
+    with access.open_doors(real_node, render(root, "eu-1"), gateway.default_provider(real_node.world)) as opened:
         yield opened
 
 
@@ -324,24 +328,49 @@ def test_the_access_log_names_the_tenant_and_the_visitor_and_holds_no_secret(doo
         assert secret not in text
 
 
-def test_sessions_and_new_routes_survive_an_outage_of_the_issuer(doors: Doors) -> None:
-    """Envoy Gateway translates all routes again when an object changes, and would deny all logins if it asked the issuer."""
+def test_sessions_survive_an_outage_of_the_issuer_while_a_route_is_added(doors: Doors) -> None:
+    """Envoy Gateway translates all routes again, and would deny all logins if it asked the issuer for its endpoints.
+
+    With `OUTAGE=660` in the environment, the outage lasts longer than Envoy keeps the keys of the issuer.
+    """
     cluster, world = doors.real_node.cluster, doors.real_node.world
     jar = doors.login(INSTANCE, ADA)
     down = internet.folder(world) / issuer.DOWN
-    route = cluster.client.get("gateway.networking.k8s.io/v1", "HTTPRoute", "webui", names.namespace("studio-kite"))
+    added = [
+        _second(cluster.client.get(api, kind, "webui", names.namespace("solo-ada")))
+        for api, kind in ROUTE_KINDS.items()
+    ]
     down.touch()
+    end = time.monotonic() + float(os.environ.get("OUTAGE", "3"))
     try:
-        route["spec"]["rules"][0]["timeouts"] = {"request": "77s"}
-        cluster.client.apply(
-            {key: value for key, value in route.items() if key != "status"}
-            | {"metadata": {"name": "webui", "namespace": names.namespace("studio-kite")}}
-        )
-        processes.eventually(lambda: "77s" in dump_of_envoy(doors) or None, "Envoy to have the change")
-        assert received(doors.visit(f"https://{INSTANCE}/", jar=jar))
-        answer = doors.visit(f"https://{INSTANCE}/", follow=False)
-        assert (answer["status"], answer["headers"]["location"].partition("?")[0]) == (302, f"{issuer.URL}/authorize")
+        assert doors.visit(f"{issuer.URL}/keys")["status"] == 0, "the issuer answers"
+        cluster.client.apply(*added)
+        processes.eventually(lambda: SECOND in dump_of_envoy(doors) or None, "Envoy to have the new route")
+        login = processes.eventually(lambda: _redirect(doors, SECOND), "the new route to ask for a login")
+        assert login == f"{issuer.URL}/authorize"
+        statuses = Counter[int]()
+        while time.monotonic() < end or not statuses:
+            statuses[doors.visit(f"https://{INSTANCE}/", jar=jar, follow=False)["status"]] += 1
+            time.sleep(1)
+        assert statuses.keys() == {200}, statuses
+        assert doors.visit(f"{issuer.URL}/keys")["status"] == 0, "the issuer answers"
     finally:
         down.unlink()
+        for manifest in added:
+            metadata = manifest["metadata"]
+            cluster.client.delete(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata["namespace"])
     doors.jars.clear()
     assert doors.login(INSTANCE, ADA)
+
+
+def _redirect(doors: Doors, at: str) -> str | None:
+    """Return where a visitor without a login is sent, without the query."""
+    answer = doors.visit(f"https://{at}/", follow=False)
+    return answer["headers"]["location"].partition("?")[0] if answer["status"] == 302 else None
+
+
+def _second(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return the route of an instance, or its policy, for a second instance."""
+    text = json.dumps({field: manifest[field] for field in ("apiVersion", "kind", "spec")})
+    second = json.loads(text.replace(INSTANCE, SECOND).replace('"name": "webui"', '"name": "second"'))
+    return {**second, "metadata": {"name": "second", "namespace": manifest["metadata"]["namespace"]}}
