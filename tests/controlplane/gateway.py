@@ -1,10 +1,11 @@
-"""The gateway of a real node's cluster: Envoy Gateway and Envoy as processes in the node's world."""
+"""Envoy Gateway as a process: with Envoy beside it in a real node's world, or as the controller of proxies in pods."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
 import shutil
+import subprocess
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +24,21 @@ NAMESPACE = "envoy-gateway-system"
 SECRET, CERTIFICATE = "oidc", "wildcard"  # in the namespace of the Gateway
 PORT = 443
 NAME = "envoy-gateway"
+# Envoy Gateway reads files of its pod: certificates from /certs, and the token by which it reviews those of proxies, of which none
+# connects here. A root of its own has them beside everything that the machine's root has but /run.
+_ROOT = """\
+mkdir {root}
+mount -t tmpfs tmpfs {root}
+for place in /*; do
+  if [ "$place" = /run ]; then continue; fi
+  if [ -L "$place" ]; then cp -P "$place" {root}
+  elif [ -d "$place" ]; then mkdir "{root}$place"; mount --rbind "$place" "{root}$place"; fi
+done
+mkdir --parents {root}/certs {root}/run/secrets/kubernetes.io/serviceaccount
+echo unused > {root}/run/secrets/kubernetes.io/serviceaccount/token
+mount --bind {certificates} {root}/certs
+exec chroot {root} "$@"
+"""
 AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
 
 
@@ -54,9 +70,7 @@ def start(cluster: Cluster, world: World, domain: str, namespace: str, provider:
     place = folder(world)
     place.mkdir()
     _lay_out(cluster, place, provider)
-    for manifest in _simulated():
-        metadata = manifest["metadata"]
-        cluster.client.delete(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace", ""))
+    _remove_simulated(cluster)
     cluster.client.apply(*_secrets(place, domain, namespace, provider.client_secret))
     program = programs.program("envoy-gateway")
     environment = {"KUBECONFIG": str(place / "kubeconfig"), "HOME": str(place), "ENVOY_VERSION": VERSION}
@@ -70,6 +84,44 @@ def start(cluster: Cluster, world: World, domain: str, namespace: str, provider:
     processes.eventually(lambda: f":{PORT} " in world.run(["ss", "-ltn"]), "Envoy to listen")
 
 
+def start_controller(cluster: Cluster, place: Path, domain: str, namespace: str) -> None:
+    """Start an Envoy Gateway that runs its proxies in pods of a cluster, with its files in a new folder. Raises NotStarted.
+
+    `stop_controller` puts the simulated Gateway of the cluster back.
+    """
+    place.mkdir()
+    _remove_simulated(cluster)
+    cluster.client.apply(*_secrets(place, domain, namespace, "not-a-secret"))
+    program = programs.program("envoy-gateway")
+    environment = {"KUBECONFIG": str(cluster.kubeconfig), "HOME": str(place)}
+    environment |= {"KUBERNETES_SERVICE_HOST": processes.LOOPBACK, "KUBERNETES_SERVICE_PORT": "443"}
+    for options in (["--disable-topology-injector"], ["--local", "--config-home", place / "config"]):
+        subprocess.run(
+            [program, "certgen", *options],
+            env=processes.environment(place, environment),
+            check=True,
+            capture_output=True,
+        )
+    kubernetes = {
+        "leaderElection": {"disable": True},
+        "deploy": {"type": "GatewayNamespace"},  # as the add-on of the sample
+        "proxyTopologyInjector": {"disabled": True},
+    }
+    provider = {"type": "Kubernetes", "kubernetes": kubernetes}
+    configuration = _base_configuration() | {"provider": provider}
+    (place / "gateway.yaml").write_text(yaml.safe_dump(configuration), encoding="utf-8")
+    (place / "root.sh").write_text(_ROOT.format(root=place / "root", certificates=place / "config/certs/envoy-gateway"))
+    command: list[str | Path] = ["unshare", "--mount", "--propagation", "private", "sh", "-e", place / "root.sh"]
+    command += [program, "server", "--config-path", place / "gateway.yaml"]
+    processes.start(place, NAME, command, environment)
+
+
+def stop_controller(cluster: Cluster, place: Path) -> None:
+    """End the controller, and put the simulated Gateway back."""
+    processes.stop(place, 5)
+    _put_back(cluster)
+
+
 def access_log(world: World) -> list[dict[str, Any]]:
     """Return the entries that Envoy has written to its standard output, which is that of Envoy Gateway."""
     text = (folder(world) / "logs" / f"{NAME}.log").read_text(encoding="utf-8")
@@ -79,10 +131,20 @@ def access_log(world: World) -> list[dict[str, Any]]:
 def stop(cluster: Cluster, world: World) -> None:
     """End Envoy Gateway and Envoy, and put the simulated Gateway back."""
     processes.stop(folder(world), 5)
+    _put_back(cluster)
+    shutil.rmtree(folder(world))
+
+
+def _remove_simulated(cluster: Cluster) -> None:
+    for manifest in _simulated():
+        metadata = manifest["metadata"]
+        cluster.client.delete(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace", ""))
+
+
+def _put_back(cluster: Cluster) -> None:
     cluster.client.delete("v1", "Namespace", NAMESPACE)
     processes.eventually(partial(_is_gone, cluster), f"{NAMESPACE} to be gone", 120)
     cluster.client.apply(*_simulated())
-    shutil.rmtree(folder(world))
 
 
 def _is_gone(cluster: Cluster) -> bool:
@@ -123,13 +185,18 @@ def _configuration(place: Path) -> dict[str, Any]:
     homes = {"configHome": "config", "dataHome": "data", "stateHome": "state", "runtimeDir": "run"}
     infrastructure = {"type": "Host", "host": {name: str(place / home) for name, home in homes.items()}}
     resource = {"type": "Kubernetes", "kubernetes": {"leaderElection": {"disable": True}}}
+    return _base_configuration() | {
+        "provider": {"type": "Custom", "custom": {"resource": resource, "infrastructure": infrastructure}},
+        "envoyProxy": {"concurrency": 1},  # the rendered settings of the proxies are merged with this
+    }
+
+
+def _base_configuration() -> dict[str, Any]:
     return {
         "apiVersion": API,
         "kind": "EnvoyGateway",
         "gateway": {"controllerName": CONTROLLER},
-        "provider": {"type": "Custom", "custom": {"resource": resource, "infrastructure": infrastructure}},
         "extensionApis": {"enableLua": True},
-        "envoyProxy": {"concurrency": 1},  # the rendered settings of the proxies are merged with this
     }
 
 
