@@ -55,9 +55,9 @@ def apply(cluster: Cluster, tree: Path) -> None:
 def proxies(cluster: Cluster, days: int) -> list[Object]:
     """Return the proxies that run on a node, once there are two that know for how long the access log is kept."""
     pods = [pod for pod in cluster.client.list("v1", "Pod", access.NAMESPACE) if not is_deleted(pod)]
-    found = [(pod["status"].get("phase"), pod["metadata"]["annotations"][RETENTION_ANNOTATION]) for pod in pods]
-    if found != [("Running", str(days))] * 2:
-        raise AssertionError(found)
+    states = [(pod["status"].get("phase"), pod["metadata"]["annotations"][RETENTION_ANNOTATION]) for pod in pods]
+    if states != [("Running", str(days))] * 2:
+        raise AssertionError(states)
     return pods
 
 
@@ -68,10 +68,10 @@ def is_deleted(manifest: Object) -> bool:
 
 def service(cluster: Cluster) -> Object:
     """Return the Service of the proxies."""
-    (found,) = (
+    (balanced,) = (
         o for o in cluster.client.list("v1", "Service", access.NAMESPACE) if o["spec"]["type"] == "LoadBalancer"
     )
-    return found
+    return balanced
 
 
 def selects(selector: dict[str, str], manifest: Object) -> bool:
@@ -110,12 +110,12 @@ def test_the_gateway_has_the_address_of_its_load_balancer(gateway_cluster: Clust
     client.patch_status("v1", "Service", name, {"loadBalancer": {"ingress": [{"ip": ADDRESS}]}}, access.NAMESPACE)
 
     def listeners() -> dict[str, Any]:
-        found = client.get("gateway.networking.k8s.io/v1", "Gateway", "edge", access.NAMESPACE)["status"]
-        if [address["value"] for address in found.get("addresses", ())] != [ADDRESS]:
-            raise AssertionError(found)
+        status = client.get("gateway.networking.k8s.io/v1", "Gateway", "edge", access.NAMESPACE)["status"]
+        if [address["value"] for address in status.get("addresses", ())] != [ADDRESS]:
+            raise AssertionError(status)
         return {
             listener["name"]: {kind["type"]: kind["status"] for kind in listener["conditions"]}
-            for listener in found["listeners"]
+            for listener in status["listeners"]
         }
 
     states = eventually(listeners, "the Gateway to have the address")

@@ -76,7 +76,7 @@ def check_names(view: StatusView, tenant: str, name: str, cluster: str | None = 
     """Raise OperationRefused if a given tenant, resource or cluster is unknown. The error suggests similar names.
 
     A tenant or resource is known if it is declared, or if a cluster reports it. A cluster is known if it is declared.
-    An empty argument is not checked.
+    An empty tenant or name is not checked, and neither is the cluster None.
     """
     if cluster is not None and cluster not in view.reporter_keys:
         raise OperationRefused(f"no cluster is named {quote_value(cluster)}{suggest_name(cluster, view.reporter_keys)}")
@@ -111,7 +111,7 @@ def create_publish_check(root: Path) -> PublishCheck:
 
 
 def find_silent_clusters(view: StatusView) -> set[str]:
-    """Return the clusters with an old or unusable last report. Their current state is unknown."""
+    """Return the clusters with an old, an unusable or no last report. Their current state is unknown."""
     from allotment.reports.status_tables import is_stale
 
     now = datetime.datetime.now(datetime.UTC)

@@ -166,7 +166,7 @@ def _disk_size_text(side: TenantSide, name: str) -> str:
 def _storage_losses(
     subject: str, before: TenantSide, after: TenantSide, name: str, old: bytes | None, new: bytes | None
 ) -> Iterator[Destruction]:
-    """Yield the losses of a storage's data that a change causes, or makes possible by `deletionPolicy: Delete`."""
+    """Yield how a change affects the data of a storage: it is lost, may be deleted, or may be overwritten."""
     was = read_volume(old) if old is not None else None
     if old is None or was is None:
         return
@@ -184,7 +184,7 @@ def _storage_losses(
 def _snapshot_losses(
     subject: str, before: TenantSide, after: TenantSide, name: str, old: bytes | None, new: bytes | None
 ) -> Iterator[Destruction]:
-    """Yield the loss of a snapshot that a change causes, or makes possible by `deletionPolicy: Delete`."""
+    """Yield how a change affects a snapshot: it is lost, or may be deleted."""
     was = read_volume(old) if old is not None else None
     if was is None:
         return
@@ -267,7 +267,7 @@ def _quota_changes(before: TenantSide, after: TenantSide) -> Iterator[QuotaChang
 def _changed_usage(amount: QuotaChange) -> Iterator[QuotaChange]:
     """Yield `amount` if the use of its dimension changes, or if the limits before and after the change differ.
 
-    If one of the two limits is unknown, the other limit replaces it.
+    If the limit after the change is unknown, the limit before the change replaces it.
     """
     limited = amount.limit is not None and amount.limit_before is not None
     if amount.before != amount.after or (limited and amount.limit != amount.limit_before):

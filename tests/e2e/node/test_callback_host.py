@@ -59,8 +59,8 @@ def gitea(real_node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture(scope="module")
 def issuer(gitea: Gitea) -> dict[str, Any]:
     """Return what Gitea says about itself as an issuer."""
-    found: dict[str, Any] = call(f"{gitea.url}/.well-known/openid-configuration", authority=gitea.authority)
-    return found
+    document: dict[str, Any] = call(f"{gitea.url}/.well-known/openid-configuration", authority=gitea.authority)
+    return document
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ def test_doctor_finds_that_the_declared_login_is_that_of_gitea(root: Path, issue
     spec = yaml.safe_load((root / CLUSTER).read_text(encoding="utf-8"))["spec"]
     response = DiscoveryResponse(msgspec.convert(issuer, DiscoveryDocument))
     diagnoses = diagnose_login(Oidc.model_validate(spec["oidc"]), response, ["studio-kite"])
-    assert [(found.severity, found.message) for found in diagnoses] == [
+    assert [(diagnosis.severity, diagnosis.message) for diagnosis in diagnoses] == [
         ("ok", f"agrees with {discovery_url(issuer['issuer'])}")
     ]
 

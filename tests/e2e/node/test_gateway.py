@@ -188,6 +188,7 @@ def test_without_a_login_a_visitor_is_sent_to_the_issuer(doors: Doors) -> None:
         {"Accept": "application/json"},
         {"Sec-Fetch-Mode": "cors"},
         {"Sec-Fetch-Mode": "no-cors"},
+        {"Sec-Fetch-Mode": "same-origin"},
         {"Sec-Fetch-Mode": "websocket", **UPGRADE},
     ],
     ids=lambda headers: " ".join(f"{name}={value}" for name, value in sorted(headers.items()))[:40],

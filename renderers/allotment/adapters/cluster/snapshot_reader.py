@@ -30,7 +30,7 @@ _FORMAT_ERRORS = (msgspec.MsgspecError, ValueError, TypeError, AttributeError, K
 def take_snapshot(
     here: ApiServer, hub: ApiServer, kinds: Iterable[ResourceQuery], served: Iterable[str]
 ) -> ClusterSnapshot:
-    """Return the objects of some kinds, and the resources that belong to the API versions `served`.
+    """Return a snapshot: the objects of `kinds`, and the names of the API resources of the versions in `served`.
 
     `here` is the diagnosed cluster, and `hub` is the cluster in which Argo CD runs. Each kind says from which of the
     two clusters its objects are read. Raises OperationRefused if the cluster `here` doesn't answer or rejects the
@@ -88,7 +88,7 @@ def _server_version(api: _DeadlineApi) -> Mapping[str, str]:
 
 
 def _served_resources(api: _DeadlineApi, api_versions: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Return, for each API version that a server serves, the names of its resources.
+    """Return the names of the API resources of each API version of a named group that a server serves.
 
     Only the resources of `api_versions` are requested; for other versions, the result has an empty set. If a response
     is missing or unreadable, the result is empty.

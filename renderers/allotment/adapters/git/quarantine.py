@@ -16,7 +16,7 @@ from allotment.adapters.git.commands import ENVIRONMENT, QUIET_SETTINGS, GitResu
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Limit, ProcessLimitExceeded, run_within
 
-MOST_BYTES = 256 << 20  # bytes of packed objects; a file of more than 32 MiB can't be merged anyway
+MOST_BYTES = 256 << 20  # bytes of all packed objects together
 # By default, Git would unpack as many deltas at once as there are processors, and also repack the repository's objects.
 # Git could then need any amount of memory.
 _SETTINGS = ("pack.threads=1", "maintenance.auto=false")

@@ -32,13 +32,13 @@ SHARED_COOKIES = Frozen(idToken="allotment-id-token", accessToken="allotment-acc
 # possible because a request needs to match only one rule.
 MAX_CLAIM_VALUES = 128
 # A redirect to the identity provider helps only if a person opens a page. These headers mark requests that get no
-# redirect: requests of the scripts and parts of a page (`cors`, `no-cors`), requests of API clients, and upgrades to
-# WebSocket.
+# redirect: requests of API clients, upgrades to WebSocket, and requests of the scripts, workers and images of a page.
+# Of the modes of a request, only `navigate` and `nested-navigate` end with an "e", and only they are for a page.
 DENY_REDIRECT = Frozen(
     headers=[
-        {"name": "Sec-Fetch-Mode", "type": "Suffix", "value": "cors"},
+        {"name": "Sec-Fetch-Mode", "type": "RegularExpression", "value": ".+[^e]"},
         {"name": "Accept", "type": "Prefix", "value": "application/json"},
-        {"name": "Upgrade", "type": "RegularExpression", "value": ".+"},
+        {"name": "Upgrade", "type": "Exact", "value": "websocket"},
     ]
 )
 

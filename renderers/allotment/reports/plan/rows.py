@@ -33,8 +33,8 @@ _STYLES = {"added": "good", "removed": "bad", "replaced": "warn", "changed": ""}
 class Table(NamedTuple):
     """A table: its title, column heads and rows.
 
-    `numeric_columns` are the positions of the columns that contain only numbers from Allotment, so their text needs no
-    escaping. `total_rows` come after all other rows. `styles` has the style of each row (good, bad, warn).
+    `numeric_columns` are the positions of the columns that are aligned to the right. Allotment writes all of their text
+    (numbers, sizes, dates, fixed words), so the text needs no escaping. `total_rows` come after all other rows. `styles` has the style of each row (good, bad, warn).
     `hidden_rows` counts the rows that the table leaves out. The last `long_columns` columns contain sentences.
     """
 
@@ -70,7 +70,7 @@ def plan_tables(plan: ChangePlan) -> Iterator[Table]:
 
 
 def decisive_changes(plan: ChangePlan) -> Iterator[tuple[str, tuple[DeclaredChange, ...]]]:
-    """Yield a title and the changes that affect access, and a title and the changes that affect approvals.
+    """Yield a title and the changes of each topic in `NEVER_TRUNCATED` that has changes.
 
     Each reader must see these changes, so none of them is left out.
     """
@@ -97,8 +97,8 @@ def other_file_lines(
 def effects_text(plan: ChangePlan) -> str:
     """Return a sentence with the numbers of instances that restart, start and stop.
 
-    If all numbers are 0, the sentence is "No instance restarts." The sentence is empty if nothing changes, or if the
-    effects are unknown.
+    If all numbers are 0, the sentence is "No instance restarts." In this case, the sentence is empty if nothing changes,
+    or if the plan has problems, destructions, or changes of nodes or clusters.
     """
     counts = Counter(change.effect for change in plan.resource_changes)
     if parts := [f"{effect} {pluralize(counts[effect], 'instance')}" for effect in _EFFECTS if counts[effect]]:
@@ -245,7 +245,7 @@ def _since_text(plan: ChangePlan, at: int, day: datetime.date) -> str:
 
 
 def _name_tenants(names: Sequence[str]) -> str:
-    """Return the names of the first tenants, and the number of the others."""
+    """Return the first names, and the number of the others."""
     named = ", ".join(escape_unprintable(name) for name in names[:MAX_NAMED_TENANTS])
     return f"{named} and {len(names) - MAX_NAMED_TENANTS:,} more" if len(names) > MAX_NAMED_TENANTS else named
 

@@ -32,8 +32,8 @@ class CheckOptions:
     - `processes` is the number of processes, by default the number of cores.
     - `runtime_states` returns the runtime state of a tenant.
     - `cpu_seconds` limits the processor time of each tenant. A tenant that exceeds the limit gets a problem.
-    - If `partial` is true, an error of a cluster prevents only the rendering of the tenants in this cluster. If it is
-      false, any error of the platform or of a cluster prevents the rendering of all tenants.
+    - If `partial` is true, an error of a cluster prevents only the rendering of the tenants that declare something in
+      this cluster. If it is false, any error of the platform or of a cluster prevents the rendering of all tenants.
     """
 
     open_cache: OpenCache | None = None
@@ -52,8 +52,8 @@ class Comparison:
 
     - `base` is an earlier state of the source. If `base` is given, the check also applies the rules about changes.
     - `today` is the earliest day on which a new price may begin, by default the day of the check.
-    - `changed_files` returns the files that differ from the last commit. If there is no `base`, the check treats the
-      declarations in these files as new. The check calls `changed_files` only if a stock is oversold.
+    - `changed_files` returns the files that differ from the last commit. If a stock is oversold and there is no `base`,
+      the check calls it to find the instance or Stock that gets the problem: the units in these files count last.
     """
 
     base: Source | None = None

@@ -50,7 +50,8 @@ class PublishedTrees:
     def compare_rendered(self, files: Iterable[tuple[str, bytes]]) -> RenderedBlobs:
         """Return the blob of each rendered file, and its bytes if the published file differs.
 
-        A running instance keeps its published pod template if the change does not require new pods.
+        If a pod template differs from the published one only in a label that older versions rendered, the published
+        template replaces it. The pods of a running instance are then not replaced.
         """
         changed_blobs: RenderedBlobs = {}
         retained_folders = set[str]()
@@ -70,7 +71,7 @@ class PublishedTrees:
 
     @staticmethod
     def _render_marker(folder: str, changed_blobs: RenderedBlobs) -> tuple[str, bytes]:
-        """Return the path, `<cluster>/<path>`, and the bytes of a folder's marker, which lists the folder's files."""
+        """Return the path and the bytes of a folder's marker, which contains a hash of the folder's other files."""
         cluster, _, inner = folder.partition("/")
         blobs = {path.partition("/")[2]: blob for path, (blob, _) in changed_blobs.items() if folder_of(path) == folder}
         ((path, data),) = render_markers(cluster, [inner], blobs)
@@ -89,7 +90,7 @@ class PublishedTrees:
                 yield claim
 
     def list_letters(self, cluster: str) -> set[str]:
-        """Return each first letter of tenant names that has a published file in a cluster (`paths.shard_file`)."""
+        """Return the letters of a cluster's published shard files, which group tenants by the first letter of their names."""
         return {letter for path in self.branches[cluster].files if (letter := paths.shard_letter(path))}
 
 
