@@ -630,3 +630,25 @@ def test_a_gate_that_nobody_declared(sample: Path) -> None:
 )
 def test_whether_a_selector_takes_tenants(selector: Object, takes: bool | None) -> None:
     assert selects(selector, names.labels(tenant="")) is takes
+
+
+@pytest.mark.parametrize(
+    ("selector", "lines"),
+    [
+        ({"matchLabels": {names.MANAGED_BY: "allotment"}}, []),
+        (
+            {"matchExpressions": [{"key": names.TENANT, "operator": "Exists"}]},
+            [
+                "error [gateway] Gateway edge/edge listener https: its selector needs the label allotment.dev/tenant, which namespace edge"
+                " doesn't have, so the listener refuses the route allotment-login of the callback host and nobody can log in -> write"
+                " matchLabels: {app.kubernetes.io/managed-by: allotment}, and give this label to the namespace"
+            ],
+        ),
+    ],
+)
+def test_a_listener_must_admit_the_route_of_the_callback_host(selector: Object, lines: list[str], sample: Path) -> None:
+    callback = "    clientID: allotment\n    callbackHost: login.eu-1.gpu.northlight.example\n"
+    edit(sample, "clusters/eu-1/cluster.yaml", "    clientID: allotment\n", callback)
+    bed = Bed("eu-1", offers_of(sample))
+    listener(bed)["allowedRoutes"] = {"namespaces": {"from": "Selector", "selector": selector}}
+    assert bed.report_lines() == lines

@@ -28,7 +28,7 @@ from allotment.diagnosis.cluster_snapshot import (
 )
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
 from allotment.manifests import names
-from allotment.manifests.cluster.gateway import SESSION_POLICY
+from allotment.manifests.cluster.gateway import LOGIN_ROUTE, SESSION_POLICY
 from allotment.manifests.cluster.managed_gateway import CONTROLLER
 from allotment.observed.status import parse_time
 
@@ -140,6 +140,14 @@ def _check_allowed_routes(subject: str, listener: Object, spec: ClusterSpec) -> 
             )
         elif not takes:
             yield error(subject, "its selector matches no namespace of a tenant", f"change it to match {label}")
+        elif spec.oidc.callback_host is not None and _requires_tenant_label(spaces.get("selector", {})):
+            labels = ", ".join(f"{key}: {value}" for key, value in names.labels().items())
+            yield error(
+                subject,
+                f"its selector needs the label {names.TENANT}, which namespace {spec.gateway.namespace} doesn't have, so the"
+                f" listener refuses the route {LOGIN_ROUTE} of the callback host and nobody can log in",
+                f"write matchLabels: {{{labels}}}, and give this label to the namespace",
+            )
     elif source != "All":
         where = f"namespace {spec.gateway.namespace}" if source == "Same" else "no namespace"
         yield error(
@@ -147,6 +155,13 @@ def _check_allowed_routes(subject: str, listener: Object, spec: ClusterSpec) -> 
             f"accepts routes from {where} only, but tenants' routes are in {names.namespace('*')}",
             f"write allowedRoutes.namespaces.from: All, or Selector of {label}",
         )
+
+
+def _requires_tenant_label(selector: Mapping[str, Any]) -> bool:
+    expressions = [(expression["key"], expression["operator"]) for expression in selector.get("matchExpressions", ())]
+    return names.TENANT in selector.get("matchLabels", {}) or bool(
+        {(names.TENANT, "Exists"), (names.TENANT, "In")} & {*expressions}
+    )
 
 
 def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool | None:
