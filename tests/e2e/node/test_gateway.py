@@ -14,7 +14,8 @@ from urllib.parse import parse_qs
 import pytest
 
 from allotment.manifests import names
-from allotment.manifests.tenant.exposure import ACCESS_TOKEN_COOKIE, AFFINITY_COOKIE, ID_TOKEN_COOKIE
+from allotment.manifests.login import ACCESS_TOKEN_COOKIE, ID_TOKEN_COOKIE
+from allotment.manifests.tenant.exposure import AFFINITY_COOKIE
 from tests.controlplane import gateway, internet, issuer, processes
 from tests.controlplane.fixtures import Node
 from tests.e2e.conftest import Render

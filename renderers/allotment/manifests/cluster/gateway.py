@@ -9,7 +9,7 @@ from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.gateway import Gateway
 from allotment.declared.values import format_duration
 from allotment.manifests import names
-from allotment.manifests.tenant.exposure import ACCESS_TOKEN_COOKIE, ID_TOKEN_COOKIE, SHARED_COOKIES, build_oidc
+from allotment.manifests.login import ACCESS_TOKEN_COOKIE, ID_TOKEN_COOKIE, SHARED_COOKIES, build_oidc
 
 GATEWAY_API = "gateway.networking.k8s.io/v1"
 LOGIN_ROUTE = "allotment-login"

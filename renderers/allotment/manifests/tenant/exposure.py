@@ -14,33 +14,16 @@ from allotment.declared.kinds.cluster import ClusterSpec
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.values import format_duration
+from allotment.manifests import login
 from allotment.manifests.yaml_text import Frozen
 
-# A browser accepts a cookie with the prefix `__Host-` only if the cookie names no domain, and sends the cookie only to
-# the host that set it.
-ID_TOKEN_COOKIE = "__Host-allotment-id-token"  # noqa: S105
-ACCESS_TOKEN_COOKIE = "__Host-allotment-access-token"  # noqa: S105
 AFFINITY_COOKIE = "allotment-replica"
-LOGIN_NAME = "login"
 INSTANCE_ROLES = ("Admin", "Member")
 FILES_ROLES = ("Admin", "Member", "Viewer")
 MATCH_ALL_PATHS = Frozen(path={"type": "PathPrefix", "value": "/"})
-LOGIN_COOKIES = Frozen(idToken=ID_TOKEN_COOKIE, accessToken=ACCESS_TOKEN_COOKIE)
-# If a cluster declares a callback host, all hosts of its domain share these cookies.
-SHARED_COOKIES = Frozen(idToken="allotment-id-token", accessToken="allotment-access-token")
 # The CRD limits the number of values of a claim in a rule. More values are divided among several rules, which is
 # possible because a request needs to match only one rule.
 MAX_CLAIM_VALUES = 128
-# A redirect to the identity provider helps only if a person opens a page. These headers mark requests that get no
-# redirect: requests of API clients, upgrades to WebSocket, and requests of the scripts, workers and images of a page.
-# Of the modes of a request, only `navigate` and `nested-navigate` end with an "e", and only they are for a page.
-DENY_REDIRECT = Frozen(
-    headers=[
-        {"name": "Sec-Fetch-Mode", "type": "RegularExpression", "value": ".+[^e]"},
-        {"name": "Accept", "type": "Prefix", "value": "application/json"},
-        {"name": "Upgrade", "type": "Exact", "value": "websocket"},
-    ]
-)
 
 
 def build_service(metadata: dict[str, Any], selector: dict[str, str], ports: list[tuple[str, int]]) -> dict[str, Any]:
@@ -107,10 +90,10 @@ def build_security_policy(
     spec: dict[str, Any] = {"targetRefs": [target]}
     if exposure != "Public":
         if cluster.oidc.callback_host is None:
-            spec["oidc"] = build_oidc(cluster, host)
+            spec["oidc"] = login.build_oidc(cluster, host)
         else:  # the policy of the listener has the login, so that all hosts share its cookies
             spec["mergeType"] = "StrategicMerge"
-        spec["jwt"] = _build_jwt(cluster)
+        spec["jwt"] = login.build_jwt(cluster)
     spec["authorization"] = build_authorization(tenant, exposure, roles)
     return {
         "apiVersion": "gateway.envoyproxy.io/v1alpha1",
@@ -140,60 +123,6 @@ def build_affinity_policy(metadata: dict[str, Any]) -> dict[str, Any]:
             },
         },
     }
-
-
-def _build_provider(cluster: ClusterSpec) -> Frozen:
-    oidc = cluster.oidc
-    provider = {"issuer": oidc.issuer}
-    if oidc.endpoints is not None:
-        provider |= {
-            "authorizationEndpoint": oidc.endpoints.authorization,
-            "tokenEndpoint": oidc.endpoints.token,
-        }
-        if oidc.endpoints.end_session is not None:
-            provider["endSessionEndpoint"] = oidc.endpoints.end_session
-    return Frozen(provider)
-
-
-def _build_client_secret_ref(cluster: ClusterSpec) -> Frozen:
-    secret = cluster.oidc.client_secret_ref
-    return Frozen(group="", kind="Secret", name=secret.name, namespace=secret.namespace)
-
-
-def _cookies(cluster: ClusterSpec) -> Frozen:
-    return LOGIN_COOKIES if cluster.oidc.callback_host is None else SHARED_COOKIES
-
-
-def build_oidc(cluster: ClusterSpec, host: str) -> dict[str, Any]:
-    """Return the field `oidc` of a SecurityPolicy, which requires a login. The provider returns people to `host`.
-
-    If the cluster declares a callback host, the cookies of the login are for all hosts of the domain.
-    """
-    domain = {} if cluster.oidc.callback_host is None else {"cookieDomain": cluster.domain}
-    return {
-        "scopes": list(dict.fromkeys(["openid", *cluster.oidc.scopes])),
-        "provider": _build_provider(cluster),
-        "clientID": cluster.oidc.client_id,
-        "clientSecret": _build_client_secret_ref(cluster),
-        "redirectURL": f"https://{host}/oauth2/callback",
-        "logoutPath": "/logout",
-        "cookieNames": _cookies(cluster),
-        "denyRedirect": DENY_REDIRECT,
-        "refreshToken": True,
-        **domain,
-    }
-
-
-def _build_jwt(cluster: ClusterSpec) -> Frozen:
-    oidc = cluster.oidc
-    provider = {
-        "name": LOGIN_NAME,
-        "issuer": oidc.issuer,
-        "audiences": [oidc.client_id],
-        "remoteJWKS": {"uri": oidc.effective_jwks_uri, "cacheDuration": "300s"},
-        "extractFrom": {"cookies": [_cookies(cluster)["idToken"]]},
-    }
-    return Frozen(providers=[provider])
 
 
 def build_authorization(tenant: ScopeDeclarations, exposure: str, roles: tuple[str, ...]) -> dict[str, Any]:
@@ -234,6 +163,10 @@ def build_claim_rules(tenant: ScopeDeclarations, roles: tuple[str, ...]) -> list
             claims = [{"name": claim, "valueType": kind, "values": values[at : at + MAX_CLAIM_VALUES]}]
             rule_name = f"{name}-{at // MAX_CLAIM_VALUES + 1}" if at else name
             rules.append(
-                {"name": rule_name, "action": "Allow", "principal": {"jwt": {"provider": LOGIN_NAME, "claims": claims}}}
+                {
+                    "name": rule_name,
+                    "action": "Allow",
+                    "principal": {"jwt": {"provider": login.PROVIDER_NAME, "claims": claims}},
+                }
             )
     return rules
