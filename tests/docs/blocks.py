@@ -128,14 +128,20 @@ def same(shown_lines: tuple[str, ...], lines: list[str]) -> bool:
     return re.fullmatch(wanted, "".join(f"{line.rstrip()}\n" for line in lines)) is not None
 
 
-def differences(ran: list[Ran]) -> Iterator[str]:
-    """Yield, in words, each command that answers otherwise than its page shows."""
+def failures(ran: list[Ran]) -> Iterator[str]:
+    """Yield, in words, each command that fails, unless its page shows the status next."""
     for number, execution in enumerate(ran):
         checks_status = number + 1 < len(ran) and ran[number + 1].command.text == STATUS
         if execution.status and not checks_status:
             output = "\n".join(execution.lines)
             yield f"line {execution.command.line}: `{execution.command.text}` ended with {execution.status}, and no `{STATUS}` follows:\n{output}"
-        elif not same(execution.command.shown_lines, execution.lines):
+
+
+def differences(ran: list[Ran]) -> Iterator[str]:
+    """Yield, in words, each command that fails or answers otherwise than its page shows."""
+    yield from failures(ran)
+    for execution in ran:
+        if not same(execution.command.shown_lines, execution.lines):
             shown_text, output = "\n".join(execution.command.shown_lines), "\n".join(execution.lines)
             yield f"line {execution.command.line}: `{execution.command.text}`\nthe page shows:\n{shown_text}\nit said:\n{output}"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import PROJECT
-from tests.docs.blocks import Command, File, Ran, blocks, differences, run, same, with_outputs
+from tests.docs.blocks import Command, File, Ran, blocks, differences, failures, run, same, with_outputs
 
 DOCS = PROJECT / "docs"
 SAMPLE = "<!-- run in: the sample of start/install.md -->"
@@ -47,6 +47,7 @@ def test_a_pages_commands_answer_as_it_shows(page: str, tmp_path: Path, environm
         folder = folder / "gpus"
     ran = run(text, folder, environment)
     if os.environ.get("GOLDEN") == "write":
+        assert "\n\n".join(failures(ran)) == "", "the page keeps its outputs"
         text = with_outputs(text, ran)
         (DOCS / page).write_text(text, encoding="utf-8")
     else:
