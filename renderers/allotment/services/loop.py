@@ -54,7 +54,7 @@ class Failure(NamedTuple):
 
 
 class Loop(ABC):
-    """Runs turns until it is stopped. Other threads may call its methods.
+    """Runs turns until it is stopped. Other threads may call `wake`, `stop`, `alive` and `ready`.
 
     `event` is the log event of a failed turn, and `count` receives the failure's reason. `is_leader` returns whether
     this replica is the leader. If another thread sets `wake_event`, the next turn begins.
@@ -147,7 +147,7 @@ class Loop(ABC):
                 self.stop_event.wait(self.timing.wake_delay)
 
     def tick(self) -> None:
-        """Run one turn if this replica is the leader.
+        """Run one turn if this replica is the leader; otherwise call `on_leadership_lost`.
 
         If the turn fails, log and count the failure; a later turn tries again.
         """
@@ -174,7 +174,7 @@ class Loop(ABC):
         return time.monotonic() < self._retry_at
 
     def _is_retrying(self) -> bool:
-        """Return whether the last turn failed and the loop tries again before a whole interval has passed."""
+        """Return whether the last turn failed and the loop has a `backoff`, which sets the time of the next try."""
         return self._failure_count > 0 and self.timing.backoff.first > 0
 
     def log_once(self, words: str, **about: str) -> None:
@@ -208,7 +208,10 @@ class Loop(ABC):
         )
 
     def ready(self) -> bool:
-        """Return whether the last turn reached everything that it needs."""
+        """Return whether the last turn reached everything that it needs.
+
+        A replica that is not the leader needs nothing, so it is ready after its first `tick`.
+        """
         return self._is_ready
 
 

@@ -43,7 +43,7 @@ def read_branch(source: Source) -> str:
 
 
 def read_publisher_key(source: Source) -> str | None:
-    """Return the public key of the declared publisher; None if there is none, or if it can't be read."""
+    """Return the public key of the publisher; None if no publisher is declared, or if the Platform can't be read."""
     platform = read_platform(source)
     return platform.spec.publisher.public_key if platform and platform.spec.publisher else None
 
@@ -54,7 +54,10 @@ def list_cluster_names(source: Source) -> list[str]:
 
 
 def read_reporter_keys(source: Source) -> dict[str, str | None]:
-    """Return, by cluster, the public key of the declared reporter; None if there is none, or if it can't be read."""
+    """Return, by cluster, the public key of the reporter.
+
+    The key is None if the Cluster declares no reporter or can't be read.
+    """
     clusters = {name: _read_cluster(source, name) for name in list_cluster_names(source)}
     return {
         name: cluster.spec.reporter.public_key if cluster and cluster.spec.reporter else None

@@ -32,7 +32,8 @@ class Recovery(NamedTuple):
     """A commit that raises the attempt number of a storage.
 
     `branch` is the branch for the commit, and `attempt` the new number. `because` describes the last attempt.
-    `overwrites` is a message about the data that the new attempt may overwrite; empty if the last attempt failed.
+    `overwrites` is a message about the data that the new attempt may overwrite; empty if the last reported attempt
+    failed.
     """
 
     commit: str
@@ -47,7 +48,8 @@ def create_recovery_commit(
 ) -> Recovery:
     """Return a commit on top of `ref` that prepares a storage (`tenant/name`) again. The commit has no branch yet.
 
-    Raises OperationRefused if `force` is false and the last attempt is not known to have failed.
+    Raises OperationRefused if `force` is false and the last attempt is not known to have failed. Even with
+    `force`, raises it if the storage has no readable preparation, or if its attempt number is MAX_ATTEMPTS.
     """
     source = CommitSource(root, ref)
     tenant, _, name = storage_path.partition("/")

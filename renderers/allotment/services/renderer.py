@@ -112,7 +112,7 @@ class Renderer(Generic[M]):
 def render_cluster_files(
     catalog: Catalog, claims: Iterable[UnitClaim], letters: Callable[[str], Collection[str]], only: Collection[str] = ()
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield the path, `<cluster>/<path>`, and the bytes of each file that belongs to a cluster and to no tenant.
+    """Yield each file that belongs to a cluster and to no tenant, as its path (`<cluster>/<path>`) and its bytes.
 
     `letters` returns the first letters of the names of a cluster's tenants, because a cluster has a file for each of
     these letters. If `only` is not empty, it names the clusters to render.
@@ -136,10 +136,10 @@ def render_markers(
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the folder markers of the clusters' own folders and of the `touched` folders of tenants.
 
-    A folder marker is a ConfigMap that keeps a folder in Git. Each result is the path of a marker, `<cluster>/<path>`,
-    and the bytes of the marker. `trees` maps each cluster to the blob of every file by path. `over` maps a cluster and
-    a folder to the foreign commit that the publish replaces. Raises IsolationBroken unless exactly one Application
-    reads each file.
+    A folder marker is a ConfigMap that keeps a folder in Git. Each result is a marker's path (`<cluster>/<path>`) and
+    its bytes. `trees` maps each cluster to the blobs of its files, by path. `over` maps a cluster and a folder to the
+    foreign commit that the publish replaces. Raises IsolationBroken if a tree has a file that no Application reads, or
+    a folder without a marker.
     """
     from allotment.manifests import argo_folders
 

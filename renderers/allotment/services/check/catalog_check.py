@@ -68,7 +68,7 @@ def find_valid_subset(catalog_check: CatalogCheck, *, partial: bool) -> ValidSub
     """Return the part of the catalog that is used to render tenants.
 
     If `partial` is true, this part lacks the clusters that have an error. Otherwise it has all clusters, and any error
-    prevents the rendering of all tenants.
+    in `catalog_problems` prevents the rendering of all tenants.
     """
     catalog = catalog_check.catalog
     faults = classify_faults(catalog_check.problems, catalog.clusters)

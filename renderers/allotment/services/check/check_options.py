@@ -26,14 +26,15 @@ class CheckOptions:
     - `open_cache` returns the cache for a key. If the cache has a tenant that is unchanged, the check neither reads nor
       renders the tenant. Without `open_cache`, the check reads all tenants.
     - `render` renders each tenant that has no errors, in the process that read the tenant.
-    - `store_artifacts` receives the name and the result of `render` for each tenant, in the order of names. Without
-      `store_artifacts`, `RepositoryCheck.artifacts` holds the results.
+    - `store_artifacts` receives the name and the result of `render` for each tenant that the check reads, in the order
+      of names. The result is None if the tenant was not rendered. Without `store_artifacts`,
+      `RepositoryCheck.artifacts` holds the results.
     - `report_progress` receives the number of tenants checked so far, and the number of all tenants to check.
     - `processes` is the number of processes, by default the number of cores.
     - `runtime_states` returns the runtime state of a tenant.
     - `cpu_seconds` limits the processor time of each tenant. A tenant that exceeds the limit gets a problem.
-    - If `partial` is true, an error of a cluster prevents only the rendering of the tenants that declare something in
-      this cluster. If it is false, any error of the platform or of a cluster prevents the rendering of all tenants.
+    - If `partial` is true, an error of a cluster prevents rendering only for the tenants that declare something in this
+      cluster. If `partial` is false, any error of the platform or of a cluster prevents the rendering of all tenants.
     """
 
     open_cache: OpenCache | None = None
@@ -52,8 +53,8 @@ class Comparison:
 
     - `base` is an earlier state of the source. If `base` is given, the check also applies the rules about changes.
     - `today` is the earliest day on which a new price may begin, by default the day of the check.
-    - `changed_files` returns the files that differ from the last commit. If a stock is oversold and there is no `base`,
-      the check calls it to find the instance or Stock that gets the problem: the units in these files count last.
+    - `changed_files` returns the files that differ from the last commit. The check calls it only if a stock is oversold
+      and there is no `base`. The check then looks for the cause of the excess in these files first.
     """
 
     base: Source | None = None

@@ -1,4 +1,4 @@
-"""Limits the processor time, the number of files and the bytes of one tenant in a publish."""
+"""Limits the processor time of a tenant in a publish, and the number and the bytes of a tenant's files."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class PlatformFaults(NamedTuple):
 
 
 def classify_faults(problems: Iterable[Problem], clusters: Collection[str]) -> PlatformFaults:
-    """Return the errors among `problems` by effect. `clusters` are the clusters that have readable files."""
+    """Return the errors among `problems` by effect. `clusters` are the clusters that have a folder."""
     faults = PlatformFaults([], {}, [])
     for problem in sorted(problems):
         parts = problem.path.split("/")

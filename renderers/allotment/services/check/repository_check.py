@@ -39,8 +39,9 @@ class RepositoryCheck(NamedTuple):
     - `tally_entries` has the tally entry of each tenant: a summary for the rules that compare several tenants.
     - `problems` are all problems, sorted and without duplicates.
     - `file_count` is the number of declared files.
-    - `cached_count` is the number of tenants that the check skipped, because an earlier check accepted them.
-    - `artifacts` has the result of the renderer for each tenant that this check rendered.
+    - `cached_count` is the number of tenants with results from an earlier check.
+    - `artifacts` has the result of the renderer for each tenant that this check read; None for a tenant that was not
+      rendered. `artifacts` is empty if `CheckOptions.store_artifacts` receives the results.
     - `platform_problems` are the problems of the platform, of the clusters, and of files that belong to no folder.
     - `tenant_problems` maps a tenant to the problems of its declarations.
     - `shared_problems` are the problems that the declarations of several owners cause together.
@@ -84,8 +85,8 @@ class RepositoryCheck(NamedTuple):
     def split_errors_by_owner(self) -> tuple[list[Problem], dict[str, list[Problem]]]:
         """Return the errors of the platform and the clusters, and the errors of each tenant that has errors.
 
-        Leaves out the errors about files directly in `tenants/`. These files have no owner, and Allotment does not read
-        them.
+        Leaves out the errors that several owners cause together, and the errors about files directly in `tenants/`.
+        These files have no owner, and Allotment does not read them.
         """
         platform = list[Problem]()
         tenants = defaultdict[str, list[Problem]](list)
@@ -161,7 +162,7 @@ def recheck_tenants(
 ) -> RepositoryCheck:
     """Return the check of a source in which only the folders of `tenants` changed since the check `last`.
 
-    Reads only the folders of these tenants. Applies the rules that compare several tenants again, with the tally
+    Reads only the folders of these tenants. The rules that compare several tenants are applied again, to the tally
     entries of all tenants. If `comparison` has a base, the base must be the source of `last`. After a change of the
     platform or of a cluster, call `check_repository` instead.
     """

@@ -34,7 +34,10 @@ def build_rejection(error: Exception) -> Rejection:
 
 
 def _locate_error(error: Exception) -> str:
-    """Return the innermost line of this program in the error's traceback, as `file.py:line`."""
+    """Return the innermost line of this program in the error's traceback, as `file.py:line`.
+
+    Returns "a library" if the traceback has no line of this program.
+    """
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if _PACKAGE_ROOT in Path(frame.filename).parents
     ]

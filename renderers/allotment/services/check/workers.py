@@ -1,4 +1,4 @@
-"""Reads and checks the platform, the clusters and the tenants. Uses all cores if there are many tenants."""
+"""Reads the files of scopes, and checks tenants. Uses all cores if there are many tenants."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class BatchTask(Protocol[R]):
 
 
 class ScopeContent(NamedTuple):
-    """The files of a scope with their bytes, and the problems of unreadable files.
+    """The files of a scope with their bytes, and the problems of its paths and of unreadable files.
 
     `content_key` is a hash of the files. With `stamp`, a later check finds out whether the files have changed.
     """
@@ -148,8 +148,8 @@ class TenantCheck(NamedTuple):
 
     `runtime_states` returns the runtime state of a tenant. `cpu_seconds` limits the processor time of each tenant; None
     is no limit. Tenants are rendered with `valid_catalog`, the catalog without the clusters that have an error.
-    `invalid_clusters` maps each cluster with an error to its first error. A tenant that declares something in an
-    invalid cluster is rejected.
+    `invalid_clusters` maps each cluster with an error to its first error. If `render` is given, a tenant that declares
+    something in an invalid cluster is rejected.
     """
 
     source: Source
@@ -223,7 +223,7 @@ class _TenantJob:
                 self.problems += _locate_first_findings(list(self.budget.meter(every)), source)
 
     def build_tally_entry(self, catalog: Catalog, runtime_states: RuntimeStates) -> None:
-        """Count the claims of the tenant."""
+        """Build the tally entry of the tenant."""
         from allotment.rules.tally import build_tally_entry
 
         if (folder := self.folder) is not None:

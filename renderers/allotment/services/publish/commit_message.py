@@ -36,7 +36,7 @@ def format_commit_message(
 
 
 def _describe_changes(changes: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line for each changed resource, and a line for each kind of change to the platform's files."""
+    """Yield a line for each changed file of a tenant, and a line for each kind of change to the platform's files."""
     platform: Counter[str] = Counter()
     for path, letter in changes.items():
         spot, verb = parse_tree_path(current_path(path)), CHANGE_VERBS[letter]

@@ -48,9 +48,10 @@ class ObservedTenant(NamedTuple):
     """The observed state of a tenant.
 
     - `attempts` has the last attempt to prepare each storage, by cluster and storage.
-    - `with_pods` has the instances (cluster, name) with pods.
+    - `with_pods` has the instances (cluster, name) that may have pods.
     - `pod_units` has the GPUSpec of the live pods and the units that these pods hold, by cluster and instance.
-    - `present` has the instances, storages, snapshots and namespaces that exist in the clusters.
+    - `present` has the instances, storages, snapshots and namespaces in the statuses. A status also lists a resource
+      that is published but not created yet.
     - `marked_since` has, for each resource that is marked for deletion, the time of the mark by the API server's clock.
     - `unprotected` has the resources that are seen without their protection from deletion.
     - `unreadable_clusters` has the clusters in which the status of the tenant is unreadable, because another version of

@@ -97,7 +97,7 @@ class PublishLoop(Loop):
         return super().classify_error(error)._replace(connected=isinstance(error, AllotmentError))
 
     def run_once(self) -> None:
-        """Publish the newest commit, unless nothing has changed since the last publish."""
+        """Publish the newest commit, unless nothing has changed since a publish in the last REPUBLISH_SECONDS."""
         previous_snapshot, self._last_snapshot = self._last_snapshot, None  # if this run fails, there is no snapshot
         tip = self._source.fetch(self._branch).get(self._branch)
         if tip is None:

@@ -93,7 +93,7 @@ class PublishResult(NamedTuple):
     """The result of a publish: the new commits, and the current tip of each branch.
 
     If a newer commit is already published, `newer_source` is that commit, and nothing was written. `record_trouble` is
-    the reason why the record of the retained tenants is invalid or was not written; empty if there is none.
+    the reason why the record of the retained tenants is invalid or was not written; empty if there is no such reason.
     """
 
     source: str
@@ -114,7 +114,7 @@ class Publisher:
     - `status` is the remote of the status branches; by default `remote`.
     - `find_remotes` returns the remotes that a source declares: one for the rendered and one for the status branches.
     - `find_tip` returns the newest commit of the source branch, or None. By default, the publisher fetches this commit
-      from the declared branch of `origin`.
+      from the declared branch of `origin`, or of the local repository if `origin` does not answer.
     - `check_precondition` receives the published source commit and the new source commit before each try. It raises
       OperationRefused to stop the publish.
     - `signing_key` signs the commits.
@@ -158,8 +158,8 @@ class Publisher:
     def publish(self, ref: str) -> PublishResult:
         """Publish a commit.
 
-        Raises OperationRefused, SourceRewound, BrakeEngaged or PlatformInvalid. If one of these errors is raised,
-        nothing was written.
+        Raises OperationRefused, SourceRewound, BrakeEngaged or PlatformInvalid. If one of these errors is raised, the
+        remote is unchanged. An exception is a push that timed out: the remote may have accepted this push.
         """
         for attempt in range(MAX_TRIES):
             source = self.switch_to(ref)
@@ -202,7 +202,7 @@ class Publisher:
     def _find_publisher_key(self, source: CommitSource) -> str | None:
         """Return the key that must sign the commits; None if the source declares no key.
 
-        Raises KeyMissing if the configured signing key is a different key or missing.
+        Raises KeyMissing if the configured signing key is a different key or missing. A dry run needs no signing key.
         """
         key = read_publisher_key(source)
         if key is None or self._dry_run or (self._signer or "").split()[:2] == key.split()[:2]:
@@ -310,7 +310,10 @@ class Publisher:
             )
 
     def _fetch_branch_tip(self, source: CommitSource) -> str | None:
-        """Return the newest commit of the source branch at `origin`; None if there is none."""
+        """Return the newest commit of the source branch at `origin`; None if there is no such commit.
+
+        If `origin` does not answer, return the newest commit of this branch in the local repository.
+        """
         if self._find_tip is not None:
             return self._find_tip()
         platform = read_platform(source)
@@ -404,7 +407,7 @@ class Publisher:
         assembly: Release,
         record: LastRecord,
     ) -> Pushed:
-        """Push the refs of a publish. Return whether the remote accepted all of them.
+        """Push the refs of a publish, unless all are unchanged. Return whether the remote accepted them (`Pushed`).
 
         Also pushes unchanged refs, so that the remote rejects this push if another push has moved an unchanged ref.
         """

@@ -34,9 +34,9 @@ class Release(NamedTuple):
     - `pending_deletions` are messages about deletions in progress.
     - `pending_changes` are messages about preparations and node replacements that wait.
     - `leaked_units` are messages about pods that hold units without a claim.
-    - `problems` are the problems that concern no single tenant.
-    - `declared_tenants` are the tenants with a folder; `rendered_count` is the number of tenants that were rendered for
-      this release.
+    - `problems` are the problems that are not a reason to retain a tenant or a cluster.
+    - `declared_tenants` are the tenants with a folder; `rendered_count` is the number of tenants that were checked and,
+      if valid, rendered for this release.
     - `traces` has the traceback of the bug for each tenant on which Allotment failed.
     - `retained_clusters` has the problems of each cluster that keeps its published tree.
     - `approved_clusters` are the clusters in which an approval released a deletion that the brake would stop.
@@ -76,7 +76,7 @@ class ClusterTrees:
     def add_tenant(self, rendered: RenderedTenant | None, tenant_transition: TenantTransition) -> None:
         """Add a tenant's rendered files, and the published files that its transition keeps or changes.
 
-        Raises IsolationBroken, and adds nothing, if the gate refuses a file.
+        Raises IsolationBroken, and adds nothing, if the gate refuses a file that the transition changes.
         """
         stays = self.check_transition(tenant_transition)
         if rendered is not None:
@@ -110,7 +110,7 @@ class ClusterTrees:
         return self._published_trees.read_file(path) if data is None else data
 
     def add_retained_files(self, files: Mapping[str, bytes]) -> None:
-        """Add a retained tenant's files."""
+        """Add the files of a retained tenant, or of retained instances."""
         for path, data in files.items():
             self._put_file(path, data)
 
@@ -147,7 +147,7 @@ class ClusterTrees:
         """Add the markers of the clusters' own folders, and of the tenants' folders that need a new marker.
 
         A tenant's folder needs a new marker if a file of the folder differs from the rendered file, or if a foreign
-        commit has files in the folder.
+        commit changed the folder.
         """
         over = {}
         strayed = {

@@ -4,8 +4,9 @@ A retained tenant stays at its last published manifests. Each publish decides ag
 `RetentionReason` lists the reasons. The table names the functions that return retained tenants, and the cases in which
 each of them returns a tenant:
 
-    find_invalid_tenants              The declarations are invalid, the tenant exceeds its time budget, the isolation
-                                      gate refuses a rendered manifest, or a bug makes Allotment fail on the tenant.
+    find_invalid_tenants              The declarations are invalid, the tenant declares something in an invalid cluster,
+                                      the tenant exceeds its time budget, the isolation gate refuses a rendered
+                                      manifest, or a bug makes Allotment fail on the tenant.
     find_tenants_of_invalid_clusters  The tenant has published files in a cluster with invalid declarations.
     transition_tenants                The gate refuses the next version of a published file, or a bug makes Allotment
                                       fail on the tenant.

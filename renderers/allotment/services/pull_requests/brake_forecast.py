@@ -90,8 +90,8 @@ def read_cached_items(here: Repository, base: CommitSource) -> CachedItems | Non
 def _find_approved_commits(here: Repository, commits: Mapping[str, str], key: str | None) -> Mapping[str, str] | None:
     """Return, by cluster, the last commit in which an approval released a deletion.
 
-    The search goes from the commits in `commits` to their ancestors. If the search ends before it reaches the first
-    commit of a branch, return None.
+    The search goes from the commits in `commits` to their ancestors. If the search of a branch reaches its limit
+    without a result, return None.
     """
     used: dict[str, str] = {}
     for cluster, commit in commits.items():

@@ -141,7 +141,7 @@ class CommentLoop(Loop):
         """Follow the merged pull requests.
 
         If they can't be read now, return the failure instead of raising an error, so that open pull requests are still
-        reviewed.
+        reviewed. Only a rate limit and an invalid token raise an error, because a review would fail too.
         """
         outcome = capture_failure(partial(rollouts.follow_merges, datetime.datetime.now(datetime.UTC)))
         if isinstance(outcome, PullFailure):
@@ -166,11 +166,14 @@ class CommentLoop(Loop):
         self._open_heads = open_heads | retries
 
     def _announce_pending(self, reviews: PlanCommenter, alike: list[PullRequest]) -> None:
-        """Set the status of a commit to pending. Ignores an error, because the next review logs its own errors."""
+        """Set the status of a commit to pending.
+
+        Ignores most errors, because the next review logs its own errors. Raises RateLimited and InvalidToken.
+        """
         capture_failure(partial(reviews.announce_pending, alike))
 
     def _review_head(self, reviews: PlanCommenter, alike: list[PullRequest], base: str) -> None:
-        """Review all pull requests of one commit, unless all are unchanged since their last review.
+        """Review all pull requests of one commit, unless all are unchanged since their last review and no retry is due.
 
         An approval changes `updated_at`, so every approval causes a review.
         """

@@ -244,8 +244,8 @@ class PlanCommenter:
     def _fetch_commits(self, request: PullRequest, base: str, head: str) -> None:
         """Fetch base and head separately.
 
-        Raises UnsoundObjects or FetchTooCostly if the head can't be fetched. Raises OperationRefused if the base can't
-        be fetched, because that is not the pull request's fault.
+        Raises UnsoundObjects, FetchTooCostly or ForgeUnreachable if the head can't be fetched. Raises OperationRefused
+        if the base can't be fetched, because that is not the pull request's fault.
         """
         source, names = self._pull_source.remote, self._list_refs(request)
         if not source.repository.has_object(base):

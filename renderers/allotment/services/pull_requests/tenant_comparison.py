@@ -34,7 +34,7 @@ MAX_TEXTS = 400  # files that a plan shows with their texts; the counts and the 
 class TenantComparison(NamedTuple):
     """The comparison of one tenant before and after a change.
 
-    - `diff` is None if the tenant is invalid before or after the change.
+    - `diff` is None if the tenant was not rendered (`CompareTask.invalid_tenants`).
     - `cost` is None if the cost is not known.
     - `exposure` has the changes of the addresses and of the access to them.
     - `files` has the changed rendered files.
@@ -53,7 +53,10 @@ class TenantComparison(NamedTuple):
 
 
 class CompareTask(NamedTuple):
-    """The input that a process needs to compare tenants. Each pair has the values before and after the change."""
+    """The input that a process needs to compare tenants. Each pair has the values before and after the change.
+
+    Of the `invalid_tenants`, only the declarations are compared, because their manifests are not rendered.
+    """
 
     sources: tuple[Source, Source]
     catalogs: tuple[Catalog, Catalog]

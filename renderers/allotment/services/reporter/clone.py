@@ -57,9 +57,10 @@ class Clone:
         return self.repository.git.url_of(ORIGIN) is not None
 
     def fetch_declared_commit(self) -> DeclaredCommit:
-        """Return the newest commit of the declared branch (spec.git.branch) at origin; HEAD if origin lacks it.
+        """Return the newest commit of the declared branch (spec.git.branch) at origin.
 
-        Raises OperationRefused if origin doesn't answer.
+        Returns HEAD if the clone has no origin, or if origin lacks the branch. Raises OperationRefused if origin
+        doesn't answer.
         """
         here = CommitSource(self.root, "HEAD", self.repository)
         if not self.has_origin:

@@ -78,10 +78,10 @@ class LiveSourceFinder:
         self._branch = branch
 
     def find_sources(self, tenant: str, live: TenantObjects, previous: TenantStatus | None) -> PartSources:
-        """Return, for each changed part of a tenant, the source commit of the live manifests.
+        """Return, for each changed part of a tenant, the source commit and the Git tree of the live manifests.
 
-        A part is the folder of one Application of the tenant. Leaves out a part that has not changed since the
-        `previous` status.
+        A part is the folder of one Application of the tenant. Leaves out a part that is not synced, or that has not
+        changed since the `previous` status.
         """
         previous_trees = {part.name: part.tree for part in previous.applications} if previous else {}
         sources = {}
@@ -174,7 +174,7 @@ class Observer:
             self.pending_transitions.pop(tenant, None)
 
     def list_changed_tenants(self, written_statuses: Mapping[str, TenantStatus]) -> list[str]:
-        """Return the tenants with a status that differs from the written status, sorted."""
+        """Return the tenants with pending transitions or with a status that differs from the written status, sorted."""
         return sorted(
             tenant
             for tenant, status in self.statuses.items()

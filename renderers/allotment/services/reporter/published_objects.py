@@ -42,7 +42,7 @@ class PublishedBranch:
     """A cluster's rendered branch, fetched from time to time into the local clone.
 
     `commit` is our last commit on the branch. It is None if the remote doesn't answer, if nothing is published yet, or
-    if the commit can't be read. If a person should act, `trouble` gives the reason. The tip of the branch is ignored,
+    if the commit can't be read. If the last fetch failed, `trouble` gives the reason. The tip of the branch is ignored,
     because others may push to the branch.
     """
 
@@ -59,8 +59,8 @@ class PublishedBranch:
         self._tenant_paths: dict[str, dict[paths.TreePath, str]] = {}  # by tenant: the blob of each file
         self.commit: str | None = None
         self.trouble = ""
-        # The retained tenants by name, from their record; None if it is not known. The record's signature is not
-        # checked.
+        # The retained tenants by name, from their record; None if the last fetch failed, empty if the record is missing
+        # or invalid. The record's signature is not checked.
         self.retained: Mapping[str, RetainedTenant] | None = None
 
     def forget(self) -> None:
@@ -159,7 +159,8 @@ class PublishedBranch:
     def _read_identities(self, blobs: set[str]) -> dict[str, ObjectIdentities]:
         """Return, by blob, the kind and name of each object in a file.
 
-        Leaves out the kinds that are not in _WATCHED_KINDS.
+        Leaves out the kinds that are not in _WATCHED_KINDS. Adds STOPPED_DEPLOYMENT and the name for each Deployment
+        without replicas.
         """
         contents = {blob: self._identities_by_blob[blob] for blob in blobs & self._identities_by_blob.keys()}
         new = sorted(blobs - contents.keys())

@@ -45,7 +45,7 @@ from allotment.services.reporter.observer import ClusterSession, LiveSourceFinde
 from allotment.services.reporter.published_objects import PublishedBranch
 
 HEARTBEAT_SECONDS = 3600  # the status is written at least this often, even without a change
-DELETION_MARK_SECONDS = 10  # an unchanged status is repeated after this time if a volume is marked for deletion
+DELETION_MARK_SECONDS = 10  # while a volume is marked for deletion, the shortest time between two unchanged statuses
 POLL_SECONDS = 60  # between two checks of the branch for foreign commits
 WAKE_DELAY_SECONDS = 0.2  # the wait after an event, so that one turn handles all related events
 MAX_SHOWN_CHANGES = 50  # changes that a commit message lists
@@ -219,7 +219,7 @@ class Reporter(Loop):
             self._commit_status(status)
 
     def _log_orphans(self) -> None:
-        """Log each orphan once. If the published objects are not known, log the reason."""
+        """Log each orphan and each edit once. If the published objects are not known, log the reason."""
         cluster, leftovers = (
             self._session.cluster,
             [leftover for tenant_leftovers in self._observer.orphans.values() for leftover in tenant_leftovers],

@@ -46,8 +46,8 @@ ReportedResource = tuple[TenantStatus, Resource]
 class PublishedRelease(NamedTuple):
     """The published release: its source commit, each cluster's branch, and the record of the retained tenants.
 
-    If the source commit is not known, `source` is None and `trouble` is the reason. `never_published` means that
-    nothing was ever published.
+    If the source commit is not known, `source` is None and `trouble` is the reason. `never_published` is true if
+    nothing was ever published, or if the clone has no remote to publish to.
     """
 
     source: CommitSource | None
@@ -142,7 +142,7 @@ class StatusView:
 
     @cached_property
     def rows(self) -> list[ResourceStatus]:
-        """All declared or observed resources, by tenant, name and cluster."""
+        """All declared, observed or published resources, sorted by tenant, name and cluster."""
         names = self.tenants if self._tenant is None else [name for name in self.tenants if name == self._tenant]
         spots = [spot for name in names for spot in list_resources(self.declared_commit.source, name)]
         rows, row_keys = [], set[tuple[str, str, str, str]]()
@@ -239,10 +239,10 @@ class StatusView:
 
     @property
     def kept_tenants(self) -> set[str]:
-        """The tenants with a declaration that stays published in an old version.
+        """The tenants with a declaration that the last publish did not apply.
 
-        The commit with the new version is published, but the published manifests are still rendered from the old
-        version.
+        The commit with the declaration is published, but the published manifests lack the resource or come from an
+        earlier version of the declaration.
         """
         return {row.resource.tenant for row in self.rows if row.stage.state == "kept"}
 
