@@ -27,7 +27,7 @@ from allotment.diff.field_diff import DiffCache
 from allotment.diff.tenant_side import TenantSide
 
 MAX_SHOWN_CAUSES = 6
-# A change of these fields changes no rendered file of a tenant.
+# If these fields of a dependency change, the manifests of the resource that depends on it stay the same.
 _UNRENDERED_FIELDS = (
     "spec.displayName", "spec.description", "spec.prices", "spec.snapshotPrices", "spec.plan", "spec.quota",
     "spec.brake", "spec.billing", "spec.count", "spec.warm", "metadata.labels",

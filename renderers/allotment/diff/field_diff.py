@@ -116,7 +116,10 @@ def _values_by_name(at: str, subtree: _Tree, name: str) -> Iterator[tuple[str, s
 def expand(
     declaration: DeclarationFile[Declaration], widths: Truncation = TRUNCATED, *, added: bool
 ) -> list[FieldChange]:
-    """Return a change for each field and each list item of an added or removed declaration."""
+    """Return the changes of the fields in the spec of an added or removed declaration.
+
+    Each field is one change, which summarizes its subfields. A list of mappings is one change for each item.
+    """
     spec = value_tree(declaration)["spec"]
     changes = _compare_trees("spec", {}, spec, widths) if added else _compare_trees("spec", spec, {}, widths)
     return sorted(changes, key=_sort_key)

@@ -17,7 +17,8 @@ from allotment.diff.tenant_side import TenantSide
 def files_without_tenant_approver(before: TenantSide, after: TenantSide) -> Iterator[DeclaredChange]:
     """Yield a change for each path rule of the Ownership if the tenant no longer has an approver by this rule.
 
-    The change names the former approvers. The team `platform` approves the files of such a rule instead.
+    A rule that also names teams or logins is skipped. The change names the former approvers. The team `platform`
+    approves the files of the rule instead.
     """
     tenant, members = after.folder.name, path_of("Members", after.folder.scope, "")
     if not before.folder.paths() or not after.folder.paths() or after.folder.invalid:

@@ -59,7 +59,10 @@ class UnallocatedInstances(NamedTuple):
 
 
 def find_unallocated_instances(before: ClaimsSide, after: ClaimsSide) -> UnallocatedInstances:
-    """Return the instances that possibly do not get their declared units, if the base's allocation is published."""
+    """Return the instances that possibly do not get their declared units after a change.
+
+    The allocation of the base is assumed to be the published allocation.
+    """
     (catalog, claims), (offers_after, claims_after) = before, after
     fewer = allocate_units(catalog, claims, _no_published_claim, _no_published_claim, _no_pod_claims).reduced
     old = {

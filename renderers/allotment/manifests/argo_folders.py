@@ -30,8 +30,8 @@ _MARKER_PURPOSE = "Keeps this folder in Git, and says by a hash that something i
 class _FolderKind(NamedTuple):
     """A kind of folder: a pattern of its path, the file that declares its Application, and its marker's identity.
 
-    All fields except the pattern are format strings. They may use the named groups of the pattern, and `c` for the
-    cluster.
+    All fields except the pattern are format strings. They may use the named groups of the pattern. `marker` may also
+    use `c`, the name of the cluster.
     """
 
     folder: re.Pattern[str]
@@ -170,7 +170,10 @@ def render_markers(
 
 
 def with_markers(cluster: str, tenant: str, files: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
-    """Yield the path and content of each file of a tenant in a cluster, then of the marker of each folder."""
+    """Yield each file in `files`, then the markers of the tenant's folders for storage and compute.
+
+    `files` are a tenant's files in a cluster. A file is a pair of its path and its content.
+    """
     own, blobs = [f"tenants/{tenant}/{part}" for part in TREE_PARTS], {}
     for path, data in files:
         yield path, data

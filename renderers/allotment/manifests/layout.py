@@ -93,10 +93,10 @@ def render_tenant(
     runtime_state: RuntimeState = UNKNOWN_STATE,
     only: frozenset[str] | None = None,
 ) -> RenderedFiles:
-    """Yield the path, `<cluster>/<path on the cluster's branch>`, and the content of each file of a tenant.
+    """Yield the path and the content of each file of a tenant.
 
-    With `only`, yield the files for the clusters in `only`. The files depend only on the catalog, on this tenant and on
-    the tenant's runtime state.
+    A path has the form `<cluster>/<path on the cluster's branch>`. If `only` is set, yield only the files for the
+    clusters in `only`. The files depend only on the catalog, on this tenant and on the tenant's runtime state.
     """
     for name in clusters_of(tenant):
         if only is not None and name not in only:

@@ -37,14 +37,15 @@ class TreePath(NamedTuple):
 
     @property
     def resource_name(self) -> str:
-        """Return the declared name of the resource; the file's stem if the file belongs to no resource."""
+        """Return the declared name of the resource; the file's stem if `kind` is empty."""
         resource = parse_file_stem(self.part, self.name)
         return resource[1] if resource else self.name
 
     @property
     def kind(self) -> str:
-        """Return the kind of the resource: instance, storage or snapshot. Empty for a folder marker, programs, and a
-        resource that is being deleted.
+        """Return the kind of the resource: instance, storage or snapshot.
+
+        Empty for a resource that is being deleted, and for a file that belongs to no resource.
         """
         resource = parse_file_stem(self.part, self.name)
         return resource[0].word if resource else ""
@@ -53,7 +54,7 @@ class TreePath(NamedTuple):
     def is_resource_file(self) -> bool:
         """Return whether the file belongs to a resource, even to a resource that is being deleted.
 
-        False for folder markers and programs.
+        False for folder markers, for programs, and for files in `control/`.
         """
         return self.part in TREE_PARTS and self.name not in FOLDER_MARKERS and not is_programs(self.name)
 

@@ -162,7 +162,7 @@ class Malformed(ValueError):
 
 
 def load(data: bytes) -> list[Object]:
-    """Return the objects in the output of `dump`; raise Malformed if `dump` could not have written `data`."""
+    """Return the objects in `data`. Raise Malformed if `data` lacks the form of `dump`, or UnicodeDecodeError."""
     return [load_one(part) for part in split(data)]
 
 

@@ -51,7 +51,7 @@ def _is_bound_volume_name(live: Value, _: Mapping[str, Value]) -> bool:
 
 
 def _is_same_data_source(live: Value, spec: Mapping[str, Value]) -> bool:
-    """Return whether dataSource equals dataSourceRef, because the API server copies dataSourceRef to dataSource."""
+    """Return whether dataSource equals dataSourceRef. The API server copies dataSourceRef to dataSource."""
     return bool(live == spec.get("dataSourceRef"))
 
 

@@ -157,7 +157,7 @@ def _edit_conditions(edits: Iterable[ManualEdit]) -> Iterator[Condition]:
 def edit_condition_times(status: TenantStatus, resource_key: tuple[str, str]) -> dict[str, str]:
     """Return the times since which the edit conditions of a resource hold, by the type of the condition.
 
-    An empty kind and name in `resource_key` stand for the tenant itself.
+    An empty kind and name in `resource_key` stand for the tenant itself. So does a resource that the status lacks.
     """
     kind, name = resource_key
     resources = getattr(status, RESOURCE_KINDS[kind].plural) if kind else ()

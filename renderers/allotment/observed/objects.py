@@ -10,7 +10,8 @@ START_ERROR = "StartError"  # `terminated_reason` of a container that ended befo
 class Pod(NamedTuple):
     """A pod with one of Allotment's labels, and the container that determines its state.
 
-    This container is the first unfinished init container, or else the main container.
+    This container is the first init container that has neither started nor succeeded. If there is none, it is the last
+    init container while that container runs, or else the main container.
 
     - `scheduled_at` is the time when the pod got its node. A kubelet that rejects the pod removes the condition with
       this time. For a rejected pod, `scheduled_at` is therefore the time when the kubelet acknowledged the pod.

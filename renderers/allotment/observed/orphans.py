@@ -95,8 +95,7 @@ class TenantObservation(NamedTuple):
 
 
 class Orphan(NamedTuple):
-    """A removed object that remains in the cluster.
-
+    """An object that remains in the cluster after its removal, or still runs after its stop.
     `kind` and `name` identify the instance, storage or snapshot that the object belongs to.
     """
 
@@ -335,7 +334,7 @@ def describe_remedy(resource: Resource, tenant: str, cluster: str, parts: Collec
 
 
 def removal_conditions(resource: Resource) -> list[Condition]:
-    """Return the conditions of removed objects for which the time limit of the removal has not passed yet."""
+    """Return the conditions of a resource's removals and stops for which the time limit has not passed yet."""
     return [
         condition
         for condition in resource.conditions
@@ -344,7 +343,7 @@ def removal_conditions(resource: Resource) -> list[Condition]:
 
 
 def stuck_conditions(resource: Resource) -> list[Condition]:
-    """Return the conditions of removed objects for which the time limit of the removal has passed."""
+    """Return the conditions of a resource's removals and stops for which the time limit has passed."""
     return [
         condition
         for condition in resource.conditions
@@ -357,7 +356,7 @@ def _resources(status: TenantStatus) -> list[Resource]:
 
 
 def find_orphans(status: TenantStatus) -> Iterator[Orphan]:
-    """Yield the orphans of a tenant: the removed objects that still exist after the time limit of the removal."""
+    """Yield the orphans of a tenant: objects that still exist or run after the time limit of their removal or stop."""
     parts = [application.name for application in status.applications]
     for resource in _resources(status):
         for condition in stuck_conditions(resource):
@@ -371,5 +370,5 @@ def needs_newer_branch(objects: Iterable[RenderedObject], published: PublishedOb
 
 
 def is_time_dependent(status: TenantStatus) -> bool:
-    """Return whether a removal is under way. An object that still exists at the time limit becomes an orphan."""
+    """Return whether a removal or a stop is under way. An object that remains at the time limit becomes an orphan."""
     return any(removal_conditions(resource) for resource in _resources(status))

@@ -121,7 +121,7 @@ def _was_killed_by_probe(pod: Pod) -> bool:
 
     The status of a pod doesn't contain the cause of an end, so the function infers the cause from the exit code and the
     duration of the last run. The kubelet begins to probe within one probe period, and gives a container half a minute
-    to end. Therefore, if a run was much shorter or much longer than that, it ended for another reason.
+    to end. A run that was much shorter or much longer than the time for the startup probe ended for another reason.
     """
     if (
         not pod.startup_seconds

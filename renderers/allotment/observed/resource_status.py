@@ -52,7 +52,7 @@ class ResourceStatus(NamedTuple):
 
     @property
     def state(self) -> str:
-        """The state in the cluster, or the rollout stage if no cluster reports it."""
+        """Removing if `is_removing`. Otherwise the state in the cluster, or the rollout stage if there is none."""
         if self.is_removing:
             return word.REMOVING
         if self.observed is not None:
@@ -90,7 +90,7 @@ class ResourceStatus(NamedTuple):
 
     @property
     def explanation(self) -> str:
-        """The reason why the resource lacks the state that its declaration requires; empty if it has that state."""
+        """The message about the state, and about a change that the cluster lacks; empty if there is nothing to say."""
         if self.observed is None:
             return self.stage.message
         own = self.observed.message

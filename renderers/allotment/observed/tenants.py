@@ -364,6 +364,6 @@ def is_time_dependent(status: TenantStatus) -> bool:
     """Return whether a status may change without a change of the live objects.
 
     The passing of time may change the status while a pod is being scheduled, after a container restarted, and while a
-    removal is under way.
+    removal or a stop is under way.
     """
     return any(map(instances.is_time_dependent, status.instances)) or orphans.is_time_dependent(status)

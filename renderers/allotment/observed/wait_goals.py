@@ -73,8 +73,8 @@ def evaluate_goal(rows: Sequence[ResourceStatus], goal: str, silent: Collection[
     """Return whether all resources of a name have reached the goal.
 
     `rows` are the resources of this name and of the kinds that can reach the goal. The verdict is `failed` if the
-    resources reach the goal only after another merge or an action of a person. The verdict ignores the last report of a
-    cluster in `silent`.
+    resources reach the goal only after another merge or an action of a person. Unless the goal is Gone, a reported
+    resource of a cluster in `silent` counts as `going`, because its last report may be outdated.
     """
     if goal == GONE_GOAL:
         failed = any(row.resource.blob or row.stage.progress == "failed" for row in rows)

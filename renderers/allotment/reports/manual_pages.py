@@ -29,9 +29,9 @@ KIND_DESCRIPTION = "What the file declares; its folder says it too."
 def manual_page(subject: str) -> ExplainOutput:
     """Return the page of a subject of `allot explain`.
 
-    A subject is a kind, `KIND.field.field`, `rule NAME`, the ID of a rule, or a state, condition or reason of a status.
-    If the ID of a rule is also the name of a kind, the page of the kind ends with the rule. Raises OperationRefused for
-    an unknown subject. The message of the error suggests the closest known subject.
+    A subject is a kind, `KIND.field.field`, the name of a field, `rule NAME`, the ID of a rule, or a state, condition
+    or reason of a status. If the ID of a rule is also the name of a kind, the page of the kind ends with the rule.
+    Raises OperationRefused for an unknown subject. The message of the error suggests the closest known subject.
     """
     name, *fields = subject.split(".")
     if name.startswith("rule "):

@@ -25,7 +25,8 @@ class StockRow(NamedTuple):
 
     `pool` is None if the NodePool can't be read. `placeholders` is the number of placeholders that should exist, and
     `ready_units` the number of running placeholders; `ready_units` is None if no cluster has reported the stock.
-    `cold_start_time` is the waiting time for nodes in earlier starts with the same GPUSpec; it is None if unknown.
+    `cold_start_time` is the waiting time for nodes in earlier starts with the same GPUSpec; it is None if it is unknown
+    or if the nodes are static.
     """
 
     cluster: str

@@ -91,8 +91,8 @@ def _build_priority_class(name: str, value: int, preemption: str, description: s
 def render_admission_policies() -> list[dict[str, Any]]:
     """Return two policies with their bindings.
 
-    One policy blocks the deletion of protected objects. The other policy restricts the pods of tenants: a pod may have
-    only our priority classes, and may not choose its node.
+    One policy blocks the deletion of protected objects. The other policy restricts the pods of tenants: a pod must have
+    the priority class for instances or for storage pods, and may not choose its node.
     """
     protected = f"oldObject.?metadata.?annotations[?'{names.PROTECTED}'].orValue('') == 'true'"
     classes = ", ".join(f"'{name}'" for name in (names.INSTANCE_PRIORITY, names.STORAGE_PRIORITY))

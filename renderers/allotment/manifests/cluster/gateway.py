@@ -82,9 +82,9 @@ def listener_target(gateway: Gateway) -> dict[str, str]:
 
 
 def render(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
-    """Return the policies of the listener for tenants' routes.
-
-    The first policy denies a request unless the policy of its route allows the request. On every route, the second
+    """Return the policies of the listener for tenants' routes, and the route of the callback host if declared.
+    The first policy denies a request unless the policy of its route allows the request. If the cluster declares a
+    callback host, the first policy also contains the login that all hosts share. On every route, the second
     policy removes the cookies of a login before a request reaches a container, and keeps all other cookies. The second
     policy also denies a request that has a login and comes from a page of another host. If the cluster declares limits,
     a third policy applies the limits to each route.

@@ -1,4 +1,4 @@
-"""Render the file server of a GPUStorage: read-only, inside the cluster, and behind a login if declared."""
+"""Render the file server of a GPUStorage: read-only, inside the cluster, and at a URL if declared."""
 
 from __future__ import annotations
 

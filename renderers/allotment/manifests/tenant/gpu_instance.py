@@ -186,7 +186,7 @@ def _build_spread_constraints(instance: GPUInstance) -> list[dict[str, Any]]:
     """Return the constraints that spread the replicas over the declared topology.
 
     The constraints are required, not preferred, because a replica preempts a placeholder, and the scheduler ignores
-    preferences when it preempts. The scheduler also ignores nodes with taints that the pods do not tolerate.
+    preferences when it preempts. `nodeTaintsPolicy: Honor` excludes nodes with taints that the pods do not tolerate.
     """
     return [
         {
@@ -228,8 +228,10 @@ def _build_tenant_anti_affinity(tenant: str) -> dict[str, Any]:
 
 
 def _build_bucket_env(catalog: Catalog, tenant: ScopeDeclarations, instance: GPUInstance) -> list[dict[str, Any]]:
-    """Return the environment variables for an instance's buckets, read from the Secret and the ConfigMap that the
-    object store creates for each bucket.
+    """Return the environment variables for an instance's buckets.
+
+    Most values come from the Secret and the ConfigMap that the object store creates for each bucket. If the object
+    store has a declared endpoint, AWS_ENDPOINT_URL contains it.
     """
     variables: list[dict[str, Any]] = []
     for use in sorted(instance.spec.buckets, key=lambda use: use.name):

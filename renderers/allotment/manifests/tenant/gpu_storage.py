@@ -33,7 +33,7 @@ def render(
 
     A storage may be copied from a source storage. Until the source is prepared, a wait marker (a ConfigMap) replaces
     the storage's preparation Job. If the driver clones the source's volume, the marker also replaces the storage's
-    volume.
+    volume and file server.
     """
     storage = declared.model
     spec = find_storage_spec(catalog, storage)

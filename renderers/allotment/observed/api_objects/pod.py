@@ -196,7 +196,8 @@ def _has_unhealthy_device(status: _PodStatus) -> bool:
 def _deciding_container(status: _PodStatus) -> _ContainerStatus:
     """Return the container that determines the state of a pod.
 
-    This container is the first unfinished init container, or else the main container.
+    This container is the first init container that has neither started nor succeeded. If there is none, it is the last
+    init container while that container runs, or else the main container.
     """
     for container in status.init_container_statuses:
         ended = container.state.terminated

@@ -1,8 +1,8 @@
 """Render a plan as one comment on a pull request.
 
-The comment fits the forge's size limit. Text from tenants is displayed literally. The summary, the missing
-approvals, the destructions, and the changed permissions are always complete. Other lists are truncated if they don't
-fit, and the comment states the number of omitted items.
+The comment fits the forge's size limit. Text from tenants is displayed literally. The destructions and the changed
+permissions are never truncated: if they don't fit, the comment says instead that the plan can't be merged. Other lists,
+such as the missing approvals, are truncated if they don't fit. The comment then states the number of omitted items.
 """
 
 from __future__ import annotations

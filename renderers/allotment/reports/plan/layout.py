@@ -1,6 +1,6 @@
 """Fit the lines and tables of a plan into the width of a terminal.
 
-Cells that do not fit go below their row; nothing is cut. If the output is a pipe, the width is unlimited.
+Cells that do not fit go below their row; no cell is cut. If the output is a pipe, the width is unlimited.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Line(NamedTuple):
 
 
 def wrap_text(text: str, width: int | None) -> list[str]:
-    """Return a text as lines of at most `width` columns. Words are not split, so that a path can be copied."""
+    """Return a text as lines of at most `width` columns. Longer words are not split, so that a path can be copied."""
     if width is None or len(text) <= width:
         return [text]
     begin = " " * (len(text) - len(text.lstrip()))

@@ -97,8 +97,9 @@ def other_file_lines(
 def effects_text(plan: ChangePlan) -> str:
     """Return a sentence with the numbers of instances that restart, start and stop.
 
-    If all numbers are 0, the sentence is "No instance restarts." In this case, the sentence is empty if nothing changes,
-    or if the plan has problems, destructions, or changes of nodes or clusters.
+    If all numbers are 0, the sentence is "No instance restarts." But the result is empty if nothing changes, or if a
+    restart can't be excluded: the plan has errors that no approval solves, destructions, or changes of capacity or
+    clusters.
     """
     counts = Counter(change.effect for change in plan.resource_changes)
     if parts := [f"{effect} {pluralize(counts[effect], 'instance')}" for effect in _EFFECTS if counts[effect]]:

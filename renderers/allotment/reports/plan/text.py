@@ -22,8 +22,8 @@ from allotment.reports.plan.rows import (
 def plan_lines(plan: ChangePlan, *, diffs: bool, width: int | None = None) -> Iterator[Line]:
     """Yield the lines of a plan.
 
-    With `width`, the lines are wrapped to the width of a terminal. With `diffs`, the lines include the diffs of all
-    files.
+    With `width`, the lines are wrapped to the width of a terminal. With `diffs`, the lines include the diffs in the
+    plan, and the numbers of changed files without a diff.
     """
     yield from _fit_lines(width, _head_lines(plan))
     for table in plan_tables(plan):
