@@ -1,8 +1,9 @@
 """Check the fields of a tenant's objects that the tenant's own declarations determine.
 
 These fields decide, for example, which people can log in, which tenants can read a storage, which routes are public, and
-how many replicas run. The patterns in `allowed/` are the same for all tenants, so they cannot check these fields. The
-fields come last in the text of an object. Therefore this check compares the end of the text, and parses no YAML.
+how many replicas run. The patterns in `allowed/` are the same for all tenants, so they cannot check these fields.
+Except for the replicas, the fields come last in the text of an object. Therefore this check compares the end of the
+text. It finds the replicas with a regular expression, and parses no YAML.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 A pattern has slots, such as `<tenant>`, for values that depend on the cluster, the owner or the object. The patterns are
 written by hand from the permissions of a tenant, independently of the code that renders. Therefore this check finds
-mistakes in that code. `entitlements` checks the fields that a tenant's declarations determine, such as logins.
+mistakes in that code. Some objects of the platform, such as node pools and stocks, have no pattern. This check renders
+them again instead. `entitlements` checks the fields that a tenant's declarations determine, such as logins.
 """
 
 from __future__ import annotations

@@ -24,7 +24,10 @@ def check_equal(where: str, value: Any, expected_value: Any) -> Iterator[str]:
 
 
 def check_identity(manifest: Object, kinds: dict[str, str]) -> Iterator[str]:
-    """Yield violations of an object's kind and API version; `kinds` has the API version of each allowed kind."""
+    """Yield violations of an object's top-level keys, kind and API version.
+
+    `kinds` has the API version of each allowed kind.
+    """
     yield from check_allowed_keys(
         "", manifest, frozenset(("apiVersion", "kind", "metadata", "spec", "data", "immutable"))
     )

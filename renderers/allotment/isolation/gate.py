@@ -88,9 +88,10 @@ class IsolationGate:
             raise IsolationBroken(f"{escape_unprintable(path)}: " + "; ".join(wrong[:5]))
 
     def check_tree(self, cluster: str, files: Collection[str]) -> None:
-        """Raise IsolationBroken if a cluster's tree has a file that no Application reads, or a folder without a marker.
+        """Raise IsolationBroken if Argo CD would not sync a folder of a cluster's tree correctly.
 
-        `check` verifies that the Applications in each file read the right folders, so that no folder is read twice.
+        `files` are the paths of the complete tree. `argo_folders.find_unsynced_folders` describes the faults. `check`
+        verifies that the Applications in each file read the right folders, so that no folder is read twice.
         """
         wrong = list(argo_folders.find_unsynced_folders(files))
         if wrong:

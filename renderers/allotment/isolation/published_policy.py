@@ -1,6 +1,7 @@
-"""Check objects field by field, and refuse every field that is not listed here.
+"""Check objects with rules that also hold for the objects of older versions of Allotment.
 
-These rules hold for newly rendered objects, and for objects that an older version of Allotment published.
+In the file of a tenant's resource, these rules refuse every direct field of the metadata and the spec that is not
+listed here. In a file of the platform, they check only the kind, the namespace and the sync options of each object.
 """
 
 from __future__ import annotations

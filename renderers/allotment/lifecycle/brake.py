@@ -141,7 +141,7 @@ class BrakeVerdict(NamedTuple):
 def brake_items(files: Iterable[str]) -> BrakeItems:
     """Return the items in rendered trees. `files` are the paths `<cluster>/<path>` of all files in these trees.
 
-    A storage or snapshot that is being deleted is not an item.
+    A storage or snapshot that is being deleted is not an item. A tenant is not an item if it is leaving all clusters.
     """
     items: set[BrakeItem] = set()
     for file in files:

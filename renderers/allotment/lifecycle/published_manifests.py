@@ -1,6 +1,7 @@
 """Reads published manifests (unit claims, volumes, Jobs, protection), and rewrites them for the next publish.
 
-The input must be text that `dump` wrote in an earlier publish. Other text raises Malformed.
+The input must be text that `dump` wrote in an earlier publish. Other text may raise errors, such as Malformed or
+KeyError.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def read_identities(data: bytes) -> frozenset[tuple[str, str]]:
 
 
 def stopped_deployments(data: bytes) -> frozenset[str]:
-    """Return the names of a file's Deployments that have `replicas: 0`. Raises Malformed if an object has no name."""
+    """Return the names of a file's Deployments that have `replicas: 0`. Raises Malformed if one of them has no name."""
     texts = [text for text in split(data) if _NO_REPLICAS_LINE.search(text)]
     return frozenset(_read_value(_NAME_LINE, text) for text in texts if _read_value(_KIND_LINE, text) == "Deployment")
 
@@ -151,7 +152,10 @@ def waits_for_job(data: bytes) -> str | None:
 
 
 def with_data_source_of(data: bytes, previous: bytes) -> bytes:
-    """Return the file `data`, but with the immutable data source of the published file `previous`."""
+    """Return the file `data`, but with the immutable data source of the published file `previous`.
+
+    A snapshot keeps its whole published spec. If the two files have objects of different kinds, `data` is unchanged.
+    """
     manifest, old = load_one(split(data)[0]), load_one(split(previous)[0])
     if manifest.get("kind") != old.get("kind"):
         return data
@@ -224,7 +228,7 @@ def read_program_names(data: bytes) -> frozenset[str]:
     """Return the names of the program ConfigMaps that the Jobs in a storage's file use.
 
     A Job that an older version rendered has a ConfigMap of its own in the same file, and uses no program ConfigMap.
-    Searches the text instead of parsing it, because a publish reads all storages of a tenant that has such a Job.
+    Searches the text instead of parsing it, because a publish may read the files of all storages of a tenant.
     """
     return frozenset(name.decode("ascii") for name in _PROGRAMS_LINE.findall(data))
 
@@ -324,8 +328,8 @@ def with_jobs_of(data: bytes, previous: bytes, *, is_pending: bool = False) -> b
     """Return the new file `data`, in which the published Jobs of `previous` replace the new Jobs of the same names.
 
     Published Jobs stay byte for byte, because the template of a Job can't change, and because a finished Job must not
-    run again only because a new version renders it differently. If a Job lacks the annotation that stops Argo CD from
-    pruning it, the Job gets this annotation.
+    run again only because a new version renders it differently. The only exception is a Job without the annotation that
+    stops Argo CD from pruning it: this Job gets the annotation.
 
     If `is_pending`, the new preparation still waits, so the result has all published Jobs, unchanged, and no new Jobs.
 

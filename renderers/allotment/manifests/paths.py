@@ -70,7 +70,7 @@ def namespace_file(tenant: str) -> str:
 
 
 def resource_file(tenant: str, part: str, name: str) -> str:
-    """Return the path of a tenant's resource or folder marker."""
+    """Return the path of a file in a tenant's folder `part`, which is storage or compute; `name` is the file's stem."""
     return f"tenants/{tenant}/{part}/{name}{FILE_SUFFIX}"
 
 

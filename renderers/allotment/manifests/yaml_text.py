@@ -162,7 +162,10 @@ class Malformed(ValueError):
 
 
 def load(data: bytes) -> list[Object]:
-    """Return the objects in `data`. Raise Malformed if `data` lacks the form of `dump`, or UnicodeDecodeError."""
+    """Return the objects in `data`. Raises Malformed if `data` does not have the form that `dump` writes.
+
+    Raises UnicodeDecodeError if `data` is not UTF-8.
+    """
     return [load_one(part) for part in split(data)]
 
 

@@ -60,7 +60,7 @@ def select_newest(starts: Iterable[ColdStart]) -> tuple[ColdStart, ...]:
 
 
 def summarize_cold_starts(starts: Iterable[ColdStart]) -> dict[str, ColdStartTime]:
-    """Return the waiting times in the last cold starts of each GPUSpec as a summary, by the name of the GPUSpec.
+    """Return a summary of the waiting times in the last cold starts of each GPUSpec, by the name of the GPUSpec.
 
     A GPUSpec without known cold starts is absent.
     """

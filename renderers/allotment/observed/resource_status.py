@@ -90,7 +90,7 @@ class ResourceStatus(NamedTuple):
 
     @property
     def explanation(self) -> str:
-        """The message about the state, and about a change that the cluster lacks; empty if there is nothing to say."""
+        """The message about the state, and about a change that the cluster lacks; empty if there is neither."""
         if self.observed is None:
             return self.stage.message
         own = self.observed.message

@@ -155,10 +155,10 @@ def derive_tenant_status(
 
 
 def _find_waiting(application: Application | None) -> dict[str, str]:
-    """Return the storages and snapshots that wait for another storage, each with the name of that storage.
+    """Return the file stems of the storages and snapshots that wait, each with the storage that must be prepared first.
 
     For each of these storages and snapshots, the cluster has a ConfigMap as a wait marker. The name of the ConfigMap
-    contains the name of the waiting resource and the name of the other storage.
+    contains the stem of the waiting resource and the name of the other storage.
     """
     markers = [name for kind, name in application.resources if kind == "ConfigMap"] if application else []
     split = [name.split(names.WAIT_MARKER_INFIX) for name in markers]

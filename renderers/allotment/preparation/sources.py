@@ -86,7 +86,7 @@ def is_prepared(tenant: ScopeDeclarations, runtime_state: RuntimeState, name: st
 
 
 def find_blocking_source(tenant: ScopeDeclarations, runtime_state: RuntimeState, storage: GPUStorage) -> str:
-    """Return the name of the source storage that must be prepared before `storage`; empty if there is none."""
+    """Return the name of the tenant's own storage that must be prepared before `storage`; empty if there is none."""
     source = own_source(tenant, storage)
     if source is None or is_prepared(tenant, runtime_state, source.model.name):
         return ""

@@ -33,7 +33,7 @@ class Rollout(NamedTuple):
 
     @property
     def progress(self) -> RolloutProgress:
-        """Return "failed" if any resource failed, "done" if the merge is published and no resource is going."""
+        """Return "failed" if any resource failed, "done" if all are done and the merge is published, else "going"."""
         stages = [stage.progress for _, stage, _ in self.resources]
         if "failed" in stages:
             return "failed"

@@ -12,7 +12,7 @@ from allotment.manifests.yaml_text import dump
 
 
 def node_labels(pool: NodePoolSpec) -> dict[str, str]:
-    """Return the node labels that select the plugin's configuration; under DRA, the label that disables the plugin."""
+    """Return the node labels that configure GPU sharing; under DRA, the label that disables the device plugin."""
     key = device_plugin_config(pool.sharing)
     if key is None:
         return {names.DEVICE_PLUGIN_DEPLOYED: "false"}

@@ -18,9 +18,9 @@ from allotment.manifests.cluster.node_class import NodeClass, build_node_class
 from allotment.manifests.yaml_text import Frozen, without_empty
 
 # Karpenter may remove all empty nodes at once. If nodes have drifted from their NodePool or are underutilized,
-# Karpenter may replace only one node at a time. A PodDisruptionBudget forbids the eviction of an instance with one
-# replica, so Karpenter does not disrupt its node. Of an instance with several replicas, Karpenter may evict one replica
-# at a time (`tenant/disruption`).
+# Karpenter may replace only one node at a time. Karpenter does not disrupt the node of an instance with a single
+# replica, because a PodDisruptionBudget forbids the eviction. If an instance has several replicas, its
+# PodDisruptionBudget allows the eviction of one replica at a time (`tenant/disruption`).
 DISRUPTION_POLICY = Frozen(
     consolidationPolicy="WhenEmpty",
     consolidateAfter="10m",

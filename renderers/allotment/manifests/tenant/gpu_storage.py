@@ -31,9 +31,9 @@ def render(
 ) -> list[dict[str, Any]]:
     """Return a storage's objects, the volume or bucket first.
 
-    A storage may be copied from a source storage. Until the source is prepared, a wait marker (a ConfigMap) replaces
-    the storage's preparation Job. If the driver clones the source's volume, the marker also replaces the storage's
-    volume and file server.
+    A storage may be copied from another storage of the tenant. Until this source is prepared, a wait marker (a
+    ConfigMap) replaces the storage's preparation Job. If the driver clones the source's volume, the marker also
+    replaces the storage's volume and file server.
     """
     storage = declared.model
     spec = find_storage_spec(catalog, storage)
