@@ -43,7 +43,7 @@ NO_CHANGE = ChangeCheck([], None)
 
 
 def check_changes(revision: Revision, base: Source, today: datetime.date) -> ChangeCheck:
-    """Return the problems of all folders that differ between `base` and a revision, and the state of `base`."""
+    """Return the problems of the folders in which `revision` differs from `base`, and the state at `base`."""
     old_scopes = set(base.scopes()[0])
     entries = {name: entry for name, entry in revision.tally_entries.items() if Scope("tenant", name) in old_scopes}
     clusters = dict(revision.catalog.clusters)

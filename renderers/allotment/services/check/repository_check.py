@@ -163,8 +163,8 @@ def recheck_tenants(
     """Return the check of a source in which only the folders of `tenants` changed since the check `last`.
 
     Reads only the folders of these tenants. The rules that compare several tenants are applied again, to the tally
-    entries of all tenants. If `comparison` has a base, the base must be the source of `last`. After a change of the
-    platform or of a cluster, call `check_repository` instead.
+    entries of all tenants. `file_count` stays as in `last`. If `comparison` has a base, the base must be the source of
+    `last`. After a change of the platform or of a cluster, call `check_repository` instead.
     """
     listed_scopes, scope_problems = source.scopes()
     scopes, names = set(listed_scopes), frozenset(tenants)

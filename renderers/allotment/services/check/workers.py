@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from allotment.declared.inventory import Catalog, ScopeDeclarations
 
 BATCH_SIZE = 50
-# The problems of one tenant that are listed. The remaining problems are only counted, because Allotment must parse the
-# file of a problem again to find the line.
+# The number of findings of one tenant that become problems. The remaining findings are only counted, because Allotment
+# must parse the file of a finding again to find the line.
 MAX_PROBLEMS = 1_000
 MIN_PARALLEL_TENANTS = 60  # for fewer tenants, worker processes cost more time than they save
 

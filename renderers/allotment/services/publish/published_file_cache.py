@@ -25,7 +25,7 @@ class PublishedFileCache:
 
     def __init__(self, max_entries: int = MAX_ENTRIES) -> None:
         self._max_entries = max_entries
-        # The keys are path and blob, because only the path contains the name of the instance.
+        # The keys are path and blob, because a claim also has the cluster and the tenant, which come from the path.
         self._claims: dict[tuple[str, str], UnitClaim | None] = {}
         self._predecessors: dict[str, str] = {}
         self._jobs: dict[str, tuple[str, str]] = {}

@@ -72,7 +72,7 @@ class KeyMissing(OperationRefused):
 
 
 class ClusterCommit(NamedTuple):
-    """The commit to a cluster's branch, or the commit that a dry run would create.
+    """The commit to a cluster's branch, or the commit that a dry run would create (`commit` is then empty).
 
     `changes` maps each path, except folder markers, to A, M or D. `foreign_commit` is the commit of another author that
     this commit replaces, if any. `was_behind` is true if the branch was behind our last commit.

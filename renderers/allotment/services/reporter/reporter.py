@@ -421,7 +421,7 @@ def _measure_age(time: str, now: str) -> float:
 
 
 def _format_commit_message(cluster: str, changes: dict[str, list[Transition]], foreign: str) -> str:
-    """Return the commit's message. Its list of changes has only names, and the words of this program for states."""
+    """Return the commit's message. Its list of changes contains only names and Allotment's own words for states."""
     lines = [
         f"{tenant}/{transition.name}: {f'{transition.source} → ' if transition.source else ''}{transition.target or 'gone'}"
         for tenant, transitions in changes.items()
