@@ -126,6 +126,17 @@ def test_what_the_base_takes_counts_for_nobody(bed: Bed, monkeypatch: pytest.Mon
     assert bed.desk.status(good) == "success"
 
 
+def test_a_base_that_takes_too_much_memory_fails_no_pull_request(small: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    grown = SCRIPT.format(head="", deed="pass").replace(
+        "change_plan.plan_change = plan",
+        "change_plan.plan_change = plan\nmemory = b'x' * (1 << 29)\n"
+        "change_plan.check_base = lambda *words: time.sleep(600)",
+    )
+    monkeypatch.setattr(plan_sandbox, "COMMAND", [sys.executable, "-c", grown])
+    with pytest.raises(plan_sandbox.BaseUnreadable, match="reading the base took more than 300 MB of memory"):
+        plan_sandbox.plan_in_sandbox(_asked(small, git(small.root, "rev-parse", "main")), PlanBudget(60, MEGABYTES))
+
+
 def _asked(small: Place, head: str) -> PlanRequest:
     base = git(small.root, "rev-parse", "main")
     return PlanRequest(

@@ -77,7 +77,7 @@ class _ProcessKilled(PlanBudgetExceeded):
 
 
 class BaseUnreadable(AllotmentError):
-    """The base branch can't be read, or reading it takes too long. No pull request is at fault."""
+    """The base branch can't be read, or reading it takes too long or too much memory. No pull request is at fault."""
 
 
 class PlanProcessBug(Exception):
@@ -153,6 +153,8 @@ def _read_reply(process: subprocess.Popen[bytes], request: bytes, budget: PlanBu
             if time.monotonic() > end:
                 raise PlanBudgetExceeded(f"the plan took longer than {budget.seconds:g} seconds")
             if memory_megabytes(process.pid) > budget.megabytes:
+                if not ready:
+                    raise BaseUnreadable(f"reading the base took more than {budget.megabytes:g} MB of memory")
                 raise PlanBudgetExceeded(f"the plan took more than {budget.megabytes:g} MB of memory")
 
 
