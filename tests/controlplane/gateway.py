@@ -75,8 +75,8 @@ def start(cluster: Cluster, world: World, domain: str, namespace: str, provider:
     program = programs.program("envoy-gateway")
     environment = {"KUBECONFIG": str(place / "kubeconfig"), "HOME": str(place), "ENVOY_VERSION": VERSION}
     stated = [f"{name}={value}" for name, value in environment.items()]
-    for options in (["--disable-topology-injector"], ["--local", "--config-home", place / "config"]):
-        world.run(["env", *stated, program, "certgen", *options])
+    for generate in _certificate_commands(place):
+        world.run(["env", *stated, *generate])
     (place / "certs").symlink_to(place / "config" / "certs" / "envoy-gateway")
     command: list[str | Path] = ["unshare", "--mount", "--propagation", "private", "sh", "-e", place / "apart.sh"]
     command += [program, "server", "--config-path", place / "gateway.yaml"]
@@ -95,13 +95,8 @@ def start_controller(cluster: Cluster, place: Path, domain: str, namespace: str)
     program = programs.program("envoy-gateway")
     environment = {"KUBECONFIG": str(cluster.kubeconfig), "HOME": str(place)}
     environment |= {"KUBERNETES_SERVICE_HOST": processes.LOOPBACK, "KUBERNETES_SERVICE_PORT": "443"}
-    for options in (["--disable-topology-injector"], ["--local", "--config-home", place / "config"]):
-        subprocess.run(
-            [program, "certgen", *options],
-            env=processes.environment(place, environment),
-            check=True,
-            capture_output=True,
-        )
+    for generate in _certificate_commands(place):
+        subprocess.run(generate, env=processes.environment(place, environment), check=True, capture_output=True)
     kubernetes = {
         "leaderElection": {"disable": True},
         "deploy": {"type": "GatewayNamespace"},  # as the add-on of the sample
@@ -133,6 +128,12 @@ def stop(cluster: Cluster, world: World) -> None:
     processes.stop(folder(world), 5)
     _put_back(cluster)
     shutil.rmtree(folder(world))
+
+
+def _certificate_commands(place: Path) -> list[list[str | Path]]:
+    """Return the commands that create the certificates of Envoy Gateway: as Secrets of the cluster, and as files."""
+    generate: list[str | Path] = [programs.program("envoy-gateway"), "certgen"]
+    return [[*generate, "--disable-topology-injector"], [*generate, "--local", "--config-home", place / "config"]]
 
 
 def _remove_simulated(cluster: Cluster) -> None:

@@ -633,6 +633,22 @@ def test_whether_a_selector_takes_tenants(selector: Object, takes: bool | None) 
 
 
 @pytest.mark.parametrize(
+    ("selector", "takes"),
+    [
+        ({}, True),
+        ({"matchLabels": {names.MANAGED_BY: "allotment"}}, None),
+        ({"matchLabels": {names.TENANT: "a"}}, False),
+        ({"matchExpressions": [{"key": names.TENANT, "operator": "Exists"}]}, False),
+        ({"matchExpressions": [{"key": names.TENANT, "operator": "DoesNotExist"}]}, True),
+        ({"matchExpressions": [{"key": names.TENANT, "operator": "In", "values": ["a"]}]}, False),
+        ({"matchExpressions": [{"key": names.TENANT, "operator": "NotIn", "values": ["a"]}]}, True),
+    ],
+)
+def test_whether_a_selector_takes_a_namespace_without_a_tenant(selector: Object, takes: bool | None) -> None:
+    assert selects(selector, {names.TENANT: None}) is takes
+
+
+@pytest.mark.parametrize(
     ("selector", "lines"),
     [
         ({"matchLabels": {names.MANAGED_BY: "allotment"}}, []),

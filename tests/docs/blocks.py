@@ -14,6 +14,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
 OPEN = re.compile(r'^```(?P<language>\w+) \{\.run(?: title="(?P<title>[^"]+)")?\}$')
@@ -128,20 +129,20 @@ def same(shown_lines: tuple[str, ...], lines: list[str]) -> bool:
     return re.fullmatch(wanted, "".join(f"{line.rstrip()}\n" for line in lines)) is not None
 
 
-def failures(ran: list[Ran]) -> Iterator[str]:
-    """Yield, in words, each command that fails, unless its page shows the status next."""
-    for number, execution in enumerate(ran):
-        checks_status = number + 1 < len(ran) and ran[number + 1].command.text == STATUS
-        if execution.status and not checks_status:
-            output = "\n".join(execution.lines)
-            yield f"line {execution.command.line}: `{execution.command.text}` ended with {execution.status}, and no `{STATUS}` follows:\n{output}"
+def failures(ran: list[Ran]) -> list[Ran]:
+    """Return the commands that fail, without those whose page checks the status next."""
+    following = [execution.command.text for execution in ran[1:]]
+    return [execution for execution, after in zip_longest(ran, following) if execution.status and after != STATUS]
 
 
 def differences(ran: list[Ran]) -> Iterator[str]:
     """Yield, in words, each command that fails or answers otherwise than its page shows."""
-    yield from failures(ran)
+    failed = failures(ran)
     for execution in ran:
-        if not same(execution.command.shown_lines, execution.lines):
+        if execution in failed:
+            output = "\n".join(execution.lines)
+            yield f"line {execution.command.line}: `{execution.command.text}` ended with {execution.status}, and no `{STATUS}` follows:\n{output}"
+        elif not same(execution.command.shown_lines, execution.lines):
             shown_text, output = "\n".join(execution.command.shown_lines), "\n".join(execution.lines)
             yield f"line {execution.command.line}: `{execution.command.text}`\nthe page shows:\n{shown_text}\nit said:\n{output}"
 

@@ -35,12 +35,13 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def gateway_cluster(
     empty_cluster: Cluster, root: Path, render: Render, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
-    """Return a cluster with the rendered Gateway and Envoy Gateway as its controller."""
+    """Return a cluster with the rendered Gateway, and Envoy Gateway as its controller, once its proxies run."""
     fixtures.needs_a_node()  # Envoy Gateway has a root of its own, which takes what a node takes
     place = tmp_path_factory.mktemp("controller") / "gateway"
     apply(empty_cluster, render(root, "eu-1"))
     try:
         gateway.start_controller(empty_cluster, place, access.DOMAIN, access.NAMESPACE)
+        eventually(lambda: proxies(empty_cluster, access.RETENTION_DAYS), "two proxies to run")
         yield empty_cluster
     finally:
         gateway.stop_controller(empty_cluster, place)
@@ -81,7 +82,7 @@ def selects(selector: dict[str, str], manifest: Object) -> bool:
 
 def test_the_proxies_run_in_the_namespace_that_tenants_admit(gateway_cluster: Cluster) -> None:
     client = gateway_cluster.client
-    running = eventually(lambda: proxies(gateway_cluster, access.RETENTION_DAYS), "two proxies to run")
+    running = proxies(gateway_cluster, access.RETENTION_DAYS)
     assert all(pod["spec"]["nodeName"] for pod in running)
     policy = client.get("networking.k8s.io/v1", "NetworkPolicy", "allow-in", names.namespace(TENANT))
     admitted = [
@@ -94,7 +95,7 @@ def test_the_proxies_run_in_the_namespace_that_tenants_admit(gateway_cluster: Cl
 
 
 def test_the_service_reaches_the_proxies_and_keeps_the_address_of_the_client(gateway_cluster: Cluster) -> None:
-    running = eventually(lambda: proxies(gateway_cluster, access.RETENTION_DAYS), "two proxies to run")
+    running = proxies(gateway_cluster, access.RETENTION_DAYS)
     spec = service(gateway_cluster)["spec"]
     assert spec["externalTrafficPolicy"] == "Local"
     assert {port["port"] for port in spec["ports"]} == {80, 443}

@@ -140,7 +140,7 @@ def _check_allowed_routes(subject: str, listener: Object, spec: ClusterSpec) -> 
             )
         elif not takes:
             yield error(subject, "its selector matches no namespace of a tenant", f"change it to match {label}")
-        elif spec.oidc.callback_host is not None and _requires_tenant_label(spaces.get("selector", {})):
+        elif spec.oidc.callback_host is not None and selects(spaces.get("selector", {}), {names.TENANT: None}) is False:
             labels = ", ".join(f"{key}: {value}" for key, value in names.labels().items())
             yield error(
                 subject,
@@ -157,17 +157,10 @@ def _check_allowed_routes(subject: str, listener: Object, spec: ClusterSpec) -> 
         )
 
 
-def _requires_tenant_label(selector: Mapping[str, Any]) -> bool:
-    expressions = [(expression["key"], expression["operator"]) for expression in selector.get("matchExpressions", ())]
-    return names.TENANT in selector.get("matchLabels", {}) or bool(
-        {(names.TENANT, "Exists"), (names.TENANT, "In")} & {*expressions}
-    )
-
-
-def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool | None:
+def selects(selector: Mapping[str, Any], labels: Mapping[str, str | None]) -> bool | None:
     """Return whether a selector matches namespaces with `labels`; None if that is unknown.
 
-    An empty value in `labels` stands for an unknown value. The result is unknown if it depends on an unknown value, or
+    In `labels`, an empty value stands for an unknown value, and None for the absence of the label. The result is unknown if it depends on an unknown value, or
     on a label that is not in `labels`.
     """
     expressions = [
@@ -175,11 +168,14 @@ def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool | No
     ]
     is_selected: bool | None = True
     for expression in [*expressions, *selector.get("matchExpressions", ())]:
-        has_label, value = expression["key"] in labels, labels.get(expression["key"], "")
-        if has_label and expression["operator"] in ("Exists", "DoesNotExist"):
-            met: bool | None = expression["operator"] == "Exists"
+        operator, has_label = expression["operator"], expression["key"] in labels
+        value = labels.get(expression["key"], "")
+        if has_label and value is None:
+            met: bool | None = operator in ("DoesNotExist", "NotIn")
+        elif has_label and operator in ("Exists", "DoesNotExist"):
+            met = operator == "Exists"
         elif has_label and value:
-            met = (value in expression.get("values", ())) is (expression["operator"] == "In")
+            met = (value in expression.get("values", ())) is (operator == "In")
         else:
             met = None
         if met is False:

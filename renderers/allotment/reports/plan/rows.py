@@ -34,8 +34,9 @@ class Table(NamedTuple):
     """A table: its title, column heads and rows.
 
     `numeric_columns` are the positions of the columns that are aligned to the right. Allotment writes all of their text
-    (numbers, sizes, dates, fixed words), so the text needs no escaping. `total_rows` come after all other rows. `styles` has the style of each row (good, bad, warn).
-    `hidden_rows` counts the rows that the table leaves out. The last `long_columns` columns contain sentences.
+    (numbers, sizes, dates, fixed words), so the text needs no escaping. `total_rows` come after all other rows.
+    `styles` has the style of each row (good, bad, warn). `hidden_rows` counts the rows that the table leaves out. The
+    last `long_columns` columns contain sentences.
     """
 
     title: str

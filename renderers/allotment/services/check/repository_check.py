@@ -46,7 +46,7 @@ class RepositoryCheck(NamedTuple):
     - `tenant_problems` maps a tenant to the problems of its declarations.
     - `shared_problems` are the problems that the declarations of several owners cause together.
     - `runtime_states` returns the runtime state of a tenant: its succeeded preparations and its allocated units.
-    - `traces` has the stack trace of each tenant whose check failed because of a bug in Allotment.
+    - `traces` maps a tenant to a stack trace, if a bug in Allotment ended the check of this tenant.
     - `valid_subset` is the catalog without the invalid clusters; None if the check did not compute this catalog.
     """
 
