@@ -1,1 +1,1 @@
-"""Only the modules of this package do I/O. Each module wraps one client library and contains no policy."""
+"""Accesses external systems, such as files, processes, Git, forges and clusters. The modules contain no policy."""

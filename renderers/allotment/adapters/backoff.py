@@ -12,9 +12,9 @@ _RANDOM = random.Random()  # noqa: S311  # the waits are no secret
 
 
 class Backoff(NamedTuple):
-    """The wait after the first failure and the longest wait, in seconds.
+    """The wait after the first failure and the longest wait, in seconds and before the jitter.
 
-    Each wait is multiplied by a random factor from the range `jitter`.
+    Each wait is multiplied by a random factor from the range `jitter`, so a wait can be longer than `maximum`.
     """
 
     first: float
@@ -22,7 +22,7 @@ class Backoff(NamedTuple):
     jitter: tuple[float, float] = (0.75, 1.25)
 
     def delay(self, failures: int) -> float:
-        """Return the seconds to wait after some failures in a row. Each failure doubles the wait, up to `maximum`."""
+        """Return the seconds to wait after some failures in a row. Each further failure doubles the wait."""
         doublings = min(max(failures - 1, 0), MAX_DOUBLINGS)
         return min(self.maximum, self.first * 2.0**doublings) * _RANDOM.uniform(*self.jitter)
 

@@ -15,9 +15,9 @@ MAX_FILES = 150_000
 class ScopeFiles(NamedTuple):
     """The sorted paths of a scope's files, and the problems that can be found without reading the files.
 
-    `stamp` records the state of the files; the caller can later pass it to `is_unchanged`. It is None if the caller
-    didn't request a stamp, or if `is_unchanged` could overlook a change of the files. `content_hash` is the
-    `content_key` of the files; None if the source would have to read the files to compute the hash.
+    `stamp` records the state of the files; the caller can later pass it to `is_unchanged`. It is None if `is_unchanged`
+    could overlook a change of the files. It may be None if the caller didn't request a stamp, or if there are problems.
+    `content_hash` is the `content_key` of the files; None if the source would have to read the files to compute it.
     """
 
     paths: tuple[str, ...]
@@ -34,7 +34,7 @@ class Source(Protocol):
         ...
 
     def files(self, scope: Scope, *, stamped: bool = False) -> ScopeFiles:
-        """Return a scope's files. With `stamped`, the result has a stamp."""
+        """Return a scope's files. `stamped` requests a stamp (`ScopeFiles`)."""
         ...
 
     def is_unchanged(self, scope: Scope, stamp: Any) -> bool:

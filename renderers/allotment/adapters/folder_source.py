@@ -139,8 +139,10 @@ def is_regular(root: Path, path: str) -> bool:
 
 
 def find_root(start: Path) -> Path:
-    """Return the repository around `start`: the nearest folder with `platform/`. Raises OperationRefused if there is
-    none."""
+    """Return the root of the repository around `start`. Raises OperationRefused if there is none.
+
+    The root is the nearest folder with the file `platform/platform.yaml`, or with both `.git` and `platform/`.
+    """
     for folder in (start, *start.parents):
         if (folder / "platform" / "platform.yaml").is_file() or (
             (folder / ".git").exists() and (folder / "platform").is_dir()

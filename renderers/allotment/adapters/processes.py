@@ -56,7 +56,7 @@ def memory_megabytes(pid: int) -> float:
 
 
 def terminate_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process that leads a session, and all processes of that session."""
+    """Kill a process that leads a session, and all processes of its process group."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 

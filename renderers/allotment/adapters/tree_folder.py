@@ -35,9 +35,10 @@ class WriteCounts(NamedTuple):
 
 
 class TreeFolder:
-    """A folder that is made equal to a rendered tree. During its `with` block, other runs of `allot render` wait.
+    """A folder that is made equal to a rendered tree.
 
-    Raises OperationRefused if the folder may belong to somebody else, or can't be read or written.
+    During its `with` block, other runs of `allot render` that write into the same parent folder wait. Raises
+    OperationRefused if the folder may belong to somebody else, or can't be read or written.
     """
 
     def __init__(self, out: Path) -> None:

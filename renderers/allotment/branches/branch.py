@@ -152,11 +152,12 @@ class Branch:
     def files_before(self, seconds: float) -> Iterable[str]:
         """Return the paths that were published `seconds` ago.
 
-        If the last approved commit was published after that time, return the paths of the approved commit. If
-        Allotment's first commit was published after that time, return the paths of the first commit.
+        If the last approved commit was published after that time, return the paths of the approved commit.
 
         The last parent of each commit is the commit that Allotment published before, so the search follows the last
-        parents. Only the last parent of Allotment's first commit may be a foreign commit.
+        parents. Only the last parent of Allotment's first commit may be a foreign commit. If the first commit was
+        published after that time and has no parent, return its paths. Otherwise, the search continues at its foreign
+        parent.
         """
         commit, moment = self.published_commit, time.time() - seconds
         while commit is not None and commit != self.approved_commit and self._repository.committed_at(commit) > moment:
@@ -179,9 +180,11 @@ class Branch:
     ) -> str:
         """Create a commit with exactly `files` (blobs by path) on top of the branch's tip, and return the commit.
 
-        `changed` is the result of `compare_files`. `data` has the bytes of new or changed files, by path. If the tip is
-        a foreign commit, the new commit has two parents, the tip and the last published commit, so that both the branch
-        and the published ref can move forwards to the new commit.
+        `changed` is the result of `compare_files`. `data` has the bytes of new or changed files, by path. If no file
+        changed, return the last published commit, unless there is a foreign commit or the branch is adopted.
+
+        If the tip or the published ref is foreign, the parents are the tip, a foreign commit at the published ref, and
+        the last published commit. The branch and the published ref can then both move forwards to the new commit.
         """
         parents, base = [self.published_commit] if self.published_commit else [], ""
         if self.forged_commit or not self._is_continued():

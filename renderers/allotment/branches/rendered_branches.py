@@ -63,7 +63,9 @@ def approved_ref(cluster: str) -> str:
 
 
 def live_source(repository: Repository, revision: str, folder: str, known_tree: str) -> tuple[str, str] | None:
-    """Return the source commit from which a folder of a rendered commit was rendered, and the folder's tree.
+    """Return the source commit of a folder in a rendered commit, and the folder's tree.
+
+    The source commit is empty if the last commit that changed the folder names no source commit.
 
     `revision` is a rendered commit that Argo CD reports. Argo CD reports the newest commit for every Application, even
     if the folder of the Application didn't change. Therefore, return None if the folder's tree is `known_tree`. Return
@@ -93,8 +95,9 @@ class RenderedBranches(NamedTuple):
 
     - `source` is the last published source commit according to SOURCE_REF. `branches` has the branches by cluster.
     - `refs` has the targets of all refs.
-    - `forged_refs` has the refs that point at foreign objects, with their targets. A publish overwrites these refs,
-      because they can't move forwards.
+    - `forged_refs` has the refs that a publish overwrites because they can't move forwards, with their targets. Such a
+      published ref points at a foreign object that is no commit. Such an approved ref points at an object without a
+      proven approval.
     - `proven_sources` has the source commits that the last signed commits of the clusters name. A source commit that is
       an ancestor of another is left out. `proven_sources` is empty if the platform declares no key, or if the caller
       adopts the branches.
@@ -237,8 +240,7 @@ def last_publish(
 ) -> str | None:
     """Return the newest publish of a cluster among some commits and their ancestors; None if there is none.
 
-    With a key, a publish is a commit that the key signed. Without a key, it is any commit with the subject of a
-    publish.
+    A publish is a commit with the subject of a publish. With a key, the key must also have signed the commit.
     """
     if key is not None:
         return _newest_signed_publish(repository, starts, cluster, key)

@@ -239,7 +239,7 @@ def build_generated_files(
 
 
 def _write_files(folder: Path, files: dict[str, bytes]) -> None:
-    """Write all files, or none."""
+    """Write all files to a temporary folder, then move them to `folder`. If a write fails, no file stays behind."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".allot-init-", dir=folder) as place:
         for path, data in files.items():

@@ -68,7 +68,10 @@ def _read_settings(folder: Path) -> Git:
 
 
 def _read_generated_files(folder: Path, new: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the generated files in the folder, by path. They include files that this version no longer generates."""
+    """Return the generated files in the folder, by path.
+
+    They include schemas and lock files that this version no longer generates.
+    """
     from allotment.starter.program import PROGRAM_LOCK, REQUIREMENTS_LOCK
 
     schemas = [path for pattern in ("*", "output/*") for path in (folder / "schemas").glob(f"{pattern}.schema.json")]

@@ -43,8 +43,8 @@ def show_progress(title: str) -> AbstractContextManager[Any]:
 def show_bar(title: str) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar while the block runs, and give the block a function to call with (done, total).
 
-    Each call draws the bar. No thread draws it, because the block forks processes, and a fork needs a process without
-    other threads.
+    The function draws the bar at every 25th step and at the end. No thread draws it, because the block forks processes,
+    and a fork needs a process without other threads.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

@@ -139,10 +139,10 @@ def command(
 
 
 def _unmerged_reason(source: CommitSource) -> str:
-    """Return why a commit can't be published; empty if it is merged to origin's branch of declarations.
+    """Return the reason why a commit can't be published; empty if origin's branch of declarations contains it.
 
-    Publishing an unmerged commit would block the next publish, because the next merged commit does not contain the
-    unmerged commit.
+    If the branch is unknown or the clone is shallow, the commit is not checked, and the result is empty. Publishing an
+    unmerged commit would block the next publish, because the next merged commit does not contain the unmerged commit.
     """
     from allotment.services.platform_settings import read_platform
     from allotment.services.publish.publisher import fetch_newest_commit

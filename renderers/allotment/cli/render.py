@@ -225,7 +225,10 @@ def _is_selected(path: str, selection: Selection) -> bool:
 
 
 def _find_owner(path: str) -> str:
-    """Return the tenant of a rendered file, which is the name of the file's folder or of the file itself."""
+    """Return the tenant of a rendered file: the folder below `tenants/`, otherwise the stem of the file's name.
+
+    If the file belongs to no tenant, the result is only the stem of the file's name.
+    """
     parts = path.split("/")
     return parts[2] if parts[1:2] == ["tenants"] else file_stem(path)
 

@@ -179,7 +179,7 @@ def _select_rows(
 def _select_deviating(view: StatusView, rows: Collection[ResourceStatus]) -> list[ResourceStatus]:
     """Return each declared resource that is not in its declared state, or that is in a silent cluster.
 
-    A cluster is silent if its last report is old or can't be used.
+    A cluster is silent if its last report is old, unusable or missing.
     """
     silent = find_silent_clusters(view)
     return [

@@ -112,7 +112,8 @@ class _Wait:
     def wait(self, seconds: int) -> str:
         """Wait for at most `seconds` seconds. Return Reached, Failed or TimedOut.
 
-        Raises OperationRefused if the target doesn't exist, or if a remote doesn't answer the first request.
+        Raises OperationRefused if the target doesn't exist or can't reach the goal, or if a remote doesn't answer the
+        first request.
         """
         from allotment.services.status_view.status_view import StatusView
 

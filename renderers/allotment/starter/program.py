@@ -87,7 +87,7 @@ def lock_files(program: Program, runs: str, builds: str) -> dict[str, str]:
 
     `runs` and `builds` are the requirements, with hashes, for running and for building this program. The program has
     its own file, because pip accepts no Git commit in a file with hashes. A Git commit needs no hash, because it
-    identifies its content. The requirements for building the program are in requirements.lock, with hashes.
+    identifies its content. For a Git commit, requirements.lock also has the requirements for building the program.
     """
     if program.is_image:
         return {}

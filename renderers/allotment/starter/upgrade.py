@@ -16,7 +16,7 @@ _LONG_FILES = ("schemas/", f"{FOLDER}/requirements.lock")
 
 
 def generated_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the files of a new repository that nobody edits by hand."""
+    """Return, from the files of a new repository, the generated files that nobody edits by hand."""
     return {path: data for path, data in files.items() if path not in _USER_FILES and is_generated(path)}
 
 

@@ -23,7 +23,7 @@ MOST_BYTES = 256 << 20  # bytes of one response
 _CHUNK_BYTES = 1 << 20
 
 
-# If one of these exceptions is raised, no response arrived. The message is that of the first matching type.
+# After one of these exceptions, there is no complete response. The message is that of the first matching type.
 _ERROR_TEXTS: tuple[tuple[type[Exception], str], ...] = (
     (urllib3.exceptions.NameResolutionError, "nobody knows its name"),
     (urllib3.exceptions.NewConnectionError, "nothing listens there, or no way leads there"),
@@ -127,7 +127,8 @@ class ApiServer:
     def read(self, path: str, query: Mapping[str, str], accept: str, seconds: float, most: int | None = None) -> bytes:
         """Return the whole body of a response. Raises ApiError or ApiUnavailable.
 
-        The response may take at most `seconds` and have at most `most` bytes, by default MOST_BYTES.
+        `seconds` limits the wait for the headers, and separately the time for the body. `most` limits the bytes of the
+        body, by default to MOST_BYTES.
         """
         return read_body(self.open(path, query, accept, seconds), seconds, MOST_BYTES if most is None else most)
 

@@ -30,7 +30,7 @@ _FORMAT_ERRORS = (msgspec.MsgspecError, ValueError, TypeError, AttributeError, K
 def take_snapshot(
     here: ApiServer, hub: ApiServer, kinds: Iterable[ResourceQuery], served: Iterable[str]
 ) -> ClusterSnapshot:
-    """Return a snapshot: the objects of `kinds`, and the names of the API resources of the versions in `served`.
+    """Return a snapshot: the objects of `kinds`, and the names of the resources in each API version of `served`.
 
     `here` is the diagnosed cluster, and `hub` is the cluster in which Argo CD runs. Each kind says from which of the
     two clusters its objects are read. Raises OperationRefused if the cluster `here` doesn't answer or rejects the
@@ -88,10 +88,10 @@ def _server_version(api: _DeadlineApi) -> Mapping[str, str]:
 
 
 def _served_resources(api: _DeadlineApi, api_versions: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Return the names of the API resources of each API version of a named group that a server serves.
+    """Return the API versions that a server serves, except those of the core group, with the names of their resources.
 
-    Only the resources of `api_versions` are requested; for other versions, the result has an empty set. If a response
-    is missing or unreadable, the result is empty.
+    Only the resources of `api_versions` are requested; other versions have an empty set. If a response is missing or
+    unreadable, the result is empty.
     """
     try:
         groups = api.mapping("/apis").get("groups") or ()

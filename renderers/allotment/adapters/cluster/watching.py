@@ -147,7 +147,7 @@ class Watch:
         """Wait before the next attempt: longer after each failure, and at least `retry_after` seconds.
 
         `lived` is the duration of the last attempt. If that attempt lasted long enough, the delays start again with the
-        shortest delay.
+        shortest delay. The limit of `retry_after` is `max_retry_after`.
         """
         if lived >= self._timing.stable_after:
             self._failures = 0
@@ -238,7 +238,10 @@ class Watch:
             self._sink.put(self.kind, event.object)
 
     def _stream_lines(self, answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-        """Yield the lines of a stream until it ends. Raises ApiUnavailable if a line takes too long or is too long."""
+        """Yield the lines of a stream until it ends.
+
+        Raises ApiUnavailable if a line takes too long or is too long, or if the connection breaks.
+        """
         buffer, last = bytearray(), time.monotonic()
         try:
             while chunk := answer.read1(_CHUNK_BYTES):

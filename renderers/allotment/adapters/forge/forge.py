@@ -72,8 +72,8 @@ class PullRequest(NamedTuple):
     """The data of a pull request at the forge.
 
     `head` is the commit to merge, and `base` is the target branch. `base_commit` is the commit of the target branch
-    that the forge records for the pull request. `merge_commit` is the commit that the merge created on the target
-    branch; empty before the merge.
+    that the forge records for the pull request. `merge_commit` is the last commit that the merge added to the
+    target branch; empty before the merge.
     """
 
     number: int
@@ -125,23 +125,23 @@ class Forge(Protocol):
         ...
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
-        """Yield the pull requests that were merged into `base` and updated since `since`, the newest first."""
+        """Yield the pull requests that were merged into `base` and updated since `since`, the latest update first."""
         ...
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
         """Return the accounts that pushed to a pull request after it was opened, up to the push of `head`.
 
-        Pushes before the pull request was opened are left out. Return None if the forge doesn't report every push.
-        Return None also if the target branch was changed, because after such a change, the pusher of some commits may
-        be unknown.
+        Pushes before the last force push may be left out, because the force push replaced their commits. Return None if
+        the forge doesn't report every push. Return None also if the target branch was changed: after such a change, the
+        pusher of some commits may be unknown.
         """
         ...
 
     def approvals(self, number: int, head: str) -> frozenset[Account]:
         """Return the accounts that approve exactly this head for the current target branch.
 
-        Only the last review of each account is considered. A review is ignored if it is for another head, or if the
-        target branch was changed after the review.
+        Of each account, only the last review with a verdict counts; comments don't count. A review of another head is
+        no approval. A review before the last change of the target branch is no approval either.
         """
         ...
 

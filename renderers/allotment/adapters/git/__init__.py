@@ -1,6 +1,6 @@
 """Accesses Git repositories through GitPython, which no other package uses.
 
-No text from a user can become an option of Git. A name of a commit is passed on Git's standard input. Paths are
-compared in Python, or passed as data. The command line contains only object ids that Git printed, and refs that
-Allotment named.
+No text from a user can become an option of Git. A name of a commit is passed on Git's standard input. Paths of
+files are compared in Python, or passed as data. The command line contains object ids that Git printed, and refs that
+Allotment named. URLs and folders follow `--end-of-options` or `--`.
 """

@@ -21,7 +21,8 @@ from allotment.adapters.git.repository import Repository
 from allotment.problems import OperationRefused, escape_unprintable
 
 CLONE_MARKER = "allotment-clone"
-# The entries that Git writes into a bare repository. A replacement of the clone deletes only these entries.
+# The entries that Git writes into a bare repository. A replacement of the clone deletes only these entries and Git's
+# lock files.
 GIT_ENTRIES = (
     "HEAD FETCH_HEAD ORIG_HEAD branches config description gc.log gc.pid hooks index info logs objects packed-refs"
     " refs shallow"
@@ -89,8 +90,9 @@ class Clone(Repository):
         """Check the clone with git fsck, and replace it if it is damaged. Return the damage, or None if none was found.
 
         `errors` are the messages of the caller's recent errors. The clone is checked only if one of these messages
-        led to no check in the last SAME_ERROR_SECONDS, and if the last check was long enough ago. If the last
-        replacement was too recent, a damaged clone is not replaced, and `is_replaced` is False.
+        led to no check in the last SAME_ERROR_SECONDS, if the last check was long enough ago, and if no Git process
+        runs in the clone. If the last replacement was too recent, a damaged clone is not replaced, and `is_replaced` is
+        False.
         """
         self.remove_locks()
         now = time.monotonic()

@@ -63,8 +63,8 @@ class GitCommands:
 
     - With `sandbox`, Git uses the folder `sandbox` as its `.git` folder (`sandbox_repository.py`), and also reads the
       objects of the repository around `folder`.
-    - `offline` prevents requests to other repositories. Otherwise, Git would fetch the missing objects of a partial
-      clone, with a program that the repository names.
+    - `offline` or `sandbox` prevents requests to other repositories. Otherwise, Git would fetch the missing objects of
+      a partial clone, with a program that the repository names.
     - `alone` restricts Git to the folder itself: if the folder is damaged, Git must not use a repository around it.
     """
 

@@ -61,7 +61,10 @@ class Entry(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file, symbolic link or submodule in a tree. A path that isn't UTF-8 contains surrogates."""
+    """A file, symbolic link or submodule in a tree, or a folder that `walk` doesn't read.
+
+    A path that isn't UTF-8 contains surrogates.
+    """
 
     path: str
     mode: str
@@ -196,7 +199,8 @@ class TreeReader:
         """Yield the files of a tree, level by level. With `roots`, read only these entries of the top level.
 
         A folder at level `depth` isn't read, and is yielded like a file. If a tree has several paths at the same level,
-        it is read once. Raises MalformedTree, and LimitExceeded if there are more than `most` files or folders.
+        it is read once. Raises MalformedTree. Raises LimitExceeded if there are more than `most` files or folders, or
+        if their paths have too many bytes.
         """
         limit = _WalkLimit(most)
         level: dict[str, list[str]] = {tree: [""]}
