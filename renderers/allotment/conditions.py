@@ -10,7 +10,7 @@ STOPPED = "Stopped"
 WAITING = "Waiting"
 FAILED = "Failed"
 
-# States of a resource that come from Git, because the cluster doesn't report them.
+# States of a resource that the cluster doesn't report. These states come from Git.
 MERGED = "Merged"
 KEPT = "Kept"  # the tenant of the resource stays at its last published manifests
 PUBLISHED = "Published"

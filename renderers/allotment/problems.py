@@ -12,10 +12,10 @@ _UNPRINTABLE = re.compile("[^\x20-\x7e]")
 
 
 def escape_unprintable(text: str, limit: int = 120) -> str:
-    """Return `text` as a single line of ASCII, which is safe in a terminal and in a log.
+    """Return `text` as a single line, which is safe in a terminal and in a log.
 
     Each character outside of printable ASCII is replaced by an escape, so that a reader can tell look-alike letters
-    apart. Text after the first `limit` characters is cut.
+    apart. If `text` has more than `limit` characters, the result is cut, and ends with `…` and the length of `text`.
     """
     escaped_text = _UNPRINTABLE.sub(
         lambda match: match.group().encode("unicode_escape").decode("ascii"), text[: limit + 1]

@@ -19,7 +19,8 @@ def usage_beyond_claims(claims: Iterable[UnitClaim], live: Iterable[UnitClaim]) 
     """Return the units that running pods hold in addition to the claims of their instances.
 
     For example, pods may still run after their instance was stopped, removed or moved. `live` has all units that pods
-    of instances hold.
+    of instances hold. Pods may also hold claimed units of an instance that is rendered with fewer pods, for example
+    while it stops. The result counts such units only in `rendered`.
     """
     units: dict[tuple[str, str, str, str], tuple[int, int]] = {claim[:4]: claim[4:] for claim in claims}
     excess = []

@@ -138,8 +138,8 @@ class ApproverSet(NamedTuple):
 class ChangeAuthority:
     """Finds the approvers of files and fields in the Ownership of the base.
 
-    `members` returns the declaration of kind Members of a tenant at the base. `teams` maps each team at the forge to
-    the accounts of its members, or to None if its members are unknown.
+    `members` takes the name of a tenant, and returns the tenant's Members at the base, or None. `teams` maps each team
+    at the forge to the accounts of its members, or to None if its members are unknown.
     """
 
     def __init__(

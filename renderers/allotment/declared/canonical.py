@@ -1,8 +1,8 @@
 """Write declarations in canonical form: fields in the order of the pydantic model, sorted lists, one item per line.
 
-A mapping without a model, such as the values of a chart, keeps its order. Only the form changes: a parser reads the
-same values from `canonicalize(text)` as from `text`. A comment stays above or beside its item. Comments above the first
-item stay at the top of the file.
+A free-form mapping, such as the values of a chart, keeps its order. The keys of a mapping of text, such as labels, are
+sorted. Only the form changes: a parser reads the same values from `canonicalize(text)` as from `text`. A comment stays
+above or beside its item. Comments above the first item stay at the top of the file.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ def _sort_list(group: _Group, key: str | None) -> _Group:
 
 
 def _is_free_form(annotation: Any) -> bool:
-    """Return whether a mapping, such as the values of a chart, has no model. The order of such a mapping may have a meaning."""
+    """Return whether a mapping may have any values, such as the values of a chart. Its order may have a meaning."""
     annotation = without_optional(annotation)
     return annotation is Any or typing.get_args(annotation)[-1:] == (Any,)
 

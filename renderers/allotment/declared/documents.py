@@ -4,9 +4,9 @@ No other module parses declarations. YAML has more notations for a value than a 
 two YAML parsers, or a parser and a person, could interpret a notation differently, the notation is an error, and the
 message names a replacement.
 
-This module uses only the parsers of PyYAML, which produce events: the parser of libyaml if PyYAML was built with
-libyaml, and otherwise the parser in pure Python. It does not use the loaders of PyYAML, because they recurse and accept
-notations that are errors here.
+This module uses only the parsers of PyYAML, which produce events. If PyYAML was built with libyaml, the fast parser of
+libyaml reads valid files. The parser in pure Python reads all other files, and finds the positions of fields. This
+module does not use the loaders of PyYAML, because they recurse and accept notations that are errors here.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class FieldPosition(NamedTuple):
 
 
 class Document(NamedTuple):
-    """The content of a file, made of dict, list, str, int and bool, and the findings about the file.
+    """The content of a file, and the findings about the file.
 
-    The value is None if a finding stopped the reader.
+    `value` consists of dict, list, str, int and bool. It is None if a finding stopped the reader.
     """
 
     value: dict[str, Any] | None
@@ -85,7 +85,8 @@ def read(data: bytes) -> Document:
     """Return the mapping in `data`, and the findings about its notation.
 
     If the parser of libyaml finds a problem, the pure parser reads the file again, so that messages and positions do
-    not depend on libyaml. Both parsers stop after MAX_EVENTS events.
+    not depend on libyaml. If the two parsers could disagree about the file, only the pure parser reads it. Both parsers
+    stop after MAX_EVENTS events.
     """
     findings: list[LocatedFinding] = []
     try:
@@ -366,7 +367,10 @@ class _DocumentBuilder:
             raise self._build_stop(event, f"tag {tag} is not allowed: remove it", "tag")
 
     def _check_text(self, event: Any, value: str) -> None:
-        """Report characters that no file or pod can contain, but that an escape in a quoted string can produce."""
+        """Report text that an escape in a quoted string can produce, although a file must not contain it.
+
+        Such text is a null character, a surrogate, or SKIP_MARKER.
+        """
         for character in value:
             code = ord(character)
             if code == 0 or 0xD800 <= code <= 0xDFFF:

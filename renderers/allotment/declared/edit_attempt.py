@@ -1,4 +1,4 @@
-"""Set the number of the preparation attempt in the file of a storage. Only one line is changed or added."""
+"""Set the number of the preparation attempt in the file of a storage, and write the file in canonical form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pin an add-on to another version in its file, and change no other byte."""
+"""Pin an add-on to another version and digest in its file, and change no other byte."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def with_version(data: bytes, version: str, digest: str | None = None) -> bytes:
     """Return the content of an add-on's file with another version, and with another digest if `digest` is given.
 
     Everything else stays unchanged. The file must be valid, and `check_version` must have accepted the version and the
-    digest. If the file has no digest yet, the digest gets a new line.
+    digest. If the file has no digest yet, the digest gets a new line. If this line can't be added because the chart is
+    written in a single line, raises OperationRefused.
     """
     text = data.decode("utf-8")
     where = documents.find_positions(data)

@@ -39,7 +39,8 @@ class UnreadableDeclaration(Exception):
 def decode_text(data: bytes) -> str:
     """Return the text of a file.
 
-    Raises UnreadableDeclaration if the file is too large, is not UTF-8, or contains forbidden characters.
+    Raises UnreadableDeclaration if the file is too large or not UTF-8, or contains a tab,
+    SKIP_MARKER, or a character that `_FORBIDDEN_CHARACTERS` matches.
     """
     if len(data) > MAX_BYTES:
         raise UnreadableDeclaration(

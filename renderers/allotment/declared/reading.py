@@ -1,4 +1,4 @@
-"""Read the bytes of a file. The result is a declaration, or all problems of the file."""
+"""Read the bytes of a file. The result is a declaration, or the problems of the file."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ _read_cache: dict[tuple[str, bytes], _ReadResult] = {}  # the newest results, by
 
 
 def read_declaration(path: str, data: bytes, spot: DeclarationPath) -> _ReadResult:
-    """Return the declaration in `data`, or None and all problems of the file with their positions.
+    """Return the declaration in `data`, or None and the problems of the file with their positions.
+
+    If a problem stops the parser, or if `apiVersion` or `kind` is wrong, the fields of the kind are not checked.
 
     A plan and a publish read a file several times, so some results are cached. The results of invalid files are cached
-    because it takes long to find all problems. The results of files outside tenants are cached because the checks of
+    because it takes long to find the problems. The results of files outside tenants are cached because the checks of
     every tenant need these files. The results of valid files of tenants are not cached, because there may be too many
     such files.
     """
@@ -278,7 +280,8 @@ def _intended_field(model: type[BaseModel], field: FieldPath) -> str:
     """Return a suggestion for an unknown field.
 
     The suggestion is a field with a similar name in the same mapping, a field with the same name elsewhere, or a field
-    of the same mapping that has the unknown name as an allowed value.
+    of the same mapping that has the unknown name as an allowed value. Without such a field, it is a short list of the
+    fields of the mapping.
     """
     here, name = _fields_at(model, field[:-1]), str(field[-1])
     hint = suggest_name(name, here)

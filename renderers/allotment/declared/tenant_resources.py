@@ -14,9 +14,9 @@ class ResourceKind(NamedTuple):
     `word` names the kind in a status, a plan and a label. `plural` is the name of the folder of its declarations, and
     of its list in a status. `kind` is the declared kind.
 
-    `tree_part` is the folder of its files in the rendered tree. If a resource of another kind in the same folder can
-    have the same name, the name of the rendered file has `suffix` after the name of the resource. If `reported` is
-    true, a status lists the resources of the kind, and a rollout follows them.
+    `tree_part` is the folder of its files in the rendered tree. In the name of a rendered file, `suffix` follows the
+    name of the resource, and distinguishes the kinds that share a folder. If `reported` is true, a status lists the
+    resources of the kind, and a rollout follows them.
     """
 
     word: str

@@ -2,7 +2,7 @@
 
 The fields of the models are annotated with these types. Each type accepts a single notation, and its Python value is
 exact: `Size` is in bytes, `Cpu` in millicores, `Duration` in seconds, and `Money` is a Decimal. If a value is wrong,
-the type raises `PydanticCustomError(rule, message)`.
+the validators in this module raise `PydanticCustomError(rule, message)`.
 """
 
 from __future__ import annotations

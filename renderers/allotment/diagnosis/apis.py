@@ -15,7 +15,7 @@ from allotment.manifests.cluster.node_pool import has_overlays
 
 
 class RequiredApi(NamedTuple):
-    """A required API version, the resources that we render with it, and the software that provides it."""
+    """A required API version, the resources of it that Allotment uses, and the software that provides it."""
 
     api: str
     resources: tuple[str, ...]
@@ -110,7 +110,7 @@ def is_bucket(catalog: Catalog, storage_spec: str) -> bool:
 
 
 def check_apis(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield a diagnosis of each required API: whether the cluster serves it, with all resources that we render."""
+    """Yield a diagnosis of each required API: whether the cluster serves it, with all resources that Allotment uses."""
     for where, served in (("", looked.apis), (" where Argo CD runs", looked.hub_apis)):
         if not served:
             words = f"can't be checked{where}: the permission to get /apis and all paths below is missing"

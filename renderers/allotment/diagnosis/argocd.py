@@ -143,7 +143,7 @@ def _excludes_kind(entry: dict[str, Any], group: str, kind: str) -> bool:
 
 
 def check_applications(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
-    """Yield a diagnosis of each platform Application of the cluster, and one of all tenants' Applications.
+    """Yield a diagnosis of each platform Application, and a diagnosis of all tenants' Applications together.
 
     Raises NotReadable.
     """

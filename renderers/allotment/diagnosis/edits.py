@@ -36,7 +36,10 @@ class EditComparison(NamedTuple):
 
 
 def diagnose_edits(comparison: EditComparison) -> list[Diagnosis]:
-    """Return a diagnosis of each edit and addition by hand, and of the kinds that could not be compared."""
+    """Return a diagnosis of each edit and addition by hand, and of the kinds that could not be compared.
+
+    After MAX_EDITS edits and additions, a single diagnosis has the number of the others.
+    """
     return [msgspec.structs.replace(each, topic=TOPIC) for each in _diagnose_comparison(comparison)]
 
 

@@ -56,7 +56,9 @@ def check_gates(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclara
     """Yield a diagnosis of the feature gate NodeOverlay, which must be on if and only if it is declared.
 
     If the gate is off, the status of every overlay stays empty, so an overlay with a status shows that the gate is on.
-    If no overlay has a status, the settings in Karpenter's Deployment decide. Raises NotReadable.
+    If no overlay has a status, the settings in Karpenter's Deployment decide.
+
+    Also yields an error for each overlay of a declared pool if the overlay isn't Ready. Raises NotReadable.
     """
     if not _karpenter_pools(cluster):
         return
@@ -89,7 +91,7 @@ def check_gates(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclara
 
 
 def _is_gate_on(looked: ClusterSnapshot) -> bool | None:
-    """Return whether the gate is on; None if that is not known. Raises NotReadable if permissions are missing."""
+    """Return whether the gate is on; None if that is not known. Raises NotReadable."""
     overlays = _list_overlays(looked)
     if any(overlay.get("status", {}).get("conditions") for overlay in overlays):
         return True

@@ -114,7 +114,10 @@ def _check_endpoints(oidc: Oidc, document: DiscoveryDocument) -> Iterator[Diagno
 
 
 def _endpoints_advice(document: DiscoveryDocument) -> str:
-    """Return the YAML of the document's endpoints."""
+    """Return advice that has the YAML of the document's endpoints.
+
+    If the document lacks a required endpoint, the advice is to ask the provider.
+    """
     if not (document.authorization_endpoint and document.token_endpoint):
         return "ask the provider for its authorization and token endpoints, and declare them"
     fields = {

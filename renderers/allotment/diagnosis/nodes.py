@@ -234,7 +234,7 @@ def _floor_cores(millicores: int) -> int:
 
 
 def _floor_gib(size: int) -> int:
-    """Return bytes, rounded down to whole GiB unless there is less than one GiB."""
+    """Return bytes, rounded down to whole GiB, or to whole MiB if there is less than one GiB."""
     return size // GIBI * GIBI if size >= GIBI else size // MEBI * MEBI
 
 

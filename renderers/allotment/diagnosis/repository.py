@@ -42,7 +42,7 @@ class RepositoryState(NamedTuple):
     - `lag` says how far publishing lags behind the merged commits. If publishing has stopped, `stopped` is the reason.
     - `retained` are the tenants that stay at their last published manifests. If the record of these tenants is not
       valid, `record_trouble` is the reason.
-    - `clusters` is None if the repository has no remote.
+    - `clusters` is None if the repository has no commit, or no remote `origin`.
     """
 
     errors: int

@@ -52,8 +52,8 @@ class ReservedUnits(Part, frozen=True):
 class GPUOffer(NamedTuple):
     """A GPUSpec in a cluster.
 
-    `units` is the number of units that every tenant may hold, and `free_units` of these units are free. `reserved` has
-    the units that are reserved for single tenants.
+    `units` is the number of shared units, which any tenant may hold, and `free_units` of these units are free.
+    `reserved` has the units that are reserved for single tenants.
     """
 
     cluster: str

@@ -138,6 +138,9 @@ def _check_exposure(
 
 
 def _find_callback_host(catalog: Catalog, cluster: str) -> str | None:
-    """Return the host to which the identity provider returns people of a cluster; None if each host has its own callback."""
+    """Return the callback host of a cluster's logins; None if each host has its own callback.
+
+    Also returns None if the file of the cluster is missing or invalid.
+    """
     place = catalog.clusters[cluster].get_singleton(Cluster) if cluster in catalog.clusters else None
     return place.model.spec.oidc.callback_host if place is not None else None

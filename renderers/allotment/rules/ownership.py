@@ -52,9 +52,10 @@ class FileChange(NamedTuple):
 
 
 def check(catalog: Catalog) -> Iterator[Finding]:
-    """Check the declared ownership: its teams, kinds and fields exist, and no two patterns are equally specific.
+    """Check the declared ownership: its teams, kinds and fields exist, and its patterns are unambiguous.
 
-    The team `platform` must exist too, because it approves the files that no pattern matches.
+    If two patterns match the same path, either of them must be more specific than the other. The team `platform` must
+    exist too, because it approves the files that no pattern matches.
     """
     declared = catalog.platform.get_singleton(Ownership)
     if declared is None:

@@ -38,9 +38,9 @@ def check(catalog: Catalog) -> Iterator[Finding]:
 
 
 def _shortages(pool: NodePoolSpec, units: Collection[tuple[Unit, int]]) -> str:
-    """Return text about each resource of which all nodes together have less than `units` need; empty if there is none.
+    """Return text about each resource that the nodes together lack; empty if they lack none.
 
-    The text has the amount that the units need, and the amount that the nodes have.
+    For each such resource, the text has the amount that `units` need, and the amount that the nodes have.
     """
     node, needed = _node_resources(pool), Counter[str]()
     for each, count in units:

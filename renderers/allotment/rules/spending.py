@@ -17,8 +17,7 @@ class TenantSpending(NamedTuple):
 
     `plan` is empty if the tariff plan can't be read. `invalid_files` is the number of files with an unknown cost.
     `unpriced_resources` is the number of resources that have no price on the day for which the cost is computed. `cost`
-    excludes these files and resources. If some resources have no price, and no other resource has a price, `cost` is
-    None.
+    excludes these files and resources. If there are unpriced resources, and no resource has a price, `cost` is None.
     """
 
     tenant: str

@@ -88,9 +88,9 @@ def _claim_advice(claim: UnitClaim) -> str:
 
 
 def _resize_outlook(claim: UnitClaim, tally: Tally) -> str:
-    """Return text that an instance keeps its old GPUSpec until a unit of its new GPUSpec is free.
+    """Return a note that an instance keeps its old GPUSpec until a unit of its new GPUSpec is free.
 
-    Empty if the instance does not change its GPUSpec.
+    The note is empty if the instance is new, moves to another cluster, or keeps its GPUSpec.
     """
     old = tally.claim_before(claim)
     if old is None or old.cluster != claim.cluster or old.gpu_spec == claim.gpu_spec:

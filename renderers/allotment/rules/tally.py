@@ -98,7 +98,7 @@ class TallyBase(NamedTuple):
 class Tally:
     """The entries of all tenants, in the order of the tenants' names, and the entries that the tenants had at the base.
 
-    If there is no base, the files that `changed_files` returns are new, and all other files are unchanged.
+    If there is no base, the tally treats the files that `changed_files` returns as new, and all others as unchanged.
     """
 
     def __init__(
