@@ -1,4 +1,4 @@
-"""Completes names for a shell from the folders of the repository that contains the current folder."""
+"""Completes names for a shell from the folders of a repository: that of --repo, or of the current folder."""
 
 from __future__ import annotations
 

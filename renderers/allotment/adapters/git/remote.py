@@ -18,8 +18,8 @@ from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Limit, Patience, ProcessLimitExceeded
 from allotment.problems import OperationRefused, quote_value
 
-# If Git's output contains one of _OVERTAKEN_TEXTS, another push has moved a ref. If the output also contains one of
-# _LOCK_FAILURE_TEXTS, a ref is only locked. Any other refusal is permanent.
+# If Git's output contains one of _LOCK_FAILURE_TEXTS, a ref is only locked. Otherwise, if it contains one of
+# _OVERTAKEN_TEXTS, another push has moved a ref. Any other refusal is permanent.
 _OVERTAKEN_TEXTS = (
     "fetch first",
     "non-fast-forward",
@@ -41,8 +41,8 @@ _MAX_OUTPUT = 800  # characters of Git's output
 _TRACKING_PREFIX = "refs/allotment/seen/"
 _FSCK_TEXTS = ("fsck error", "git fsck")
 # A fetch fails if git fsck finds a fault in an object, except for these faults. Early versions of Git, and converters
-# from other systems, wrote them into commits and tags, where Allotment tolerates them. Of these faults, only
-# zeroPaddedFilemode is a fault of a tree: the fetch accepts such a tree, but `trees.parse_entries` refuses it.
+# from other systems, wrote them. Allotment tolerates the faults of commits and tags. Only zeroPaddedFilemode is a fault
+# of a tree: the fetch accepts such a tree, but `trees.parse_entries` refuses it.
 _HARMLESS_FSCK_ERRORS = (
     "badDate",
     "badDateOverflow",
@@ -209,8 +209,8 @@ class Remote:
     def push(self, refs: Mapping[str, str], over: Mapping[str, str] | None = None) -> bool:
         """Point all refs at their commits, and return True. If another push was faster, move no ref and return False.
 
-        `refs` may contain refs that already point at their commits. If another push has moved one of these refs, the
-        push fails. `over` has the refs that may be moved without a fast-forward, each with its current target. Raises
+        `refs` may contain refs that already point at their commits. If another push has moved one of these refs,
+        return False. `over` has the refs that may be moved without a fast-forward, each with its current target. Raises
         RemoteLocked, and OperationRefused, with Git's message, for any other refusal.
         """
         moves = [f"{commit}:{name}" for name, commit in sorted(refs.items())]
