@@ -49,7 +49,7 @@ MAX_WAIT_SECONDS = 600.0  # the longest total wait if the forge limits the rate 
 @click.option(
     "--status",
     metavar="URL",
-    help="The repository of the status branches. Default: spec.git.status of the platform, or that of --to.",
+    help="The repository of the status branches. Default: spec.git.status of the platform, or the repository of --to.",
 )
 @output_option()
 @forge_options

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @click.option(
     "--status",
     metavar="URL",
-    help="The repository of the status branches. Default: spec.git.status of the platform, or that of --to.",
+    help="The repository of the status branches. Default: spec.git.status of the platform, or the repository of --to.",
 )
 @click.option("--as-of", type=Day(), help="Use the prices of this day. Default: today in the billing time zone.")
 @click.option(

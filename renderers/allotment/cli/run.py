@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option(
     "--status",
     metavar="URL",
-    help="The repository of the status branches. Default: spec.git.status of the platform, or that of --to.",
+    help="The repository of the status branches. Default: spec.git.status of the platform, or the repository of --to.",
 )
 @click.option(
     "--data",

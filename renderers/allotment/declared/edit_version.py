@@ -34,8 +34,8 @@ def _sort_key(version: str) -> tuple[tuple[int, ...], bool, list[tuple[bool, int
 def check_version(spec: AddOnSpec, version: str, digest: str | None) -> None:
     """Raise OperationRefused if an add-on cannot be pinned to a version.
 
-    The version or the digest may have the wrong form, the file may require a digest that is missing, or the source of
-    the add-on may allow no digest.
+    The reasons are: the version or the digest has the wrong form, the file needs a digest and none is given, or a
+    digest is given for a source that takes none.
     """
     if spec.chart is None:
         if not COMMIT.fullmatch(version):

@@ -89,8 +89,8 @@ def _query_of(watched: WatchedKind) -> ResourceQuery:
     return ResourceQuery(group, version, resource)
 
 
-# Maps each query for whole objects in tenants' namespaces to the watched kind that decodes the objects. `list_objects`
-# returns these objects as LiveObjects.
+# Maps each query for whole objects to the watched kind that decodes the objects. The queries cover all namespaces, and the
+# reader keeps only the objects of tenants. `list_objects` returns these objects as LiveObjects.
 WHOLE_OBJECT_QUERIES = {_query_of(watched): watched for watched in decoding.WHOLE_OBJECT_KINDS.values()}
 _HTTP_OK, _HTTP_NOT_FOUND = 200, 404
 _HTTP_REFUSED = (401, 403)
@@ -153,8 +153,9 @@ class QueryAnswer(NamedTuple):
 class ClusterSnapshot(NamedTuple):
     """The data that was read from a cluster.
 
-    `apis` maps each API version that the cluster serves to its resources. `hub_apis` does the same for the cluster of
-    Argo CD. An API version is absent if its resources could not be read. `now` is the time by the cluster's clock.
+    `apis` maps each served API version of a named group to its resources, or to an empty set if no check requested
+    them. `hub_apis` does the same for the cluster of Argo CD. A mapping is empty if one of its responses could not be
+    read. `now` is the time by the cluster's clock.
     """
 
     version: Mapping[str, str]

@@ -44,7 +44,7 @@ def _sample_paths(end: TenantSide) -> list[str]:
 
 
 def _approvers(end: TenantSide, path: str) -> tuple[PathRule | None, frozenset[Account]]:
-    """Return the rule that matches a path, and the accounts of the tenant's members with a role that the rule names."""
+    """Return the rule that matches a path, and the accounts of members with at least a role that the rule names."""
     declared, members = end.catalog.platform.get_singleton(Ownership), end.folder.get_singleton(Members)
     rule = find_path_rule(declared.model.spec, path) if declared is not None else None
     roles = [approver.tenant_role for approver in rule.approvers if approver.tenant_role] if rule is not None else []

@@ -66,8 +66,8 @@ def _role_rule_effect(change: FieldChange, spec: OwnershipSpec) -> Iterator[str]
 def _removed_rule_effect(change: FieldChange, spec: OwnershipSpec) -> Iterator[str]:
     """Yield the new approvers of the files that a removed rule matched.
 
-    The new approvers come from the most specific remaining pattern that matches all these files. If a narrower pattern
-    matches some of the files, the approvers of these files stay the same.
+    The new approvers come from the most specific remaining pattern that matches all these files. Files that also match
+    a narrower pattern than the removed pattern keep their approvers.
     """
     removed_path = change.field.removeprefix(_RULE_FIELD_PREFIX).removesuffix("]")
     if change.field != f"{_RULE_FIELD_PREFIX}{removed_path}]" or change.after is not None:

@@ -98,7 +98,7 @@ class IsolationGate:
             raise IsolationBroken(f"{cluster}: " + "; ".join(wrong[:5]))
 
     def drop_forbidden(self, path: str, data: bytes) -> tuple[bytes, list[str]]:
-        """Remove the objects that are now forbidden from a published file.
+        """Remove from a published file the objects that are now forbidden.
 
         Return the remaining file, and the violations of the removed objects.
 

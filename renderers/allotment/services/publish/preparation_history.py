@@ -1,6 +1,6 @@
-"""Determines which preparations have succeeded and which may start.
+"""Finds the preparations that have succeeded, and the instances and Jobs that may delay the next preparation.
 
-A preparation is a Job that fills the volume of a storage. Reads the observed state and the published manifests.
+The sources are the observed state and the published manifests.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class PreparationHistory:
         return instance_names
 
     def find_published_claim(self, claim: UnitClaim) -> UnitClaim | None:
-        """Return the published claim of an instance in the same cluster; None if no claim with units is published."""
+        """Return the published claim of the instance and cluster that `claim` names; None if it has no units."""
         return self._read_published_claim(claim.cluster, claim.tenant, claim.instance)
 
     def _read_published_claim(self, cluster: str, tenant: str, instance: str) -> UnitClaim | None:
