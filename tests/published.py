@@ -245,6 +245,12 @@ class Place:
         commit = branch.create_commit(files, branch.compare_files(files), texts, message)
         assert remote.push({f"refs/heads/rendered/{cluster}": commit, f"refs/allotment/published/{cluster}": commit})
 
+    def copy(self, folder: Path) -> Place:
+        """Return a copy of the source and of its remote, in a folder."""
+        other = Place(folder / "repo", folder / "remote.git", self._allot, self._monkeypatch)
+        _copy(self, other, folder / "no-cache", folder / "no-cache")
+        return other
+
     def fork(self, folder: Path) -> Place:
         """Return another clone of the same source, with the same remote."""
         shutil.copytree(self.root, folder)

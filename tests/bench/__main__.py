@@ -110,15 +110,13 @@ def full(repo: Path, work: Path, tenants: int) -> None:
 def one_changed(repo: Path, work: Path, tenants: int) -> None:
     """One tenant of many changed: in a process that watches, and as commands of their own."""
     from allotment.adapters.folder_source import FolderSource
-    from allotment.capacity.units import count_placeholders
-    from allotment.manifests.layout import render_cluster
     from allotment.services.check.repository_check import check_repository, recheck_tenants
-    from allotment.services.renderer import Renderer, build_gate
+    from allotment.services.renderer import ClusterRenderer, Renderer
 
     print(f"\none tenant of {tenants:,} changed, everything that crosses files checked")
     source = FolderSource(repo)
     last = check_repository(source, DAY)
-    gate = build_gate(last.catalog)
+    clusters = ClusterRenderer(last.catalog)
     turn = 0
 
     render = Renderer(list)
@@ -129,12 +127,8 @@ def one_changed(repo: Path, work: Path, tenants: int) -> None:
         path = write_tenant(repo, 0, theme=f"turn{turn}")
         begun = time.perf_counter()
         last = recheck_tenants(last, source, [path.split("/")[1]], render)
-        counts = count_placeholders(
-            last.catalog, [claim for part in last.tally_entries.values() for claim in part.claims]
-        )
-        for cluster in last.catalog.clusters.values():
-            for file, data in render_cluster(last.catalog, cluster, frozenset("a"), counts):
-                gate.check(file, data)
+        claims = [claim for part in last.tally_entries.values() for claim in part.claims]
+        list(clusters.render_files(claims, lambda _: "a"))
         seconds = time.perf_counter() - begun
         if last.problems or f"turn{turn}".encode() not in b"".join(data for _, data in last.artifacts["ateam-0x"]):
             raise RuntimeError("the change was not rendered")

@@ -173,7 +173,7 @@ class Branch:
         The result is sorted by path. If a file was published at another path than its current path, both paths are in
         the result.
         """
-        return _compare_blobs(self._published_blobs, files)
+        return compare_blobs(self._published_blobs, files)
 
     def create_commit(
         self, files: Mapping[str, str], changed: Mapping[str, str], data: Mapping[str, bytes], message: CommitMessage
@@ -217,7 +217,7 @@ class Branch:
             tip_files = self._repository.listing(self.tip)
         except (MalformedTree, LimitExceeded):
             tip_files = {}
-        return {path.rpartition("/")[0] for path in _compare_blobs(tip_files, self._published_blobs)}
+        return {path.rpartition("/")[0] for path in compare_blobs(tip_files, self._published_blobs)}
 
     def _is_continued(self) -> bool:
         """Return whether the branch is at the last published commit, or behind it."""
@@ -226,7 +226,8 @@ class Branch:
         return self.published_commit is not None and self._repository.is_ancestor(self.tip, self.published_commit)
 
 
-def _compare_blobs(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
+def compare_blobs(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
+    """Return A, M or D (added, changed, removed) for each path at which two trees differ, sorted by path."""
     changes = dict.fromkeys(before.keys() - after.keys(), "D")
     changes |= {path: "M" if path in before else "A" for path, blob in after.items() if before.get(path) != blob}
     return dict(sorted(changes.items()))

@@ -197,7 +197,7 @@ def _render_platform_files(
     `tenants_files` maps the path of each rendered file of a tenant to its Git blob.
     """
     from allotment.declared.inventory import compute_blob_id
-    from allotment.services.renderer import render_cluster_files, render_markers
+    from allotment.services.renderer import ClusterRenderer
 
     clusters, tenants = selection
     if tenants:
@@ -207,11 +207,12 @@ def _render_platform_files(
         cluster, _, inner = path.partition("/")
         trees[cluster][inner] = blob
     claims = [claim for part in check.tally_entries.values() for claim in part.claims]
-    for path, data in render_cluster_files(check.catalog, claims, check.list_letters, clusters):
+    renderer = ClusterRenderer(check.catalog)
+    for path, data in renderer.render_files(claims, check.list_letters, clusters):
         cluster, _, inner = path.partition("/")
         trees[cluster][inner] = compute_blob_id(data)
         yield path, data
-    yield from render_markers(check.catalog, trees)
+    yield from renderer.render_markers(trees)
 
 
 def _is_selected(path: str, selection: Selection) -> bool:

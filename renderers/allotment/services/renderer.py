@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from allotment.capacity.units import UnitClaim
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from allotment.preparation.runtime_state import RuntimeState
     from allotment.services.check.workers import RenderInput
 
+from allotment.branches.branch import compare_blobs
 from allotment.services.check.cpu_budget import BUDGET_REJECTION, BudgetExceeded, CpuBudget, Rejection
 from allotment.services.check.tenant_error import build_rejection
 
@@ -52,13 +53,18 @@ class Renderer(Generic[M]):
     """Renders tenants to artifacts. The artifact of a tenant is the value that `keep` returns for the tenant's files.
 
     If `clusters` are given, only the files of these clusters are rendered; if `tenants` are given, only these tenants.
-    A renderer runs in the worker process that has read the tenants.
+    `find_gate` returns the isolation gate for a catalog. A renderer runs in the worker process that has read the
+    tenants.
     """
 
     def __init__(
-        self, keep: CollectFiles[M], clusters: frozenset[str] = frozenset(), tenants: frozenset[str] = frozenset()
+        self,
+        keep: CollectFiles[M],
+        clusters: frozenset[str] = frozenset(),
+        tenants: frozenset[str] = frozenset(),
+        find_gate: Callable[[Catalog], IsolationGate] = build_gate,
     ) -> None:
-        self._collect, self._clusters, self._tenants = keep, clusters, tenants
+        self._collect, self._clusters, self._tenants, self._find_gate = keep, clusters, tenants, find_gate
         self._gate: tuple[int, IsolationGate] | None = None
 
     def __call__(self, catalog: Catalog, some: list[RenderInput]) -> list[M | Rejection | None]:
@@ -103,51 +109,107 @@ class Renderer(Generic[M]):
             return build_rejection(error)
 
     def _open_gate(self, catalog: Catalog) -> IsolationGate:
-        """Return the isolation gate. Each worker process builds its own gate once."""
+        """Return the isolation gate. Each worker process has its own gate."""
         if self._gate is None or self._gate[0] != os.getpid():
-            self._gate = os.getpid(), build_gate(catalog)
+            self._gate = os.getpid(), self._find_gate(catalog)
         return self._gate[1]
 
 
-def render_cluster_files(
-    catalog: Catalog, claims: Iterable[UnitClaim], letters: Callable[[str], Collection[str]], only: Collection[str] = ()
-) -> Iterator[tuple[str, bytes]]:
-    """Yield each file that belongs to a cluster and to no tenant, as its path (`<cluster>/<path>`) and its bytes.
+class _MarkedTree(NamedTuple):
+    """A cluster's tree: the blobs by path, the folders that belong to no tenant, and the rendered markers by folder.
 
-    `letters` returns the first letters of the names of a cluster's tenants, because a cluster has a file for each of
-    these letters. If `only` is not empty, it names the clusters to render.
+    `markers` has the path and the bytes of each marker that depends only on the files of its folder.
     """
-    from allotment.capacity.units import count_placeholders
-    from allotment.manifests.layout import render_cluster
 
-    gate, counts = build_gate(catalog), count_placeholders(catalog, claims)
-    for name, cluster in catalog.clusters.items():
-        if not only or name in only:
-            for path, data in render_cluster(catalog, cluster, frozenset(letters(name)), counts):
-                gate.check(path, data)
-                yield path, data
+    files: dict[str, str]
+    own_folders: frozenset[str]
+    markers: dict[str, tuple[str, bytes]]
 
 
-def render_markers(
-    catalog: Catalog,
-    trees: Mapping[str, Mapping[str, str]],
-    touched: Mapping[str, Collection[str]] | None = None,
-    over: Mapping[str, Mapping[str, str]] | None = None,
-) -> Iterator[tuple[str, bytes]]:
-    """Yield the folder markers of the clusters' own folders and of the `touched` folders of tenants.
+class ClusterRenderer:
+    """Renders the files that belong to a cluster and to no tenant, and checks them with one isolation gate.
 
-    A folder marker is a ConfigMap that keeps a folder in Git. Each result is a marker's path (`<cluster>/<path>`) and
-    its bytes. `trees` maps each cluster to the blobs of its files, by path. `over` maps a cluster and a folder to the
-    foreign commit that the publish replaces. Raises IsolationBroken if a tree has a file that no Application reads, or
-    a folder without a marker.
+    If the inputs of a file have not changed since the last call, the methods reuse the file. A process that publishes
+    repeatedly therefore keeps one ClusterRenderer until the catalog changes.
     """
-    from allotment.manifests import argo_folders
 
-    gate = build_gate(catalog)
-    for cluster, files in trees.items():
-        folders = argo_folders.platform_folders(files) | set((touched or {}).get(cluster, ()))
-        markers = dict(argo_folders.render_markers(cluster, folders, files, (over or {}).get(cluster)))
-        for path, data in markers.items():
-            gate.check(f"{cluster}/{path}", data)
-            yield f"{cluster}/{path}", data
-        gate.check_tree(cluster, files.keys() | markers.keys())
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self.gate = build_gate(catalog)
+        self._cluster_files: dict[str, tuple[tuple[frozenset[str], dict[str, int]], list[tuple[str, bytes]]]] = {}
+        self._marked_trees: dict[str, _MarkedTree] = {}
+        self._checked_paths: dict[str, Collection[str]] = {}
+
+    def render_files(
+        self, claims: Iterable[UnitClaim], letters: Callable[[str], Collection[str]], only: Collection[str] = ()
+    ) -> Iterator[tuple[str, bytes]]:
+        """Yield each file except the folder markers, as its path (`<cluster>/<path>`) and its bytes.
+
+        `letters` returns the first letters of the names of a cluster's tenants, because a cluster has a file for each
+        of these letters. If `only` is not empty, it names the clusters to render.
+        """
+        from allotment.capacity.units import count_placeholders
+        from allotment.manifests.layout import render_cluster
+
+        counts = count_placeholders(self.catalog, claims)
+        for name, cluster in self.catalog.clusters.items():
+            if only and name not in only:
+                continue
+            inputs = (
+                frozenset(letters(name)),
+                {stock: count for (place, stock), count in counts.items() if place == name},
+            )
+            if name not in self._cluster_files or self._cluster_files[name][0] != inputs:
+                files = list(render_cluster(self.catalog, cluster, inputs[0], counts))
+                for path, data in files:
+                    self.gate.check(path, data)
+                self._cluster_files[name] = inputs, files
+            yield from self._cluster_files[name][1]
+
+    def render_markers(
+        self,
+        trees: Mapping[str, Mapping[str, str]],
+        touched: Mapping[str, Collection[str]] | None = None,
+        over: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> Iterator[tuple[str, bytes]]:
+        """Yield the folder markers of the clusters' own folders and of the `touched` folders of tenants.
+
+        A folder marker is a ConfigMap that keeps a folder in Git. Each result is a marker's path (`<cluster>/<path>`)
+        and its bytes. `trees` maps each cluster to the blobs of its files, by path. `over` maps a cluster and a folder
+        to the foreign commit that the publish replaces. Raises IsolationBroken if a tree has a file that no Application
+        reads, or a folder without a marker.
+        """
+        for cluster, files in trees.items():
+            markers = self._render_markers(
+                cluster, files, (touched or {}).get(cluster, ()), (over or {}).get(cluster, {})
+            )
+            for path, data in markers.values():
+                yield f"{cluster}/{path}", data
+            paths = files.keys() | {path for path, _ in markers.values()}
+            if paths != self._checked_paths.get(cluster):
+                self.gate.check_tree(cluster, paths)
+                self._checked_paths[cluster] = paths
+
+    def _render_markers(
+        self, cluster: str, files: Mapping[str, str], touched: Collection[str], over: Mapping[str, str]
+    ) -> dict[str, tuple[str, bytes]]:
+        """Return the path and the bytes of each marker, by folder.
+
+        The marker of a folder depends only on the files of the folder, and on `over`.
+        """
+        from allotment.manifests import argo_folders
+
+        last = self._marked_trees.get(cluster, _MarkedTree({}, frozenset(), {}))
+        own_folders = (
+            last.own_folders if files.keys() == last.files.keys() else frozenset(argo_folders.platform_folders(files))
+        )
+        folders = own_folders | frozenset(touched)
+        changed = {argo_folders.folder_of(path) for path in compare_blobs(last.files, files)} | over.keys()
+        markers = {folder: last.markers[folder] for folder in folders - changed if folder in last.markers}
+        missing_folders = folders - markers.keys()
+        for path, data in argo_folders.render_markers(cluster, missing_folders, files, over):
+            self.gate.check(f"{cluster}/{path}", data)
+            markers[argo_folders.folder_of(path)] = path, data
+        reusable = {folder: marker for folder, marker in markers.items() if folder not in over}
+        self._marked_trees[cluster] = _MarkedTree(dict(files), own_folders, reusable)
+        return markers

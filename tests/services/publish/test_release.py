@@ -15,6 +15,7 @@ from allotment.services.check.repository_check import RepositoryCheck
 from allotment.services.publish.published_trees import PublishedTrees
 from allotment.services.publish.release import ClusterTrees
 from allotment.services.publish.tenant_transition import TenantTransition
+from allotment.services.renderer import ClusterRenderer
 
 GOLDEN = PROJECT / "tests/manifests/golden"
 LEFT = "eu-1/tenants/solo-ada/storage/models--leaving.rendered.yaml"
@@ -40,7 +41,7 @@ def together(
     transition: TenantTransition = NOTHING,
 ) -> ClusterTrees:
     """Return the trees of all tenants; solo-ada's are kept where there is anything to keep, or settle so."""
-    trees = ClusterTrees(repository_check.catalog, was)
+    trees = ClusterTrees(ClusterRenderer(repository_check.catalog), was)
     for tenant, files in repository_check.artifacts.items():
         if tenant == "solo-ada" and retained_files:
             trees.add_retained_files(retained_files)

@@ -1,22 +1,26 @@
-"""An assembler that goes on from what it rendered before assembles what a fresh one does."""
+"""A release builder that reuses its earlier releases builds the same release as a new builder."""
 
 from __future__ import annotations
 
 import datetime
-import random
-from collections.abc import Callable
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import strategies as st
 from tests.conftest import copy, edit
 from tests.published import Place, git
 
 from allotment.adapters.file_cache import FileCache
-from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.branches.rendered_branches import read_rendered_branches
-from allotment.services.publish.observed_state import EMPTY_STATE
+from allotment.services.platform_settings import read_reporter_keys
 from allotment.services.publish.publisher import Publisher
 from allotment.services.publish.release import Release
 from allotment.services.publish.release_builder import ReleaseBuilder
@@ -28,75 +32,163 @@ KITE = "tenants/studio-kite/instances/webui.yaml"
 NEW = "tenants/uni-lab/instances/another.yaml"
 
 
-def toggle(place: Place, path: str, value: str, other: str) -> None:
-    text = (place.root / path).read_text()
-    edit(place.root, path, *((value, other) if value in text else (other, value)))
+def toggle(path: str, value: str, other: str) -> Callable[[Place], None]:
+    """Return an edit that replaces one of two values in a file by the other."""
+
+    def change(place: Place) -> None:
+        text = (place.root / path).read_text()
+        edit(place.root, path, *((value, other) if value in text else (other, value)))
+
+    return change
 
 
-def come_and_go(place: Place) -> None:
-    if (place.root / NEW).exists():
-        (place.root / NEW).unlink()
-    else:
-        copy(place.root, GROUP, NEW)
+def come_and_go(source: str, target: str) -> Callable[[Place], None]:
+    """Return an edit that copies a file or a tenant's folder under another name, or removes the copy."""
+
+    def change(place: Place) -> None:
+        path = place.root / target
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.exists():
+            path.unlink()
+        elif (place.root / source).is_dir():
+            shutil.copytree(place.root / source, path)
+            for file in path.glob("*.yaml"):
+                file.write_text(file.read_text().replace(Path(source).name, path.name))
+        else:
+            copy(place.root, source, target)
+
+    return change
 
 
-EDITS: list[Callable[[Place], None]] = [
-    lambda place: toggle(place, WEBUI, "l4-quarter", "l4-fifth"),
-    lambda place: toggle(place, GROUP, "state: Running", "state: Stopped"),
-    lambda place: toggle(place, "clusters/eu-1/stocks/l4-quarter.yaml", "count: 40", "count: 20"),
-    lambda place: toggle(place, "clusters/eu-1/cluster.yaml", "domain: eu-1.", "domain: eu-9."),
-    lambda place: toggle(place, "tenants/film-house/storages/loras.yaml", "300Gi", "400Gi"),
-    lambda place: toggle(place, "tenants/uni-lab/tenant.yaml", "nvidia-l4: 6", "nvidia-l4: 60"),
-    lambda place: toggle(place, KITE, "gpuSpec: l4-quarter", "gpuSpec: l4-whole"),
-    lambda place: toggle(place, "clusters/eu-1/stocks/l4-whole.yaml", "count: 5", "count: 1"),
-    come_and_go,
-]
+def push_foreign_commit(place: Place) -> None:
+    """Push a commit of somebody else to a rendered branch."""
+    clone = place.remote.parent / "foreign"
+    git(place.remote.parent, "clone", "-q", "-b", "rendered/eu-1", str(place.remote), str(clone))
+    file = clone / "tenants/solo-ada/compute/allotment--marker.rendered.yaml"
+    if file.exists():
+        file.write_text(f"{file.read_text()}# foreign\n")
+    git(clone, "add", "-A")
+    git(clone, "-c", "user.name=Eve", "-c", "user.email=eve@x.example", "commit", "-qm", "Foreign", "--allow-empty")
+    git(clone, "push", "-q")
+    shutil.rmtree(clone)
+
+
+def add_stock(place: Place) -> None:
+    """Add a stock of one unit, or remove it."""
+    path = "clusters/eu-1/stocks/l4-more.yaml"
+    come_and_go("clusters/eu-1/stocks/l4-whole.yaml", path)(place)
+    if (place.root / path).exists():
+        edit(place.root, path, re.findall("count: .*", (place.root / path).read_text())[0], "count: 1")
+
+
+def report_status(place: Place) -> None:
+    place.synced("eu-1", "film-house")
+
+
+CHANGES: dict[str, Callable[[Place], None]] = {
+    "a spec": toggle(WEBUI, "l4-quarter", "l4-fifth"),
+    "a stopped instance": toggle(GROUP, "state: Running", "state: Stopped"),
+    "a stock": toggle("clusters/eu-1/stocks/l4-quarter.yaml", "count: 40", "count: 20"),
+    "a domain": toggle("clusters/eu-1/cluster.yaml", "domain: eu-1.", "domain: eu-9."),
+    "an invalid cluster": toggle("clusters/us-1/cluster.yaml", "domain: us-1.", "domain: -us-1."),
+    "a size": toggle("tenants/film-house/storages/loras.yaml", "300Gi", "400Gi"),
+    "a quota": toggle("tenants/uni-lab/tenant.yaml", "nvidia-l4: 6", "nvidia-l4: 60"),
+    "a larger spec": toggle(KITE, "gpuSpec: l4-quarter", "gpuSpec: l4-whole"),
+    "an oversold stock": toggle("clusters/eu-1/stocks/l4-whole.yaml", "count: 5", "count: 1"),
+    "an invalid tenant": toggle("tenants/acme-robotics/tenant.yaml", "plan: ", "plan: no-"),
+    "a price": toggle("platform/specs/l4-quarter.yaml", 'from: "2026-10-01"', 'from: "2026-09-01"'),
+    "an instance": come_and_go(GROUP, NEW),
+    "a second stock": add_stock,
+    "a tenant": come_and_go("tenants/northlight", "tenants/zeta"),
+    "a foreign commit": push_foreign_commit,
+    "a status": report_status,
+}
 
 
 open_cache = partial(FileCache.load, "publish")
 
 
-def assembled(place: Place, assembler: ReleaseBuilder) -> Release:
-    repository = Repository(place.root)
-    remote_state = read_rendered_branches(repository, Remote(repository, str(place.remote)), ("eu-1", "us-1"))
-    return assembler.build_release(CommitSource(place.root, "HEAD"), DAY, remote_state.branches, EMPTY_STATE)
+def a_publisher(place: Place) -> Publisher:
+    remote = Remote(Repository(place.root), str(place.remote))
+    return Publisher(place.root, remote, ReleaseBuilder(processes=1), lambda _: DAY)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_it_goes_on_as_if_it_began_anew(place: Place, seed: int) -> None:
-    chance = random.Random(seed)
-    lasting = ReleaseBuilder(processes=1)
-    publisher = Publisher(place.root, Remote(Repository(place.root), str(place.remote)), lasting, lambda _: DAY)
-    publisher.publish("HEAD")
-    for _ in range(8):
-        for change in chance.sample(EDITS, chance.randint(0, 3)):
-            change(place)
-        place.merge()
-        if chance.random() < 0.2:  # somebody else published meanwhile
-            place.publish()
-        anew = assembled(place, ReleaseBuilder(processes=1))
-        for release in (
-            assembled(place, lasting),
-            assembled(place, ReleaseBuilder(processes=1, open_cache=open_cache)),
-        ):
-            assert release.files == anew.files
-            assert (
-                release.retained_tenants,
-                release.waiting_instances,
-                release.pending_deletions,
-                release.pending_changes,
-            ) == (
-                anew.retained_tenants,
-                anew.waiting_instances,
-                anew.pending_deletions,
-                anew.pending_changes,
-            )
-            for cluster, files in release.files.items():
-                published = publisher_files(place, cluster)
+def assembled(place: Place, assembler: ReleaseBuilder, publisher: Publisher | None = None) -> Release:
+    """Build a release. With a publisher, use its caches of the repository and of the status."""
+    publisher = publisher or a_publisher(place)
+    source = publisher.switch_to("HEAD")
+    remote_state = read_rendered_branches(publisher.repository, publisher.remote, ("eu-1", "us-1"))
+    observed_state = publisher.status_reader.read(read_reporter_keys(source))
+    return assembler.build_release(source, DAY, remote_state.branches, observed_state)
+
+
+def described(release: Release) -> tuple[object, ...]:
+    """Return the parts of a release that must not depend on earlier releases."""
+    return (
+        release.files,
+        release.data,
+        release.retained_tenants,
+        release.waiting_instances,
+        release.pending_deletions,
+        release.pending_changes,
+        release.leaked_units,
+        release.problems,
+        release.retained_clusters,
+        release.declared_tenants,
+    )
+
+
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    yield tmp_path_factory.mktemp("copies")
+
+
+# Each example takes seconds, so a failing example is not shrunk.
+@settings(
+    max_examples=10,
+    deadline=None,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.sets(st.sampled_from(sorted(CHANGES)), min_size=1, max_size=3),
+            st.sampled_from(["nobody", "this process", "this process", "another process"]),
+        ),
+        min_size=3,
+        max_size=6,
+    )
+)
+@example(steps=[({name}, "this process") for name in ("a second stock", "a second stock", "a price")])
+@example(steps=[({"a tenant"}, "another process"), ({"an instance"}, "this process"), ({"an instance"}, "nobody")])
+def test_a_release_equals_the_release_from_nothing(
+    place: Place, copies: Path, monkeypatch: pytest.MonkeyPatch, steps: list[tuple[set[str], str]]
+) -> None:
+    """A builder that has built earlier releases, and its persistent cache, yield the files of a new builder."""
+    with tempfile.TemporaryDirectory(dir=copies) as folder, monkeypatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", f"{folder}/cache")
+        here = place.copy(Path(folder))
+        lasting = ReleaseBuilder(processes=1)
+        remote = Remote(Repository(here.root), str(here.remote))
+        publisher = Publisher(here.root, remote, lasting, lambda _: DAY)
+        publisher.publish("HEAD")
+        for changes, who in steps:
+            for name in sorted(changes):
+                CHANGES[name](here)
+            here.merge()
+            anew = assembled(here, ReleaseBuilder(processes=1))
+            assert described(assembled(here, lasting, publisher)) == described(anew)
+            assert described(assembled(here, ReleaseBuilder(processes=1, open_cache=open_cache))) == described(anew)
+            for cluster, files in anew.files.items():
+                published = publisher_files(here, cluster)
                 needed = {path for path, blob in files.items() if published.get(path) != blob}
-                assert needed == release.data[cluster].keys() == anew.data[cluster].keys()
-        if chance.random() < 0.7:
-            publisher.publish("HEAD")
+                assert needed == anew.data[cluster].keys() or cluster in anew.retained_clusters
+            if who == "this process":
+                publisher.publish("HEAD")
+            elif who == "another process":
+                a_publisher(here).publish("HEAD")
 
 
 def publisher_files(place: Place, cluster: str) -> dict[str, str]:
@@ -142,11 +234,6 @@ def stray(place: Place, publisher: Publisher) -> None:
         publisher.publish("HEAD")
     file.unlink()
     place.merge()
-
-
-def a_publisher(place: Place) -> Publisher:
-    remote = Remote(Repository(place.root), str(place.remote))
-    return Publisher(place.root, remote, ReleaseBuilder(processes=1), lambda _: DAY)
 
 
 def test_what_was_merged_beside_what_stopped_a_publish_is_published_after_it(place: Place) -> None:

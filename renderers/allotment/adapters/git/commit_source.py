@@ -34,6 +34,7 @@ class TreeSource:
         self._similar_source = like
         self._blobs: dict[str, str] = {}
         self._files: dict[Scope, list[tuple[str, str]]] = {}
+        self._content_keys: dict[Scope, str] = {}
         self._problems: list[Problem] = []
         self._is_listed = False
         self._read_ahead: dict[str, bytes] = {}
@@ -52,6 +53,7 @@ class TreeSource:
     def _inherit_listing(self, other: TreeSource, blobs: Mapping[str, str]) -> None:
         """Copy another source's listing, and apply `blobs` to it as in `with_changes`. Raises LimitExceeded."""
         self._blobs, self._problems, self._files = dict(other._blobs), list(other._problems), dict(other._files)
+        changed_scopes = {scope_of(path) for path in blobs}
         for path, blob in blobs.items():
             scope = scope_of(path)
             files = [file for file in self._files.pop(scope, []) if file[0] != path]
@@ -61,7 +63,9 @@ class TreeSource:
                 files.append((path, blob))
             if files:
                 self._files[scope] = sorted(files)
-        check_limits(self._blobs, MAX_FILES)
+        self._content_keys = {scope: key for scope, key in other._content_keys.items() if scope not in changed_scopes}
+        if not self._blobs.keys() <= other._blobs.keys():  # without a new path, no limit can be exceeded
+            check_limits(self._blobs, MAX_FILES)
         self._is_listed = True
 
     def scopes(self) -> tuple[list[Scope], list[Problem]]:
@@ -112,12 +116,19 @@ class TreeSource:
         """Return a scope's files. The content hash is computed from the ids of their blobs, and is also the stamp."""
         self._load_listing()
         files = self._files.get(scope, [])
-        key = content_key(files)
+        key = self._compute_content_key(scope)
         return ScopeFiles(tuple(path for path, _ in files), (), key, key)
 
     def is_unchanged(self, scope: Scope, stamp: Any) -> bool:
         """Return whether the scope's blobs equal the blobs from which the stamp was computed."""
-        return scope in self._files and bool(stamp == content_key(self._files[scope]))
+        return scope in self._files and bool(stamp == self._compute_content_key(scope))
+
+    def _compute_content_key(self, scope: Scope) -> str:
+        """Return the content key of a scope's files. Each key is computed once."""
+        key = self._content_keys.get(scope)
+        if key is None:
+            key = self._content_keys[scope] = content_key(self._files.get(scope, []))
+        return key
 
     def read(self, path: str) -> bytes:
         """Return a file's bytes. Raises KeyError if there is no such file.

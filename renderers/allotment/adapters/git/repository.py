@@ -59,6 +59,7 @@ class Repository:
         self._listings.clear()
         self._listed_commits.clear()
         self._signature_checks.clear()
+        self.trees.forget()
 
     def run_maintenance(self) -> None:
         """Run `git gc --auto` and wait for its end.
@@ -140,11 +141,14 @@ class Repository:
         files = dict(self._listings[parent_tree])
         try:
             for change in TreeComparison(self.trees).compare(parent_tree, tree):
-                files.pop(change.path, None)
                 if "\\" in change.path:  # a backslash may be the escape of a byte that is not UTF-8
                     return None
                 if change.blob:
                     files[change.path] = change.blob
+                else:
+                    files.pop(change.path, None)
+            if files.keys() == self._listings[parent_tree].keys():
+                return files  # the listing of the parent is sorted and within the limits
             check_limits(files, MOST_FILES)
         except LimitExceeded:
             return None

@@ -21,6 +21,8 @@ MAX_TREE_BYTES = 8 << 20  # bytes of one tree
 MAX_NAME_BYTES = 4096  # bytes of one name, as in git fsck
 MAX_COMMIT_BYTES = 1 << 20  # bytes of one commit
 MAX_DEPTH = 64
+_LARGE_TREE = 1000  # entries from which a tree is cached
+_MAX_CACHED_ENTRIES = 100_000  # of all cached trees together; an entry has about 200 bytes
 PATH_BYTES = 128  # if a limit is n files, all paths together may have n * PATH_BYTES bytes
 
 _ENTRY = {
@@ -139,6 +141,12 @@ class TreeReader:
 
     def __init__(self, objects: ObjectReader) -> None:
         self._objects = objects
+        # The entries of the large trees that were read last. A comparison with the next commit reads them again.
+        self._large_trees: dict[str, list[tuple[bytes, bytes, bytes]]] = {}
+
+    def forget(self) -> None:
+        """Clear the cache of trees."""
+        self._large_trees.clear()
 
     def root(self, revision: str) -> str:
         """Return the tree of a commit, or the given tree itself. Raises OperationRefused if the object is missing."""
@@ -169,12 +177,27 @@ class TreeReader:
     def read(self, ids: Iterable[str]) -> Iterator[tuple[str, list[tuple[bytes, bytes, bytes]]]]:
         """Yield each distinct tree with its entries (`parse_entries`). Raises MalformedTree, LimitExceeded and
         OperationRefused."""
-        for tree_id, data in self._objects.read(ids, "tree", MAX_TREE_BYTES):
+        missing_ids = []
+        for tree_id in dict.fromkeys(ids):
+            if tree_id in self._large_trees:
+                yield tree_id, self._large_trees[tree_id]
+            else:
+                missing_ids.append(tree_id)
+        for tree_id, data in self._objects.read(missing_ids, "tree", MAX_TREE_BYTES):
             if data is None:
                 raise LimitExceeded(
                     f"tree {tree_id} has more than {MAX_TREE_BYTES:,} bytes: no folder has so many files"
                 )
-            yield tree_id, parse_entries(tree_id, data)
+            tree_entries = parse_entries(tree_id, data)
+            if len(tree_entries) >= _LARGE_TREE:
+                self._cache_tree(tree_id, tree_entries)
+            yield tree_id, tree_entries
+
+    def _cache_tree(self, tree_id: str, tree_entries: list[tuple[bytes, bytes, bytes]]) -> None:
+        """Cache a tree, and drop the trees that were cached first if there are too many entries."""
+        self._large_trees[tree_id] = tree_entries
+        while sum(map(len, self._large_trees.values())) > _MAX_CACHED_ENTRIES:
+            del self._large_trees[next(iter(self._large_trees))]
 
     def sizes(self, ids: Iterable[str]) -> Mapping[str, ObjectInfo]:
         """Return the kind and size of some trees, without reading them."""

@@ -64,6 +64,27 @@ def check_catalog(source: Source, as_of: datetime.date) -> CatalogCheck:
     )
 
 
+class CatalogCache:
+    """Checks the platform and the clusters of one repository repeatedly, and caches the last result."""
+
+    def __init__(self) -> None:
+        self._last: CatalogCheck | None = None
+
+    def check(self, source: Source, as_of: datetime.date) -> CatalogCheck:
+        """Return the same as `check_catalog`.
+
+        If no file of the platform or of a cluster has changed since the last call, the result has the same declarations
+        as the last result. This requires a source that knows the content hashes of its files, such as a commit.
+        """
+        scopes, scope_problems = source.scopes()
+        hashes = {scope: source.files(scope).content_hash for scope in scopes if scope.kind != "tenant"}
+        if self._last is None or hashes != self._last.content_keys or as_of != self._last.catalog.as_of:
+            self._last = check_catalog(source, as_of)
+        return self._last._replace(
+            tenants=[scope.name for scope in scopes if scope.kind == "tenant"], scope_problems=scope_problems
+        )
+
+
 def find_valid_subset(catalog_check: CatalogCheck, *, partial: bool) -> ValidSubset:
     """Return the part of the catalog that is used to render tenants.
 

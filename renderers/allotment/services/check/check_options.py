@@ -14,6 +14,7 @@ from allotment.services.check.workers import RenderBatch
 
 if TYPE_CHECKING:
     from allotment.rules.tally import ChangedFiles
+    from allotment.services.check.catalog_check import CatalogCheck
 
 
 OpenCache = Callable[[str], FileCache]
@@ -33,6 +34,7 @@ class CheckOptions:
     - `processes` is the number of processes, by default the number of cores.
     - `runtime_states` returns the runtime state of a tenant.
     - `cpu_seconds` limits the processor time of each tenant. A tenant that exceeds the limit gets a problem.
+    - `check_catalog` checks the platform and the clusters; by default, `catalog_check.check_catalog`.
     - If `partial` is true, an error of a cluster prevents rendering only for the tenants that declare something in this
       cluster. If `partial` is false, any error of the platform or of a cluster prevents the rendering of all tenants.
     """
@@ -45,6 +47,7 @@ class CheckOptions:
     runtime_states: RuntimeStates = unknown_state
     cpu_seconds: float | None = None
     partial: bool = False
+    check_catalog: Callable[[Source, datetime.date], CatalogCheck] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

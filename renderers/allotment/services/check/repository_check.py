@@ -108,7 +108,7 @@ def check_repository(
     comparison: Comparison = NO_COMPARISON,
 ) -> RepositoryCheck:
     """Check `source` with the prices of the day `as_of`, and the changes since the base of `comparison`."""
-    catalog_check = check_catalog(source, as_of)
+    catalog_check = (options.check_catalog or check_catalog)(source, as_of)
     valid_subset = find_valid_subset(catalog_check, partial=options.partial)
     open_cache = options.open_cache or (lambda _: FileCache.disabled())
     cache = open_cache(format_cache_key(as_of, catalog_check.content_keys))

@@ -57,11 +57,13 @@ def read_cached_tenants(source: Source, cache: FileCache, tenants: Iterable[str]
     names = set(tenants)
     cached = CachedTenants({}, {}, 0)
     file_count = 0
+    from allotment.rules.tally import TallyEntry
+
     for name, (stamp, content, count, entry) in cache.values.items():
         scope = Scope("tenant", name)
         if name in names and source.is_unchanged(scope, stamp):
             cached.content_keys[scope] = content
-            cached.tally_entries[name] = to_tally_entry(entry)
+            cached.tally_entries[name] = entry if type(entry) is TallyEntry else to_tally_entry(entry)
             file_count += count
     return cached._replace(file_count=file_count)
 

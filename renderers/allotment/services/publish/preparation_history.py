@@ -146,7 +146,10 @@ class PreparationHistory:
         spots = {
             path: spot
             for path in branch.files
-            if (spot := paths.parse_tree_path(path)) and spot.part == "storage" and spot.is_resource_file
+            if "/storage/" in path
+            and (spot := paths.parse_tree_path(path))
+            and spot.part == "storage"
+            and spot.is_resource_file
         }
         for path, jobs in self._file_cache.read_prepared_jobs(branch, spots).items():
             if any(jobs):

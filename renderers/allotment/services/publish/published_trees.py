@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
+from typing import NamedTuple
 
-from allotment.branches.branch import Branch
+from allotment.branches.branch import Branch, compare_blobs
 from allotment.capacity.units import UnitClaim
 from allotment.declared.inventory import compute_blob_id
 from allotment.declared.tenant_resources import INSTANCE
@@ -21,21 +22,67 @@ RenderedBlobs = dict[
 ]  # by `<cluster>/<path>`: the blob, and the bytes if the file is new or changed
 
 
+class _FilesByOwner(NamedTuple):
+    """The blobs of each tenant's files, and the paths of each cluster's files that belong to no tenant."""
+
+    tenants: dict[str, Blobs]
+    clusters: dict[str, set[str]]
+
+
 class PublishedTrees:
-    """The rendered branches at their last published commits. Reads only the files that a caller needs."""
+    """The rendered branches at their last published commits. Reads only the files that a caller needs.
 
-    def __init__(self, branches: Mapping[str, Branch]) -> None:
+    `previous` are the trees of the same clusters before an earlier publish; most of their files are unchanged.
+    """
+
+    def __init__(self, branches: Mapping[str, Branch], previous: PublishedTrees | None = None) -> None:
         self.branches = branches
+        self._previous = previous if previous is not None and previous.branches.keys() == branches.keys() else None
 
-    @cached_property
+    @property
     def tenant_files(self) -> Mapping[str, Blobs]:
         """The blobs of each tenant's files."""
-        files_by_tenant: dict[str, Blobs] = defaultdict(dict)
+        return self._files_by_owner.tenants
+
+    @property
+    def cluster_files(self) -> Mapping[str, Collection[str]]:
+        """The paths of the files on each cluster's branch that belong to no tenant."""
+        return self._files_by_owner.clusters
+
+    @cached_property
+    def _files_by_owner(self) -> _FilesByOwner:
+        """The published files by owner.
+
+        If `previous` is given, only the differences from it are assigned to their owners.
+        """
+        previous, self._previous = self._previous, None  # without a chain of all earlier trees
+        owners = _FilesByOwner({}, {cluster: set() for cluster in self.branches})
+        if previous is not None:
+            tenants, clusters = previous._files_by_owner
+            owners = _FilesByOwner(dict(tenants), {name: set(files) for name, files in clusters.items()})
+        changed_tenants: dict[str, Blobs] = defaultdict(dict)
         for cluster, branch in self.branches.items():
-            for path, blob in branch.files.items():
-                if spot := paths.parse_tree_path(path):
-                    files_by_tenant[spot.tenant][f"{cluster}/{path}"] = blob
-        return dict(files_by_tenant)
+            before = previous.branches[cluster].files if previous is not None else {}
+            for path in compare_blobs(before, branch.files):
+                blob = branch.files.get(path)
+                spot = paths.parse_tree_path(path)
+                if spot is not None:
+                    changed_tenants[spot.tenant][f"{cluster}/{path}"] = blob or ""
+                elif blob is None:
+                    owners.clusters[cluster].remove(path)
+                else:
+                    owners.clusters[cluster].add(path)
+        for tenant, changes in changed_tenants.items():
+            files = {**owners.tenants.get(tenant, {}), **changes}
+            owners.tenants[tenant] = {path: files[path] for path in sorted(files) if files[path]}
+            if not owners.tenants[tenant]:
+                del owners.tenants[tenant]
+        return owners
+
+    def list_unchanged(self, blobs_by_tenant: Iterable[tuple[str, Blobs]]) -> set[str]:
+        """Return each tenant with published files that equal the given blobs."""
+        published = self.tenant_files
+        return {tenant for tenant, blobs in blobs_by_tenant if published.get(tenant, {}) == blobs}
 
     def find_blob(self, path: str) -> str | None:
         """Return the blob of a file; None if it is not published."""

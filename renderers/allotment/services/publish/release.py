@@ -15,7 +15,7 @@ from allotment.problems import Problem
 from allotment.services.publish.published_trees import Blobs, PublishedTrees
 from allotment.services.publish.rendered_tenant import RenderedTenant
 from allotment.services.publish.tenant_transition import TenantTransition
-from allotment.services.renderer import build_gate, render_cluster_files, render_markers
+from allotment.services.renderer import ClusterRenderer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -64,14 +64,29 @@ class ClusterTrees:
     `files` has the blobs by cluster and path; `data` has the bytes of the files that differ from the published files.
     """
 
-    def __init__(self, catalog: Catalog, published_trees: PublishedTrees) -> None:
-        self._catalog, self._published_trees = catalog, published_trees
-        self.gate = build_gate(catalog)
+    def __init__(self, renderer: ClusterRenderer, published_trees: PublishedTrees) -> None:
+        self._renderer, self._published_trees = renderer, published_trees
+        catalog, self.gate = renderer.catalog, renderer.gate
         # By cluster: each tenant's folder with a file that differs from the rendered file. These folders need new
         # markers.
         self._touched_folders: dict[str, set[str]] = defaultdict(set)
         self.files: dict[str, Blobs] = {name: {} for name in catalog.clusters}
         self.data: dict[str, dict[str, bytes]] = {name: {} for name in catalog.clusters}
+
+    def add_unchanged_tenants(self, tenants: Collection[str]) -> None:
+        """Add the published files of unchanged tenants: their rendered files equal the published files.
+
+        Call this first: it replaces the files of the trees.
+        """
+        published_trees = self._published_trees
+        for cluster in self.files:
+            files = self.files[cluster] = dict(published_trees.branches[cluster].files)
+            for path in published_trees.cluster_files[cluster]:
+                del files[path]
+        for tenant in published_trees.tenant_files.keys() - tenants:
+            for path in published_trees.tenant_files[tenant]:
+                cluster, _, inner = path.partition("/")
+                self.files.get(cluster, {}).pop(inner, None)
 
     def add_tenant(self, rendered: RenderedTenant | None, tenant_transition: TenantTransition) -> None:
         """Add a tenant's rendered files, and the published files that its transition keeps or changes.
@@ -125,7 +140,7 @@ class ClusterTrees:
         Return a message about each pool whose published nodes `guard` keeps.
         """
         messages: list[str] = []
-        for path, data in render_cluster_files(self._catalog, claims, letters):
+        for path, data in self._renderer.render_files(claims, letters):
             held_file = guard.hold_template(path, data) if guard is not None else None
             self._put_file(path, data if held_file is None else self._check_changed_file(path, data, held_file.data))
             messages += [] if held_file is None else [held_file.message]
@@ -163,13 +178,13 @@ class ClusterTrees:
             present_folders = folders & {folder_of(path) for path in self.files[cluster]}
             self._touched_folders[cluster] |= {folder for folder in present_folders if folder.startswith("tenants/")}
             over[cluster] = dict.fromkeys(present_folders, branch.tip or "")
-        for path, data in list(render_markers(self._catalog, self.files, self._touched_folders, over)):
+        for path, data in list(self._renderer.render_markers(self.files, self._touched_folders, over)):
             self._put_file(path, data)
 
     def _with_markers(self) -> dict[str, Blobs]:
         """Return the files of all clusters, with the markers that they would have without foreign commits."""
         trees = {cluster: dict(files) for cluster, files in self.files.items()}
-        for path, data in render_markers(self._catalog, self.files, self._touched_folders):
+        for path, data in self._renderer.render_markers(self.files, self._touched_folders):
             cluster, _, inner = path.partition("/")
             trees[cluster][inner] = compute_blob_id(data)
         return trees

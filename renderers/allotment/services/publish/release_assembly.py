@@ -29,7 +29,12 @@ from allotment.services.publish.tenant_retention import (
     read_retained_instance_files,
     rejection,
 )
-from allotment.services.publish.tenant_transition import TenantTransition, TransitionContext, transition_tenant
+from allotment.services.publish.tenant_transition import (
+    NO_TRANSITION,
+    TenantTransition,
+    TransitionContext,
+    transition_tenant,
+)
 from allotment.services.publish.unit_allocation import Allocation, build_allocation
 
 
@@ -44,16 +49,25 @@ class ReleaseInputs(NamedTuple):
 
 
 class TenantOutcomes(NamedTuple):
-    """The rendered and the retained tenants of a release, and the traces of bugs, by tenant."""
+    """The rendered and the retained tenants of a release, and the traces of bugs, by tenant.
+
+    `unchanged` are tenants with rendered files that equal the published files.
+    """
 
     rendered: dict[str, RenderedTenant]
     retained: RetentionByTenant
     traces: dict[str, str]
+    unchanged: frozenset[str] = frozenset()
 
     def merge(self, result: RerenderResult) -> TenantOutcomes:
         """Return the outcomes with the results for the tenants that were rendered again."""
-        rendered = self.rendered | result.rendered_tenants
-        return self._replace(rendered=rendered).retain(result.rejected_tenants, result.traces)
+        if not any(result):
+            return self
+        merged = self._replace(
+            rendered=self.rendered | result.rendered_tenants,
+            unchanged=self.unchanged - result.rendered_tenants.keys(),
+        )
+        return merged.retain(result.rejected_tenants, result.traces)
 
     def retain(self, retained: RetentionByTenant, traces: Mapping[str, str] | None = None) -> TenantOutcomes:
         """Return the outcomes with more retained tenants."""
@@ -75,12 +89,13 @@ class TransitionResult(NamedTuple):
 def transition_tenants(inputs: ReleaseInputs, outcomes: TenantOutcomes, trees: ClusterTrees) -> TransitionResult:
     """Return the transition of each published or rendered tenant that is not retained.
 
-    Raises an error of a transition if the error does not concern a single tenant (`build_rejection`).
+    Leaves out the unchanged tenants, because their transitions would be empty. Raises an error of a transition if the
+    error does not concern a single tenant (`build_rejection`).
     """
     result = TransitionResult({}, {}, {})
     published_trees, declared = inputs.published_trees, inputs.repository_check.tally_entries
     tenants = (published_trees.tenant_files.keys() | outcomes.rendered.keys()) - outcomes.retained.keys()
-    for tenant in sorted(tenants):
+    for tenant in sorted(tenants - outcomes.unchanged):
         context = _create_transition_context(tenant, inputs)
         try:
             transition = transition_tenant(
@@ -138,6 +153,11 @@ def assemble_release(
     published = {
         tenant: transition for tenant, transition in sorted(transitions.items()) if tenant not in outcomes.retained
     }
+    rendered_tenants = outcomes.rendered.keys() - outcomes.retained.keys() - published.keys()
+    unchanged_tenants = outcomes.unchanged & rendered_tenants
+    trees.add_unchanged_tenants(unchanged_tenants)
+    for tenant in rendered_tenants - unchanged_tenants:  # rendered again, with fewer units
+        trees.add_tenant(outcomes.rendered[tenant], NO_TRANSITION)
     for tenant, transition in published.items():
         trees.add_tenant(outcomes.rendered.get(tenant), transition)
     retained_tenants, left_out = _add_retained_files(inputs, outcomes, allocation, trees)

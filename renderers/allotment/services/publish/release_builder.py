@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping
 
 from allotment.adapters.declaration_source import Source
 from allotment.branches.branch import Branch
+from allotment.declared.inventory import Catalog
 from allotment.lifecycle.brake import BrakeWindow
 from allotment.preparation.runtime_state import RuntimeState
+from allotment.services.check.catalog_check import CatalogCache
 from allotment.services.check.check_options import CheckOptions, OpenCache
 from allotment.services.check.cpu_budget import DEFAULT_SECONDS
 from allotment.services.check.repository_check import RepositoryCheck, check_repository
@@ -44,7 +46,7 @@ from allotment.services.publish.tenant_retention import (
     find_refused_transitions,
     find_tenants_of_invalid_clusters,
 )
-from allotment.services.renderer import Renderer
+from allotment.services.renderer import ClusterRenderer, Renderer
 
 
 class ReleaseBuilder:
@@ -66,6 +68,9 @@ class ReleaseBuilder:
         self._report_progress = report_progress
         self._cache = RenderCache(open_cache)
         self._file_cache = PublishedFileCache()
+        self._published_trees: PublishedTrees | None = None
+        self._catalog_cache = CatalogCache()
+        self._cluster_renderer: ClusterRenderer | None = None
 
     def build_release(
         self,
@@ -81,7 +86,7 @@ class ReleaseBuilder:
         `window` returns the facts for the verdict of the brake; it is called only if a tenant deletes something. Raises
         PlatformInvalid.
         """
-        published_trees = PublishedTrees(branches)
+        published_trees = self._published_trees = PublishedTrees(branches, self._published_trees)
         _ = published_trees.tenant_files  # compute this before the fork of worker processes, which inherit it
         preparations = PreparationHistory(observed_state, branches, self._file_cache)
         repository_check, retained_tenants, rendered = self._check_and_render(
@@ -89,10 +94,12 @@ class ReleaseBuilder:
         )
         inputs = ReleaseInputs(source, repository_check, published_trees, observed_state, preparations)
         rerenderer = Rerenderer(source, repository_check, published_trees, self._processes)
-        outcomes = TenantOutcomes(rendered, retained_tenants, dict(repository_check.traces)).merge(
-            rerenderer.render_tenants(find_tenants_missing_bytes(rendered, published_trees))
-        )
-        trees = ClusterTrees(repository_check.valid_catalog, published_trees)
+        unchanged = published_trees.list_unchanged((name, tenant.blobs) for name, tenant in rendered.items())
+        changed = {name: tenant for name, tenant in rendered.items() if name not in unchanged}
+        outcomes = TenantOutcomes(
+            rendered, retained_tenants, dict(repository_check.traces), frozenset(unchanged)
+        ).merge(rerenderer.render_tenants(find_tenants_missing_bytes(changed, published_trees)))
+        trees = ClusterTrees(self._open_cluster_renderer(repository_check.valid_catalog), published_trees)
         transitions = transition_tenants(inputs, outcomes, trees)
         outcomes = outcomes.retain(transitions.rejected_tenants, transitions.traces).retain(
             find_refused_transitions(transitions.by_tenant, source)
@@ -133,7 +140,10 @@ class ReleaseBuilder:
         prepared = preparations.list_succeeded_jobs()
         options = CheckOptions(
             open_cache=self._cache.bind_prepared_jobs(prepared),
-            render=Renderer(published_trees.compare_rendered),
+            render=Renderer(
+                published_trees.compare_rendered, find_gate=lambda catalog: self._open_cluster_renderer(catalog).gate
+            ),
+            check_catalog=self._catalog_cache.check,
             report_progress=self._report_progress,
             processes=self._processes,
             runtime_states=lambda tenant: RuntimeState(prepared.get(tenant, frozenset())),
@@ -141,6 +151,12 @@ class ReleaseBuilder:
             partial=True,
         )
         return check_repository(source, as_of, options)
+
+    def _open_cluster_renderer(self, catalog: Catalog) -> ClusterRenderer:
+        """Return the renderer of the last release, or a new renderer if the catalog has changed."""
+        if self._cluster_renderer is None or self._cluster_renderer.catalog != catalog:
+            self._cluster_renderer = ClusterRenderer(catalog)
+        return self._cluster_renderer
 
     def _merge_with_cache(
         self, repository_check: RepositoryCheck, retained_tenants: RetentionByTenant

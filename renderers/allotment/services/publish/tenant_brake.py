@@ -33,15 +33,21 @@ def check_tenant_brakes(
     window: Callable[[], BrakeWindow],
     retained_tenants: Collection[str],
 ) -> TenantBrakeResult:
-    """Return the brake's verdict on the deletions of each tenant that is not in `retained_tenants`."""
+    """Return the brake's verdict on the deletions of each tenant that is not in `retained_tenants`.
+
+    A tenant without a transition deletes nothing.
+    """
     platform = catalog.platform.get_singleton(Platform)
     assert platform is not None
     retained: dict[str, Retention] = {}
     released: set[str] = set()
     for tenant in sorted(tenant_transitions.keys() - set(retained_tenants)):
         files = rendered[tenant].blobs if tenant in rendered else {}
-        published = brake_items(published_trees.tenant_files.get(tenant, ()))
-        now = brake_items((*files, *tenant_transitions[tenant].updated, *tenant_transitions[tenant].retained))
+        published_paths = published_trees.tenant_files.get(tenant, {}).keys()
+        paths = {*files, *tenant_transitions[tenant].updated, *tenant_transitions[tenant].retained}
+        if published_paths <= paths:
+            continue  # no file is removed, so no item is removed
+        published, now = brake_items(published_paths), brake_items(paths)
         if not published - now:
             continue
         verdict = judge_tenant(platform.model.spec.brake, tenant, published, now, window())

@@ -49,6 +49,9 @@ class TenantTransition(NamedTuple):
     unreferenced: frozenset[str] = frozenset()
 
 
+NO_TRANSITION = TenantTransition([], {}, {}, [], [])
+
+
 class TransitionContext(NamedTuple):
     """The inputs of a transition.
 

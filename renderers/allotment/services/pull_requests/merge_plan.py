@@ -45,7 +45,7 @@ from allotment.services.pull_requests.tenant_comparison import (
     TenantComparison,
     list_platform_markers,
 )
-from allotment.services.renderer import render_cluster_files
+from allotment.services.renderer import ClusterRenderer
 
 MAX_DECLARED = 60  # changed fields that a plan lists for one topic; no limit for access and approvals
 _UNKNOWN_WINDOW_NOTE = (
@@ -309,7 +309,10 @@ class MergePlan:
             files.merge(outcome.files)
         sides = self._list_claims(outcomes)
         letters = self.base_check.list_letters, self.result_check.list_letters
-        own = [dict(render_cluster_files(*side, has)) for side, has in zip(sides, letters, strict=True)]
+        own = [
+            dict(ClusterRenderer(catalog).render_files(claims, has))
+            for (catalog, claims), has in zip(sides, letters, strict=True)
+        ]
         files.add_changes(own[0], own[1])
         files.markers += list_platform_markers(files.steps, own)
         return outcomes, files, skipped
