@@ -180,8 +180,8 @@ class Branch:
     ) -> str:
         """Create a commit with exactly `files` (blobs by path) on top of the branch's tip, and return the commit.
 
-        `changed` is the result of `compare_files`. `data` has the bytes of new or changed files, by path. If no file
-        changed, return the last published commit, unless there is a foreign commit or the branch is adopted.
+        `changed` is the result of `compare_files`. `data` has the bytes of new or changed files, by path; the
+        repository must have the blobs of all other files. If no file changed, return the last published commit, unless there is a foreign commit or the branch is adopted.
 
         If the tip or the published ref is foreign, the parents are the tip, a foreign commit at the published ref, and
         the last published commit. The branch and the published ref can then both move forwards to the new commit.
@@ -200,7 +200,7 @@ class Branch:
         elif self.published_commit is not None and not changed and not self._is_adopted:
             return self.published_commit
         changes = {
-            path: None if letter == "D" else data[path] if path in data else self.read(path)
+            path: None if letter == "D" else data[path] if path in data else files[path]
             for path, letter in changed.items()
         }
         return write_commit(self._repository, parents, changes, message, base)

@@ -21,6 +21,7 @@ from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.branches.rendered_branches import read_rendered_branches
 from allotment.services.platform_settings import read_reporter_keys
+from allotment.services.publish import rendered_file_store
 from allotment.services.publish.publisher import Publisher
 from allotment.services.publish.release import Release
 from allotment.services.publish.release_builder import ReleaseBuilder
@@ -159,16 +160,21 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         ),
         min_size=3,
         max_size=6,
-    )
+    ),
+    memory_bytes=st.sampled_from([0, 20_000, rendered_file_store.MEMORY_BYTES]),
 )
-@example(steps=[({name}, "this process") for name in ("a second stock", "a second stock", "a price")])
-@example(steps=[({"a tenant"}, "another process"), ({"an instance"}, "this process"), ({"an instance"}, "nobody")])
+@example(steps=[({name}, "this process") for name in ("a second stock", "a second stock", "a price")], memory_bytes=0)
+@example(
+    steps=[({"a tenant"}, "another process"), ({"an instance"}, "this process"), ({"an instance"}, "nobody")],
+    memory_bytes=20_000,
+)
 def test_a_release_equals_the_release_from_nothing(
-    place: Place, copies: Path, monkeypatch: pytest.MonkeyPatch, steps: list[tuple[set[str], str]]
+    place: Place, copies: Path, monkeypatch: pytest.MonkeyPatch, steps: list[tuple[set[str], str]], memory_bytes: int
 ) -> None:
     """A builder that has built earlier releases, and its persistent cache, yield the files of a new builder."""
     with tempfile.TemporaryDirectory(dir=copies) as folder, monkeypatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", f"{folder}/cache")
+        patch.setattr(rendered_file_store, "MEMORY_BYTES", memory_bytes)
         here = place.copy(Path(folder))
         lasting = ReleaseBuilder(processes=1)
         remote = Remote(Repository(here.root), str(here.remote))
@@ -187,6 +193,7 @@ def test_a_release_equals_the_release_from_nothing(
                 assert needed == anew.data[cluster].keys() or cluster in anew.retained_clusters
             if who == "this process":
                 publisher.publish("HEAD")
+                assert {cluster: publisher_files(here, cluster) for cluster in anew.files} == anew.files
             elif who == "another process":
                 a_publisher(here).publish("HEAD")
 

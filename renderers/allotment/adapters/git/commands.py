@@ -139,6 +139,10 @@ class GitCommands:
         """Start Git's object reader, a process with pipes. Parent and child must not share the pipes after a fork."""
         return self._repo().git.cat_file("--batch-command", "--buffer", as_process=True, istream=-1)
 
+    def start_import(self) -> Any:
+        """Start `git fast-import`, a process with pipes. Its input ends with the line `done`."""
+        return self._bind_command("fast_import", QUIET_SETTINGS)("--quiet", "--done", as_process=True, istream=-1)
+
     def configure(self, settings: Iterable[tuple[str, str, str]]) -> None:
         """Write settings (section, name, value) into the repository's own configuration."""
         with self._repo().config_writer() as configuration:

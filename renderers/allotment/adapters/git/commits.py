@@ -28,20 +28,20 @@ class CommitMessage(NamedTuple):
 def write_commit(
     repository: Repository,
     parents: Sequence[str],
-    changes: Mapping[str, bytes | None],
+    changes: Mapping[str, bytes | str | None],
     message: CommitMessage,
     base: str = "",
 ) -> str:
     """Write a new commit and return its id. The commit has the files of its first parent with `changes` applied.
 
-    `changes` maps each changed path to its new bytes, or to None if the path is removed. A removed path may be a
-    folder.
+    `changes` maps each changed path to its new bytes, to the id of its new blob in the repository, or to None if the
+    path is removed. A removed path may be a folder.
 
     With `base`, the commit has the files of the commit `base` with `changes` applied, and the files of the first parent
     are not used. If `base` is NULL_COMMIT, `changes` are applied to an empty tree.
 
     The commit is signed if Git is configured to sign commits.
-    Raises OperationRefused if Git has no identity to commit with.
+    Raises OperationRefused if Git has no identity to commit with, or if a blob is missing.
     """
     options = ("--quiet", "--done", "--date-format=raw")
     committer = repository.committer()
@@ -77,7 +77,7 @@ def _sign_commit(repository: Repository, commit: str, parents: Sequence[str], me
 
 def _fast_import_stream(
     parents: Sequence[str],
-    changes: Mapping[str, bytes | None],
+    changes: Mapping[str, bytes | str | None],
     message: CommitMessage,
     committer: bytes,
     start: bytes,
@@ -99,6 +99,8 @@ def _fast_import_stream(
         raw = _encode_path(path)
         if data is None:
             yield b"D %s\n" % raw
+        elif isinstance(data, str):
+            yield b"M 100644 %s %s\n" % (data.encode("ascii"), raw)
         else:
             yield b"M 100644 inline %s\ndata %d\n%s\n" % (raw, len(data), data)
     yield b"\nget-mark :1\nreset %s\nfrom %s\n\ndone\n" % (draft, NULL_COMMIT.encode())

@@ -41,7 +41,7 @@ class CheckOptions:
 
     open_cache: OpenCache | None = None
     render: RenderBatch | None = None
-    store_artifacts: Callable[[str, Any], None] | None = None
+    store_artifacts: Callable[[str, Any], object] | None = None
     report_progress: Callable[[int, int], None] | None = None
     processes: int | None = None
     runtime_states: RuntimeStates = unknown_state

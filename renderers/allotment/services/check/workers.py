@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -308,7 +309,7 @@ def run_batches(work: BatchTask[R], names: list[str], processes: int) -> Iterato
             yield from work.run_batch(chunk)
         return
     import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures import Future, ProcessPoolExecutor
 
     import allotment.rules  # noqa: F401  # load the rules once, before the fork
 
@@ -316,5 +317,11 @@ def run_batches(work: BatchTask[R], names: list[str], processes: int) -> Iterato
     with ProcessPoolExecutor(
         processes, mp_context=multiprocessing.get_context("fork"), initializer=_disable_gc
     ) as pool:
-        for some in pool.map(_run_batch, chunks):
-            yield from some
+        running: deque[Future[list[R]]] = deque()
+        for chunk in chunks:
+            running.append(pool.submit(_run_batch, chunk))
+            # If the caller is slower than the workers, the workers wait, so that few results are in memory.
+            if len(running) > 2 * processes:
+                yield from running.popleft().result()
+        for batch in running:
+            yield from batch.result()

@@ -41,9 +41,11 @@ def limit_retention(
         if old is None or not old.rendered or old.gpu_spec == claim.gpu_spec:
             return old
         path = f"{claim.cluster}/{resource_file(claim.tenant, INSTANCE.tree_part, claim.instance)}"
-        data, now = published_trees.read_file(path), rendered[claim.tenant].data.get(path)
+        tenant, data = rendered[claim.tenant], published_trees.read_file(path)
+        is_changed = published_trees.find_blob(path) != tenant.blobs.get(path, "")
+        now = tenant.read_file(path) if path in tenant.blobs and is_changed else data
         deployment, _ = gate.drop_forbidden(path, f"{split(data)[0]}\n".encode())
-        may_keep = deployment and may_keep_deployment(data, data if now is None else now, revoked)
+        may_keep = deployment and may_keep_deployment(data, now, revoked)
         return old if may_keep else old._replace(rendered=0)
 
     return claim_of

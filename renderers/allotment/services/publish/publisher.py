@@ -45,6 +45,7 @@ from allotment.services.publish.commit_message import format_commit_message
 from allotment.services.publish.observed_state import StatusReader
 from allotment.services.publish.release import Release
 from allotment.services.publish.release_builder import ReleaseBuilder
+from allotment.services.publish.rendered_file_store import RenderedFileStore
 from allotment.services.publish.retention_record import (
     Pushed,
     push_with_record,
@@ -186,6 +187,7 @@ class Publisher:
                 remote_state.branches,
                 observed_state,
                 window=window,
+                store=RenderedFileStore(None if self._dry_run else self.repository),
             )
             released = assembly.approved_clusters | self._check_brake(remote_state, assembly, window)
             committed = self._commit_clusters(source, remote_state, assembly, released, observed_state.commits)

@@ -28,7 +28,7 @@ class Release(NamedTuple):
     """The next release.
 
     - `files` has the blob of every file by cluster and path; `data` has the bytes of the files that are new or changed
-      since the last release.
+      since the last release, except for the files with blobs that the repository already has.
     - `retained_tenants` has each retained tenant with its reason.
     - `waiting_instances` are messages about instances that wait for units.
     - `pending_deletions` are messages about deletions in progress.
@@ -61,7 +61,8 @@ class Release(NamedTuple):
 class ClusterTrees:
     """The files of all clusters in the next release. The steps of `release_assembly` add the files.
 
-    `files` has the blobs by cluster and path; `data` has the bytes of the files that differ from the published files.
+    `files` has the blobs by cluster and path; `data` has the bytes of the files that differ from the published files,
+    except for the files with blobs that the repository already has.
     """
 
     def __init__(self, renderer: ClusterRenderer, published_trees: PublishedTrees) -> None:
@@ -122,7 +123,7 @@ class ClusterTrees:
         """Return the bytes of an added file."""
         cluster, _, inner = path.partition("/")
         data = self.data[cluster].get(inner)
-        return self._published_trees.read_file(path) if data is None else data
+        return self._published_trees.branches[cluster].read_blob(self.files[cluster][inner]) if data is None else data
 
     def add_retained_files(self, files: Mapping[str, bytes]) -> None:
         """Add the files of a retained tenant, or of retained instances."""

@@ -33,6 +33,7 @@ from allotment.services.publish.release_assembly import (
     transition_tenants,
 )
 from allotment.services.publish.render_cache import RenderCache
+from allotment.services.publish.rendered_file_store import RenderedFileStore
 from allotment.services.publish.rendered_tenant import (
     RenderedTenant,
     Rerenderer,
@@ -80,25 +81,31 @@ class ReleaseBuilder:
         observed_state: ObservedState,
         *,
         window: Callable[[], BrakeWindow] = BrakeWindow,
+        store: RenderedFileStore | None = None,
     ) -> Release:
         """Return the release that follows the published `branches`.
 
-        `window` returns the facts for the verdict of the brake; it is called only if a tenant deletes something. Raises
-        PlatformInvalid.
+        `window` returns the facts for the verdict of the brake; it is called only if a tenant deletes something.
+        `store` receives the rendered files. Raises PlatformInvalid.
         """
+        store = store or RenderedFileStore()
         published_trees = self._published_trees = PublishedTrees(branches, self._published_trees)
         _ = published_trees.tenant_files  # compute this before the fork of worker processes, which inherit it
         preparations = PreparationHistory(observed_state, branches, self._file_cache)
         repository_check, retained_tenants, rendered = self._check_and_render(
-            source, as_of, published_trees, preparations
+            source, as_of, published_trees, preparations, store
         )
         inputs = ReleaseInputs(source, repository_check, published_trees, observed_state, preparations)
-        rerenderer = Rerenderer(source, repository_check, published_trees, self._processes)
+        rerenderer = Rerenderer(source, repository_check, published_trees, self._processes, store)
         unchanged = published_trees.list_unchanged((name, tenant.blobs) for name, tenant in rendered.items())
-        changed = {name: tenant for name, tenant in rendered.items() if name not in unchanged}
+        cached = {
+            name: tenant
+            for name, tenant in rendered.items()
+            if name not in unchanged and name not in repository_check.artifacts
+        }
         outcomes = TenantOutcomes(
             rendered, retained_tenants, dict(repository_check.traces), frozenset(unchanged)
-        ).merge(rerenderer.render_tenants(find_tenants_missing_bytes(changed, published_trees)))
+        ).merge(rerenderer.render_tenants(find_tenants_missing_bytes(cached, published_trees)))
         trees = ClusterTrees(self._open_cluster_renderer(repository_check.valid_catalog), published_trees)
         transitions = transition_tenants(inputs, outcomes, trees)
         outcomes = outcomes.retain(transitions.rejected_tenants, transitions.traces).retain(
@@ -117,24 +124,35 @@ class ReleaseBuilder:
         return release._replace(approved_clusters=braked.approved_clusters)
 
     def _check_and_render(
-        self, source: Source, as_of: datetime.date, published_trees: PublishedTrees, preparations: PreparationHistory
+        self,
+        source: Source,
+        as_of: datetime.date,
+        published_trees: PublishedTrees,
+        preparations: PreparationHistory,
+        store: RenderedFileStore,
     ) -> tuple[RepositoryCheck, RetentionByTenant, dict[str, RenderedTenant]]:
         """Return the checked source, the retained tenants, and the rendered manifests of the other tenants.
 
         Raises PlatformInvalid.
         """
         try:
-            repository_check = self._check_source(source, as_of, published_trees, preparations)
+            with store:
+                repository_check = self._check_source(source, as_of, published_trees, preparations, store)
             retained_tenants = find_tenants_of_invalid_clusters(
                 repository_check, published_trees
             ) | find_invalid_tenants(repository_check)
-            return repository_check, retained_tenants, self._merge_with_cache(repository_check, retained_tenants)
+            return repository_check, retained_tenants, self._merge_with_cache(repository_check, retained_tenants, store)
         except BaseException:
             self._cache.clear()  # the check has cached tenants, but their manifests are not stored yet
             raise
 
     def _check_source(
-        self, source: Source, as_of: datetime.date, published_trees: PublishedTrees, preparations: PreparationHistory
+        self,
+        source: Source,
+        as_of: datetime.date,
+        published_trees: PublishedTrees,
+        preparations: PreparationHistory,
+        store: RenderedFileStore,
     ) -> RepositoryCheck:
         """Return the check of the whole source, with the manifests of the tenants that changed."""
         prepared = preparations.list_succeeded_jobs()
@@ -144,13 +162,14 @@ class ReleaseBuilder:
                 published_trees.compare_rendered, find_gate=lambda catalog: self._open_cluster_renderer(catalog).gate
             ),
             check_catalog=self._catalog_cache.check,
+            store_artifacts=store.put,
             report_progress=self._report_progress,
             processes=self._processes,
             runtime_states=lambda tenant: RuntimeState(prepared.get(tenant, frozenset())),
             cpu_seconds=self._cpu_seconds,
             partial=True,
         )
-        return check_repository(source, as_of, options)
+        return check_repository(source, as_of, options)._replace(artifacts=dict(store.artifacts))
 
     def _open_cluster_renderer(self, catalog: Catalog) -> ClusterRenderer:
         """Return the renderer of the last release, or a new renderer if the catalog has changed."""
@@ -159,18 +178,20 @@ class ReleaseBuilder:
         return self._cluster_renderer
 
     def _merge_with_cache(
-        self, repository_check: RepositoryCheck, retained_tenants: RetentionByTenant
+        self, repository_check: RepositoryCheck, retained_tenants: RetentionByTenant, store: RenderedFileStore
     ) -> dict[str, RenderedTenant]:
         """Return the manifests of each tenant that is not retained, from this check or from an earlier check."""
         now = {
-            name: build_rendered_tenant(artifact, repository_check.tally_entries[name].claims)
+            name: build_rendered_tenant(artifact, repository_check.tally_entries[name].claims, store.read_blob)
             for name, artifact in repository_check.artifacts.items()
         }
         self._cache.store(
             {name: rendered_tenant.blobs for name, rendered_tenant in now.items()}, repository_check.tally_entries
         )
         return {
-            name: now[name] if name in now else RenderedTenant(blobs, {}, repository_check.tally_entries[name].claims)
+            name: now[name]
+            if name in now
+            else RenderedTenant(blobs, {}, repository_check.tally_entries[name].claims, store.read_blob)
             for name, blobs in self._cache.rendered_blobs.items()
             if name not in retained_tenants
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from allotment.services.check.repository_check import RepositoryCheck
 from allotment.services.check.tenant_results import to_tally_entry
 from allotment.services.check.workers import TenantCheck, run_batches
 from allotment.services.publish.published_trees import Blobs, PublishedTrees, RenderedBlobs
+from allotment.services.publish.rendered_file_store import RenderedFileStore
 from allotment.services.publish.tenant_retention import RetentionByTenant, rejection
 from allotment.services.renderer import Renderer
 
@@ -22,20 +23,36 @@ ReducedUnits = Mapping[
 
 
 class RenderedTenant(NamedTuple):
-    """The rendered manifests of a tenant: the blob of every file, the bytes of new or changed files, and its claims."""
+    """The rendered manifests of a tenant: the blob of every file, and the claims of the tenant.
+
+    `data` has the bytes of new or changed files, except for files with a blob in the repository. `read_blob` reads
+    such a blob.
+    """
 
     blobs: Blobs
     data: Mapping[str, bytes]
     claims: tuple[UnitClaim, ...]
+    read_blob: Callable[[str], bytes] | None = None
+
+    def read_file(self, path: str) -> bytes:
+        """Return the bytes of a rendered file."""
+        if path in self.data or self.read_blob is None:
+            return self.data[path]
+        return self.read_blob(self.blobs[path])
 
 
-def build_rendered_tenant(changed_blobs: RenderedBlobs | None, claims: tuple[UnitClaim, ...]) -> RenderedTenant:
+def build_rendered_tenant(
+    changed_blobs: RenderedBlobs | None,
+    claims: tuple[UnitClaim, ...],
+    read_blob: Callable[[str], bytes] | None = None,
+) -> RenderedTenant:
     """Return the rendered tenant with the files of a renderer's result, `changed_blobs`."""
     files = changed_blobs or {}
     return RenderedTenant(
         {path: blob for path, (blob, _) in files.items()},
         {path: data for path, (_, data) in files.items() if data is not None},
         claims,
+        read_blob,
     )
 
 
@@ -51,14 +68,15 @@ class Rerenderer:
     """Renders tenants again: with fewer units than they declare, or because the cache lacks the bytes of a file."""
 
     def __init__(
-        self, source: Source, repository_check: RepositoryCheck, published_trees: PublishedTrees, processes: int
+        self,
+        source: Source,
+        repository_check: RepositoryCheck,
+        published_trees: PublishedTrees,
+        processes: int,
+        store: RenderedFileStore | None = None,
     ) -> None:
-        self._source, self._check, self._published_trees, self._processes = (
-            source,
-            repository_check,
-            published_trees,
-            processes,
-        )
+        self._source, self._check, self._published_trees = source, repository_check, published_trees
+        self._processes, self._store = processes, store or RenderedFileStore()
 
     def render_tenants(self, tenants: Iterable[str], fewer: ReducedUnits = MappingProxyType({})) -> RerenderResult:
         """Render tenants again; `fewer` has the units of the instances that get fewer than they declare.
@@ -78,21 +96,28 @@ class Rerenderer:
             find_runtime_state,
         )
         rerender_result = RerenderResult({}, {}, {})
-        for result in run_batches(work, sorted(tenants), self._processes):
-            wrong = [problem for problem in result.problems if not problem.warning]
-            if result.artifacts is None and wrong:
-                rerender_result.rejected_tenants[result.name] = rejection(wrong)
-            else:
-                rerender_result.rendered_tenants[result.name] = build_rendered_tenant(
-                    result.artifacts, to_tally_entry(result.tally_entry).claims
-                )
-            if result.trace:
-                rerender_result.traces[result.name] = result.trace
+        with self._store:
+            for result in run_batches(work, sorted(tenants), self._processes):
+                wrong = [problem for problem in result.problems if not problem.warning]
+                if result.artifacts is None and wrong:
+                    rerender_result.rejected_tenants[result.name] = rejection(wrong)
+                else:
+                    artifact = self._store.put(result.name, result.artifacts)
+                    claims = to_tally_entry(result.tally_entry).claims
+                    rerender_result.rendered_tenants[result.name] = build_rendered_tenant(
+                        artifact, claims, self._store.read_blob
+                    )
+                if result.trace:
+                    rerender_result.traces[result.name] = result.trace
         return rerender_result
 
 
 def find_tenants_missing_bytes(rendered: Mapping[str, RenderedTenant], published_trees: PublishedTrees) -> list[str]:
-    """Return the tenants with a file that must be written but has no bytes in the cache."""
+    """Return the tenants with a file that must be written but has no bytes in the cache.
+
+    `rendered` are tenants that an earlier publish rendered. They are also rendered again because the published files,
+    with which `PublishedTrees.compare_rendered` compares, have changed since then.
+    """
     return [
         tenant
         for tenant, rendered_tenant in rendered.items()

@@ -88,7 +88,7 @@ def transition_tenant(
         ],
         updated={path: follow_up.data for path, follow_up in follow_ups.items()}
         | {
-            path: with_predecessor(now.data[path], uid)
+            path: with_predecessor(now.read_file(path), uid)
             for path, uid in _find_recreated_storages(now, published_trees, watched)
         },
         retained={
@@ -137,7 +137,6 @@ def _with_referenced_programs(
     folders = {folder_of(path) for path in own_files}
     if not folders:
         return tenant_transition
-    data_by_path = {**now.data, **own_files}
     files = [
         path
         for path in {**now.blobs, **own_files}
@@ -145,7 +144,10 @@ def _with_referenced_programs(
     ]
 
     def read(path: str) -> bytes:
-        return data_by_path[path] if path in data_by_path else published_trees.read_file(path)
+        if path in own_files:
+            return own_files[path]
+        is_published = published_trees.find_blob(path) == now.blobs[path]
+        return published_trees.read_file(path) if is_published else now.read_file(path)
 
     missing, unnamed = program_references.check_programs(files, read)
     programs = {path: published_trees.read_file(path) for path in sorted(missing) if published_trees.find_blob(path)}
@@ -165,7 +167,7 @@ def _update_storage(
         else reprotected(published_trees.read_file(deleting_path(path)))
     )
     return next_file(
-        declaration_path(spot), published_data, now.data[path], lambda: watched.find_users(cluster, spot.name)
+        declaration_path(spot), published_data, now.read_file(path), lambda: watched.find_users(cluster, spot.name)
     )
 
 
