@@ -80,8 +80,10 @@ golden: .venv/ready
 	GOLDEN=write $(BIN)/pytest -p no:xdist tests/declared/test_bad_files.py tests/manifests/test_layout.py tests/manifests/cluster/test_bootstrap.py tests/docs/test_guides.py $(REACHABILITY)
 	git status --short tests schemas argo docs
 
+# SIZES=20000: another number of tenants; several, from small to large.
+SIZES ?= 100 1000 5000
 bench: .venv/ready
-	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench $(SIZES)
 
 # The wheel, the sdist and, where something builds one, the image; then what `allot init --program` takes of each. A commit
 # that a version's tag names must be that version.

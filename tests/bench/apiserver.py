@@ -1,6 +1,7 @@
 """An API server for benchmarks, as a process of its own: it has all answers ready before it is asked, so that who asks is measured.
 
-`python -m tests.bench.apiserver PODS EVENTS_A_SECOND`; it prints its URL. Pods are as large as a kubelet makes them.
+`python -m tests.bench.apiserver PODS EVENTS_A_SECOND`; it prints its URL. Pods are as large as a kubelet makes them. With a
+folder, `python -m tests.bench.apiserver TREE`, it has the objects that a rendered tree declares.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from allotment.manifests.yaml_text import load
 
 PAGE = 500
 TENANTS = 5_000
@@ -199,6 +203,18 @@ class Server(ThreadingHTTPServer):
         }
 
 
+def tree_pages(tree: Path) -> dict[str, list[bytes]]:
+    """Return the pages of each resource in a rendered tree, as an API server that has all its objects."""
+    objects: dict[str, list[dict[str, Any]]] = {}
+    for path in sorted(tree.glob("*/**/*.yaml")):
+        for manifest in load(path.read_bytes()):
+            kind = manifest["kind"].lower()
+            plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}es" if kind.endswith("s") else f"{kind}s"
+            manifest["metadata"] |= {"uid": f"u-{len(objects)}", "creationTimestamp": "2026-11-21T10:00:00Z"}
+            objects.setdefault(plural, []).append(manifest)
+    return {plural: pages(len(some), some.__getitem__) for plural, some in objects.items()}
+
+
 def pages(number: int, make: Any) -> list[bytes]:
     bodies = []
     for begin in range(0, max(number, 1), PAGE):
@@ -260,6 +276,10 @@ class Answer(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    served = Server(int(sys.argv[1]), float(sys.argv[2]))
+    if len(sys.argv) == 2:
+        served = Server(0, 0)
+        served.pages = tree_pages(Path(sys.argv[1]))
+    else:
+        served = Server(int(sys.argv[1]), float(sys.argv[2]))
     print(f"http://127.0.0.1:{served.server_address[1]}", flush=True)
     served.serve_forever()

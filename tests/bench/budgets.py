@@ -15,7 +15,8 @@ from allotment.services.publish.release_builder import ReleaseBuilder
 from allotment.services.pull_requests import plan_sandbox
 from allotment.services.pull_requests.plan_sandbox import PlanBudget, PlanBudgetExceeded, PlanReply, PlanRequest
 from tests.bench.generate import write_tenant
-from tests.bench.publishing import Say, git, merge
+from tests.bench.measure import Say
+from tests.bench.publishing import git, merge
 
 SLOW = 400  # files that nobody can read, each a third of a second: two minutes without a budget
 PLAN_SECONDS = 10.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import threading
 import time
@@ -22,19 +21,10 @@ from allotment.observed.objects import Deployment, Pod
 from allotment.observed.pod_state import InstanceView, derive_pod_state
 from allotment.observed.tenants import TenantObjects, derive_tenant_status
 from tests import live
+from tests.bench.measure import held_megabytes, peak_megabytes, reset_peak
 from tests.live import seen
 
 NOW = "2026-11-21T10:00:59Z"
-
-
-def megabytes() -> float:
-    """Return the peak of this process's memory."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def held() -> float:
-    """Return what this process holds now, in MB."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
 
 
 def api(url: str) -> ApiServer:
@@ -57,7 +47,8 @@ def ours(url: str) -> tuple[float, float, int]:
         now=NOW,
     )
     freeze_heap()
-    before, begun = megabytes(), time.perf_counter()
+    reset_peak()
+    before, begun = held_megabytes(), time.perf_counter()
     Watch(api_server, PODS, store)._list_all()
     states = [
         derive_pod_state(view, pod).state
@@ -66,7 +57,7 @@ def ours(url: str) -> tuple[float, float, int]:
         if isinstance(pod, Pod)
     ]
     seconds = time.perf_counter() - begun
-    return seconds, megabytes() - before, states.count("Running")
+    return seconds, peak_megabytes() - before, states.count("Running")
 
 
 def whole(url: str) -> tuple[float, float, int]:
@@ -75,20 +66,22 @@ def whole(url: str) -> tuple[float, float, int]:
     for kind in (DEPLOYMENTS, REPLICA_SETS, PODS):
         Watch(api_server, kind, store)._list_all()
     freeze_heap()
-    before, begun = megabytes(), time.perf_counter()
+    reset_peak()
+    before, begun = held_megabytes(), time.perf_counter()
     statuses = [
         derive_tenant_status(owner, "eu-1", TenantObjects.from_objects(store.objects(owner)), previous=None, now=NOW)
         for owner in sorted(store.owners())
     ]
     seconds = time.perf_counter() - begun
     running = sum(instance.state == "Running" for status in statuses for instance in status.instances)
-    return seconds, megabytes() - before, running
+    return seconds, peak_megabytes() - before, running
 
 
 def typed(url: str) -> tuple[float, float, int]:
     """Time the official typed client's listing of pods, kept as it returns them."""
     core = client.CoreV1Api(client.ApiClient(client.Configuration(host=url)))
-    before, begun = megabytes(), time.perf_counter()
+    reset_peak()
+    before, begun = held_megabytes(), time.perf_counter()
     pods: list[Any] = []
     more: dict[str, Any] = {}
     while True:
@@ -98,7 +91,7 @@ def typed(url: str) -> tuple[float, float, int]:
             break
         more = {"_continue": page.metadata._continue}
     running = sum(all(container_status.ready for container_status in pod.status.container_statuses) for pod in pods)
-    return time.perf_counter() - begun, megabytes() - before, running
+    return time.perf_counter() - begun, peak_megabytes() - before, running
 
 
 def report(url: str, folder: str, seconds: str) -> dict[str, Any]:
@@ -131,7 +124,7 @@ def report(url: str, folder: str, seconds: str) -> dict[str, Any]:
         time.sleep(0.1)
     marks = []
     for _ in range(3):
-        marks.append((time.process_time(), time.monotonic(), store.events, held()))
+        marks.append((time.process_time(), time.monotonic(), store.events, held_megabytes()))
         time.sleep(float(seconds) / 2)
     reporter.stop()
     thread.join()

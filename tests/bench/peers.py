@@ -6,13 +6,16 @@ from pathlib import Path
 
 from tests.controlplane import programs
 
-TOOLS = {"helm": "helm", "kubectl": "kubernetes"}
-
 
 def peer(name: str) -> Path | None:
-    """Return a peer's binary, built when it is missing; None without Go."""
+    """Return a peer's binary: built alone, given, or built with the control plane. Build it if none is there; None without Go."""
+    alone = programs.home(name) / name
     try:
-        programs.build([TOOLS[name]])
+        if alone.is_file():
+            return alone
+        if programs.missing([name]):
+            programs.build([name])
+            return alone
         return programs.program(name)
     except programs.NotBuilt as why:
         print(why, flush=True)

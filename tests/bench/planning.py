@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from tests.bench.generate import write_tenant
-from tests.bench.measure import pairs, run
+from tests.bench.measure import Run, Say, pairs, run
 from tests.bench.publishing import git, merge
-
-Say = Callable[[str, str], None]
 
 
 def planning(repo: Path, work: Path, allot: list[str], say: Say) -> None:
@@ -26,27 +23,27 @@ def planning(repo: Path, work: Path, allot: list[str], say: Say) -> None:
     cache = work / "cache"
     os.environ["XDG_CACHE_HOME"] = str(cache)
 
-    def ours() -> float:
-        return run([*allot, "plan", "--repo", str(repo), "--base", "HEAD", "--head", "feature", "--diffs"]).seconds
+    def ours() -> Run:
+        return run([*allot, "plan", "--repo", str(repo), "--base", "HEAD", "--head", "feature", "--diffs"])
 
-    def cold() -> float:
+    def cold() -> Run:
         shutil.rmtree(cache, ignore_errors=True)
         return ours()
 
-    def theirs(*more: str) -> float:
+    def theirs(*more: str) -> Run:
         nonlocal turn
         turn += 1
         out = work / f"planned-{turn}"
-        return run([*allot, "render", "--repo", str(repo), *more, "--tenant", name, "--out", str(out)]).seconds
+        return run([*allot, "render", "--repo", str(repo), *more, "--tenant", name, "--out", str(out)])
 
     for what, mine, other in (
         ("allot plan, the base never read before", cold, ["--commit", "feature"]),
         ("allot plan, the base fine before", ours, ["--commit", "feature"]),
         ("allot plan, the base never read before", cold, []),
     ):
-        own_seconds, peer = pairs(mine, partial(theirs, *other), 5)
+        pair = pairs(mine, partial(theirs, *other), 3)
         where = "its commit" if other else "the folder"
         say(
             what,
-            f"{own_seconds:6.2f} s   {own_seconds / peer:.2f} of allot render --tenant of {where} ({peer:.2f} s); goal 1.5",
+            f"{pair.ours.seconds:6.2f} s   {pair.ratio} of allot render --tenant of {where} ({pair.theirs.seconds:.2f} s); goal 1.5",
         )

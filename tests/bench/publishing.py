@@ -5,8 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,10 @@ from allotment.branches.branch import Branch
 from allotment.services.publish.publisher import Publisher
 from allotment.services.publish.release_builder import ReleaseBuilder
 from tests.bench.generate import write_tenant
-from tests.bench.measure import pairs, run
+from tests.bench.measure import Run, Say, median, pairs, run, timed
 
 IDENTITY = {"GIT_COMMITTER_NAME": "allotment", "GIT_COMMITTER_EMAIL": "allotment@localhost"}
 AUTHOR = {"GIT_AUTHOR_NAME": "ada", "GIT_AUTHOR_EMAIL": "ada@localhost"}
-Say = Callable[[str, str], None]
 
 
 def publishing(repo: Path, work: Path, day: datetime.date, allot: list[str], say: Say) -> None:
@@ -31,9 +29,11 @@ def publishing(repo: Path, work: Path, day: datetime.date, allot: list[str], say
     git(repo, "init", "-q", "-b", "main")
     merge(repo)
     git(work, "init", "-q", "--bare", str(remote))
-    first = time.perf_counter()
-    run([*allot, "publish", "--repo", str(repo), "--to", str(remote)])
-    say("allot publish, all of it the first time, as a process", f"{time.perf_counter() - first:6.2f} s")
+    first = run([*allot, "publish", "--repo", str(repo), "--to", str(remote)], memory=True)
+    say(
+        "allot publish, all of it the first time, as a process",
+        f"{first.seconds:6.2f} s  {first.megabytes:4.0f} MB; goal 250 MB",
+    )
     publisher = Publisher(
         repo, Remote(Repository(repo), str(remote)), ReleaseBuilder(processes=1), lambda _: day, find_tip=lambda: None
     )
@@ -41,61 +41,60 @@ def publishing(repo: Path, work: Path, day: datetime.date, allot: list[str], say
     tree = work / "tree"
     git(work, "clone", "-q", "-b", "rendered/eu-1", str(remote), str(tree))
     files = sum(len(names) for folder, _, names in os.walk(tree) if "/.git" not in folder)
-    written, wholes = list[float](), list[float]()
+    written, wholes = list[Run](), list[Run]()
     turn = 0
 
-    def ours() -> float:
+    def ours() -> Run:
         nonlocal turn
         turn += 1
         write_tenant(repo, 0, theme=f"published{turn}")
         merge(repo)
-        with timed(written):
-            begun = time.perf_counter()
-            outcome = publisher.publish("HEAD")
-            wholes.append(time.perf_counter() - begun)
-        if [cluster_commit.count_files("M") for cluster_commit in outcome.commits] != [1]:
+        outcomes = []
+        with timed_commits(written):
+            wholes.append(timed(lambda: outcomes.append(publisher.publish("HEAD"))))
+        if [cluster_commit.count_files("M") for cluster_commit in outcomes[0].commits] != [1]:
             raise RuntimeError("the change was not published")
-        return written[-1]
+        return wholes[-1]
 
-    def theirs() -> float:
+    def theirs() -> Run:
         path = next(tree.glob("tenants/ateam-0x/compute/[!a]*.rendered.yaml"))
         path.write_text(path.read_text() + f"# {turn}\n")
-        begun = time.perf_counter()
-        git(tree, "add", "-A")
-        git(tree, "commit", "-q", "-m", "Publish")
-        return time.perf_counter() - begun
 
-    own_seconds, other = pairs(ours, theirs, 9)
+        def add_and_commit() -> None:
+            git(tree, "add", "-A")
+            git(tree, "commit", "-q", "-m", "Publish")
+
+        return timed(add_and_commit)
+
+    pair = pairs(ours, theirs, 9)
+    commit = median(written)
     say(
         f"its commit, one tenant changed among {files:,} files",
-        f"{own_seconds * 1000:6.0f} ms  1/{other / own_seconds:.0f} of git add -A && git commit ({other * 1000:.0f} ms); goal 1/15",
+        f"{commit.seconds * 1000:6.0f} ms  1/{pair.theirs.seconds / commit.seconds:.0f} of git add -A && git commit"
+        f" ({pair.theirs.seconds * 1000:.0f} ms); goal 1/15",
     )
-    whole = sorted(wholes)[len(wholes) // 2]
     say(
         "checked, rendered, committed and pushed, in a process that runs",
-        f"{whole * 1000:6.0f} ms  {whole / other:.2f} of git add -A && git commit, which doesn't push",
+        f"{pair.ours.seconds * 1000:6.0f} ms  {pair.ratio} of git add -A && git commit, which doesn't push; goal 1.2",
     )
 
 
 @contextmanager
-def timed(into: list[float]) -> Iterator[None]:
-    """Note the seconds that writing commits takes meanwhile."""
-    commit, seconds = Branch.create_commit, 0.0
+def timed_commits(into: list[Run]) -> Iterator[None]:
+    """Note what writing commits takes meanwhile."""
+    commit, measured_runs = Branch.create_commit, list[Run]()
 
     def measured(self: Branch, *words: Any) -> str:
-        nonlocal seconds
-        begun = time.perf_counter()
-        try:
-            return commit(self, *words)
-        finally:
-            seconds += time.perf_counter() - begun
+        results = list[str]()
+        measured_runs.append(timed(lambda: results.append(commit(self, *words))))
+        return results[0]
 
     Branch.create_commit = measured  # type: ignore[method-assign,assignment]  # measured from outside
     try:
         yield
     finally:
         Branch.create_commit = commit  # type: ignore[method-assign]  # as it was
-        into.append(seconds)
+        into.append(Run(*(sum(column) for column in zip(*measured_runs, strict=True))))
 
 
 def merge(repo: Path) -> None:

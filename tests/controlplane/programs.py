@@ -44,6 +44,7 @@ class Tool:
     files: tuple[str, ...] = ()
     replaced: tuple[tuple[str, str, str], ...] = ()  # file of the module, a text that it holds once, another
     library: str = ""  # of debian.PACKAGES: C's, which it is linked with
+    pinned_by: str = ""  # the tool whose go.mod pins it, where that isn't its own
 
 
 _NODE_CLASS = (
@@ -201,13 +202,22 @@ NODE: Mapping[str, Tool] = {
         ),
     ),
 }
-PEERS: Mapping[str, Tool] = {"helm": Tool("helm.sh/helm/v3", {"helm": "helm.sh/helm/v3/cmd/helm"})}
+PEERS: Mapping[str, Tool] = {
+    "helm": Tool("helm.sh/helm/v3", {"helm": "helm.sh/helm/v3/cmd/helm"}),
+    # Alone, for who measures without a control plane.
+    "kubectl": Tool(
+        "k8s.io/kubernetes",
+        {"kubectl": "k8s.io/kubernetes/cmd/kubectl"},
+        ldflags=TOOLS["kubernetes"].ldflags,
+        pinned_by="kubernetes",
+    ),
+}
 _ALL = {**TOOLS, **NODE, **PEERS}
 
 
 def folder(tool: str) -> Path:
     """Return the folder whose go.mod pins a tool."""
-    return MODULES / tool
+    return MODULES / (_ALL[tool].pinned_by or tool)
 
 
 def version(tool: str) -> str:
