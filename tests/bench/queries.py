@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
+
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.branches.branch import Branch
+from allotment.declared.inventory import compute_blob_id
 from allotment.observed.status import TenantStatus
 from tests.bench.generate import NAMES
 from tests.bench.measure import Say, median, run
@@ -70,12 +73,14 @@ def write_statuses(repo: Path, remote: Path) -> None:
     tenants = sorted(path.name for path in (repo / "tenants").iterdir())
     statuses = {}
     for tenant in tenants:
+        blobs = {file.stem: compute_blob_id(file.read_bytes()) for file in (repo / "tenants" / tenant).glob("*/*.yaml")}
         number = int(tenant.rpartition("-")[2].removesuffix("x"))
+        lab, models = NAMES[number % len(NAMES)], f"models-{number % 7}x"
         statuses[tenant] = TenantStatus(
             tenant,
             "eu-1",
-            instances=(instance(NAMES[number % len(NAMES)], "Running", at(0, 0, 0)),),
-            storages=(storage(f"models-{number % 7}x"),),
+            instances=(msgspec.structs.replace(instance(lab, "Running", at(0, 0, 0)), observed_blob=blobs[lab]),),
+            storages=(msgspec.structs.replace(storage(models), observed_blob=blobs[models]),),
         )
     repository = Repository(repo)
     branch = Branch(repository, "eu-1", None, None, None)
