@@ -82,18 +82,22 @@ def judge_against_patterns(boundary: Boundary, part: str, tenant: str, inner: st
     if part == "platform" and inner.startswith(_DECLARED_PREFIXES) and not paths.is_marker(inner):
         yield from _judge_declared_object(boundary, inner, manifest)
         return
-    is_add_on = (
-        part == "platform"
-        and argo_folders.folder_of(inner) == argo_folders.ADD_ONS_FOLDER
-        and not paths.is_marker(inner)
-    )
-    own = _add_on_slot_values(boundary, inner) if is_add_on else _slot_values(boundary, part, tenant, inner, manifest)
-    values = {**boundary.values, **own}
-    candidates = _load_readers("add-ons" if is_add_on else part).get(str(manifest.get("kind")), [])
+    candidates, values = select_patterns(boundary, part, tenant, inner, manifest)
     if not candidates:
         yield f"kind {escape_unprintable(str(manifest.get('kind')))} is not allowed"
     else:
         yield from map(str, find_differences(candidates, manifest, values))
+
+
+def select_patterns(
+    boundary: Boundary, part: str, tenant: str, inner: str, manifest: Object
+) -> tuple[list[PatternReader], Mapping[str, Any]]:
+    """Return the patterns for an object, and the values of their slots. The object must match any of the patterns."""
+    in_add_ons = part == "platform" and argo_folders.folder_of(inner) == argo_folders.ADD_ONS_FOLDER
+    is_add_on = in_add_ons and not paths.is_marker(inner)
+    own = _add_on_slot_values(boundary, inner) if is_add_on else _slot_values(boundary, part, tenant, inner, manifest)
+    candidates = _load_readers("add-ons" if is_add_on else part).get(str(manifest.get("kind")), [])
+    return candidates, {**boundary.values, **own}
 
 
 def _judge_declared_object(boundary: Boundary, inner: str, manifest: Object) -> Iterator[str]:

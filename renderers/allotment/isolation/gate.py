@@ -13,38 +13,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from functools import lru_cache, partial
+from functools import partial
 
 from allotment.declared.tenant_resources import TREE_PARTS
 from allotment.isolation.boundary import Boundary
 from allotment.isolation.entitlements import Entitlements
-from allotment.isolation.expected_objects import judge_against_patterns, template_text
+from allotment.isolation.expected_objects import judge_against_patterns
 from allotment.isolation.field_policy import check_allowed_keys, check_equal
+from allotment.isolation.frame_learning import FrameLearner, may_have_frame, resource_name, scope_of
+from allotment.isolation.frames import STAND_IN_TENANT, Frame, FrameCache, join_frames
 from allotment.isolation.published_policy import FileOwner, judge
 from allotment.manifests import argo_folders, names, paths
-from allotment.manifests.yaml_text import Malformed, dump, is_plain, load_one, split
+from allotment.manifests.yaml_text import Malformed, dump, load_one, split
 from allotment.problems import IsolationBroken, escape_unprintable
 
-# A stand-in replaces a name in a text (see `IsolationGate`). A stand-in is longer than any declared name, so a text
-# with stand-ins cannot be mistaken for a real text.
-STAND_IN = "stand-in-for-the-name-of-"
-STAND_IN_TENANT = f"{STAND_IN}a-tenant"
-STAND_IN_RESOURCE = f"{STAND_IN}an-instance-or-storage"
-MAX_REMEMBERED_SHAPES = 1500
+__all__ = ["NO_ENTITLEMENTS", "STAND_IN_TENANT", "IsolationGate", "parse_owner"]
 NO_ENTITLEMENTS = Entitlements({}, {})
-# The blob ID of a declaration and the content of a folder marker may be any hash. If the blob ID begins with a digit,
-# it is in quotes.
-_BLOB = re.compile(rf"\n    {re.escape(names.BLOB)}: (?:[a-f][0-9a-f]{{39}}|\"[0-9a-f]{{40}}\")(?=\n)")
-_ANY_BLOB = f"\n    {names.BLOB}: {'f' * 40}"
-_CONTENT = re.compile(r"\n  content: sha256:[0-9a-f]{64}(?=\n|$)")
-_ANY_CONTENT = f"\n  content: sha256:{'f' * 64}"
-
 _PLATFORM_FILE = re.compile(
     r"(?:control/[a-z-]+|control/add-ons/[a-z0-9-]+|control/(?:argo|namespaces)/[a-z]/allotment--marker"
     r"|platform/(?:add-ons|cluster|node-pools|stock)/[a-z0-9-]+)" + re.escape(paths.FILE_SUFFIX)
 )
-
-Shape = tuple[str, str, str, str]  # cluster, part of the tree, name or stand-in of the resource, text
 
 # These errors occur if an object has an unexpected structure, or if the gate has a bug. In both cases, the gate refuses
 # the object.
@@ -52,21 +40,18 @@ _UNEXPECTED_SHAPE_ERRORS = (AttributeError, TypeError, ValueError, LookupError, 
 
 
 class IsolationGate:
-    """Checks files of rendered trees. It caches verdicts by shape, so that it checks similar objects only once.
+    """Checks files of rendered trees.
 
-    A shape is an object's text in which stand-ins replace the names of the tenant and the resource, and fixed values
-    replace the hashes that may have any value. No declaration can have a stand-in as its name. If a shape passes, then
-    every text of this shape passes. If a shape does not pass, or if the original text contains a stand-in, the gate
-    checks the original text.
+    The gate remembers the frames of accepted objects (`frames`). If a text has the form of a frame, the gate judges only
+    the lines that the tenant chooses. It judges any other text completely.
     """
 
     def __init__(self, clusters: dict[str, Boundary]) -> None:
         self.clusters = clusters
         self._tenants_with_own_stock = {name: boundary.tenants_with_own_stock for name, boundary in clusters.items()}
-        self._verdicts: dict[Shape, bool] = {}
-        # When `_verdicts` is full, it becomes `_previous_verdicts`, and the earlier `_previous_verdicts` are dropped. A
-        # verdict that the gate needs again moves back to `_verdicts`.
-        self._previous_verdicts: dict[Shape, bool] = {}
+        self._learners = {name: FrameLearner(boundary) for name, boundary in clusters.items()}
+        self._frames = FrameCache()
+        self._verdicts = self._frames.verdicts
 
     def check(
         self, path: str, data: bytes, entitlements: Entitlements = NO_ENTITLEMENTS, *, published: bool = False
@@ -147,84 +132,33 @@ class IsolationGate:
         if owner.part != "platform":
             for text in texts:
                 yield from entitlements.judge(text)
-        # Cache a verdict on a whole file only for the parts `argo` and `namespaces`, because in these parts the files
-        # of different tenants often have the same shape. The files of resources differ, but most of their objects have
-        # the same shapes.
-        file_shape = self._shape_of(boundary, owner, data.decode()) if owner.part in ("namespaces", "argo") else None
-        if file_shape is not None and self._remembered_verdict(file_shape):
+        is_framed = may_have_frame(owner) and owner.tenant not in self._tenants_with_own_stock[boundary.cluster]
+        if is_framed and self._find_frame(boundary, owner, data.decode()[:-1]) is not None:
             return
         misread = list(_find_misread_folders(boundary.cluster, inner, texts)) if reads else []
         yield from misread
-        alike = not misread
+        frames: list[Frame | None] = []
         for text in texts:
-            if not self._shape_passes(boundary, owner, text):
-                alike = False
+            frames.append(self._find_or_learn_frame(boundary, owner, text) if is_framed else None)
+            if frames[-1] is None:
                 yield from _judge_rendered(boundary, owner, text)
-        if alike and file_shape is not None:
-            self._remember_verdict(file_shape, True)
+        if len(frames) > 1 and not misread and None not in frames:
+            self._frames.add(scope_of(boundary.cluster, owner), join_frames(frame for frame in frames if frame))
 
-    def _remembered_verdict(self, shape: Shape) -> bool | None:
-        """Return the cached verdict on a shape: True if the shape passed, False if not, None if none is cached."""
-        verdict = self._verdicts.get(shape)
-        if verdict is None:
-            verdict = self._previous_verdicts.get(shape)
-            if verdict is not None:
-                self._remember_verdict(shape, verdict)
-        return verdict
+    def _find_frame(self, boundary: Boundary, owner: FileOwner, text: str) -> Frame | None:
+        return self._frames.find(scope_of(boundary.cluster, owner), text, owner.tenant, resource_name(owner))
 
-    def _remember_verdict(self, shape: Shape, passed: bool) -> None:
-        if len(self._verdicts) >= MAX_REMEMBERED_SHAPES:
-            self._previous_verdicts, self._verdicts = self._verdicts, {}
-        self._verdicts[shape] = passed
-
-    def _shape_of(self, boundary: Boundary, owner: FileOwner, text: str) -> Shape | None:
-        if (
-            owner.part == "platform"
-            or STAND_IN in text
-            or owner.tenant in self._tenants_with_own_stock[boundary.cluster]
-        ):
-            return None
-        if not is_plain(owner.tenant) or not is_plain(owner.resource or owner.tenant) or owner.resource[:1].isdigit():
-            return None  # YAML quotes such a name (for example `no`), but not its stand-in
-        shape = text.replace(owner.tenant, STAND_IN_TENANT)
-        if owner.resource and owner.resource not in STAND_IN_TENANT and not paths.is_programs(owner.resource):
-            shape = _replace_resource_name(owner.resource, shape)
-        shape = _CONTENT.sub(_ANY_CONTENT, _BLOB.sub(_ANY_BLOB, shape))
-        return boundary.cluster, owner.part, _shape_resource(owner), shape
-
-    def _shape_passes(self, boundary: Boundary, owner: FileOwner, text: str) -> bool:
-        shape = self._shape_of(boundary, owner, text)
-        if shape is None:
-            return False
-        passed = self._remembered_verdict(shape)
-        if passed is None:
-            wrong = _judge_rendered(boundary, FileOwner(owner.part, STAND_IN_TENANT, _shape_resource(owner)), shape[-1])
-            passed = next(wrong, None) is None
-            self._remember_verdict(shape, passed)
-        return passed
-
-
-def _shape_resource(owner: FileOwner) -> str:
-    """Return the resource name for a shape.
-
-    The name of a file with programs is not replaced, because the name contains a hash of the content.
-    """
-    return owner.resource if paths.is_programs(owner.resource) else STAND_IN_RESOURCE
-
-
-def _replace_resource_name(name: str, text: str) -> str:
-    """Return a text in which the stand-in replaces a resource's name.
-
-    If the name also occurs in the patterns, as `lab` does in `labels`, it is replaced only where it is a whole word.
-    """
-    if name not in template_text():
-        return text.replace(name, STAND_IN_RESOURCE)
-    return _name_pattern(name).sub(STAND_IN_RESOURCE, text)
-
-
-@lru_cache
-def _name_pattern(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9./:])")
+    def _find_or_learn_frame(self, boundary: Boundary, owner: FileOwner, text: str) -> Frame | None:
+        """Return the frame of an object; None if the object has no frame, so that the gate must judge it completely."""
+        frame = self._find_frame(boundary, owner, text)
+        if frame is None:
+            try:
+                frame = self._learners[boundary.cluster].learn(owner, text)
+            except _UNEXPECTED_SHAPE_ERRORS:
+                return None  # the complete check reports the error
+            if frame is not None:
+                self._frames.add(scope_of(boundary.cluster, owner), frame)
+        return frame
 
 
 def _judge_rendered(boundary: Boundary, owner: FileOwner, text: str) -> Iterator[str]:

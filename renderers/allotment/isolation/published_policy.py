@@ -110,11 +110,12 @@ def judge(
     except Malformed as error:
         yield f"not of the written shape: {escape_unprintable(str(error))}"
         return
-    findings = list(_judge_object(boundary, owner, manifest))
+    findings = list(judge_object(boundary, owner, manifest))
     yield from findings or further(manifest)
 
 
-def _judge_object(boundary: Boundary, owner: FileOwner, manifest: Object) -> Iterator[str]:
+def judge_object(boundary: Boundary, owner: FileOwner, manifest: Object) -> Iterator[str]:
+    """Yield the violations of a parsed object."""
     if owner.part == "tenant":
         yield from _judge_tenant_object(boundary, owner.tenant, manifest)
         yield from judge_programs(owner.resource, manifest)

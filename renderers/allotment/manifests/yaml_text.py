@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 Object = dict[str, Any]
 
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./@+-]*(?::[A-Za-z0-9_./@+-]+)*|[1-9][0-9]{0,9}(?:Mi|Gi|Ti|m|s|h)")
-_YAML_WORDS = frozenset(
+YAML_WORDS = frozenset(
     form
     for word in ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
     for form in (word, word.title(), word.upper())
@@ -38,7 +38,7 @@ def dump_scalar(text: str) -> str:
 
 def is_plain(text: str) -> bool:
     """Return whether every YAML parser reads a string without quotes as the same string."""
-    return _PLAIN.fullmatch(text) is not None and text not in _YAML_WORDS
+    return _PLAIN.fullmatch(text) is not None and text not in YAML_WORDS
 
 
 class _ScalarCache(dict[str, str]):
@@ -179,7 +179,30 @@ def split(data: bytes) -> list[str]:
 
 def load_one(text: str) -> Object:
     """Return one object; see `load`."""
-    reader = _ManifestReader([_token_cache.get(line) or _parse_line(line) for line in text.split("\n")])
+    return _build_object([_token_cache.get(line) or _parse_line(line) for line in text.split("\n")])
+
+
+def number_values(text: str) -> Object:
+    """Return one object in which the number of its line replaces each text, number and boolean. The first line is 0."""
+    lines = [parse_line(line) for line in text.split("\n")]
+    return _build_object(
+        [
+            line if line.value is _NO_VALUE or type(line.value) in (dict, list) else line._replace(value=number)
+            for number, line in enumerate(lines)
+        ]
+    )
+
+
+def parse_line(line: str) -> Line:
+    """Return a parsed line. Raises Malformed if `dump` never writes such a line.
+
+    An object depends on nothing but its parsed lines, and its structure only on their indentations, dashes and keys.
+    """
+    return _token_cache.get(line) or _parse_line(line)
+
+
+def _build_object(lines: list[Line]) -> Object:
+    reader = _ManifestReader(lines)
     try:
         manifest = reader.read_mapping(0)
     except RecursionError:
@@ -189,7 +212,7 @@ def load_one(text: str) -> Object:
     return manifest
 
 
-class _Line(NamedTuple):
+class Line(NamedTuple):
     """A parsed line: its indentation, whether it begins a list item, its key and its value.
 
     The key is None if the line is a list item without a key. The value is _NO_VALUE if the next lines contain it.
@@ -203,13 +226,13 @@ class _Line(NamedTuple):
 
 _NO_VALUE: Any = object()
 _MAX_NUMBER_LENGTH = 100  # characters: Python refuses to parse numbers of several thousand digits
-_token_cache: dict[str, _Line] = {}
+_token_cache: dict[str, Line] = {}
 
 
 class _ManifestReader:
     """Builds one object from its lines."""
 
-    def __init__(self, lines: list[_Line]) -> None:
+    def __init__(self, lines: list[Line]) -> None:
         self.lines = lines
         self.at = 0
         self.count = len(lines)
@@ -253,7 +276,7 @@ class _ManifestReader:
         return entries
 
 
-def _parse_line(line: str) -> _Line:
+def _parse_line(line: str) -> Line:
     """Return the parsed line, from the cache if possible."""
     stripped = line.lstrip(" ")
     indent = len(line) - len(stripped)
@@ -262,8 +285,8 @@ def _parse_line(line: str) -> _Line:
         stripped = stripped[2:]
     key, value = _parse_entry(stripped, dash)
     if type(value) in (dict, list):
-        return _Line(indent, dash, key, value)  # not cached: every caller needs its own empty collection
-    token = _Line(indent, dash, key, value)
+        return Line(indent, dash, key, value)  # not cached: every caller needs its own empty collection
+    token = Line(indent, dash, key, value)
     if len(_token_cache) >= _MAX_REMEMBERED:
         _token_cache.clear()
     _token_cache[line] = token
@@ -283,7 +306,7 @@ def _parse_entry(text: str, dash: bool) -> tuple[str | None, Any]:
                 raise Malformed(f"no key: {text!r}")
             return None, _parse_value(text)
         key, rest = match[1], text[match.end(1) :]
-        if key in _YAML_WORDS:
+        if key in YAML_WORDS:
             raise Malformed(f"key {key!r}")
     if rest == ":":
         return key, _NO_VALUE
