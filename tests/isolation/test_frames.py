@@ -190,6 +190,18 @@ def test_the_number_of_frames_is_limited(sample_tree: dict[str, bytes], monkeypa
             assert len(gate._verdicts) <= 5
 
 
+def test_the_number_of_remembered_lines_is_limited(
+    sample_tree: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frames, "MAX_ACCEPTED_LINES", 3)
+    gate = IsolationGate(BOUNDARIES)
+    for size in range(1, 9):
+        data = re.sub(rb"storage: [0-9]+Gi", f"storage: {size}Gi".encode(), sample_tree[MODELS])
+        gate.check(MODELS, data, entitled(MODELS))
+    line = frames.find_chosen_line(6, False, "storage", "<a-size>")
+    assert 0 < len(line.accepted) <= 3
+
+
 def test_a_check_that_reads_a_value_keeps_it_fixed(sample_tree: dict[str, bytes]) -> None:
     """The kind of GPU decides the unit and the nodes, and the name of a variable must not be one of NVIDIA's."""
     owner = parse_owner(WEBUI.partition("/")[2])

@@ -74,6 +74,12 @@ def _load_readers(part: str) -> Mapping[str, list[PatternReader]]:
     return readers
 
 
+def load_patterns() -> None:
+    """Load the patterns for the objects of tenants."""
+    for part in ("argo", "namespaces", "tenant"):
+        _load_readers(part)
+
+
 def judge_against_patterns(boundary: Boundary, part: str, tenant: str, inner: str, manifest: Object) -> Iterator[str]:
     """Yield the differences between an object and its patterns.
 

@@ -28,11 +28,11 @@ from allotment.isolation.frames import (
     ChosenLine,
     Frame,
     Scope,
+    find_chosen_line,
 )
 from allotment.isolation.hidden_values import FieldPath, HiddenValue, HiddenValueRead
 from allotment.isolation.patterns import find_chosen_slots, matches
 from allotment.isolation.published_policy import FileOwner, judge_object
-from allotment.isolation.slots import compile_slot
 from allotment.manifests.yaml_text import YAML_WORDS, Object, load_one, number_values, parse_line
 
 _NAME = re.compile(r"[a-z](?:-?[a-z0-9])*")
@@ -69,7 +69,7 @@ class FrameLearner:
     def _select_hidden(
         self, owner: FileOwner, kind: str, text: str, slots: dict[FieldPath, str]
     ) -> dict[FieldPath, str]:
-        """Return the slots whose values the gate does not read when it accepts an object; empty if there are none."""
+        """Return the slots with values that play no part in the acceptance of an object; empty if there are none."""
         while True:
             slots = {
                 path: slot for path, slot in slots.items() if (kind, _without_indices(path)) not in self._read_fields
@@ -170,5 +170,6 @@ def _build_frame(text: str, slots: dict[FieldPath, str]) -> Frame:
         number = _get(numbers, path)
         line = lines[number]
         assert isinstance(line, str)  # each value has its own line
-        lines[number] = ChosenLine(parse_line(line), compile_slot(slot))
+        own = parse_line(line)
+        lines[number] = find_chosen_line(own.indent, own.dash, own.key, slot)
     return Frame(lines)

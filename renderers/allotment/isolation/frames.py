@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from operator import itemgetter
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any
 
-from allotment.isolation.slots import Slot
+from allotment.isolation.slots import Slot, compile_slot
 from allotment.manifests.yaml_text import Line, Malformed, parse_line
 
 # Stand-ins are longer than any declared name, so a text with stand-ins cannot be mistaken for a real text.
@@ -24,62 +24,88 @@ STAND_IN_RESOURCE = f"{STAND_IN}an-instance-or-storage"
 STAND_IN_JOB_SUFFIX = "--prepare-ffffffffff-9999"
 JOB_SUFFIX = re.compile(r"--prepare-[0-9a-f]{10}-[0-9]{1,4}")
 _NAMES = re.compile(f"({STAND_IN_TENANT}|{STAND_IN_RESOURCE}|{STAND_IN_JOB_SUFFIX})")
-_JOB_LINE = f"  name: {STAND_IN_RESOURCE}{STAND_IN_JOB_SUFFIX}"
 _NO_BOUNDARY: Mapping[str, Any] = {}
 MAX_FRAMES = 1_500
 MAX_FRAMES_OF_SCOPE = 64
+MAX_ACCEPTED_LINES = 50
 
 
-class ChosenLine(NamedTuple):
-    """A line whose value the tenant chooses. The value must have the form of `slot`."""
+class ChosenLine:
+    """A line with a value of the tenant's choice. The value must have the form of `slot`.
 
-    line: Line
-    slot: Slot
+    `accepted` has some of the accepted lines, because many tenants choose the same values. The acceptance of a line
+    depends on the line alone.
+    """
 
-    def matches(self, text: str) -> bool:
+    __slots__ = ("accepted", "line", "slot")
+
+    def __init__(self, line: Line, slot: Slot) -> None:
+        self.line = line
+        self.slot = slot
+        self.accepted: set[str] = set()
+
+    def accepts(self, text: str) -> bool:
         """Return whether a line differs at most in its value, and whether its value has the form."""
         line, own = parse_line(text), self.line
-        return (
-            line.indent == own.indent
-            and line.dash == own.dash
-            and line.key == own.key
-            and self.slot.matches(line.value, _NO_BOUNDARY)
-        )
+        if line.indent != own.indent or line.dash != own.dash or line.key != own.key:
+            return False
+        if not self.slot.matches(line.value, _NO_BOUNDARY):
+            return False
+        if len(self.accepted) >= MAX_ACCEPTED_LINES:
+            self.accepted.clear()
+        self.accepted.add(text)
+        return True
+
+
+@lru_cache(maxsize=MAX_FRAMES)
+def find_chosen_line(indent: int, dash: bool, key: str | None, slot: str) -> ChosenLine:
+    """Return the chosen line with these properties. The frames share it, and the lines that it accepted."""
+    return ChosenLine(Line(indent, dash, key, None), compile_slot(slot))
 
 
 class Frame:
     """The lines of an accepted text, of which some are chosen. See the module's docstring."""
 
-    __slots__ = ("_chosen", "_constant", "_get_constant", "_job_line", "_named", "_named_pieces", "lines")
+    __slots__ = ("_has_job", "_parts", "lines")
 
     def __init__(self, lines: Sequence[str | ChosenLine]) -> None:
         self.lines = tuple(sys.intern(line) if type(line) is str else line for line in lines)
-        fixed = [(number, line) for number, line in enumerate(lines) if isinstance(line, str)]
-        self._chosen = [(number, line) for number, line in enumerate(lines) if isinstance(line, ChosenLine)]
-        self._named = [number for number, line in fixed if _NAMES.search(line)]
-        self._named_pieces = _NAMES.split("\n".join(line for _, line in fixed if _NAMES.search(line)))
-        self._job_line = lines.index(_JOB_LINE) if _JOB_LINE in lines else None
-        self._get_constant = itemgetter(*(number for number, line in fixed if not _NAMES.search(line)))
-        self._constant = self._get_constant(self.lines)
+        # Each part is a fixed text, in which each stand-in is a piece of its own, and the chosen line after it.
+        self._parts: list[tuple[list[str], ChosenLine | None]] = []
+        fixed = ""
+        for number, line in enumerate(lines):
+            fixed += "\n" if number else ""
+            if isinstance(line, str):
+                fixed += line
+            else:
+                self._parts.append((_NAMES.split(fixed), line))
+                fixed = ""
+        self._parts.append((_NAMES.split(fixed), None))
+        self._has_job = any(STAND_IN_JOB_SUFFIX in pieces for pieces, _ in self._parts)
 
-    def matches(self, lines: list[str], tenant: str, resource: str) -> bool:
-        """Return whether the lines of a text have the form of this frame. There must be as many as the frame has.
+    def matches(self, text: str, tenant: str, resource: str) -> bool:
+        """Return whether a text has the form of this frame.
 
         Raises Malformed if a chosen line is not in the form that `dump` writes.
         """
-        if self._get_constant(lines) != self._constant:
-            return False
-        job_suffix = ""
-        if self._job_line is not None:
-            match = JOB_SUFFIX.search(lines[self._job_line])
-            if match is None:
+        job = JOB_SUFFIX.search(text) if self._has_job else None
+        owner_names = {STAND_IN_TENANT: tenant, STAND_IN_RESOURCE: resource}
+        if job is not None:
+            owner_names[STAND_IN_JOB_SUFFIX] = job[0]
+        at = 0
+        for pieces, chosen in self._parts:
+            fixed = pieces[0] if len(pieces) == 1 else "".join([owner_names.get(piece, piece) for piece in pieces])
+            if not text.startswith(fixed, at):
                 return False
-            job_suffix = match[0]
-        owner_names = {STAND_IN_TENANT: tenant, STAND_IN_RESOURCE: resource, STAND_IN_JOB_SUFFIX: job_suffix}
-        expected_text = "".join([owner_names.get(piece, piece) for piece in self._named_pieces])
-        if "\n".join([lines[number] for number in self._named]) != expected_text:
-            return False
-        return all(chosen.matches(lines[number]) for number, chosen in self._chosen)
+            at += len(fixed)
+            if chosen is None:
+                break
+            end = text.find("\n", at)
+            line = text[at:end] if end >= 0 else text[at:]
+            if line not in chosen.accepted and not chosen.accepts(line):
+                return False
+            at += len(line)
+        return at == len(text)
 
 
 def join_frames(frames: Iterable[Frame]) -> Frame:
@@ -102,10 +128,9 @@ class FrameCache:
 
     def find(self, scope: Scope, text: str, tenant: str, resource: str) -> Frame | None:
         """Return a frame of which a text has the form."""
-        lines = text.split("\n")
-        frames = self._frames.get((scope, len(lines)), ())
+        frames = self._frames.get((scope, text.count("\n") + 1), ())
         try:
-            return next((frame for frame in frames if frame.matches(lines, tenant, resource)), None)
+            return next((frame for frame in frames if frame.matches(text, tenant, resource)), None)
         except Malformed:
             return None
 

@@ -74,7 +74,7 @@ class Slot(NamedTuple):
         return self.has_form and boundary.keys().isdisjoint(self.names)
 
     def describe(self, boundary: Mapping[str, Any]) -> Any:
-        """Return what a value must be, for a message."""
+        """Return the expected value or form, for a message."""
         match = _SLOT_PATTERN.fullmatch(self.text)
         return _describe_slot(match[1], boundary) if match else self.text
 

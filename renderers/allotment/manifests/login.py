@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from allotment.declared.kinds.cluster import ClusterSpec
@@ -32,12 +33,13 @@ def build_oidc(cluster: ClusterSpec, host: str) -> dict[str, Any]:
 
     If the cluster declares a callback host, the cookies of the login are for all hosts of the domain.
     """
+    secret = cluster.oidc.client_secret_ref
     domain = {} if cluster.oidc.callback_host is None else {"cookieDomain": cluster.domain}
     return {
         "scopes": list(dict.fromkeys(["openid", *cluster.oidc.scopes])),
         "provider": _build_provider(cluster),
         "clientID": cluster.oidc.client_id,
-        "clientSecret": _build_client_secret_ref(cluster),
+        "clientSecret": _build_client_secret_ref(secret.name, secret.namespace),
         "redirectURL": f"https://{host}/oauth2/callback",
         "logoutPath": "/logout",
         "cookieNames": _cookies(cluster),
@@ -50,12 +52,17 @@ def build_oidc(cluster: ClusterSpec, host: str) -> dict[str, Any]:
 def build_jwt(cluster: ClusterSpec) -> Frozen:
     """Return the field `jwt` of a SecurityPolicy, which checks the ID token in the cookies of a login."""
     oidc = cluster.oidc
+    return _build_jwt(oidc.issuer, oidc.client_id, oidc.effective_jwks_uri, _cookies(cluster)["idToken"])
+
+
+@lru_cache
+def _build_jwt(issuer: str, client_id: str, keys: str, cookie: str) -> Frozen:
     provider = {
         "name": PROVIDER_NAME,
-        "issuer": oidc.issuer,
-        "audiences": [oidc.client_id],
-        "remoteJWKS": {"uri": oidc.effective_jwks_uri, "cacheDuration": "300s"},
-        "extractFrom": {"cookies": [_cookies(cluster)["idToken"]]},
+        "issuer": issuer,
+        "audiences": [client_id],
+        "remoteJWKS": {"uri": keys, "cacheDuration": "300s"},
+        "extractFrom": {"cookies": [cookie]},
     }
     return Frozen(providers=[provider])
 
@@ -73,9 +80,9 @@ def _build_provider(cluster: ClusterSpec) -> Frozen:
     return Frozen(provider)
 
 
-def _build_client_secret_ref(cluster: ClusterSpec) -> Frozen:
-    secret = cluster.oidc.client_secret_ref
-    return Frozen(group="", kind="Secret", name=secret.name, namespace=secret.namespace)
+@lru_cache
+def _build_client_secret_ref(name: str, namespace: str) -> Frozen:
+    return Frozen(group="", kind="Secret", name=name, namespace=namespace)
 
 
 def _cookies(cluster: ClusterSpec) -> Frozen:

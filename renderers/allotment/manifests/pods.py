@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 from allotment.capacity.units import placeholder_cpu, unit_of_spec
@@ -86,7 +87,12 @@ def storage_pools(cluster: ScopeDeclarations) -> list[NodePool]:
 def unit_resources(spec: GPUSpecSpec) -> Frozen:
     """Return a container's resources for exactly one unit; requests equal limits."""
     unit = unit_of_spec(spec)
-    amounts = {"cpu": format_cpu(unit.cpu), "memory": format_size(unit.memory), unit.resource: str(unit.amount)}
+    return _build_resources(format_cpu(unit.cpu), format_size(unit.memory), unit.resource, str(unit.amount))
+
+
+@lru_cache
+def _build_resources(cpu: str, memory: str, gpu_resource: str, gpu_amount: str) -> Frozen:
+    amounts = {"cpu": cpu, "memory": memory, gpu_resource: gpu_amount}
     return Frozen(requests=amounts, limits=dict(amounts))
 
 

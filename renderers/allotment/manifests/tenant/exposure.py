@@ -7,6 +7,7 @@ pods in the tenant's namespace). A port with the exposure `Namespace` has a Serv
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from allotment.declared.inventory import ScopeDeclarations
@@ -40,14 +41,14 @@ def build_service(metadata: dict[str, Any], selector: dict[str, str], ports: lis
     }
 
 
-def _build_parent_ref(cluster: ClusterSpec) -> Frozen:
-    gateway = cluster.gateway
+@lru_cache
+def _build_parent_ref(name: str, namespace: str, section_name: str) -> Frozen:
     return Frozen(
         group="gateway.networking.k8s.io",
         kind="Gateway",
-        name=gateway.name,
-        namespace=gateway.namespace,
-        sectionName=gateway.section_name,
+        name=name,
+        namespace=namespace,
+        sectionName=section_name,
     )
 
 
@@ -60,13 +61,14 @@ def build_http_route(
     would report a difference between the rendered and the live route.
     """
     backend = {"group": "", "kind": "Service", "name": service_name, "port": port, "weight": 1}
-    timeouts = {"request": format_duration(cluster.gateway.timeouts.request or 0)}  # 0s means that there is no limit
+    gateway = cluster.gateway
+    timeouts = {"request": format_duration(gateway.timeouts.request or 0)}  # 0s means that there is no limit
     return {
         "apiVersion": "gateway.networking.k8s.io/v1",
         "kind": "HTTPRoute",
         "metadata": metadata,
         "spec": {
-            "parentRefs": [_build_parent_ref(cluster)],
+            "parentRefs": [_build_parent_ref(gateway.name, gateway.namespace, gateway.section_name)],
             "hostnames": [host],
             "rules": [{"matches": [MATCH_ALL_PATHS], "backendRefs": [backend], "timeouts": timeouts}],
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from allotment.capacity.units import holds_units, pools_for, stocks_of_spec
@@ -299,28 +300,34 @@ def sorted_env(container: Container) -> list[Any]:
     return sorted(container.env, key=lambda variable: variable.name)
 
 
-def _build_check(probe: Probe) -> dict[str, Any]:
-    if probe.http_get is not None:
-        return {"httpGet": {"path": probe.http_get.path, "port": probe.http_get.port, "scheme": "HTTP"}}
-    assert probe.tcp_socket is not None
-    return {"tcpSocket": {"port": probe.tcp_socket.port}}
-
-
 def _build_startup_probe(probe: Probe) -> Frozen:
-    attempts = -(-probe.start_timeout // PROBE_PERIOD)
-    return Frozen(**_build_check(probe), periodSeconds=PROBE_PERIOD, timeoutSeconds=5, failureThreshold=attempts)
+    return _build_probe(probe, -(-probe.start_timeout // PROBE_PERIOD))
 
 
 def _build_readiness_probe(probe: Probe) -> Frozen:
-    return Frozen(**_build_check(probe), periodSeconds=PROBE_PERIOD, timeoutSeconds=5, failureThreshold=3)
+    return _build_probe(probe, 3)
 
 
-def _build_scratch_volume(spec: GPUSpecSpec, place: ClusterSpec) -> Frozen:
+def _build_probe(probe: Probe, attempts: int) -> Frozen:
+    if probe.http_get is not None:
+        return _build_probe_of("httpGet", probe.http_get.path, probe.http_get.port, attempts)
+    assert probe.tcp_socket is not None
+    return _build_probe_of("tcpSocket", "", probe.tcp_socket.port, attempts)
+
+
+@lru_cache
+def _build_probe_of(kind: str, path: str, port: str, attempts: int) -> Frozen:
+    check = {"path": path, "port": port, "scheme": "HTTP"} if kind == "httpGet" else {"port": port}
+    return Frozen({kind: check, "periodSeconds": PROBE_PERIOD, "timeoutSeconds": 5, "failureThreshold": attempts})
+
+
+@lru_cache
+def _build_scratch_volume(storage_class: str, size: str) -> Frozen:
     claim = {
         "accessModes": ["ReadWriteOnce"],
-        "storageClassName": place.disk_storage_class_name,
+        "storageClassName": storage_class,
         "volumeMode": "Filesystem",
-        "resources": {"requests": {"storage": format_size(spec.disk)}},
+        "resources": {"requests": {"storage": size}},
     }
     return Frozen(volumeClaimTemplate={"spec": claim})
 
@@ -328,7 +335,8 @@ def _build_scratch_volume(spec: GPUSpecSpec, place: ClusterSpec) -> Frozen:
 def _build_volumes(
     spec: GPUSpecSpec, place: ClusterSpec, instance: GPUInstance, container: Container
 ) -> list[dict[str, Any]]:
-    volumes: list[dict[str, Any]] = [{"name": "scratch", "ephemeral": _build_scratch_volume(spec, place)}]
+    scratch = _build_scratch_volume(place.disk_storage_class_name, format_size(spec.disk))
+    volumes: list[dict[str, Any]] = [{"name": "scratch", "ephemeral": scratch}]
     if container.shm_size is not None and _has_own_shm(spec, container):
         volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": format_size(container.shm_size)}})
     volumes += [

@@ -48,6 +48,10 @@ class BatchTask(Protocol[R]):
         """Return the results of some tenants, in the order of `names`."""
         ...
 
+    def load_modules(self) -> None:
+        """Load the modules that `run_batch` needs, so that the processes need not load them."""
+        ...
+
 
 class ScopeContent(NamedTuple):
     """The files of a scope with their bytes, and the problems of its paths and of unreadable files.
@@ -161,6 +165,16 @@ class TenantCheck(NamedTuple):
     cpu_seconds: float | None = None
     valid_catalog: Catalog | None = None
     invalid_clusters: Mapping[str, str] = MappingProxyType({})
+
+    def load_modules(self) -> None:
+        """Load the rules. If there is a renderer, also load the manifests and the patterns of the isolation gate."""
+        import allotment.rules
+
+        if self.render is not None:
+            import allotment.manifests.layout  # noqa: F401
+            from allotment.isolation.expected_objects import load_patterns
+
+            load_patterns()
 
     def run_batch(self, names: list[str]) -> list[TenantResult]:
         """Read, check and, if there is a renderer, render some tenants.
@@ -311,8 +325,7 @@ def run_batches(work: BatchTask[R], names: list[str], processes: int) -> Iterato
     import multiprocessing
     from concurrent.futures import Future, ProcessPoolExecutor
 
-    import allotment.rules  # noqa: F401  # load the rules once, before the fork
-
+    work.load_modules()  # once, before the fork
     _task = work
     with ProcessPoolExecutor(
         processes, mp_context=multiprocessing.get_context("fork"), initializer=_disable_gc

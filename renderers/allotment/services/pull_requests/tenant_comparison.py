@@ -64,6 +64,14 @@ class CompareTask(NamedTuple):
     invalid_tenants: Collection[str]
     currency: str
 
+    def load_modules(self) -> None:
+        """Load the rules, the manifests and the patterns of the isolation gate."""
+        import allotment.manifests.layout
+        import allotment.rules  # noqa: F401
+        from allotment.isolation.expected_objects import load_patterns
+
+        load_patterns()
+
     def run_batch(self, names: list[str]) -> list[TenantComparison]:
         """Return the comparisons of some tenants."""
         gate, noted = build_gate(self.catalogs[1]), DiffCache()
