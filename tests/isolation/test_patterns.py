@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from allotment.isolation.patterns import AnyOf, compile_pattern, find_differences
+from allotment.isolation.hidden_values import HiddenValue
+from allotment.isolation.patterns import AnyOf, compile_pattern, find_chosen_slots, find_differences, matches
 
 BOUNDARY = {"tenant": "ada", "class": AnyOf(("fast", "slow")), "none": AnyOf(), "disk": {"size": 5, "own": True}}
 
@@ -76,3 +77,37 @@ def test_every_difference_is_told_in_order_from_the_pattern_that_is_nearest() ->
 
 def test_without_a_pattern_nothing_passes() -> None:
     assert len(find_differences([], {"a": 1}, {})) == 1
+
+
+SLOTS = {
+    "tenant": "<tenant>",
+    "list": [{"each": {"either": [{"name": "scratch"}, {"name": "s-<a-name>", "port*": "<a-port>"}]}}],
+}
+
+
+def test_the_slots_that_accept_by_their_form_are_reported_with_their_paths() -> None:
+    value = {"tenant": "ada", "list": [{"name": "scratch"}, {"name": "s-bob", "port": 80}]}
+    slots = {("list", 1, "name"): "s-<a-name>", ("list", 1, "port"): "<a-port>"}
+    assert find_chosen_slots([compile_pattern(SLOTS)], value, BOUNDARY) == slots
+    assert find_chosen_slots([compile_pattern(SLOTS)], {**value, "tenant": "eve"}, BOUNDARY) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "slot", "expected"),
+    [
+        ("<a-name>", "<a-name>", True),
+        ("<a-name>", "<a-text>", False),
+        ("<tenant>", "<tenant>", False),
+        ("x", "<a-text>", False),
+        ({"either": [["x"], "<a-text>"]}, "<a-text>", True),
+        ({"either": ["x", "<class>"]}, "<a-text>", False),
+    ],
+)
+def test_a_hidden_value_matches_the_form_of_its_own_slot_alone(pattern: Any, slot: str, expected: bool) -> None:
+    assert matches([compile_pattern(pattern)], HiddenValue(slot, ()), BOUNDARY) is expected
+
+
+def test_a_pattern_that_compares_a_hidden_value_does_not_match() -> None:
+    value = {"a": HiddenValue("<a-text>", ("a",))}
+    assert not matches([compile_pattern({"a": "x"}), compile_pattern("<disk>")], value, BOUNDARY)
+    assert matches([compile_pattern({"a": "x"}), compile_pattern({"a": "<a-text>"})], value, BOUNDARY)

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allotment.manifests.yaml_text import Frozen, Malformed, dump, load
+from allotment.manifests.yaml_text import Frozen, Malformed, dump, load, number_values
 
 TRICKY = [
     *(
@@ -195,3 +195,9 @@ def test_other_values_are_a_bug(value: object) -> None:
 def test_what_python_itself_refuses_is_malformed_too(text: str) -> None:
     with pytest.raises(Malformed):
         load(text.encode())
+
+
+def test_each_value_has_the_number_of_its_line() -> None:
+    manifest = {"kind": "X", "spec": {"a": "b", "empty": {}, "list": ["x", {"c": 1, "d": True}]}}
+    text = dump([manifest]).decode().removesuffix("\n")
+    assert number_values(text) == {"kind": 0, "spec": {"a": 2, "empty": {}, "list": [5, {"c": 6, "d": 7}]}}

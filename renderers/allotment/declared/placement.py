@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from allotment.declared.inventory import ScopeDeclarations
+from allotment.declared.inventory import ScopeDeclarations, cached_by_scope
 from allotment.declared.kinds import KINDS
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.references import references
@@ -39,12 +39,12 @@ def cluster_in(tenant: ScopeDeclarations, model: Declaration) -> str:
     return cluster_of(model, lookup)
 
 
-def clusters_of(tenant: ScopeDeclarations) -> list[str]:
+@cached_by_scope
+def clusters_of(tenant: ScopeDeclarations) -> tuple[str, ...]:
     """Return the sorted clusters of a tenant's resources. An empty name stands for an unknown cluster."""
-    return sorted(
-        {
-            cluster_in(tenant, declared.model)
-            for resource_kind in RESOURCE_KINDS.values()
-            for declared in tenant.of_kind(resource_kind.kind.model).values()
-        }
-    )
+    clusters = {
+        cluster_in(tenant, declared.model)
+        for resource_kind in RESOURCE_KINDS.values()
+        for declared in tenant.of_kind(resource_kind.kind.model).values()
+    }
+    return tuple(sorted(clusters))

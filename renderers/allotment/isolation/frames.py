@@ -27,7 +27,7 @@ _NAMES = re.compile(f"({STAND_IN_TENANT}|{STAND_IN_RESOURCE}|{STAND_IN_JOB_SUFFI
 _NO_BOUNDARY: Mapping[str, Any] = {}
 MAX_FRAMES = 1_500
 MAX_FRAMES_OF_SCOPE = 64
-MAX_ACCEPTED_LINES = 50
+MAX_ACCEPTED_LINES, MAX_ACCEPTED_LENGTH = 50, 300  # lines of a chosen line, and characters of each
 
 
 class ChosenLine:
@@ -51,9 +51,10 @@ class ChosenLine:
             return False
         if not self.slot.matches(line.value, _NO_BOUNDARY):
             return False
-        if len(self.accepted) >= MAX_ACCEPTED_LINES:
-            self.accepted.clear()
-        self.accepted.add(text)
+        if len(text) <= MAX_ACCEPTED_LENGTH:
+            if len(self.accepted) >= MAX_ACCEPTED_LINES:
+                self.accepted.clear()
+            self.accepted.add(text)
         return True
 
 

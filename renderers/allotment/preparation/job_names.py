@@ -5,15 +5,26 @@ from __future__ import annotations
 import hashlib
 import json
 
-from allotment.declared.kinds.gpu_storage import Prepare
+from allotment.declared.kinds.gpu_storage import Prepare, Source
 
+_MAX_RECENT_HASHES = 256
+# By the ID of the source. A source never changes, and no other object has its ID as long as it is in this mapping.
+_recent_hashes: dict[int, tuple[Source, str]] = {}
 _HASH_LENGTH = 10  # a Job's name has this many digits of the input's hash
 
 
 def input_hash(prepare: Prepare) -> str:
     """Return the hash of a preparation's input, which is its source. The attempt is not part of the input."""
-    source = prepare.source.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return hashlib.sha256(json.dumps(source, sort_keys=True).encode()).hexdigest()
+    source = prepare.source
+    hashed_source, digest = _recent_hashes.get(id(source), (None, ""))
+    if hashed_source is source:
+        return digest
+    content = source.model_dump(mode="json", by_alias=True, exclude_none=True)
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    if len(_recent_hashes) >= _MAX_RECENT_HASHES:
+        _recent_hashes.clear()
+    _recent_hashes[id(source)] = source, digest
+    return digest
 
 
 def job_name(storage: str, prepare: Prepare) -> str:
