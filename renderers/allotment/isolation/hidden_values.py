@@ -18,8 +18,8 @@ class HiddenValueRead(Exception):
 class HiddenValue:
     """Stands for any value that a slot of a pattern accepts. `slot` is the text of the slot, such as `<a-path>`.
 
-    Every operation on it raises HiddenValueRead, even `isinstance`. Only `type` and `is` tell nothing but that the value
-    is hidden, and no check takes a value of an unknown type for a better value than a string.
+    Every operation on it raises HiddenValueRead, even `isinstance`. Only `type` and `is` work, and they show only that
+    the value is hidden. Therefore no check may prefer a value of an unknown type to a string or a number.
     """
 
     __slots__ = ("path", "slot")
