@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.util
-import json
 import os
 import sys
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from allotment import VERSION
 
@@ -49,16 +50,17 @@ class FileCache:
         self.changed_count = 0  # changes since the cache was loaded
 
     @staticmethod
-    def load(name: str, key: str) -> FileCache:
-        """Return the cache of this name; an empty cache if the file is missing, is damaged or has another key."""
+    def load(name: str, key: str, value_type: Any = Any) -> FileCache:
+        """Return the cache of this name; an empty cache if the file is missing, is damaged or has another key.
+
+        `value_type` is the type of the values, such as a NamedTuple.
+        """
         path = _cache_folder() / f"{name}.json"
         try:
             checksum, _, body = path.read_bytes().partition(b"\n")
             if checksum == _body_checksum(key, body):
-                values = json.loads(body)
-                if isinstance(values, dict):
-                    return FileCache(path, key, values)
-        except (OSError, ValueError):
+                return FileCache(path, key, msgspec.json.decode(body, type=dict[str, value_type]))
+        except (OSError, msgspec.MsgspecError):
             pass
         return FileCache(path, key, {})
 
@@ -88,7 +90,7 @@ class FileCache:
         """Write the cache atomically, unless too few values changed. Does nothing if the folder can't be written."""
         if self.path is None or self.changed_count * _MIN_CHANGES <= len(self.values):
             return
-        body = json.dumps(self.values, separators=(",", ":")).encode()
+        body = msgspec.json.encode(self.values)
         temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

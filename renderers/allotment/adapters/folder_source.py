@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import marshal
 import os
 import stat
 import time
@@ -87,7 +88,7 @@ class FolderSource:
         """Return whether nothing changed since the stamp. A new or removed file changes the time of its folder."""
         try:
             folders, paths, token = stamp
-            return bool(token == self._stat_digest([*folders, *paths])[0])
+            return bool(token == _digest(self._list_facts([*folders, *paths])))
         except (OSError, TypeError, ValueError):
             return False
 
@@ -103,21 +104,24 @@ class FolderSource:
             os.close(handle)
 
     def _compute_stamp(self, folders: list[str], paths: list[str]) -> Any:
-        token, newest = self._stat_digest([*folders, *paths])
-        if newest >= time.time_ns() - RACY_SECONDS * 10**9:
+        facts = self._list_facts([*folders, *paths])
+        if max(*facts[3::5], *facts[4::5]) >= time.time_ns() - RACY_SECONDS * 10**9:
             return None
-        return [folders, paths, token]
+        return [folders, paths, _digest(facts)]
 
-    def _stat_digest(self, names: list[str]) -> tuple[str, int]:
-        """Return a digest of the lstat result of each name, and the newest time among them in nanoseconds."""
+    def _list_facts(self, names: list[str]) -> list[int]:
+        """Return five facts of each name: inode, mode, size, and the times of modification and change in nanoseconds."""
         base, lstat = self._base, os.lstat
-        newest = 0
-        facts = []
+        facts: list[int] = []
         for name in names:
             status = lstat(base + name)
-            newest = max(newest, status.st_mtime_ns, status.st_ctime_ns)
-            facts.append((status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
-        return hashlib.blake2b(repr(facts).encode(), digest_size=16).hexdigest(), newest
+            facts += (status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        return facts
+
+
+def _digest(facts: list[int]) -> str:
+    """Return a digest of some numbers. Version 2 of the format has no references, which depend on the object's history."""
+    return hashlib.blake2b(marshal.dumps(facts, 2), digest_size=16).hexdigest()
 
 
 def _is_utf8(name: str) -> bool:

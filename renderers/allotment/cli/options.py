@@ -183,7 +183,7 @@ def open_source(root: Path, commit: str | None) -> Source:
     return CommitSource(root, commit)
 
 
-def create_cache_opener(root: Path, suffix: str) -> Callable[[str], FileCache]:
+def create_cache_opener(root: Path, suffix: str) -> Callable[[str, Any], FileCache]:
     """Return a function that opens the cache of earlier checks of a repository.
 
     Each kind of check has a cache of its own, with `suffix` in its name.

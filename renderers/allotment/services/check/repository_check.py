@@ -27,7 +27,7 @@ from allotment.services.check.cross_checks import (
     merge_problems,
 )
 from allotment.services.check.platform_faults import PlatformFaults, classify_faults
-from allotment.services.check.tenant_results import check_tenants, format_cache_key, read_cached_tenants
+from allotment.services.check.tenant_results import CachedResult, check_tenants, format_cache_key, read_cached_tenants
 from allotment.services.check.workers import RenderBatch, TenantCheck
 
 V = TypeVar("V")
@@ -110,8 +110,8 @@ def check_repository(
     """Check `source` with the prices of the day `as_of`, and the changes since the base of `comparison`."""
     catalog_check = (options.check_catalog or check_catalog)(source, as_of)
     valid_subset = find_valid_subset(catalog_check, partial=options.partial)
-    open_cache = options.open_cache or (lambda _: FileCache.disabled())
-    cache = open_cache(format_cache_key(as_of, catalog_check.content_keys))
+    key = format_cache_key(as_of, catalog_check.content_keys)
+    cache = options.open_cache(key, CachedResult) if options.open_cache else FileCache.disabled()
     cached = read_cached_tenants(source, cache, catalog_check.tenants)
     task = TenantCheck(
         source=source,

@@ -10,17 +10,24 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from allotment.adapters.declaration_source import Source
 from allotment.adapters.file_cache import FileCache, program_key
 from allotment.declared.layout import Scope
 from allotment.problems import Problem
+from allotment.rules.tally import TallyEntry
 from allotment.services.check.check_options import CheckOptions
 from allotment.services.check.workers import TenantCheck, TenantResult, count_cores, run_batches
 
-if TYPE_CHECKING:
-    from allotment.rules.tally import TallyEntry
+
+class CachedResult(NamedTuple):
+    """The cached result of a tenant without problems: the fields of TenantResult that identify and summarize it."""
+
+    stamp: Any
+    content_key: str
+    file_count: int
+    tally_entry: TallyEntry
 
 
 class CachedTenants(NamedTuple):
@@ -57,13 +64,11 @@ def read_cached_tenants(source: Source, cache: FileCache, tenants: Iterable[str]
     names = set(tenants)
     cached = CachedTenants({}, {}, 0)
     file_count = 0
-    from allotment.rules.tally import TallyEntry
-
     for name, (stamp, content, count, entry) in cache.values.items():
         scope = Scope("tenant", name)
         if name in names and source.is_unchanged(scope, stamp):
             cached.content_keys[scope] = content
-            cached.tally_entries[name] = entry if type(entry) is TallyEntry else to_tally_entry(entry)
+            cached.tally_entries[name] = entry
             file_count += count
     return cached._replace(file_count=file_count)
 
@@ -80,14 +85,14 @@ def check_tenants(
     results: list[TenantResult] = []
     for count, raw_result in enumerate(run_batches(task, list(tenants), options.processes or count_cores()), 1):
         store_artifacts(raw_result.name, raw_result.artifacts)
-        result = raw_result._replace(tally_entry=to_tally_entry(raw_result.tally_entry), artifacts=None)
+        result = raw_result._replace(artifacts=None)
         if cache is not None:
             _update_cache(cache, result)
         if options.report_progress is not None:
             options.report_progress(count, len(tenants))
         results.append(result)
     return TenantResults(
-        tally_entries={result.name: to_tally_entry(result.tally_entry) for result in results},
+        tally_entries={result.name: result.tally_entry for result in results},
         content_keys={Scope("tenant", result.name): result.content_key for result in results},
         file_count=sum(result.file_count for result in results),
         problems={result.name: result.problems for result in results if result.problems},
@@ -96,34 +101,8 @@ def check_tenants(
     )
 
 
-def to_tally_entry(plain: Iterable[Any]) -> TallyEntry:
-    """Return the TallyEntry with the fields in `plain`, which are tuples, or lists from JSON.
-
-    If `plain` is a TallyEntry, return it unchanged.
-    """
-    from allotment.capacity.units import UnitClaim
-    from allotment.rules.tally import SharedStorage, StorageCopy, StorageUsage, TallyEntry, UnknownStorage
-
-    if type(plain) is TallyEntry:
-        return plain
-    claims, storages, clusters, shares, reads, invalid, unknown = plain
-    return TallyEntry(
-        claims=tuple([UnitClaim(*fields) for fields in claims]),
-        storages=tuple([StorageUsage(*fields) for fields in storages]),
-        clusters=tuple(clusters),
-        shares=tuple(
-            [SharedStorage(cluster, tenant, storage, tuple(readers)) for cluster, tenant, storage, readers in shares]
-        ),
-        copies=tuple([StorageCopy(*fields) for fields in reads]),
-        invalid_storages=tuple(invalid),
-        unknown_storages=tuple(
-            [UnknownStorage(path, tuple(field), tenant, name) for path, field, tenant, name in unknown]
-        ),
-    )
-
-
 def _update_cache(cache: FileCache, result: TenantResult) -> None:
     if result.problems or result.stamp is None:
         cache.remove(result.name)
     else:
-        cache.put(result.name, [result.stamp, result.content_key, result.file_count, result.tally_entry])
+        cache.put(result.name, CachedResult(result.stamp, result.content_key, result.file_count, result.tally_entry))

@@ -27,6 +27,7 @@ from allotment.services.check.tenant_error import build_rejection
 
 if TYPE_CHECKING:
     from allotment.declared.inventory import Catalog, ScopeDeclarations
+    from allotment.rules.tally import TallyEntry
 
 BATCH_SIZE = 50
 # The number of findings of one tenant that become problems. The remaining findings are only counted, because Allotment
@@ -79,7 +80,7 @@ class TenantResult(NamedTuple):
     file_count: int
     content_key: str
     stamp: Any
-    tally_entry: tuple[Any, ...]
+    tally_entry: TallyEntry
     problems: list[Problem]
     artifacts: Any
     trace: str = ""
@@ -216,7 +217,7 @@ class _TenantJob:
         self.content, self.budget = content, budget
         self.folder: ScopeDeclarations | None = None
         self.problems: list[Problem] = list(content.problems)
-        self.tally_entry: tuple[Any, ...] = ((),) * len(TallyEntry._fields)
+        self.tally_entry = TallyEntry((), (), ())
         self.artifacts: Any = None
         self.trace = ""
 
@@ -243,7 +244,7 @@ class _TenantJob:
 
         if (folder := self.folder) is not None:
             with self._within_budget():
-                self.tally_entry = tuple(build_tally_entry(catalog, folder, runtime_states(folder.name)))
+                self.tally_entry = build_tally_entry(catalog, folder, runtime_states(folder.name))
 
     def reject_for_clusters(self, invalid_clusters: Mapping[str, str]) -> None:
         """Reject the tenant if it declares something in a cluster that has an error."""

@@ -7,13 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any, NamedTuple
 
 from allotment.adapters.file_cache import FileCache
 from allotment.preparation.runtime_state import JobKey
 from allotment.services.check.check_options import OpenCache
+from allotment.services.check.tenant_results import CachedResult
 from allotment.services.publish.published_trees import Blobs
 
 PreparedJobs = Mapping[str, frozenset[JobKey]]
+
+
+class _CachedRendering(NamedTuple):
+    """An entry of the persistent cache: the check's result, the rendered blobs, and the Jobs, None if they are unknown."""
+
+    result: CachedResult
+    blobs: Blobs
+    jobs: list[JobKey] | None
 
 
 class RenderCache:
@@ -43,15 +53,19 @@ class RenderCache:
         """
         return partial(self._open_memory, prepared)
 
-    def _open_memory(self, prepared: PreparedJobs, key: str) -> FileCache:
+    def _open_memory(self, prepared: PreparedJobs, key: str, _: Any) -> FileCache:  # memory needs no type
         if self._memory.key != key:
             self.clear()
             self._memory = FileCache(None, key, {})
-            self._persistent = self._open_persistent(key) if self._open_persistent is not None else FileCache.disabled()
+            self._persistent = (
+                self._open_persistent(key, _CachedRendering)
+                if self._open_persistent is not None
+                else FileCache.disabled()
+            )
             for tenant, (memory_value, blobs, jobs) in self._persistent.values.items():
                 self._memory.values[tenant], self.rendered_blobs[tenant] = memory_value, blobs
                 if jobs is not None:
-                    self._prepared_jobs[tenant] = frozenset((cluster, job) for cluster, job in jobs)
+                    self._prepared_jobs[tenant] = frozenset(jobs)
         for tenant in prepared.keys() | self._prepared_jobs.keys():
             if prepared.get(tenant) != self._prepared_jobs.get(tenant):
                 self._memory.remove(tenant)
@@ -68,6 +82,8 @@ class RenderCache:
         for tenant in now.keys() & self._memory.values.keys():
             jobs = self._prepared_jobs.get(tenant)
             plain = sorted(jobs) if jobs is not None else None
-            self._persistent.put(tenant, [self._memory.values[tenant], self.rendered_blobs[tenant], plain])
+            self._persistent.put(
+                tenant, _CachedRendering(self._memory.values[tenant], self.rendered_blobs[tenant], plain)
+            )
         self._persistent.keep_only(self._memory.values.keys() & self.rendered_blobs.keys())
         self._persistent.save()

@@ -10,7 +10,6 @@ from allotment.adapters.declaration_source import Source
 from allotment.capacity.units import UnitClaim
 from allotment.preparation.runtime_state import RuntimeState
 from allotment.services.check.repository_check import RepositoryCheck
-from allotment.services.check.tenant_results import to_tally_entry
 from allotment.services.check.workers import TenantCheck, run_batches
 from allotment.services.publish.published_trees import Blobs, PublishedTrees, RenderedBlobs
 from allotment.services.publish.rendered_file_store import RenderedFileStore
@@ -103,7 +102,7 @@ class Rerenderer:
                     rerender_result.rejected_tenants[result.name] = rejection(wrong)
                 else:
                     artifact = self._store.put(result.name, result.artifacts)
-                    claims = to_tally_entry(result.tally_entry).claims
+                    claims = result.tally_entry.claims
                     rerender_result.rendered_tenants[result.name] = build_rendered_tenant(
                         artifact, claims, self._store.read_blob
                     )
