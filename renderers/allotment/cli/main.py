@@ -54,6 +54,7 @@ COMMAND_GROUPS = {
     "This program": {
         "explain": "Show the manual page of a kind, a field or a rule.",
         "schema": "Write JSON Schemas for editors.",
+        "lsp": "Run the language server for editors.",
         "completion": "Write the completion script of a shell.",
     },
 }

@@ -225,18 +225,14 @@ def _watch_files(
 
     from allotment.adapters.folder_source import FolderSource
     from allotment.services.check.check_options import Comparison
-    from allotment.services.check.repository_check import recheck_tenants
+    from allotment.services.check.incremental_check import IncrementalCheck
 
-    comparison = Comparison(changed_files=changed)
-    check = check_all()
+    incremental = IncrementalCheck(check_all, Comparison(changed_files=changed), always_checks_all=compares)
     click.clear()
-    show(check)
+    show(incremental.last)
     roots = [root / name for name in ("platform", "clusters", "tenants") if (root / name).is_dir()]
     for changes in watch(*roots, debounce=100, step=20):
-        parts = [Path(path).relative_to(root).parts for _, path in changes]
-        if compares or any(len(part) < 2 or part[0] != "tenants" for part in parts):
-            check = check_all()
-        else:
-            check = recheck_tenants(check, FolderSource(root), {part[1] for part in parts}, comparison=comparison)
+        paths = [Path(path).relative_to(root).as_posix() for _, path in changes]
+        check = incremental.update(FolderSource(root), paths)
         click.clear()
         show(check)

@@ -38,7 +38,8 @@ class RepositoryCheck(NamedTuple):
 
     - `tally_entries` has the tally entry of each tenant: a summary for the rules that compare several tenants.
     - `problems` are all problems, sorted and without duplicates.
-    - `file_count` is the number of declared files.
+    - `tenant_file_counts` maps each tenant to the number of its declared files, and `catalog_file_count` is the number of
+      the other declared files.
     - `cached_count` is the number of tenants with results from an earlier check.
     - `artifacts` has the result of the renderer for each tenant that this check read; None for a tenant that was not
       rendered. `artifacts` is empty if `CheckOptions.store_artifacts` receives the results.
@@ -53,7 +54,8 @@ class RepositoryCheck(NamedTuple):
     catalog: Catalog
     tally_entries: dict[str, TallyEntry]
     problems: list[Problem]
-    file_count: int
+    catalog_file_count: int
+    tenant_file_counts: dict[str, int]
     cached_count: int
     artifacts: dict[str, Any]
     platform_problems: list[Problem]
@@ -62,6 +64,11 @@ class RepositoryCheck(NamedTuple):
     runtime_states: RuntimeStates
     traces: Mapping[str, str] = MappingProxyType({})
     valid_subset: Catalog | None = None
+
+    @property
+    def file_count(self) -> int:
+        """The number of declared files."""
+        return self.catalog_file_count + sum(self.tenant_file_counts.values())
 
     @property
     def valid_catalog(self) -> Catalog:
@@ -123,24 +130,22 @@ def check_repository(
         valid_catalog=valid_subset.catalog,
         invalid_clusters=valid_subset.invalid_clusters,
     )
-    uncached_tenants = [name for name in catalog_check.tenants if name not in cached.tally_entries]
-    results = check_tenants(task, uncached_tenants, options, cache)
+    results = check_tenants(
+        task, [name for name in catalog_check.tenants if name not in cached.tally_entries], options, cache
+    )
     cache.keep_only(set(catalog_check.tenants))
     if valid_subset.can_render:
         cache.save()
     tally_entries = cached.tally_entries | results.tally_entries
-    revision = Revision(
-        source,
-        catalog_check.catalog,
-        tally_entries,
-        catalog_check.content_keys | cached.content_keys | results.content_keys,
-    )
+    content_keys = catalog_check.content_keys | cached.content_keys | results.content_keys
+    revision = Revision(source, catalog_check.catalog, tally_entries, content_keys)
     change = check_changes(revision, comparison.base, comparison.today or as_of) if comparison.base else NO_CHANGE
     checked = RepositoryCheck(
         catalog=catalog_check.catalog,
         tally_entries=tally_entries,
         problems=[],
-        file_count=catalog_check.file_count + cached.file_count + results.file_count,
+        catalog_file_count=catalog_check.file_count,
+        tenant_file_counts=cached.file_counts | results.file_counts,
         cached_count=len(cached.tally_entries),
         artifacts=results.artifacts,
         platform_problems=catalog_check.problems,
@@ -163,8 +168,8 @@ def recheck_tenants(
     """Return the check of a source in which only the folders of `tenants` changed since the check `last`.
 
     Reads only the folders of these tenants. The rules that compare several tenants are applied again, to the tally
-    entries of all tenants. `file_count` stays as in `last`. If `comparison` has a base, the base must be the source of
-    `last`. After a change of the platform or of a cluster, call `check_repository` instead.
+    entries of all tenants. If `comparison` has a base, the base must be the source of `last`. After a change of the
+    platform or of a cluster, call `recheck_catalog` first, or call `check_repository` instead.
     """
     listed_scopes, scope_problems = source.scopes()
     scopes, names = set(listed_scopes), frozenset(tenants)
@@ -178,11 +183,12 @@ def recheck_tenants(
     unchanged_problems = [
         problem
         for problem in last.platform_problems
-        if not any(problem.path.startswith(f"tenants/{name}/") for name in tenants)
+        if not any(f"{problem.path}/".startswith(f"tenants/{name}/") for name in tenants)
     ]
     tally_entries = _without(last.tally_entries, names) | results.tally_entries
     checked = last._replace(
         tally_entries=tally_entries,
+        tenant_file_counts=_without(last.tenant_file_counts, names) | results.file_counts,
         cached_count=len(tally_entries) - len(results.artifacts),
         artifacts=results.artifacts,
         platform_problems=[
@@ -194,6 +200,30 @@ def recheck_tenants(
         valid_subset=None,
     )
     return _with_shared_problems(checked, source, change, comparison)
+
+
+def recheck_catalog(
+    last: RepositoryCheck, source: Source, as_of: datetime.date, comparison: Comparison = NO_COMPARISON
+) -> RepositoryCheck:
+    """Return the check `last` with the platform and the clusters that the source has now.
+
+    The results of tenants are those of `last`, which used the former catalog. Tenants that the source no longer has are
+    left out. Call `recheck_tenants` for all other tenants. The rules about changes are not applied.
+    """
+    catalog_check = check_catalog(source, as_of)
+    removed = last.tally_entries.keys() - set(catalog_check.tenants)
+    checked = last._replace(
+        catalog=catalog_check.catalog,
+        tally_entries=_without(last.tally_entries, removed),
+        catalog_file_count=catalog_check.file_count,
+        tenant_file_counts=_without(last.tenant_file_counts, removed),
+        artifacts={},
+        platform_problems=catalog_check.problems,
+        tenant_problems=_without(last.tenant_problems, removed),
+        traces=_without(last.traces, removed),
+        valid_subset=None,
+    )
+    return _with_shared_problems(checked, source, NO_CHANGE, comparison)
 
 
 def _with_shared_problems(

@@ -35,7 +35,7 @@ class CachedTenants(NamedTuple):
 
     tally_entries: dict[str, TallyEntry]
     content_keys: dict[Scope, str]
-    file_count: int
+    file_counts: dict[str, int]
 
 
 class TenantResults(NamedTuple):
@@ -46,7 +46,7 @@ class TenantResults(NamedTuple):
 
     tally_entries: dict[str, TallyEntry]
     content_keys: dict[Scope, str]
-    file_count: int
+    file_counts: dict[str, int]
     problems: dict[str, list[Problem]]
     traces: dict[str, str]
     artifacts: dict[str, Any]
@@ -62,15 +62,14 @@ def format_cache_key(as_of: datetime.date, content_keys: Mapping[Scope, str]) ->
 def read_cached_tenants(source: Source, cache: FileCache, tenants: Iterable[str]) -> CachedTenants:
     """Return the tenants of a source that are in the cache and have no changed files."""
     names = set(tenants)
-    cached = CachedTenants({}, {}, 0)
-    file_count = 0
+    cached = CachedTenants({}, {}, {})
     for name, (stamp, content, count, entry) in cache.values.items():
         scope = Scope("tenant", name)
         if name in names and source.is_unchanged(scope, stamp):
             cached.content_keys[scope] = content
             cached.tally_entries[name] = entry
-            file_count += count
-    return cached._replace(file_count=file_count)
+            cached.file_counts[name] = count
+    return cached
 
 
 def check_tenants(
@@ -94,7 +93,7 @@ def check_tenants(
     return TenantResults(
         tally_entries={result.name: result.tally_entry for result in results},
         content_keys={Scope("tenant", result.name): result.content_key for result in results},
-        file_count=sum(result.file_count for result in results),
+        file_counts={result.name: result.file_count for result in results},
         problems={result.name: result.problems for result in results if result.problems},
         traces={result.name: result.trace for result in results if result.trace},
         artifacts=artifacts,

@@ -1,0 +1,1 @@
+"""The language server: shows problems, names, prices and corrections of declarations in an editor."""
