@@ -183,7 +183,7 @@ class ClusterRenderer:
             markers = self._render_markers(
                 cluster, files, (touched or {}).get(cluster, ()), (over or {}).get(cluster, {})
             )
-            for path, data in markers.values():
+            for path, data in sorted(markers.values()):
                 yield f"{cluster}/{path}", data
             paths = files.keys() | {path for path, _ in markers.values()}
             if paths != self._checked_paths.get(cluster):

@@ -147,7 +147,7 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 # Each example takes seconds, so a failing example is not shrunk.
 @settings(
-    max_examples=10,
+    max_examples=5,
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
