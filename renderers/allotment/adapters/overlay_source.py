@@ -71,10 +71,10 @@ def _has_scope(path: str) -> bool:
 
 
 def _is_absent_or(path: str, check: Any) -> bool:
-    """Return whether nothing is at a path, or `check` accepts the mode of what is there. Follows no link."""
+    """Return whether a path is absent, or `check` accepts its mode. Follows no symbolic link."""
     try:
         return bool(check(os.lstat(path).st_mode))
     except FileNotFoundError:
         return True
-    except (OSError, ValueError):  # a path that the file system can't have, such as one with a null byte
+    except (OSError, ValueError):  # the file system can't have such a path, for example because of a null byte
         return False

@@ -9,7 +9,7 @@ import click
 
 from allotment.adapters.folder_source import FolderSource, write_file
 from allotment.cli.options import find_repository, output_option, print_note, repository_option, to_repository_path
-from allotment.problems import Finding, Problem
+from allotment.problems import Problem
 
 
 @click.command()
@@ -40,6 +40,8 @@ def command(paths: tuple[Path, ...], repo: Path | None, check: bool, fix: bool, 
     for given_path, name in zip(paths, selected_paths, strict=True):
         if not os.path.lexists(root / name):
             raise click.UsageError(f"{given_path} doesn't exist")
+    from allotment.declared.formatting import format_declaration
+
     source = FolderSource(root)
     changed, problems = [], []
     for scope in source.scopes()[0]:
@@ -49,7 +51,7 @@ def command(paths: tuple[Path, ...], repo: Path | None, check: bool, fix: bool, 
             ):
                 continue
             data = source.read(path)
-            new, wrong = _format_file(path, data, fix)
+            new, wrong = format_declaration(path, data, fix=fix)
             problems += wrong
             if new != data:
                 changed.append(path)
@@ -76,25 +78,3 @@ def _print_result(problems: list[Problem], changed: list[str], check: bool, styl
             click.echo(f"{path}: not in canonical form: run `allot fmt`")
         else:
             print_note(f"{path}: formatted")
-
-
-def _format_file(path: str, data: bytes, fix: bool) -> tuple[bytes, list[Problem]]:
-    """Return a file in its canonical form. If the file can't be read, return it unformatted, with its problems."""
-    from allotment.declared import documents
-    from allotment.declared.autofix import autofix
-    from allotment.declared.canonical import canonicalize
-    from allotment.declared.layout import parse_path
-    from allotment.problems import format_field
-
-    spot = parse_path(path)
-    if spot is None or isinstance(spot, Finding):
-        return data, []
-    if fix:
-        data = autofix(path, data, spot)
-    document = documents.read(data)
-    if document.findings:
-        return data, [
-            Problem(path, finding.line, finding.column, format_field(finding.field), finding.message, finding.rule)
-            for finding in document.findings
-        ]
-    return canonicalize(data, spot.kind.model), []

@@ -176,7 +176,7 @@ def _write(group: _Group, annotation: Any, pad: str, lines: list[str], first: st
         lines += [f"{pad}{comment}" for comment in entry.comments.above]
         lead = first or pad
         first = ""
-        start = f"{lead}{_quote_text(str(entry.key))}:" if group.mapping else f"{lead}-"
+        start = f"{lead}{quote_text(str(entry.key))}:" if group.mapping else f"{lead}-"
         inline_comment = f"  {entry.comments.inline}" if entry.comments.inline else ""
         below = fields.get(str(entry.key)) if group.mapping and inner is not Any else inner
         _write_value(entry, below, pad, start, inline_comment, lines)
@@ -267,7 +267,7 @@ def _write_scalar(event: Any, pad: str) -> tuple[str, list[str]]:
         ending = "" if value.endswith("\n") and not value.endswith("\n\n") else "-" if not value.endswith("\n") else "+"
         body = value.removesuffix("\n").split("\n")
         return f"|{ending}", [f"{pad}  {line}" if line else "" for line in body]
-    return _quote_text(value), []
+    return quote_text(value), []
 
 
 def _fits_block(value: str) -> bool:
@@ -280,7 +280,8 @@ def _fits_block(value: str) -> bool:
     )
 
 
-def _quote_text(value: str) -> str:
+def quote_text(value: str) -> str:
+    """Return a text as a key or value: plain if every parser reads it as this text, and otherwise in double quotes."""
     if _PLAIN.fullmatch(value) and not value.endswith(" ") and reads_as_text(value):
         return value
     return _ESCAPED.sub(lambda match: f"\\u{ord(match.group()):04x}", json.dumps(value, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""Selects the files whose diagnostics changed since they were last sent to the editor."""
+"""Selects the files with diagnostics that the editor does not show yet."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class DiagnosticsPublisher:
     def build_changes(
         self, problems: Collection[Problem], documents: Mapping[str, bytes], changed_paths: Collection[str]
     ) -> list[FileDiagnostics]:
-        """Return the files whose diagnostics the editor must replace, for the problems of a check.
+        """Return the diagnostics that the editor must replace, for the problems of a check.
 
-        These are the files with other problems than at the last call, and the open documents among `changed_paths`. A
+        The result has the files with other problems than at the last call, and the open documents among `changed_paths`. A
         file without problems has an empty list of diagnostics. `hidden_file_count` becomes the number of files with
         problems that exceed MAX_FILES.
         """

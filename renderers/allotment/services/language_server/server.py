@@ -8,7 +8,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from lsprotocol import types
 from pygls.exceptions import FeatureRequestError
@@ -234,10 +234,3 @@ async def _watch_files(server: EditorServer) -> None:
         await server.client_register_capability_async(types.RegistrationParams([registration]))
     except Exception as error:  # without reports, an edit or a save still checks the files of its tenant
         _log.debug("the editor reports no changes of files: %s", error)
-
-
-def serve(options: ServerOptions, requests: BinaryIO, replies: BinaryIO) -> None:
-    """Answer the requests of an editor until it ends the connection."""
-    # `report_server_error` reports errors to the editor. The library would also write a traceback for each wrong message.
-    logging.getLogger("pygls").setLevel(logging.CRITICAL)
-    create_server(options).start_io(requests, replies)

@@ -23,7 +23,7 @@ ChooseDay = Callable[[Source], datetime.date]
 
 
 class Snapshot(NamedTuple):
-    """The open documents at one moment: their texts by path, and the paths whose text was edited in this session."""
+    """The open documents at one moment: their texts by path, and the paths of all documents that were edited in this session."""
 
     documents: Mapping[str, bytes]
     edited_paths: frozenset[str]

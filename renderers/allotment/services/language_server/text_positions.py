@@ -42,10 +42,9 @@ class TextPositions:
 
     def to_offset(self, position: Position) -> int:
         """Return a position of an editor as an offset."""
-        line = max(0, position.line)
-        if line >= len(self._starts):
+        if position.line >= len(self._starts):
             return len(self.text)
-        start, end = self._starts[line], self._ends[line]
+        start, end = self._starts[position.line], self._ends[position.line]
         units = 0
         for offset in range(start, end):
             if units >= position.character:
@@ -57,7 +56,7 @@ class TextPositions:
         """Return the offset of a line and column of a problem, which start at 1. Only line feeds separate such lines."""
         if line > len(self._newlines):
             return len(self.text)
-        return min(self._newlines[max(line, 1) - 1] + max(column, 1) - 1, self.line_end(line))
+        return min(self._newlines[line - 1] + column - 1, self.line_end(line))
 
     def line_end(self, line: int) -> int:
         """Return the offset of the end of a line, which starts at 1, without its line break."""

@@ -1,0 +1,28 @@
+"""Write a declaration in its canonical form, and fix its notation on request: the changes of `allot fmt`."""
+
+from __future__ import annotations
+
+from allotment.declared import documents
+from allotment.declared.autofix import autofix
+from allotment.declared.canonical import canonicalize
+from allotment.declared.layout import parse_path
+from allotment.problems import Finding, Problem, format_field
+
+
+def format_declaration(path: str, data: bytes, *, fix: bool) -> tuple[bytes, list[Problem]]:
+    """Return a file in its canonical form. If the file can't be read, return it unformatted, with its problems.
+
+    With `fix`, also add the missing quotes and the schema line, and remove a byte order mark.
+    """
+    spot = parse_path(path)
+    if spot is None or isinstance(spot, Finding):
+        return data, []
+    if fix:
+        data = autofix(path, data, spot)
+    document = documents.read(data)
+    if document.findings:
+        return data, [
+            Problem(path, finding.line, finding.column, format_field(finding.field), finding.message, finding.rule)
+            for finding in document.findings
+        ]
+    return canonicalize(data, spot.kind.model), []
