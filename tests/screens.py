@@ -82,7 +82,11 @@ def _read_pictures(root: Path, environment: dict[str, str]) -> Iterator[tuple[st
 
 
 def _plan_pictures(root: Path, environment: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the pictures of plans, each of the sample with another change."""
+    """Yield the pictures of a problem and of plans, each of the sample with another change."""
+    webui = "tenants/solo-ada/instances/webui.yaml"
+    misspell = f"sed -i 's/l4-quarter/l4-quater/' {webui}"
+    yield "validate.svg", _picture(root, environment, {misspell: 0, f"allot validate {webui}": 1})
+    subprocess.run(["git", "restore", "."], cwd=root, env=environment, check=True)
     notebook = root / "tenants/solo-ada/instances/notebook.yaml"
     notebook.write_text(INSTANCE)
     yield "plan.svg", _picture(root, environment, {"allot plan": 0})

@@ -24,8 +24,9 @@ def command(repo: Path | None) -> None:
 
     An editor starts this command and speaks the Language Server Protocol over standard input and output. The server
     checks open documents before they are saved, completes names, fields and values, shows prices, free units and
-    documentation, and offers corrections. It writes no file and starts no other program. Without --repo, it uses the
-    repository around the folder that the editor opens. The editor guide has settings for VS Code, Neovim and Helix.
+    documentation, and offers corrections. It changes no file of the repository and starts no other program. Without
+    --repo, it uses the repository around the folder that the editor opens. docs/guides/editor.md has the settings of
+    VS Code, Neovim and Helix.
 
     \b
     Examples:
