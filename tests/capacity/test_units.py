@@ -140,6 +140,13 @@ def test_placeholders_and_units_never_exceed_the_stock(wishes: list[tuple[str, i
         assert free == 7 - rendered
 
 
+@given(st.dictionaries(st.sampled_from(["acme-robotics", "film-house", "solo-ada", "uni-lab"]), st.integers(0, 60)))
+def test_shared_units_are_those_beyond_each_tenants_reserved_stocks(held_units: dict[str, int]) -> None:
+    for unused in compute_unit_usage(OFFERS, ()):
+        usage = unused._replace(held_by_tenant=held_units)
+        assert usage.total_shared_use == sum(map(usage.shared_use, held_units))
+
+
 def test_warm_limits_placeholders() -> None:
     assert count_placeholders(OFFERS, [])[("us-1", "l40s-spot")] == 1
     assert count_placeholders(OFFERS, [])[("us-1", "h100-eight")] == 0

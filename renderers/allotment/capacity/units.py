@@ -276,7 +276,11 @@ class UnitUsage(NamedTuple):
 
         If they are more than `stocks.shared_units`, the GPUSpec is oversold.
         """
-        return sum(self.shared_use(tenant) for tenant in self.held_by_tenant)
+        # Only the owners of reserved stocks hold units that are not shared. They are few among thousands of tenants.
+        reserved_use = sum(
+            min(self.held_by_tenant.get(owner, 0), self.stocks.reserved_units(owner)) for owner in self.stocks.reserved
+        )
+        return sum(self.held_by_tenant.values()) - reserved_use
 
     @property
     def excess(self) -> int:
