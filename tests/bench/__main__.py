@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.bench.budgets import budgets
+from tests.bench.editor import editor
 from tests.bench.generate import generate
 from tests.bench.measure import machine, watched_machine
 from tests.bench.planning import planning
@@ -36,6 +37,7 @@ def measure_changes(repo: Path, work: Path, tenants: int) -> None:
     """Measure what follows a change of one tenant, in a repository that was generated."""
     steps: dict[str, Callable[[], None]] = {
         "changed, everything that crosses files checked": lambda: one_changed(repo, work, DAY, ALLOT, say),
+        "edited, in an editor": lambda: editor(repo, work, say),
         "changed, published": lambda: publishing(repo, work, DAY, ALLOT, say),
         "changed, planned": lambda: planning(repo, work, ALLOT, say),
         "asked for, and all of them": lambda: queries(repo, work, ALLOT, say),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
 from pathlib import Path
 
+from tests.bench.measure import Say
 from tests.editor import Editor
 
-Say = Callable[[str, str], None]
 EDITS = 30
 GOAL = 100  # milliseconds
 PLAN = "platform/plans/team.yaml"

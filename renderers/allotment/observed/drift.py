@@ -45,6 +45,7 @@ _LIST_KEYS: dict[str, tuple[str, ...]] = {
 _SERVICE_PORTS = "spec/ports", ("port", "protocol")
 _QUANTITIES = frozenset({"limits", "requests", "hard", "default", "defaultRequest"})
 _CHANGE_TEXTS = {"added": "isn't published", "missing": "is missing", "changed": "isn't as published"}
+_CONTAINERS = frozenset({dict, list})
 _PLAIN_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 
 
@@ -61,21 +62,36 @@ class Difference(NamedTuple):
         return f"{self.field} {_CHANGE_TEXTS[self.change]}"
 
 
-class _FieldPath(NamedTuple):
-    """A field: its path as it is displayed, and its path as a pattern in the tables of `defaults`."""
+class _FieldPath:
+    """A field: its path as a pattern in the tables of `defaults`, and its path as it is displayed.
 
-    display: str = ""
-    pattern: str = ""
+    The displayed path is computed only for a difference, because most fields do not differ.
+    """
+
+    __slots__ = ("_is_element", "_name", "_parent", "pattern")
+
+    def __init__(
+        self, pattern: str = "", parent: _FieldPath | None = None, name: object = "", *, is_element: bool = False
+    ) -> None:
+        self.pattern, self._parent, self._name, self._is_element = pattern, parent, name, is_element
 
     def child(self, name: str) -> _FieldPath:
         """Return the path of the field `name` in the mapping at this path."""
-        text = escape_unprintable(name, MAX_SEGMENT_LENGTH)
-        step = f".{text}" if _PLAIN_CHARACTERS.issuperset(name) else f"[{text}]"
-        return _FieldPath(f"{self.display}{step}".removeprefix("."), f"{self.pattern}/{name}".removeprefix("/"))
+        return _FieldPath(f"{self.pattern}/{name}" if self.pattern else name, self, name)
 
     def element(self, name: object) -> _FieldPath:
         """Return the path of the element `name` of the list at this path."""
-        return _FieldPath(f"{self.display}[{escape_unprintable(str(name), MAX_SEGMENT_LENGTH)}]", f"{self.pattern}/*")
+        return _FieldPath(f"{self.pattern}/*", self, name, is_element=True)
+
+    @property
+    def display(self) -> str:
+        """The path as it is displayed, in printable form."""
+        if self._parent is None:
+            return ""
+        name = str(self._name)
+        text = escape_unprintable(name, MAX_SEGMENT_LENGTH)
+        is_plain = not self._is_element and _PLAIN_CHARACTERS.issuperset(name)
+        return f"{self._parent.display}{f'.{text}' if is_plain else f'[{text}]'}".removeprefix(".")
 
 
 def find_differences(published: Object, live: Object) -> tuple[Difference, ...]:
@@ -124,10 +140,12 @@ class _Comparison:
         self, published: Mapping[str, Any], live: Mapping[str, Any], path: _FieldPath
     ) -> Iterator[Difference]:
         for name, value in published.items():
-            field = path.child(name)
-            if live.get(name) is not None:
-                yield from self._compare_values(value, live[name], field)
-            elif value is not None and not _is_omitted(field, value):
+            live_value = live.get(name)
+            if live_value is not None:
+                if type(value) not in _CONTAINERS and _is_identical(value, live_value):
+                    continue
+                yield from self._compare_values(value, live_value, path.child(name))
+            elif value is not None and not _is_omitted(field := path.child(name), value):
                 yield Difference(field.display, "missing")
         for name, value in live.items():
             if published.get(name) is None and value is not None and not self._is_default(path, name, live):
@@ -144,7 +162,7 @@ class _Comparison:
         return default is not None and default(live[name], live)
 
     def _compare_values(self, published: Any, live: Any, path: _FieldPath) -> Iterator[Difference]:
-        if isinstance(published, Mapping) and isinstance(live, Mapping):
+        if isinstance(published, dict) and isinstance(live, dict):
             yield from self._compare_mappings(published, live, path)
         elif isinstance(published, list) and isinstance(live, list):
             yield from self._compare_lists(published, live, path)
@@ -155,7 +173,7 @@ class _Comparison:
         keys = _find_identity_keys(path, published, live)
         if keys is not None:
             yield from self._compare_keyed_items(_index_by_key(published, keys), _index_by_key(live, keys), path)
-        elif len(published) == len(live) and all(isinstance(each, Mapping) for each in (*published, *live)):
+        elif len(published) == len(live) and all(isinstance(each, dict) for each in (*published, *live)):
             for index, (published_element, live_element) in enumerate(zip(published, live, strict=True)):
                 yield from self._compare_values(published_element, live_element, path.element(index))
         elif published != live:
@@ -201,7 +219,7 @@ def _find_identity_keys(path: _FieldPath, *lists: list[Any]) -> tuple[str, ...] 
     if keys is None:
         return None
     for elements in lists:
-        if not all(isinstance(each, Mapping) and keys[0] in each for each in elements):
+        if not all(isinstance(each, dict) and keys[0] in each for each in elements):
             return None
         if len(_index_by_key(elements, keys)) < len(elements):
             return None

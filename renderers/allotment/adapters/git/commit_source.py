@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +141,15 @@ class TreeSource:
         if blob not in self._read_ahead:
             self._read_ahead = self._read_with_neighbors(path)
         return self._read_ahead[blob]
+
+    def read_ahead(self, paths: Iterable[str]) -> None:
+        """Read some files with one request, so that a caller can then read them in any order.
+
+        Only these files are held in memory, until a file outside them is read.
+        """
+        self._load_listing()
+        blobs = [self._blobs[path] for path in paths if path in self._blobs]
+        self._read_ahead = self._read_blobs(*blobs)
 
     def _read_unlisted(self, path: str) -> bytes:
         entry = self.repository.trees.find_entry(self.tree, path)

@@ -41,6 +41,7 @@ from allotment.services.reporter.declared_resources import (
 from allotment.services.reporter.status_reader import NEVER_REPORTED, ReportedStatus, read_history, read_reported_status
 
 ReportedResource = tuple[TenantStatus, Resource]
+_READ_AHEAD_FILES = 500  # declarations that are read with one request
 
 
 class PublishedRelease(NamedTuple):
@@ -146,7 +147,11 @@ class StatusView:
         names = self.tenants if self._tenant is None else [name for name in self.tenants if name == self._tenant]
         spots = [spot for name in names for spot in list_resources(self.declared_commit.source, name)]
         rows, row_keys = [], set[tuple[str, str, str, str]]()
-        for spot in spots:
+        for number, spot in enumerate(spots):
+            if number % _READ_AHEAD_FILES == 0:
+                self.declared_commit.source.read_ahead(
+                    ahead.path for ahead in spots[number : number + _READ_AHEAD_FILES]
+                )
             row = self._build_declared_row(spot)
             rows.append(row)
             row_keys.add((*row.resource[:3], row.resource.cluster))
