@@ -19,7 +19,9 @@ from tests.published import Place, git
 from allotment.adapters.file_cache import FileCache
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
+from allotment.branches.branch import Branch
 from allotment.branches.rendered_branches import read_rendered_branches
+from allotment.problems import OperationRefused
 from allotment.services.platform_settings import read_reporter_keys
 from allotment.services.publish import rendered_file_store
 from allotment.services.publish.publisher import Publisher
@@ -201,6 +203,26 @@ def test_a_release_equals_the_release_from_nothing(
 def publisher_files(place: Place, cluster: str) -> dict[str, str]:
     lines = git(place.remote, "ls-tree", "-r", f"rendered/{cluster}").splitlines()
     return {line.split("\t")[1]: line.split()[2] for line in lines}
+
+
+class UnreadableBranch(Branch):
+    """A branch with a commit that has lost a tree."""
+
+    @property
+    def files(self) -> dict[str, str]:  # type: ignore[override]  # a branch computes it once
+        raise OperationRefused("a tree is gone")
+
+
+def test_after_an_unreadable_branch_it_builds_the_next_release(place: Place) -> None:
+    publisher, lasting = a_publisher(place), ReleaseBuilder(processes=1)
+    publisher.publish("HEAD")
+    before = assembled(place, lasting, publisher)
+    branches = read_rendered_branches(publisher.repository, publisher.remote, ("eu-1", "us-1")).branches
+    branches["eu-1"].__class__ = UnreadableBranch
+    observed_state = publisher.status_reader.read({})
+    with pytest.raises(OperationRefused, match="a tree is gone"):
+        lasting.build_release(publisher.switch_to("HEAD"), DAY, branches, observed_state)
+    assert described(assembled(place, lasting, publisher)) == described(before)
 
 
 def test_only_changed_tenants_are_rendered_again(place: Place) -> None:

@@ -89,8 +89,11 @@ class ReleaseBuilder:
         `store` receives the rendered files. Raises PlatformInvalid.
         """
         store = store or RenderedFileStore()
-        published_trees = self._published_trees = PublishedTrees(branches, self._published_trees)
+        published_trees = PublishedTrees(branches, self._published_trees)
         _ = published_trees.tenant_files  # compute this before the fork of worker processes, which inherit it
+        self._published_trees = (
+            published_trees  # not before: if a branch is unreadable, the next release needs the last
+        )
         preparations = PreparationHistory(observed_state, branches, self._file_cache)
         repository_check, retained_tenants, rendered = self._check_and_render(
             source, as_of, published_trees, preparations, store
