@@ -15,7 +15,7 @@ demo: $(if $(wildcard .venv/ready),.venv/ready,.venv/run)
 	@$(BIN)/python tests/demo.py $(OUT)
 
 test: .venv/ready
-	$(BIN)/pytest -n auto --dist worksteal -m "not e2e and not install"
+	$(BIN)/pytest -n auto --dist worksteal -m "not e2e and not install" --durations=20
 
 # What installs packages, or refuses to, as CI and pre-commit do it for those who use Allotment.
 test-install: .venv/ready
