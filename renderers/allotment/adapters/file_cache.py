@@ -11,6 +11,8 @@ import hashlib
 import importlib.util
 import os
 import sys
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +23,48 @@ from allotment import VERSION
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
+RACY_SECONDS = 2  # a file that changed this recently may change again without a new timestamp
+
+
 def program_key() -> str:
-    """Return a hash of the program: its source, its interpreter, and the libraries that affect a check."""
-    digest = hashlib.sha256(f"{VERSION} {sys.version}".encode())
-    for path in sorted(_PACKAGE.rglob("*.*")):
-        if path.suffix in (".py", ".yaml"):
-            digest.update(path.read_bytes())
+    """Return a hash of the program: its source, its interpreter, and the libraries that affect a check.
+
+    A cache of its own keeps the hash of the source, as long as no file of the source has another inode, size or time.
+    """
+    facts = sorted(_list_source_facts(str(_PACKAGE)))
+    cache = FileCache.load(f"program-{cache_name(_PACKAGE)}", repr(facts), str)
+    source_hash = cache.values.get("source")
+    if source_hash is None:
+        source_hash = _hash_source([path for path, *_ in facts])
+        newest = max((max(times) for *_, times in facts), default=0)
+        if newest < time.time_ns() - RACY_SECONDS * 10**9:
+            cache.put("source", source_hash)
+            cache.save()
+    digest = hashlib.sha256(f"{VERSION} {sys.version} {source_hash}".encode())
     for library in ("pydantic", "pydantic_core", "yaml"):
         spec = importlib.util.find_spec(library)
         if spec is not None and spec.origin:
             status = os.stat(spec.origin)
             digest.update(f"{spec.origin} {status.st_size} {status.st_mtime_ns}".encode())
+    return digest.hexdigest()
+
+
+def _list_source_facts(folder: str) -> Iterator[tuple[str, int, int, tuple[int, int]]]:
+    """Yield the path, inode, size and times in nanoseconds of each source file of the program."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name != "__pycache__":
+                    yield from _list_source_facts(entry.path)
+            elif entry.name.endswith((".py", ".yaml")):
+                status = entry.stat()
+                yield entry.path, status.st_ino, status.st_size, (status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _hash_source(paths: Iterable[str]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(Path(path).read_bytes())
     return digest.hexdigest()
 
 

@@ -6,10 +6,8 @@ import contextlib
 import datetime
 import math
 import os
-import zoneinfo
 from collections.abc import Callable
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -170,6 +168,8 @@ def find_repository(repo: Path | None) -> Path:
 
 def find_sample_folder() -> Path:
     """Return the folder of the sample cloud: in the installed package, or the checkout that contains this module."""
+    from importlib.resources import files
+
     packaged = Path(str(files("allotment"))) / "sample"
     return packaged if packaged.is_dir() else Path(__file__).resolve().parents[3]
 
@@ -200,6 +200,8 @@ def choose_day(source: Source, as_of: datetime.date | None) -> datetime.date:
     """
     if as_of is not None:
         return as_of
+    import zoneinfo
+
     zone: datetime.tzinfo = datetime.UTC
     try:
         from allotment.declared.documents import read

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.cli.crash import report_tenant_bugs
 from allotment.cli.formats import FORMATS, CheckedScope, ProblemContext, as_text
 from allotment.cli.options import (
     choose_day,
@@ -149,6 +148,8 @@ def _print_problems(check: RepositoryCheck, style: str, selected_paths: list[str
     if judged.elsewhere and style == "gitlab":
         click.echo(judged.elsewhere_summary, err=True)
     if check.traces:
+        from allotment.cli.crash import report_tenant_bugs
+
         report_tenant_bugs(check.traces)
     return 1 if _count_errors(problems) else 0
 

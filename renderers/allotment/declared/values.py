@@ -10,11 +10,11 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime
+import pkgutil
 import re
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
-from importlib.resources import files
 from typing import Annotated, Any, NoReturn
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -139,7 +139,9 @@ def _parse_date(value: Any) -> datetime.date:
 @cache
 def _list_time_zones() -> frozenset[str]:
     """Return the known time zones. They come from the package `tzdata`, so they are the same on every machine."""
-    return frozenset(files("tzdata").joinpath("zones").read_text(encoding="ascii").split())
+    names = pkgutil.get_data("tzdata", "zones")
+    assert names is not None  # the loader of the package can read files
+    return frozenset(names.decode("ascii").split())
 
 
 def _parse_time_zone(value: Any) -> str:

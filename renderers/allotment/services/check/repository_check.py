@@ -117,8 +117,9 @@ def check_repository(
     """Check `source` with the prices of the day `as_of`, and the changes since the base of `comparison`."""
     catalog_check = (options.check_catalog or check_catalog)(source, as_of)
     valid_subset = find_valid_subset(catalog_check, partial=options.partial)
-    key = format_cache_key(as_of, catalog_check.content_keys)
-    cache = options.open_cache(key, CachedResult) if options.open_cache else FileCache.disabled()
+    cache = FileCache.disabled()
+    if options.open_cache:
+        cache = options.open_cache(format_cache_key(as_of, catalog_check.content_keys), CachedResult)
     cached = read_cached_tenants(source, cache, catalog_check.tenants)
     task = TenantCheck(
         source=source,
