@@ -30,3 +30,23 @@ def test_what_is_gone_counts_as_new() -> None:
     memory.keep_only({"tenant-1"})
     memory.save()
     assert list(FileCache.load("here", "key").values) == ["tenant-1"]
+
+
+@pytest.mark.parametrize("damage", ["empty", "one line", "cut", "other value"])
+def test_a_damaged_cache_is_empty(damage: str) -> None:
+    memory = FileCache.load("here", "key")
+    memory.put("tenant-1", ["fine"])
+    memory.save()
+    assert memory.path is not None
+    data = memory.path.read_bytes()
+    damaged = {"empty": b"", "one line": data.replace(b"\n", b""), "cut": data[:-1], "other value": data[:-3] + b"]}\n"}
+    memory.path.write_bytes(damaged[damage])
+    assert FileCache.load("here", "key").values == {}
+
+
+def test_a_cache_of_another_key_is_empty() -> None:
+    memory = FileCache.load("here", "key")
+    memory.put("tenant-1", ["fine"])
+    memory.save()
+    assert FileCache.load("here", "other key").values == {}
+    assert FileCache.load("here", "key").values == {"tenant-1": ["fine"]}

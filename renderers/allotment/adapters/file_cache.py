@@ -90,10 +90,11 @@ class FileCache:
         """
         path = _cache_folder() / f"{name}.json"
         try:
-            checksum, _, body = path.read_bytes().partition(b"\n")
-            if checksum == _body_checksum(key, body):
+            data = path.read_bytes()
+            body = memoryview(data)[data.index(b"\n") + 1 :]
+            if data.startswith(_body_checksum(key, body) + b"\n"):
                 return FileCache(path, key, msgspec.json.decode(body, type=dict[str, value_type]))
-        except (OSError, msgspec.MsgspecError):
+        except (OSError, ValueError, msgspec.MsgspecError):
             pass
         return FileCache(path, key, {})
 
@@ -139,8 +140,10 @@ def cache_name(root: Path) -> str:
     return hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:24]
 
 
-def _body_checksum(key: str, body: bytes) -> bytes:
-    return hashlib.sha256(key.encode() + b"\n" + body).hexdigest().encode()
+def _body_checksum(key: str, body: bytes | memoryview) -> bytes:
+    digest = hashlib.sha256(key.encode() + b"\n")
+    digest.update(body)
+    return digest.hexdigest().encode()
 
 
 def _cache_folder() -> Path:

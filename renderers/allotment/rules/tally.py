@@ -107,15 +107,16 @@ class Tally:
         base: TallyBase | None = None,
         changed_files: ChangedFiles = no_changed_files,
     ) -> None:
+        entries = [parts[name] for name in sorted(parts)]
         self.tenants = frozenset(parts)
-        self.claims = [claim for name in sorted(parts) for claim in parts[name].claims]
-        self.storages = [storage for name in sorted(parts) for storage in parts[name].storages]
-        self.shares = [share for name in sorted(parts) for share in parts[name].shares]
-        self.copies = [read for name in sorted(parts) for read in parts[name].copies]
+        self.claims = [claim for entry in entries for claim in entry.claims]
+        self.storages = [storage for entry in entries for storage in entry.storages]
+        self.shares = [share for entry in entries for share in entry.shares]
+        self.copies = [read for entry in entries for read in entry.copies]
         self.invalid_storages = frozenset(
             (name, storage) for name, part in parts.items() for storage in part.invalid_storages
         )
-        self.unknown_storages = [unknown for name in sorted(parts) for unknown in parts[name].unknown_storages]
+        self.unknown_storages = [unknown for entry in entries for unknown in entry.unknown_storages]
         base_parts = base.entries.values() if base else ()
         self._copies_before = {read for part in base_parts for read in part.copies}
         self._claims_before = {(claim.tenant, claim.instance): claim for part in base_parts for claim in part.claims}

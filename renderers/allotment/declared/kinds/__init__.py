@@ -1,7 +1,8 @@
 """Lists the declared kinds. Each kind has its own module, and a pattern for the paths of its files.
 
 `KINDS` is the only registry. The module of a kind is imported on first use, so that a command imports only the kinds
-that it reads.
+that it reads. These modules do not import `annotations` from `__future__`: pydantic would compile the text of each
+annotation, which takes 15 ms.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """AddOn: a third-party program that clusters run beside Allotment, pinned to a version."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Annotated, Any, ClassVar, Literal, Self

@@ -1,7 +1,5 @@
 """App: a program in the catalog, with its versions."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

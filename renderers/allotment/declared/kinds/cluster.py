@@ -1,7 +1,5 @@
 """Cluster: a Kubernetes cluster that runs instances and storages."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator

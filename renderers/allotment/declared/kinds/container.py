@@ -1,7 +1,5 @@
 """Container: the fields of a Kubernetes container that Apps and instances may set."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Defines the base models of all declared kinds, the envelope of a declaration, and shared checks."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field

@@ -1,7 +1,5 @@
 """Gateway: the Gateway of a cluster that routes people's requests to instances, and its limits."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator

@@ -1,7 +1,5 @@
 """GPUInstance: a container with a GPU."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator

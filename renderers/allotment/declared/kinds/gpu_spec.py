@@ -1,7 +1,5 @@
 """GPUSpec: a size of GPU instance in the catalog."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator

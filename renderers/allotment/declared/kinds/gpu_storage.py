@@ -1,7 +1,5 @@
 """GPUStorage: a volume or bucket of a tenant."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, ClassVar, Literal, Self
 

@@ -1,7 +1,5 @@
 """GPUStorageSnapshot: a point-in-time copy of a storage."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

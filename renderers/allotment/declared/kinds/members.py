@@ -1,7 +1,5 @@
 """Members: the people of a tenant."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """NodePool: a group of identical GPU nodes."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator

@@ -1,7 +1,5 @@
 """Ownership: the approvers of changes, by path and field."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator

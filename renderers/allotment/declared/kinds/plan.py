@@ -1,7 +1,5 @@
 """Plan: the quota, budget and allowed features of a tenant."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

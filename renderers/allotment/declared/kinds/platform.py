@@ -1,7 +1,5 @@
 """Platform: the Git repositories, the billing settings and the limits of deletions."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

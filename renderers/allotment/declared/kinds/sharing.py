@@ -1,7 +1,5 @@
 """GPU sharing: the modes that GPUSpecs request and node pools provide."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator

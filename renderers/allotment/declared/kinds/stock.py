@@ -1,7 +1,5 @@
 """Stock: the units of a GPUSpec in a node pool."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """StorageSpec: a type of storage in the catalog."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator

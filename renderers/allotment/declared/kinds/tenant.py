@@ -1,7 +1,5 @@
 """Tenant: a team or person that declares instances and storages."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -64,8 +64,7 @@ def read_cached_tenants(source: Source, cache: FileCache, tenants: Iterable[str]
     names = set(tenants)
     cached = CachedTenants({}, {}, {})
     for name, (stamp, content, count, entry) in cache.values.items():
-        scope = Scope("tenant", name)
-        if name in names and source.is_unchanged(scope, stamp):
+        if name in names and source.is_unchanged(scope := Scope("tenant", name), stamp):
             cached.content_keys[scope] = content
             cached.tally_entries[name] = entry
             cached.file_counts[name] = count

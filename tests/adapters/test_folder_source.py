@@ -1,0 +1,114 @@
+"""A stamp of a folder covers names, inodes, modes, sizes and times, and a recent change has no stamp."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from allotment.adapters import folder_source
+from allotment.adapters.folder_source import FolderSource
+from allotment.declared.layout import PLATFORM, Scope
+
+TENANT = Scope("tenant", "solo-ada")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return the folder of a tenant with two files."""
+    tenant = tmp_path / "tenants" / "solo-ada"
+    (tenant / "instances").mkdir(parents=True)
+    (tenant / "tenant.yaml").write_text("kind: Tenant\n")
+    (tenant / "instances" / "webui.yaml").write_text("kind: GPUInstance\n")
+    return tenant
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every change be an hour ago."""
+    now = time.time_ns() + 3600 * 10**9
+    monkeypatch.setattr(folder_source.time, "time_ns", lambda: now)
+
+
+def rewrite_with_old_times(folder: Path) -> None:
+    file = folder / "instances" / "webui.yaml"
+    status = file.stat()
+    file.write_text("kind: GPUinstance\n")
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def replace_folder_by_link(folder: Path) -> None:
+    folder.rename(folder.with_name("elsewhere"))
+    folder.symlink_to("elsewhere")
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "another content": rewrite_with_old_times,
+    "a new file": lambda folder: (folder / "instances" / "second.yaml").touch(),
+    "a new folder": lambda folder: (folder / "storages").mkdir(),
+    "a removed file": lambda folder: (folder / "tenant.yaml").unlink(),
+    "another mode": lambda folder: (folder / "tenant.yaml").chmod(0o600),
+    "another name": lambda folder: (folder / "tenant.yaml").rename(folder / "members.yaml"),
+    "a link to the folder": replace_folder_by_link,
+}
+
+
+@pytest.mark.usefixtures("later")
+def test_an_unchanged_folder_has_a_valid_stamp(tmp_path: Path, folder: Path) -> None:
+    stamp = FolderSource(tmp_path).files(TENANT, stamped=True).stamp
+    assert FolderSource(tmp_path).is_unchanged(TENANT, stamp)
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_each_change_invalidates_the_stamp(tmp_path: Path, folder: Path, change: Callable[[Path], object]) -> None:
+    stamp = FolderSource(tmp_path).files(TENANT, stamped=True).stamp
+    change(folder)
+    assert not FolderSource(tmp_path).is_unchanged(TENANT, stamp)
+
+
+def test_a_recent_change_has_no_stamp(tmp_path: Path, folder: Path) -> None:
+    assert FolderSource(tmp_path).files(TENANT, stamped=True).stamp is None
+
+
+@pytest.mark.usefixtures("later")
+def test_a_name_of_two_lines_has_no_stamp(tmp_path: Path, folder: Path) -> None:
+    (folder / "two\nlines.yaml").touch()
+    assert FolderSource(tmp_path).files(TENANT, stamped=True).stamp is None
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("stamp", [None, "text", [], [1, 2], ["", ""], [["/tenant.yaml"], "token"], ["/\0", ""]])
+def test_a_malformed_stamp_is_invalid(tmp_path: Path, folder: Path, stamp: object) -> None:
+    assert not FolderSource(tmp_path).is_unchanged(TENANT, stamp)
+
+
+@pytest.mark.usefixtures("later")
+def test_the_stamp_of_another_tenant_is_invalid(tmp_path: Path, folder: Path) -> None:
+    stamp = FolderSource(tmp_path).files(TENANT, stamped=True).stamp
+    (tmp_path / "tenants" / "ada-two" / "instances").mkdir(parents=True)
+    for path in ("tenant.yaml", "instances/webui.yaml"):
+        (tmp_path / "tenants" / "ada-two" / path).write_text("kind: Tenant\n")
+    assert not FolderSource(tmp_path).is_unchanged(Scope("tenant", "ada-two"), stamp)
+
+
+def test_scopes_are_sorted(tmp_path: Path, folder: Path) -> None:
+    for name in ("tenants/b-team", "tenants/a-team", "clusters/us-1", "clusters/eu-1", "platform"):
+        (tmp_path / name).mkdir(parents=True)
+    scopes, problems = FolderSource(tmp_path).scopes()
+    assert (
+        scopes
+        == sorted(scopes)
+        == [
+            Scope("cluster", "eu-1"),
+            Scope("cluster", "us-1"),
+            PLATFORM,
+            Scope("tenant", "a-team"),
+            Scope("tenant", "b-team"),
+            TENANT,
+        ]
+    )
+    assert not problems
