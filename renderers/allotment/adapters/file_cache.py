@@ -19,11 +19,9 @@ from typing import Any
 import msgspec
 
 from allotment import VERSION
+from allotment.adapters.folder_source import RACY_SECONDS
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-
-
-RACY_SECONDS = 2  # a file that changed this recently may change again without a new timestamp
 
 
 def program_key() -> str:
@@ -71,6 +69,7 @@ def _hash_source(paths: Iterable[str]) -> str:
 # A cache is saved only if more than 1 / _MIN_CHANGES of its values changed. Computing fewer values again takes little
 # time.
 _MIN_CHANGES = 100
+_LARGE_BYTES = 256 * 1024
 
 
 class FileCache:
@@ -88,7 +87,7 @@ class FileCache:
 
         `value_type` is the type of the values, such as a NamedTuple.
         """
-        path = _cache_folder() / f"{name}.json"
+        path = _cache_path(name)
         try:
             data = path.read_bytes()
             body = memoryview(data)[data.index(b"\n") + 1 :]
@@ -97,6 +96,16 @@ class FileCache:
         except (OSError, ValueError, msgspec.MsgspecError):
             pass
         return FileCache(path, key, {})
+
+    @staticmethod
+    def read_first_fields(name: str) -> dict[str, Any]:
+        """Return the first field of each value in the file of a cache with any key. Each value is a list.
+
+        Raises OSError or MsgspecError if the file is missing or damaged.
+        """
+        _, _, body = _cache_path(name).read_bytes().partition(b"\n")
+        values = msgspec.json.decode(body, type=dict[str, list[msgspec.Raw]])
+        return {name: msgspec.json.decode(fields[0]) for name, fields in values.items() if fields}
 
     @staticmethod
     def disabled() -> FileCache:
@@ -146,6 +155,14 @@ def _body_checksum(key: str, body: bytes | memoryview) -> bytes:
     return digest.hexdigest().encode()
 
 
-def _cache_folder() -> Path:
+def is_large(name: str) -> bool:
+    """Return whether the file of a cache has more than some 700 tenants."""
+    try:
+        return _cache_path(name).stat().st_size > _LARGE_BYTES
+    except OSError:
+        return False
+
+
+def _cache_path(name: str) -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "allotment"
+    return Path(base) / "allotment" / f"{name}.json"

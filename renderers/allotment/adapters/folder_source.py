@@ -7,6 +7,8 @@ import marshal
 import os
 import stat
 import time
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -19,11 +21,19 @@ RACY_SECONDS = 2  # a file that changed this recently may change again without a
 MAX_DEPTH = 8
 
 
-class FolderSource:
-    """The declarations in a folder of the file system."""
+TenantTokens = Mapping[str, str]  # the digest in the stamp of each unchanged tenant
 
-    def __init__(self, root: Path) -> None:
+
+class FolderSource:
+    """The declarations in a folder of the file system.
+
+    `valid_tokens` returns stamps that were compared with the folder already, so that `is_unchanged` need not compare
+    them.
+    """
+
+    def __init__(self, root: Path, valid_tokens: Callable[[], TenantTokens] = dict) -> None:
         self.root = root
+        self._valid_tokens = cache(valid_tokens)
         self._base = f"{root}/"
         self._stamped_files = 0
 
@@ -81,9 +91,15 @@ class FolderSource:
         """Return whether nothing changed since the stamp. A new or removed file changes the time of its folder."""
         try:
             names, token = stamp
+            if scope.kind == "tenant" and self._valid_tokens().get(scope.name) == token:
+                return True
             return bool(token == _digest(names, _list_facts(self._base + folder_of(scope), names.split("\n"))))
         except (OSError, AttributeError, TypeError, ValueError):
             return False
+
+    def find_valid_tokens(self, stamps: Mapping[str, Any]) -> TenantTokens:
+        """Return the digests of the valid stamps among the `stamps` of tenants."""
+        return {name: stamp[1] for name, stamp in stamps.items() if self.is_unchanged(Scope("tenant", name), stamp)}
 
     def read(self, path: str) -> bytes:
         """Return a file's bytes, but at most one byte more than the size limit of a declaration. Raises OSError."""

@@ -17,6 +17,7 @@ from allotment.cli.options import (
     create_cache_opener,
     find_repository,
     open_source,
+    open_source_ahead,
     output_option,
     source_options,
     to_repository_path,
@@ -72,8 +73,7 @@ def command(
     def changed() -> list[str]:
         return _list_uncommitted_files(root, selected_paths) if commit is None else []
 
-    def whole() -> RepositoryCheck:
-        source = open_source(root, commit)
+    def check_all(source: Source) -> RepositoryCheck:
         from allotment.services.check.check_options import CheckOptions, Comparison
         from allotment.services.check.repository_check import check_repository
 
@@ -89,12 +89,14 @@ def command(
         )
 
     if not watch:
-        raise click.exceptions.Exit(_print_problems(whole(), style, selected_paths, open_source(root, commit), root))
+        with open_source_ahead(root, commit, cached=not no_memory) as source:
+            check = check_all(source)
+        raise click.exceptions.Exit(_print_problems(check, style, selected_paths, open_source(root, commit), root))
     if commit is not None:
         raise click.UsageError("--watch works on a folder only, since a commit never changes.")
     _watch_files(
         root,
-        whole,
+        lambda: check_all(open_source(root, None)),
         base is not None,
         lambda check: _print_problems(check, style, selected_paths, open_source(root, None), root),
         changed,
