@@ -145,6 +145,22 @@ def test_every_line_with_every_value_has_the_same_verdict(
     assert passed > 30
 
 
+def test_a_file_that_lacks_objects_has_the_same_verdict(
+    gates: tuple[IsolationGate, CompleteGate, list[tuple[str, bytes]]],
+) -> None:
+    remembering, complete, files = gates
+    refused = 0
+    for path, data in files:
+        texts = split(data)
+        for number, text in enumerate(texts):
+            for some in ([text], texts[:number] + texts[number + 1 :]):
+                part = ("\n---\n".join(some) + "\n").encode()
+                expected = verdict(complete, path, part)
+                assert [verdict(remembering, path, part) for _ in range(2)] == [expected] * 2
+                refused += bool(expected)
+    assert refused
+
+
 @pytest.mark.parametrize(
     ("path", "start", "value"),
     [

@@ -9,7 +9,6 @@ the pattern demands there. `frame_learning` proves that the gate accepts every t
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -70,7 +69,7 @@ class Frame:
     __slots__ = ("_has_job", "_parts", "lines")
 
     def __init__(self, lines: Sequence[str | ChosenLine]) -> None:
-        self.lines = tuple(sys.intern(line) if type(line) is str else line for line in lines)
+        self.lines = tuple(lines)
         # Each part is a fixed text, in which each stand-in is a piece of its own, and the chosen line after it.
         self._parts: list[tuple[list[str], ChosenLine | None]] = []
         fixed = ""

@@ -133,7 +133,10 @@ class IsolationGate:
             for text in texts:
                 yield from entitlements.judge(text)
         is_framed = may_have_frame(owner) and owner.tenant not in self._tenants_with_own_stock[boundary.cluster]
-        if is_framed and self._find_frame(boundary, owner, data.decode()[:-1]) is not None:
+        # The text of a file with one object has the frame of the object. This frame says nothing about the Applications
+        # that the file lacks.
+        has_file_frame = is_framed and not (reads and len(texts) == 1)
+        if has_file_frame and self._find_frame(boundary, owner, data.decode()[:-1]) is not None:
             return
         misread = list(_find_misread_folders(boundary.cluster, inner, texts)) if reads else []
         yield from misread

@@ -79,7 +79,8 @@ class TreeSource:
     def _load_listing(self) -> None:
         if self._is_listed or self._try_inherit_listing(self._similar_source):
             return
-        self._blobs, self._files, self._problems = {}, {}, []  # an earlier listing may have raised halfway
+        # An earlier listing may have raised halfway.
+        self._blobs, self._files, self._problems, self._content_keys = {}, {}, [], {}
         grouped: dict[Scope, list[tuple[str, str]]] = {}
         for file in self._regular_files():
             path = file.path

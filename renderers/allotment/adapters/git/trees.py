@@ -22,7 +22,8 @@ MAX_NAME_BYTES = 4096  # bytes of one name, as in git fsck
 MAX_COMMIT_BYTES = 1 << 20  # bytes of one commit
 MAX_DEPTH = 64
 _LARGE_TREE = 1000  # entries from which a tree is cached
-_MAX_CACHED_ENTRIES = 100_000  # of all cached trees together; an entry has about 200 bytes
+_MAX_CACHED_BYTES = 32 << 20  # of all cached trees together
+_ENTRY_BYTES = 230  # the memory of an entry without its name
 PATH_BYTES = 128  # if a limit is n files, all paths together may have n * PATH_BYTES bytes
 
 _ENTRY = {
@@ -143,10 +144,12 @@ class TreeReader:
         self._objects = objects
         # The entries of the large trees that were read last. A comparison with the next commit reads them again.
         self._large_trees: dict[str, list[tuple[bytes, bytes, bytes]]] = {}
+        self._large_tree_bytes = 0
 
     def forget(self) -> None:
         """Clear the cache of trees."""
         self._large_trees.clear()
+        self._large_tree_bytes = 0
 
     def root(self, revision: str) -> str:
         """Return the tree of a commit, or the given tree itself. Raises OperationRefused if the object is missing."""
@@ -194,10 +197,11 @@ class TreeReader:
             yield tree_id, tree_entries
 
     def _cache_tree(self, tree_id: str, tree_entries: list[tuple[bytes, bytes, bytes]]) -> None:
-        """Cache a tree, and drop the trees that were cached first if there are too many entries."""
+        """Cache a tree, and drop the trees that were cached first if all of them take too much memory."""
         self._large_trees[tree_id] = tree_entries
-        while sum(map(len, self._large_trees.values())) > _MAX_CACHED_ENTRIES:
-            del self._large_trees[next(iter(self._large_trees))]
+        self._large_tree_bytes += _count_bytes(tree_entries)
+        while self._large_tree_bytes > _MAX_CACHED_BYTES:
+            self._large_tree_bytes -= _count_bytes(self._large_trees.pop(next(iter(self._large_trees))))
 
     def sizes(self, ids: Iterable[str]) -> Mapping[str, ObjectInfo]:
         """Return the kind and size of some trees, without reading them."""
@@ -245,6 +249,11 @@ class TreeReader:
             if not below:
                 return
             level, root_names = below, None
+
+
+def _count_bytes(tree_entries: list[tuple[bytes, bytes, bytes]]) -> int:
+    """Return the memory that the entries of a tree take, in bytes."""
+    return sum([_ENTRY_BYTES + len(name) for _, name, _ in tree_entries])
 
 
 class _WalkLimit:

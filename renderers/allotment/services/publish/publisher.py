@@ -163,10 +163,6 @@ class Publisher:
         Raises OperationRefused, SourceRewound, BrakeEngaged or PlatformInvalid. If one of these errors is raised, the
         remote is unchanged. An exception is a push that timed out: the remote may have accepted this push.
         """
-        with _garbage_collection_paused():
-            return self._publish(ref)
-
-    def _publish(self, ref: str) -> PublishResult:
         for attempt in range(MAX_TRIES):
             source = self.switch_to(ref)
             key = self._find_publisher_key(source)
@@ -181,16 +177,17 @@ class Publisher:
                 self._check_precondition(remote_state.source, source.commit)
             observed_state = self.status_reader.read(read_reporter_keys(source))
             window = cached(partial(self._read_brake_window, source, remote_state))
-            assembly = self._release_builder.build_release(
-                source,
-                self._find_date(source),
-                remote_state.branches,
-                observed_state,
-                window=window,
-                store=RenderedFileStore(None if self._dry_run else self.repository),
-            )
-            released = assembly.approved_clusters | self._check_brake(remote_state, assembly, window)
-            committed = self._commit_clusters(source, remote_state, assembly, released, observed_state.commits)
+            with _garbage_collection_paused():
+                assembly = self._release_builder.build_release(
+                    source,
+                    self._find_date(source),
+                    remote_state.branches,
+                    observed_state,
+                    window=window,
+                    store=RenderedFileStore(None if self._dry_run else self.repository),
+                )
+                released = assembly.approved_clusters | self._check_brake(remote_state, assembly, window)
+                committed = self._commit_clusters(source, remote_state, assembly, released, observed_state.commits)
             record = last_record(self.repository, remote_state.refs.get(RETAINED), key)
             pushed = self._push_refs(source.commit, remote_state, committed, released, assembly, record)
             if pushed.done:
@@ -226,11 +223,12 @@ class Publisher:
         """
         commit = self.repository.resolve_named_commit(ref)
         if self._last_source is None or self._last_source.commit != commit:
-            self._last_source = CommitSource(self.root, commit, self.repository, self._last_source)
+            source = CommitSource(self.root, commit, self.repository, self._last_source)
             if self._find_remotes is not None:
-                self.remote, status = self._find_remotes(self._last_source)
+                self.remote, status = self._find_remotes(source)
                 if status is not self.status_reader.remote:
                     self.status_reader = StatusReader(self.repository, status)
+            self._last_source = source  # not before: after an error, the next try must find the remotes
         return self._last_source
 
     def _with_trusted_source(self, source: CommitSource, remote_state: RenderedBranches) -> RenderedBranches:
@@ -442,7 +440,7 @@ def _garbage_collection_paused() -> Iterator[None]:
     """Pause Python's garbage collector.
 
     The objects of thousands of tenants live from one publish to the next. A full collection visits all of them, frees
-    nothing, and takes as long as a third of a publish. It can run between two publishes.
+    nothing, and takes as long as a third of a publish. It can run while the publisher waits for a remote.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -14,9 +14,10 @@ MEMORY_BYTES = 8 << 20  # few changed tenants need no process that writes blobs
 class RenderedFileStore:
     """The results of the renderer by tenant (`artifacts`).
 
-    The first `memory_bytes`, by default MEMORY_BYTES, are held in memory: `artifacts` has them. All further bytes are
-    written to the repository as blobs. Without a repository, as in a dry run, all bytes are held in memory.
-    Use the store as a context manager around the rendering; the blobs can be read after it.
+    The bytes of the first tenants are held in memory: `artifacts` has them. If the bytes of a tenant exceed the rest of
+    `memory_bytes`, by default MEMORY_BYTES, they are written to the repository as blobs. Without a repository, as in a
+    dry run, all bytes are held in memory. Use the store as a context manager around each rendering; the blobs can be
+    read after it. After an error, the store is useless, because its blobs are discarded.
     """
 
     def __init__(self, repository: Repository | None = None, memory_bytes: int | None = None) -> None:
