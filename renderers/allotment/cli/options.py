@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from allotment.adapters.folder_source import FolderSource, find_root
+from allotment.adapters.folder_source import FolderSource, TenantTokens, find_root
 
 if TYPE_CHECKING:
     from allotment.adapters.declaration_source import Source
@@ -197,10 +197,12 @@ def open_source_ahead(root: Path, commit: str | None, *, cached: bool) -> Iterat
     if commit is not None or not cached or not is_large(name) or not can_fork():
         yield open_source(root, commit)
         return
-    folder = FolderSource(root)
-    with contextlib.closing(
-        ForkedCall(lambda: folder.find_valid_tokens(FileCache.read_first_fields(name)))
-    ) as comparison:
+
+    def compare() -> TenantTokens:
+        os.chdir(root)  # the kernel resolves short paths faster
+        return FolderSource(Path()).find_valid_tokens(FileCache.read_first_fields(name))
+
+    with contextlib.closing(ForkedCall(compare)) as comparison:
         yield FolderSource(root, lambda: comparison.result() or {})
 
 

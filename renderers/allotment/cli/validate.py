@@ -77,13 +77,14 @@ def command(
         from allotment.services.check.check_options import CheckOptions, Comparison
         from allotment.services.check.repository_check import check_repository
 
+        day = choose_day(source, as_of)
         return check_repository(
             source,
-            choose_day(source, as_of),
+            day,
             CheckOptions(open_cache=None if no_memory else create_cache_opener(root, "-commit" if commit else "")),
             Comparison(
                 base=open_source(root, base) if base else None,
-                today=choose_day(source, None),
+                today=day if as_of is None else choose_day(source, None),
                 changed_files=changed,
             ),
         )
