@@ -89,11 +89,7 @@ class ReleaseBuilder:
         `store` receives the rendered files. Raises PlatformInvalid.
         """
         store = store or RenderedFileStore()
-        published_trees = PublishedTrees(branches, self._published_trees)
-        _ = published_trees.tenant_files  # compute this before the fork of worker processes, which inherit it
-        self._published_trees = (
-            published_trees  # not before: if a branch is unreadable, the next release needs the last
-        )
+        published_trees = self._read_published_trees(branches)
         preparations = PreparationHistory(observed_state, branches, self._file_cache)
         repository_check, retained_tenants, rendered = self._check_and_render(
             source, as_of, published_trees, preparations, store
@@ -125,6 +121,16 @@ class ReleaseBuilder:
         outcomes, allocation = allocate_release(inputs, outcomes.retain(braked.retained_tenants), rerenderer, trees)
         release = assemble_release(inputs, outcomes, transitions.by_tenant, allocation, trees)
         return release._replace(approved_clusters=braked.approved_clusters)
+
+    def _read_published_trees(self, branches: Mapping[str, Branch]) -> PublishedTrees:
+        """Return the published trees. Worker processes inherit the files of all tenants, so they are read before a fork.
+
+        If a branch is unreadable, the trees of the last release stay for the next release.
+        """
+        published_trees = PublishedTrees(branches, self._published_trees)
+        _ = published_trees.tenant_files
+        self._published_trees = published_trees
+        return published_trees
 
     def _check_and_render(
         self,
