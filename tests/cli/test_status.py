@@ -29,6 +29,7 @@ from allotment.observed.status import Instance, TenantStatus, Transition
 from allotment.reports import status_tables
 from allotment.reports.status_tables import format_age
 from allotment.services.reporter import published_objects
+from allotment.services.status_view import status_view
 
 NOW = datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC)
 
@@ -347,6 +348,25 @@ def test_what_is_removed_and_stays_is_shown(
     assert (instance["state"], instance["reason"], instance["declaredBlob"]) == ("Running", "RemovedStillRunning", None)
     assert instance["message"].startswith(words)
     assert instance["conditions"][-1]["type"] == "Declared"
+
+
+def test_the_rows_are_the_same_however_many_files_are_read_at_once(
+    bed: Recent, run_command: Allot, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Among the rows are current, changed, unreported, removed and published resources."""
+    place.publish()
+    bed.report(*as_declared(place, *RUNS, live.route(), *FAILED))
+    (place.root / "tenants/solo-ada/storages/models.yaml").unlink()
+    file = place.root / "tenants/uni-lab/instances/group-a.yaml"
+    file.write_text(f"# changed\n{file.read_text()}")
+    place.merge()
+    outputs = []
+    for files in (200, 1):
+        monkeypatch.setattr(status_view, "READ_AHEAD_FILES", files)
+        outputs.append(json.loads(run_command("status", "-o", "json").out)["tenants"])
+    assert outputs[0] == outputs[1]
+    resources = [resource for tenant in outputs[0] for kind in ("instances", "storages") for resource in tenant[kind]]
+    assert {resource["state"] for resource in resources} == {"Running", "Merged", "Published", "Removing"}
 
 
 def strange(place: Place, what: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console, Group
+from rich.text import Text
 from tests.terminal import run_in_terminal
 
 from allotment.reports.sheets import Sheet, sanitize_sentence, sanitize_value
@@ -70,6 +73,20 @@ def test_a_pipe_has_a_line_a_row(more: dict[str, str]) -> None:
     lines = _STYLE.sub("", done.stdout).splitlines()
     assert [len(lines), lines[2].endswith(LONG), lines[5]] == [6, True, f"Why:     {LONG}"]
     assert ("\x1b" in done.stdout) == bool(more)
+
+
+def test_a_pipe_has_the_same_text_with_and_without_styles() -> None:
+    sheet = Sheet("NAME", "STATE", "WHY", long=("WHY",))
+    sheet.add_row(sanitize_value("one"), Text("Failed", style="red"), Text.assemble("a ", ("b", "bold"), "  "))
+    sheet.add_row(sanitize_value(""), Text("", style="red"), sanitize_sentence("\x1b[2J\u202e"))
+    outputs = []
+    for system in ("truecolor", None):
+        console = Console(file=io.StringIO(), color_system=system, highlight=False, force_terminal=True)
+        console.print(Group(sheet, Text()), soft_wrap=True)
+        assert isinstance(console.file, io.StringIO)
+        outputs.append(console.file.getvalue())
+    assert outputs[0] != outputs[1] == _STYLE.sub("", outputs[0])
+    assert "\x1b[31mFailed\x1b[0m   a \x1b[1mb\x1b[0m\n" in outputs[0]
 
 
 def test_what_fits_shares_its_row_from_a_hundred_columns_on() -> None:

@@ -51,6 +51,7 @@ class Branch:
         self.approved_commit = approved
         self.forged_commit = forged
         self._is_adopted = adopted
+        self._prefetched: dict[str, bytes] = {}
 
     @cached_property
     def files(self) -> dict[str, str]:
@@ -64,7 +65,17 @@ class Branch:
 
     def read(self, path: str) -> bytes:
         """Return the bytes of a published file."""
-        return self._repository.read(self.files[path])
+        blob = self.files[path]
+        data = self._prefetched.get(blob)
+        return self._repository.read(blob) if data is None else data
+
+    def prefetch(self, paths: Iterable[str]) -> None:
+        """Read published files with one request, for later calls of `read`. Paths without a file are ignored.
+
+        Drops the files of the previous prefetch, so the caller limits the memory by the number of paths. A file of more
+        than MAX_PREFETCH_BYTES is read only by `read`.
+        """
+        self._prefetched = self._repository.read_small([self.files[path] for path in paths if path in self.files])
 
     def read_all(self, paths: Sequence[str]) -> list[bytes]:
         """Return the bytes of several published files with one request."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
@@ -290,13 +291,21 @@ def _check_names(kind: str, entries: Sequence[Instance | Storage | Snapshot | St
 
 def _check_times(part: _StatusPart) -> None:
     """Raise ImplausibleStatus if this part, or a part of it, contains an invalid time."""
-    for name in part.__struct_fields__:
+    for name in _list_time_fields(type(part)):
         value = getattr(part, name)
         for inner in value if isinstance(value, tuple) else (value,):
             if isinstance(inner, _StatusPart):
                 _check_times(inner)
         if name in TIME_FIELDS and value and parse_time(value) is None:
             raise ImplausibleStatus(f"it gives a time as {quote_value(value)}, which isn't RFC 3339 with a time zone")
+
+
+@functools.cache
+def _list_time_fields(kind: type[_StatusPart]) -> tuple[str, ...]:
+    """Return the fields of a part that are times, or that may contain parts."""
+    plain = str, int, bool, tuple[str, ...]
+    fields = msgspec.structs.fields(kind)
+    return tuple(field.name for field in fields if field.name in TIME_FIELDS or field.type not in plain)
 
 
 def _parse_status(data: bytes, kind: type[S], key: str) -> S:

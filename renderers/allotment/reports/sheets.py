@@ -6,8 +6,10 @@ import sys
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.text import Text
+from rich.segment import Segment
+from rich.text import Span, Text
 
 from allotment.problems import escape_unprintable
 
@@ -48,14 +50,18 @@ class Sheet:
         """Return whether the sheet has rows."""
         return bool(self._rows)
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text | Segment]:
         """Yield the lines. They fit the width of a terminal; in a pipe their length is unlimited."""
-        yield from self.render_lines(_console_width(console, options))
+        lines = self.render_lines(_console_width(console, options))
+        if console.color_system is None:  # without styles, rich needs no time to split and join each line
+            yield from (Segment(f"{line.plain}\n") for line in lines)
+        else:
+            yield from lines
 
     def render_lines(self, width: int | None) -> Iterator[Text]:
         """Yield the lines for a terminal with `width` columns. `width` is None if the output is not a terminal."""
         rows = [self._heads, *self._rows]
-        widths = [max(row[at].cell_len for row in rows) for at in range(len(self._heads))]
+        widths = [max(_cell_width(row[at].plain) for row in rows) for at in range(len(self._heads))]
         natural = sum(widths) + _GAP * (len(widths) - 1)
         if width is None or (width >= NARROW_WIDTH and natural <= width):
             yield from (_align_cells(row, widths, _GAP) for row in rows)
@@ -89,12 +95,24 @@ def _console_width(console: Console, options: ConsoleOptions) -> int | None:
 
 
 def _align_cells(cells: Sequence[Text], widths: Sequence[int], gap: int) -> Text:
-    line = Text()
+    """Return a line with the cells, as rich's `Text.append_text` joins them, but at once."""
+    pieces, spans, at = list[str](), list[Span](), 0
     for cell, width in zip(cells, widths, strict=False):
-        line.append_text(cell)
-        line.append(" " * (width - cell.cell_len + gap))
+        text = cell.plain
+        if cell.style:
+            spans.append(Span(at, at + len(text), cell.style))
+        spans += [Span(at + span.start, at + span.end, span.style) for span in cell.spans]
+        piece = text + " " * (width - _cell_width(text) + gap)
+        pieces.append(piece)
+        at += len(piece)
+    line = Text("".join(pieces), spans=spans)
     line.rstrip()
     return line
+
+
+def _cell_width(text: str) -> int:
+    """Return the number of columns that a text takes up."""
+    return len(text) if text.isascii() and text.isprintable() else cell_len(text)
 
 
 def _long_cell_lines(cell: Text, width: int) -> Iterator[Text]:

@@ -19,7 +19,7 @@ from allotment.adapters.declaration_source import Source, content_key
 from allotment.adapters.folder_source import MAX_DEPTH, FolderSource
 from allotment.adapters.git import commit_source
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
-from allotment.adapters.git.object_reader import LimitExceeded
+from allotment.adapters.git.object_reader import LimitExceeded, ObjectReader
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.trees import TreeReader, check_limits
 from allotment.declared.inventory import compute_blob_id
@@ -55,6 +55,20 @@ def test_what_a_change_adds_is_counted_as_what_is_there(sample: Path, monkeypatc
     assert source.with_changes(source.tree, {path.format("one"): blob}).blob(path.format("one")) == blob
     with pytest.raises(LimitExceeded, match=f"more than {file_count + 1} files"):
         source.with_changes(source.tree, {path.format(name): blob for name in ("one", "two")})
+
+
+def test_prefetched_files_of_many_scopes_need_no_further_request(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit(sample)
+    contents = everything(FolderSource(sample))
+    source = CommitSource(sample, "HEAD")
+    source.prefetch([*contents, "tenants/nobody/tenant.yaml"])
+    reader, requests = ObjectReader._request, list[str]()
+    monkeypatch.setattr(ObjectReader, "_request", lambda *words: requests.append(words[1]) or reader(*words))
+    assert {path: source.read(path) for path in contents} == contents
+    assert requests == []
+    source.prefetch([])
+    assert source.read(INSTANCE) == contents[INSTANCE]
+    assert requests
 
 
 INSTANCE = "tenants/solo-ada/instances/webui.yaml"

@@ -38,6 +38,7 @@ class TreeSource:
         self._problems: list[Problem] = []
         self._is_listed = False
         self._read_ahead: dict[str, bytes] = {}
+        self._prefetched: dict[str, bytes] = {}
 
     def with_changes(self, tree: str, blobs: Mapping[str, str]) -> TreeSource:
         """Return a source for `tree`, which must differ from this source's tree only in regular files of scopes.
@@ -139,18 +140,20 @@ class TreeSource:
         if not self._is_listed:
             return self._read_unlisted(path)
         blob = self._blobs[path]
+        data = self._prefetched.get(blob)
+        if data is not None:
+            return data
         if blob not in self._read_ahead:
             self._read_ahead = self._read_with_neighbors(path)
         return self._read_ahead[blob]
 
-    def read_ahead(self, paths: Iterable[str]) -> None:
-        """Read some files with one request, so that a caller can then read them in any order.
+    def prefetch(self, paths: Iterable[str]) -> None:
+        """Read files of any scopes with one request, for later calls of `read`. Paths without a file are ignored.
 
-        Only these files are held in memory, until a file outside them is read.
+        Drops the files of the previous prefetch, so the caller limits the memory by the number of paths.
         """
         self._load_listing()
-        blobs = [self._blobs[path] for path in paths if path in self._blobs]
-        self._read_ahead = self._read_blobs(*blobs)
+        self._prefetched = self._read_blobs(*[self._blobs[path] for path in paths if path in self._blobs])
 
     def _read_unlisted(self, path: str) -> bytes:
         entry = self.repository.trees.find_entry(self.tree, path)

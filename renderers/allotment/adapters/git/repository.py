@@ -22,6 +22,7 @@ NO_COMMIT_TEXT = "nothing is committed here yet: run `git add --all` and `git co
 MOST_FILES = 1_000_000  # files of a listing
 MAX_LISTINGS = 4  # cached listings: enough for two branches, each before and after a commit
 MAX_READ_BYTES = 32 << 20  # bytes of a file
+MAX_PREFETCH_BYTES = 256 << 10  # bytes of a file that is read before its caller asks for it
 _COMMITTER_TIME = re.compile(rb"^committer [^\0]*> ([0-9]{1,11}) [+-][0-9]{4}$")
 _PARENT_LINE = re.compile(rb"parent ([0-9a-f]{40}|[0-9a-f]{64})")
 _IDENTITY = re.compile(rb"[^<>\0]+ <[^<>\0]*> [0-9]{1,11} [+-][0-9]{4}")
@@ -169,6 +170,14 @@ class Repository:
                 raise LimitExceeded(f"object {blob} has more than {MAX_READ_BYTES:,} bytes: no file of ours does")
             contents[blob] = data
         return [contents[blob] for blob in blobs]
+
+    def read_small(self, blobs: Iterable[str]) -> dict[str, bytes]:
+        """Return, by blob, the bytes of the blobs that have at most MAX_PREFETCH_BYTES.
+
+        Raises OperationRefused if a blob is missing.
+        """
+        contents = self.objects.read(blobs, "blob", MAX_PREFETCH_BYTES)
+        return {blob: data for blob, data in contents if data is not None}
 
     def read_at(self, commit: str, path: str) -> bytes | None:
         """Return the bytes of a file in a commit; None if the file or the commit is missing."""

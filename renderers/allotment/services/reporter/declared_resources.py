@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from allotment.adapters.git.commit_source import CommitSource
@@ -113,6 +114,21 @@ def is_declared(source: CommitSource, item: BrakeItem) -> bool:
         return Scope("tenant", item.tenant) in source.scopes()[0]
     path = RESOURCE_KINDS[item.kind].declaration_path(item.tenant, item.name)
     return find_cluster(source, read_declaration_at(source, path)) == item.cluster
+
+
+def prefetch_published(resources: Iterable[ResourceRef], source: CommitSource, branches: Mapping[str, Branch]) -> None:
+    """Read the files that `read_published_blobs` reads for some resources, with one request for each branch."""
+    files_by_cluster = defaultdict[str, list[str]](list)
+    declarations = []
+    for resource in resources:
+        kind = RESOURCE_KINDS[resource.kind]
+        stem = kind.file_stem(resource.name)
+        files_by_cluster[resource.cluster].append(paths.resource_file(resource.tenant, kind.tree_part, stem))
+        if not resource.blob:
+            declarations.append(kind.declaration_path(resource.tenant, resource.name))
+    source.prefetch(declarations)
+    for cluster, branch in branches.items():
+        branch.prefetch(files_by_cluster[cluster])
 
 
 def read_published_blobs(resource: ResourceRef, source: CommitSource, branches: Mapping[str, Branch]) -> BlobVersions:

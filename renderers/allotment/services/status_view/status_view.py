@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.commit_source import READ_AHEAD_FILES, CommitSource
 from allotment.branches.branch import Branch
 from allotment.branches.rendered_branches import SOURCE_REF, published_ref, read_rendered_branches
 from allotment.branches.retention_ref import RETAINED, LastRecord, last_record
@@ -35,13 +35,14 @@ from allotment.services.reporter.declared_resources import (
     find_cluster,
     is_declared_in,
     list_resources,
+    prefetch_published,
     read_declaration_at,
     read_published_blobs,
 )
 from allotment.services.reporter.status_reader import NEVER_REPORTED, ReportedStatus, read_history, read_reported_status
 
 ReportedResource = tuple[TenantStatus, Resource]
-_READ_AHEAD_FILES = 500  # declarations that are read with one request
+T = TypeVar("T")
 
 
 class PublishedRelease(NamedTuple):
@@ -62,6 +63,15 @@ class PublishedRelease(NamedTuple):
         """The tips of the branches, the source commit, and the commit of the record."""
         tips = [branch.tip or "" for branch in self.branches.values()]
         return [*tips, self.source.commit if self.source else "", self.record.commit or ""]
+
+
+class _OutdatedResource(NamedTuple):
+    """A declared resource whose cluster doesn't report its declared version: its declaration and its live state."""
+
+    resource: ResourceRef
+    path: str
+    declaration: DeclarationFile[Declaration] | None
+    live_status: Resource | None
 
 
 class StatusView:
@@ -146,62 +156,79 @@ class StatusView:
         """All declared, observed or published resources, sorted by tenant, name and cluster."""
         names = self.tenants if self._tenant is None else [name for name in self.tenants if name == self._tenant]
         spots = [spot for name in names for spot in list_resources(self.declared_commit.source, name)]
-        rows, row_keys = [], set[tuple[str, str, str, str]]()
-        for number, spot in enumerate(spots):
-            if number % _READ_AHEAD_FILES == 0:
-                self.declared_commit.source.read_ahead(
-                    ahead.path for ahead in spots[number : number + _READ_AHEAD_FILES]
-                )
-            row = self._build_declared_row(spot)
-            rows.append(row)
-            row_keys.add((*row.resource[:3], row.resource.cluster))
+        rows = [row for chunk in _split(spots) for row in self._build_declared_rows(chunk)]
+        row_keys = {row.resource[:4] for row in rows}
+        orphans = list[tuple[ResourceRef, ReportedResource]]()
         for (kind, tenant, name), observations in self._reported_resources.items():
-            for status, live_status in observations:
-                if (kind, tenant, name, status.cluster) not in row_keys:
-                    rows.append(
-                        self._build_orphan_row(ResourceRef(kind, tenant, name, status.cluster, ""), status, live_status)
-                    )
-                    row_keys.add((kind, tenant, name, status.cluster))
-        rows += [
-            self._build_deleting_row(resource) for resource in self._list_published() if resource[:4] not in row_keys
-        ]
+            for observation in observations:
+                resource = ResourceRef(kind, tenant, name, observation[0].cluster, "")
+                if resource[:4] not in row_keys:
+                    orphans.append((resource, observation))
+                    row_keys.add(resource[:4])
+        for chunk in _split(orphans):
+            self._prefetch_published([resource for resource, _ in chunk])
+            rows += [self._build_orphan_row(resource, *observation) for resource, observation in chunk]
+        for resources in _split([resource for resource in self._list_published() if resource[:4] not in row_keys]):
+            self._prefetch_published(resources)
+            rows += [self._build_deleting_row(resource) for resource in resources]
+        self._prefetch_published([])
+        self.declared_commit.source.prefetch([])
         return sorted(rows, key=lambda entry: (entry.resource.tenant, entry.resource.name, entry.resource.cluster))
 
-    def _build_declared_row(self, spot: DeclaredResource) -> ResourceStatus:
+    def _prefetch_published(self, resources: Sequence[ResourceRef]) -> None:
+        """Read the published files of some resources at once, and drop those of the previous call."""
+        if self.published_release.source is not None:
+            prefetch_published(resources, self.published_release.source, self.published_release.branches)
+
+    def _build_declared_rows(self, spots: Sequence[DeclaredResource]) -> Iterator[ResourceStatus]:
+        self.declared_commit.source.prefetch([spot.path for spot in spots])
+        rows = [self._build_current_row(spot) or self._identify_outdated(spot) for spot in spots]
+        self._prefetch_published([row.resource for row in rows if isinstance(row, _OutdatedResource)])
+        return (self._build_outdated_row(row) if isinstance(row, _OutdatedResource) else row for row in rows)
+
+    def _build_current_row(self, spot: DeclaredResource) -> ResourceStatus | None:
+        """Return the row of a resource if its cluster reports its declared version, else None."""
         blob = self.declared_commit.source.blob(spot.path) or ""
         observations = self._reported_resources.get((spot.kind, spot.tenant, spot.name), [])
         current = next((observation for observation in observations if observation[1].observed_blob == blob), None)
-        if current is not None and is_declared_in(self.declared_commit.source, spot, current[0].cluster):
-            status, resource_status = current
-            resource = ResourceRef(spot.kind, spot.tenant, spot.name, status.cluster, blob)
-            rollout_stage = derive_stage(resource, BlobVersions(blob, blob), [status])
-            row = ResourceStatus(
-                resource, rollout_stage, resource_status, status, spot.path, getattr(resource_status, "gpu_spec", "")
-            )
-            if (
-                not isinstance(resource_status, Instance)
-                or resource_status.replicas
-                or resource_status.state == STOPPED
-            ):
-                return row
-            return row._replace(
-                replicas=_count_declared_replicas(read_declaration_at(self.declared_commit.source, spot.path))
-            )
+        if current is None or not is_declared_in(self.declared_commit.source, spot, current[0].cluster):
+            return None
+        status, resource_status = current
+        resource = ResourceRef(spot.kind, spot.tenant, spot.name, status.cluster, blob)
+        rollout_stage = derive_stage(resource, BlobVersions(blob, blob), [status])
+        row = ResourceStatus(
+            resource, rollout_stage, resource_status, status, spot.path, getattr(resource_status, "gpu_spec", "")
+        )
+        if not isinstance(resource_status, Instance) or resource_status.replicas or resource_status.state == STOPPED:
+            return row
+        return row._replace(
+            replicas=_count_declared_replicas(read_declaration_at(self.declared_commit.source, spot.path))
+        )
+
+    def _identify_outdated(self, spot: DeclaredResource) -> _OutdatedResource:
+        """Return a resource whose cluster doesn't report its declared version."""
+        blob = self.declared_commit.source.blob(spot.path) or ""
+        observations = self._reported_resources.get((spot.kind, spot.tenant, spot.name), [])
         declared = read_declaration_at(self.declared_commit.source, spot.path)
         cluster = find_cluster(self.declared_commit.source, declared)
         if not cluster and len(observations) == 1:
             cluster = observations[0][0].cluster  # its declaration can't be read, so assume the reported cluster
-        resource = ResourceRef(spot.kind, spot.tenant, spot.name, cluster, blob)
-        live_status: Resource | None = next(
-            (candidate for status, candidate in observations if status.cluster == cluster), None
+        return _OutdatedResource(
+            ResourceRef(spot.kind, spot.tenant, spot.name, cluster, blob),
+            spot.path,
+            declared,
+            next((candidate for status, candidate in observations if status.cluster == cluster), None),
         )
+
+    def _build_outdated_row(self, outdated: _OutdatedResource) -> ResourceStatus:
+        resource, path, declared, live_status = outdated
         spec = declared.model.spec.gpu_spec if declared and isinstance(declared.model, GPUInstance) else ""
         return ResourceStatus(
             resource=resource,
             stage=self._find_stage(resource),
             observed=live_status,
             status=self._find_status(resource),
-            path=spot.path,
+            path=path,
             gpu_spec=spec or getattr(live_status, "gpu_spec", ""),
             replicas=_count_declared_replicas(declared),
         )
@@ -310,6 +337,12 @@ class StatusView:
         }
         branches = self.published_release.branches.items()
         return [where for where, branch in branches if cluster in (None, where) and files & branch.files.keys()]
+
+
+def _split(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield the values in chunks. The files of a chunk are read with one request."""
+    for at in range(0, len(values), READ_AHEAD_FILES):
+        yield values[at : at + READ_AHEAD_FILES]
 
 
 def _count_declared_replicas(declared: DeclarationFile[Declaration] | None) -> int:
