@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.conftest import PROJECT
 
 from allotment.manifests.yaml_text import load
+from allotment.observed import drift
 from allotment.observed.defaults import DEFAULTS_BY_KIND
 from allotment.observed.drift import MAX_DIFFERENCES, find_differences
 
@@ -302,3 +303,41 @@ def test_a_published_field_that_is_removed_anywhere_is_found(published: Object, 
     place = data.draw(st.sampled_from([mapping for mapping in mappings(live_object["spec"]) if mapping]))
     del place[data.draw(st.sampled_from(sorted(place)))]
     assert len(find_differences(published, live_object)) >= 1
+
+
+ALIKE = st.sampled_from([True, False, None, 0, 1, 2, 0.0, 1.0, "", "1", "1000m", [], [1], [True], {}, {"a": 1}])
+
+
+@given(st.sampled_from(OBJECTS), st.data(), st.booleans(), st.lists(ALIKE, min_size=1, max_size=4))
+def test_identical_values_are_skipped_without_another_result(
+    published: Object, data: st.DataObject, is_filled: bool, values: list[Any]
+) -> None:
+    """Values that are equal in Python and of different types, such as 1 and True, are among the edits."""
+    changed_manifest = copy.deepcopy(published)
+    live_object = live(published) if is_filled else copy.deepcopy(published)
+    for value in values:
+        for target in data.draw(st.sampled_from([[live_object], [changed_manifest], [live_object, changed_manifest]])):
+            places = [place for place in mappings(target.get("spec", {})) if place]
+            if places:
+                place = data.draw(st.sampled_from(places))
+                place[data.draw(st.sampled_from(sorted(place)))] = copy.deepcopy(value)
+    result = find_differences(changed_manifest, live_object)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drift, "_has_same_types", lambda *_: False)
+        assert find_differences(changed_manifest, live_object) == result
+
+
+@given(st.lists(st.tuples(st.booleans(), st.text(alphabet="a/.*[\n\u00e9", max_size=4)), max_size=4))
+def test_a_path_is_built_from_its_steps(steps: list[tuple[bool, str]]) -> None:
+    path, display, pattern = drift._FieldPath(), "", ""
+    for is_element, name in steps:
+        text = name.encode("unicode_escape").decode()
+        if is_element:
+            path, display, pattern = path.element(name), f"{display}[{text}]", f"{pattern}/*"
+        else:
+            step = f".{text}" if set(name) <= {"a"} else f"[{text}]"
+            child = f"{pattern}/{name}".removeprefix("/")
+            assert path.child_pattern(name) == child
+            path, display, pattern = path.child(name), f"{display}{step}".removeprefix("."), child
+    assert (path.display, path.pattern) == (display, pattern)
+    assert path.last_segment == pattern.rpartition("/")[2]

@@ -323,12 +323,13 @@ TYPES_BY_QUERY: dict[ResourceQuery, type] = {
 }
 
 
-def validate_object(kind: ResourceQuery, value: Any) -> dict[str, Any]:
+def validate_object(kind: ResourceQuery, value: Any, *, may_have_nulls: bool = True) -> dict[str, Any]:
     """Return the object `value` without its null fields, which Kubernetes treats as absent.
 
-    If a field has a wrong type, raises ValueError with the name of the field.
+    With `may_have_nulls=False`, the caller knows that no field is null. If a field has a wrong type, raises ValueError
+    with the name of the field.
     """
-    manifest = _without_nulls(value)
+    manifest = _without_nulls(value) if may_have_nulls else value
     try:
         msgspec.convert(manifest, TYPES_BY_QUERY[kind])
     except msgspec.ValidationError as error:

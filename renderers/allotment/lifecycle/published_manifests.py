@@ -56,7 +56,7 @@ def read_identities(data: bytes) -> frozenset[tuple[str, str]]:
 
 def stopped_deployments(data: bytes) -> frozenset[str]:
     """Return the names of a file's Deployments that have `replicas: 0`. Raises Malformed if one of them has no name."""
-    texts = [text for text in split(data) if _NO_REPLICAS_LINE.search(text)]
+    texts = [text for text in split(data) if "\n  replicas: 0" in text and _NO_REPLICAS_LINE.search(text)]
     return frozenset(_read_value(_NAME_LINE, text) for text in texts if _read_value(_KIND_LINE, text) == "Deployment")
 
 

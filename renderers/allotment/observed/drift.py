@@ -45,7 +45,6 @@ _LIST_KEYS: dict[str, tuple[str, ...]] = {
 _SERVICE_PORTS = "spec/ports", ("port", "protocol")
 _QUANTITIES = frozenset({"limits", "requests", "hard", "default", "defaultRequest"})
 _CHANGE_TEXTS = {"added": "isn't published", "missing": "is missing", "changed": "isn't as published"}
-_CONTAINERS = frozenset({dict, list})
 _PLAIN_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 
 
@@ -63,35 +62,47 @@ class Difference(NamedTuple):
 
 
 class _FieldPath:
-    """A field: its path as a pattern in the tables of `defaults`, and its path as it is displayed.
+    """A field: its name, and the field that contains it. The path of a field is built only if it is needed."""
 
-    The displayed path is computed only for a difference, because most fields do not differ.
-    """
+    __slots__ = ("_is_element", "_name", "_parent")
 
-    __slots__ = ("_is_element", "_name", "_parent", "pattern")
-
-    def __init__(
-        self, pattern: str = "", parent: _FieldPath | None = None, name: object = "", *, is_element: bool = False
-    ) -> None:
-        self.pattern, self._parent, self._name, self._is_element = pattern, parent, name, is_element
+    def __init__(self, parent: _FieldPath | None = None, name: object = "", *, is_element: bool = False) -> None:
+        self._parent, self._name, self._is_element = parent, name, is_element
 
     def child(self, name: str) -> _FieldPath:
         """Return the path of the field `name` in the mapping at this path."""
-        return _FieldPath(f"{self.pattern}/{name}" if self.pattern else name, self, name)
+        return _FieldPath(self, name)
 
     def element(self, name: object) -> _FieldPath:
         """Return the path of the element `name` of the list at this path."""
-        return _FieldPath(f"{self.pattern}/*", self, name, is_element=True)
+        return _FieldPath(self, name, is_element=True)
 
     @property
     def display(self) -> str:
-        """The path as it is displayed, in printable form."""
+        """The path in printable form."""
         if self._parent is None:
             return ""
-        name = str(self._name)
-        text = escape_unprintable(name, MAX_SEGMENT_LENGTH)
-        is_plain = not self._is_element and _PLAIN_CHARACTERS.issuperset(name)
-        return f"{self._parent.display}{f'.{text}' if is_plain else f'[{text}]'}".removeprefix(".")
+        text = escape_unprintable(str(self._name), MAX_SEGMENT_LENGTH)
+        if self._is_element:
+            return f"{self._parent.display}[{text}]"
+        step = f".{text}" if _PLAIN_CHARACTERS.issuperset(str(self._name)) else f"[{text}]"
+        return f"{self._parent.display}{step}".removeprefix(".")
+
+    @property
+    def pattern(self) -> str:
+        """The path as a pattern in the tables of `defaults`."""
+        if self._parent is None:
+            return ""
+        return f"{self._parent.pattern}/*" if self._is_element else self._parent.child_pattern(str(self._name))
+
+    def child_pattern(self, name: str) -> str:
+        """Return the pattern of the field `name` in the mapping at this path."""
+        return f"{self.pattern}/{name}".removeprefix("/")
+
+    @property
+    def last_segment(self) -> str:
+        """The part of the pattern after its last slash."""
+        return "*" if self._is_element else str(self._name).rpartition("/")[2]
 
 
 def find_differences(published: Object, live: Object) -> tuple[Difference, ...]:
@@ -141,28 +152,28 @@ class _Comparison:
     ) -> Iterator[Difference]:
         for name, value in published.items():
             live_value = live.get(name)
+            if value == live_value and _has_same_types(value, live_value):
+                continue  # most fields are identical, and need no path
+            field = path.child(name)
             if live_value is not None:
-                if type(value) not in _CONTAINERS and _is_identical(value, live_value):
-                    continue
-                yield from self._compare_values(value, live_value, path.child(name))
-            elif value is not None and not _is_omitted(field := path.child(name), value):
+                yield from self._compare_values(value, live_value, field)
+            elif value is not None and not _is_omitted(field, value):
                 yield Difference(field.display, "missing")
         for name, value in live.items():
-            if published.get(name) is None and value is not None and not self._is_default(path, name, live):
+            if value is not None and published.get(name) is None and not self._is_default(path, name, live):
                 yield Difference(path.child(name).display, "added")
 
     def _is_default(self, path: _FieldPath, name: str, live: Mapping[str, Any]) -> bool:
         """Return whether a live field that isn't published has its default value."""
-        if path.pattern == "metadata/annotations" and name in {
-            TRACKING_ANNOTATION,
-            *CONTROLLER_ANNOTATIONS.get(self._kind, ()),
-        }:
+        if (name == TRACKING_ANNOTATION or name in CONTROLLER_ANNOTATIONS.get(self._kind, ())) and (
+            path.pattern == "metadata/annotations"
+        ):
             return True
-        default = self._defaults.get(path.child(name).pattern)
+        default = self._defaults.get(path.child_pattern(name))
         return default is not None and default(live[name], live)
 
     def _compare_values(self, published: Any, live: Any, path: _FieldPath) -> Iterator[Difference]:
-        if isinstance(published, dict) and isinstance(live, dict):
+        if isinstance(published, Mapping) and isinstance(live, Mapping):
             yield from self._compare_mappings(published, live, path)
         elif isinstance(published, list) and isinstance(live, list):
             yield from self._compare_lists(published, live, path)
@@ -173,7 +184,7 @@ class _Comparison:
         keys = _find_identity_keys(path, published, live)
         if keys is not None:
             yield from self._compare_keyed_items(_index_by_key(published, keys), _index_by_key(live, keys), path)
-        elif len(published) == len(live) and all(isinstance(each, dict) for each in (*published, *live)):
+        elif len(published) == len(live) and all(isinstance(each, Mapping) for each in (*published, *live)):
             for index, (published_element, live_element) in enumerate(zip(published, live, strict=True)):
                 yield from self._compare_values(published_element, live_element, path.element(index))
         elif published != live:
@@ -204,6 +215,22 @@ def _is_identical(value: Any, other: Any) -> bool:
     return type(value) is type(other) and bool(value == other)
 
 
+def _has_same_types(value: Any, other: Any) -> bool:
+    """Return whether two equal JSON values have the same type everywhere, so that a comparison finds no difference."""
+    kind = type(value)
+    if kind is not type(other):
+        return False
+    if kind is dict:
+        for name, inner in value.items():
+            if not _has_same_types(inner, other[name]):
+                return False
+    elif kind is list:
+        for inner, other_inner in zip(value, other, strict=True):
+            if not _has_same_types(inner, other_inner):
+                return False
+    return True
+
+
 def _is_same(published: Any, live: Any, path: _FieldPath) -> bool:
     if _is_identical(published, live):
         return True
@@ -215,11 +242,13 @@ def _is_same(published: Any, live: Any, path: _FieldPath) -> bool:
 
 def _find_identity_keys(path: _FieldPath, *lists: list[Any]) -> tuple[str, ...] | None:
     """Return the fields that identify the elements of both lists; None if no fields identify them."""
-    keys = _SERVICE_PORTS[1] if path.pattern == _SERVICE_PORTS[0] else _LIST_KEYS.get(path.pattern.rpartition("/")[2])
+    keys = _LIST_KEYS.get(path.last_segment)
     if keys is None:
         return None
+    if path.pattern == _SERVICE_PORTS[0]:
+        keys = _SERVICE_PORTS[1]
     for elements in lists:
-        if not all(isinstance(each, dict) and keys[0] in each for each in elements):
+        if not all(isinstance(each, Mapping) and keys[0] in each for each in elements):
             return None
         if len(_index_by_key(elements, keys)) < len(elements):
             return None

@@ -143,7 +143,8 @@ def _list_objects(api: _DeadlineApi, kind: ResourceQuery) -> list[Any]:
             continue
         page = _parse_mapping(data)
         items = msgspec.convert(page.get("items") or [], list[Any])
-        objects += (api_types.validate_object(kind, item) for item in items)
+        may_have_nulls = b"null" in data
+        objects += (api_types.validate_object(kind, item, may_have_nulls=may_have_nulls) for item in items)
         more = msgspec.convert((page.get("metadata") or {}).get("continue") or "", str)
         if not more:
             return objects

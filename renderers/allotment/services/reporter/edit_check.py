@@ -30,6 +30,7 @@ from allotment.services.reporter import edit_detection
 from allotment.services.reporter.clone import ORIGIN, Clone
 from allotment.services.reporter.published_objects import PublishedBranch
 
+PREFETCHED_TENANTS = 50  # the published files of so many tenants are read with one request
 _TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -107,7 +108,12 @@ def _compare_tenants(
     statuses = {status.tenant: status for status in _read_synced_statuses(published.repository, cluster, looked)}
     age = looked.now.timestamp() - published.repository.committed_at(published.commit)
     comparison, edits, unsynced, count = edit_detection.EditDetector(branch), list[ManualEdit](), list[str](), 0
-    for tenant in sorted(live.keys() & branch.tenants):
+    tenants = sorted(branch.tenants)
+    for number, tenant in enumerate(tenants):
+        if number % PREFETCHED_TENANTS == 0:
+            branch.prefetch(tenants[number : number + PREFETCHED_TENANTS])
+        if tenant not in live:
+            continue
         status, published_objects = statuses.get(tenant) or TenantStatus(tenant, cluster), branch.find_published(tenant)
         assert published_objects is not None, "the branch was read"
         count += len(live[tenant])

@@ -180,7 +180,8 @@ class EditDetector:
 
     def is_synced(self, status: TenantStatus) -> bool:
         """Return whether Argo CD has applied all published folders of a tenant, according to its Applications."""
-        return all(self._is_applied(status, file) for file in self._branch.list_files(status.tenant).values())
+        files_by_part = {file.tree_path.part: file for file in self._branch.list_files(status.tenant).values()}
+        return all(self._is_applied(status, file) for file in files_by_part.values())
 
     def _is_applied(self, status: TenantStatus, file: PublishedFile) -> bool:
         """Return whether Argo CD has applied the published folder of a file, according to the tenant's Applications."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.adapters.git.remote import Remote
@@ -54,6 +54,7 @@ class PublishedBranch:
         self._polled_at = self._fetched_at = float("-inf")
         self._published_at = ""
         self._indexed_commit = ""
+        self._prefetched: dict[str, bytes] = {}
         self._identities_by_blob: dict[str, ObjectIdentities] = {}
         self._tenant_objects: dict[str, ObjectIdentities] = {}
         self._tenant_paths: dict[str, dict[paths.TreePath, str]] = {}  # by tenant: the blob of each file
@@ -69,11 +70,12 @@ class PublishedBranch:
         self.commit, self.trouble, self.retained = None, "", None
 
     def read_commit(self, commit: str) -> None:
-        """Read one of our commits that the clone already has. Fetches nothing.
+        """List the files of one of our commits that the clone already has. Fetches nothing.
 
-        Raises OperationRefused or Malformed if the commit can't be read.
+        The objects of a tenant are known after `prefetch`. Raises OperationRefused if the commit can't be read.
         """
-        self._index_commit(commit)
+        self._tenant_paths = self._list_tenant_paths(commit)
+        self._tenant_objects = dict.fromkeys(self._tenant_paths, frozenset())
         self.commit, self._published_at = commit, self._read_clock()
 
     @property
@@ -114,7 +116,24 @@ class PublishedBranch:
 
     def read_manifests(self, blobs: Sequence[str]) -> Iterator[list[Object]]:
         """Yield the objects of each published file. Raises OperationRefused or Malformed if a file can't be read."""
-        yield from (load(data) for data in self._repository.read_all(blobs))
+        missing = [blob for blob in blobs if blob not in self._prefetched]
+        contents = self._prefetched | dict(zip(missing, self._repository.read_all(missing), strict=True))
+        yield from (load(contents[blob]) for blob in blobs)
+
+    def prefetch(self, tenants: Iterable[str]) -> None:
+        """Read the files of some tenants with one request, for their objects and for later calls of `read_manifests`.
+
+        Drops the bytes of the previous prefetch, so the caller limits the memory by the number of tenants. Raises
+        OperationRefused or Malformed if a file can't be read.
+        """
+        paths_by_tenant = {tenant: self._tenant_paths[tenant] for tenant in tenants}
+        blobs = {blob for tenant_paths in paths_by_tenant.values() for blob in tenant_paths.values()}
+        self._prefetched = self._repository.read_small(sorted(blobs))
+        for blob, data in self._prefetched.items():
+            if blob not in self._identities_by_blob:
+                self._identities_by_blob[blob] = _parse_identities(data)
+        self._identities_by_blob |= self._read_identities(blobs)
+        self._tenant_objects |= self._join_identities(paths_by_tenant)
 
     def find_tree(self, folder: str) -> str | None:
         """Return the Git tree of a published folder; None if there is none, or if it isn't known."""
@@ -140,33 +159,47 @@ class PublishedBranch:
         """Read the files of tenants in a commit. Files that were read before aren't read again."""
         if commit == self._indexed_commit:
             return
+        spots = self._list_tenant_paths(commit)
+        self._identities_by_blob = self._read_identities(
+            {blob for tenant_spots in spots.values() for blob in tenant_spots.values()}
+        )
+        self._tenant_objects = self._join_identities(spots)
+        self._tenant_paths = spots
+        self._indexed_commit = commit
+
+    def _list_tenant_paths(self, commit: str) -> dict[str, dict[paths.TreePath, str]]:
+        """Return, by tenant, the blob of each file of the tenant in a commit."""
         spots = defaultdict[str, dict[paths.TreePath, str]](dict)
         for path, blob in self._repository.listing(commit).items():
             spot = paths.parse_tree_path(paths.current_path(path))
             if spot is not None and spot.part in (*TREE_PARTS, NAMESPACES):
                 spots[spot.tenant][spot] = blob
-        self._identities_by_blob = self._read_identities(
-            {blob for tenant_spots in spots.values() for blob in tenant_spots.values()}
-        )
+        return dict(spots)
+
+    def _join_identities(self, spots: Mapping[str, Mapping[paths.TreePath, str]]) -> dict[str, ObjectIdentities]:
+        """Return, by tenant, the kind and name of each object in the files of the tenant."""
         nothing: ObjectIdentities = frozenset()
-        self._tenant_objects = {
+        return {
             tenant: nothing.union(*(self._identities_by_blob[blob] for blob in tenant_spots.values()))
             for tenant, tenant_spots in spots.items()
         }
-        self._tenant_paths = dict(spots)
-        self._indexed_commit = commit
 
     def _read_identities(self, blobs: set[str]) -> dict[str, ObjectIdentities]:
-        """Return, by blob, the kind and name of each object in a file.
-
-        Leaves out the kinds that are not in _WATCHED_KINDS. Adds STOPPED_DEPLOYMENT and the name for each Deployment
-        without replicas.
-        """
+        """Return, by blob, the result of `_parse_identities`. Files with a known result aren't read."""
         contents = {blob: self._identities_by_blob[blob] for blob in blobs & self._identities_by_blob.keys()}
         new = sorted(blobs - contents.keys())
         for at in range(0, len(new), READ_BATCH_SIZE):
             some = new[at : at + READ_BATCH_SIZE]
             for blob, data in zip(some, self._repository.read_all(some), strict=True):
-                objects = frozenset(identity for identity in read_identities(data) if identity[0] in _WATCHED_KINDS)
-                contents[blob] = objects | {(STOPPED_DEPLOYMENT, name) for name in stopped_deployments(data)}
+                contents[blob] = _parse_identities(data)
         return contents
+
+
+def _parse_identities(data: bytes) -> ObjectIdentities:
+    """Return the kind and name of each object in a file. Raises Malformed.
+
+    Leaves out the kinds that are not in _WATCHED_KINDS. Adds STOPPED_DEPLOYMENT and the name for each Deployment
+    without replicas.
+    """
+    objects = frozenset(identity for identity in read_identities(data) if identity[0] in _WATCHED_KINDS)
+    return objects | {(STOPPED_DEPLOYMENT, name) for name in stopped_deployments(data)}

@@ -66,7 +66,7 @@ class PublishedRelease(NamedTuple):
 
 
 class _OutdatedResource(NamedTuple):
-    """A declared resource whose cluster doesn't report its declared version: its declaration and its live state."""
+    """A declared resource without a report of its declared version, with its declaration and its live state."""
 
     resource: ResourceRef
     path: str
@@ -206,7 +206,7 @@ class StatusView:
         )
 
     def _identify_outdated(self, spot: DeclaredResource) -> _OutdatedResource:
-        """Return a resource whose cluster doesn't report its declared version."""
+        """Return a resource without a report of its declared version."""
         blob = self.declared_commit.source.blob(spot.path) or ""
         observations = self._reported_resources.get((spot.kind, spot.tenant, spot.name), [])
         declared = read_declaration_at(self.declared_commit.source, spot.path)
