@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -206,11 +207,12 @@ class Server(ThreadingHTTPServer):
 def tree_pages(tree: Path) -> dict[str, list[bytes]]:
     """Return the pages of each resource in a rendered tree, as an API server that has all its objects."""
     objects: dict[str, list[dict[str, Any]]] = {}
+    uids = (f"u-{number}" for number in count())
     for path in sorted(tree.glob("*/**/*.yaml")):
         for manifest in load(path.read_bytes()):
             kind = manifest["kind"].lower()
             plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}es" if kind.endswith("s") else f"{kind}s"
-            manifest["metadata"] |= {"uid": f"u-{len(objects)}", "creationTimestamp": "2026-11-21T10:00:00Z"}
+            manifest["metadata"] |= {"uid": next(uids), "creationTimestamp": "2026-11-21T10:00:00Z"}
             objects.setdefault(plural, []).append(manifest)
     return {plural: pages(len(some), some.__getitem__) for plural, some in objects.items()}
 
