@@ -178,20 +178,20 @@ def test_a_value_that_the_tenant_chooses_needs_no_new_frame(
 ) -> None:
     gate = IsolationGate(BOUNDARIES)
     gate.check(path, sample_tree[path], entitled(path))
-    count = len(gate._verdicts)
+    count = len(gate.frames)
     head, _, tail = sample_tree[path].decode().partition(f" {start}")
     gate.check(path, f"{head} {start}{value}\n{tail.partition(chr(10))[2]}".encode(), entitled(path))
-    assert len(gate._verdicts) == count
+    assert len(gate.frames) == count
 
 
 def test_another_job_needs_no_new_frame(sample_tree: dict[str, bytes]) -> None:
     gate = IsolationGate(BOUNDARIES)
     gate.check(FILLED, sample_tree[FILLED], entitled(FILLED))
-    count = len(gate._verdicts)
+    count = len(gate.frames)
     other = re.sub(rb"--prepare-[0-9a-f]{10}-[0-9]+", b"--prepare-0123456789-12", sample_tree[FILLED])
     assert other != sample_tree[FILLED]
     gate.check(FILLED, other, entitled(FILLED))
-    assert len(gate._verdicts) == count
+    assert len(gate.frames) == count
     with pytest.raises(IsolationBroken):  # a Job that names another Job
         gate.check(FILLED, other.replace(b"--prepare-0123456789-12", b"--prepare-0123456789-13", 3), entitled(FILLED))
 
@@ -203,7 +203,7 @@ def test_the_number_of_frames_is_limited(sample_tree: dict[str, bytes], monkeypa
     for path, data in sample_tree.items():
         if "/tenants/" in path:
             gate.check(path, data, entitled(path))
-            assert len(gate._verdicts) <= 5
+            assert len(gate.frames) <= 5
 
 
 def test_the_number_of_remembered_lines_is_limited(

@@ -120,11 +120,17 @@ Scope = tuple[str, str, str]  # the cluster, the part of the tree, and the name 
 
 
 class FrameCache:
-    """The frames of accepted texts, by scope and number of lines. Both numbers of frames are limited."""
+    """The frames of accepted texts, by scope and number of lines.
+
+    The number of frames is limited, in a scope and in all. A full cache drops the oldest frames.
+    """
 
     def __init__(self) -> None:
         self._frames: dict[tuple[Scope, int], list[Frame]] = {}
-        self.verdicts: dict[Frame, bool] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
 
     def find(self, scope: Scope, text: str, tenant: str, resource: str) -> Frame | None:
         """Return a frame of which a text has the form."""
@@ -136,11 +142,11 @@ class FrameCache:
 
     def add(self, scope: Scope, frame: Frame) -> None:
         """Remember the frame of an accepted text."""
-        if len(self.verdicts) >= MAX_FRAMES:
-            self._frames.clear()
-            self.verdicts.clear()
+        while self._count >= MAX_FRAMES:
+            self._count -= len(self._frames.pop(next(iter(self._frames))))
         frames = self._frames.setdefault((scope, len(frame.lines)), [])
         if len(frames) >= MAX_FRAMES_OF_SCOPE:
-            del self.verdicts[frames.pop(0)]
+            frames.pop(0)
+            self._count -= 1
         frames.append(frame)
-        self.verdicts[frame] = True
+        self._count += 1

@@ -50,8 +50,7 @@ class IsolationGate:
         self.clusters = clusters
         self._tenants_with_own_stock = {name: boundary.tenants_with_own_stock for name, boundary in clusters.items()}
         self._learners = {name: FrameLearner(boundary) for name, boundary in clusters.items()}
-        self._frames = FrameCache()
-        self._verdicts = self._frames.verdicts
+        self.frames = FrameCache()
 
     def check(
         self, path: str, data: bytes, entitlements: Entitlements = NO_ENTITLEMENTS, *, published: bool = False
@@ -146,10 +145,10 @@ class IsolationGate:
             if frames[-1] is None:
                 yield from _judge_rendered(boundary, owner, text)
         if len(frames) > 1 and not misread and None not in frames:
-            self._frames.add(scope_of(boundary.cluster, owner), join_frames(frame for frame in frames if frame))
+            self.frames.add(scope_of(boundary.cluster, owner), join_frames(frame for frame in frames if frame))
 
     def _find_frame(self, boundary: Boundary, owner: FileOwner, text: str) -> Frame | None:
-        return self._frames.find(scope_of(boundary.cluster, owner), text, owner.tenant, resource_name(owner))
+        return self.frames.find(scope_of(boundary.cluster, owner), text, owner.tenant, resource_name(owner))
 
     def _find_or_learn_frame(self, boundary: Boundary, owner: FileOwner, text: str) -> Frame | None:
         """Return the frame of an object; None if the object has no frame, so that the gate must judge it completely."""
@@ -160,7 +159,7 @@ class IsolationGate:
             except _UNEXPECTED_SHAPE_ERRORS:
                 return None  # the complete check reports the error
             if frame is not None:
-                self._frames.add(scope_of(boundary.cluster, owner), frame)
+                self.frames.add(scope_of(boundary.cluster, owner), frame)
         return frame
 
 

@@ -19,6 +19,7 @@ from allotment.services.check.tenant_error import build_rejection
 
 M = TypeVar("M")
 CollectFiles = Callable[[Iterable[tuple[str, bytes]]], M]
+FindGate = Callable[["Catalog"], "IsolationGate"]
 
 
 def build_gate(catalog: Catalog) -> IsolationGate:
@@ -62,7 +63,7 @@ class Renderer(Generic[M]):
         keep: CollectFiles[M],
         clusters: frozenset[str] = frozenset(),
         tenants: frozenset[str] = frozenset(),
-        find_gate: Callable[[Catalog], IsolationGate] = build_gate,
+        find_gate: FindGate = build_gate,
     ) -> None:
         self._collect, self._clusters, self._tenants, self._find_gate = keep, clusters, tenants, find_gate
         self._gate: tuple[int, IsolationGate] | None = None

@@ -24,8 +24,8 @@ OpenCache = Callable[[str, Any], FileCache]  # takes a key and the type of the v
 class CheckOptions:
     """How a check treats tenants.
 
-    - `open_cache` returns the cache for a key and a type of values. If the cache has a tenant that is unchanged, the check neither reads nor
-      renders the tenant. Without `open_cache`, the check reads all tenants.
+    - `open_cache` returns the cache for a key and a type of values. If the cache has a tenant that is unchanged, the
+      check neither reads nor renders the tenant. Without `open_cache`, the check reads all tenants.
     - `render` renders each tenant that has no errors, in the process that read the tenant.
     - `store_artifacts` receives the name and the result of `render` for each tenant that the check reads, in the order
       of names. The result is None if the tenant was not rendered. Without `store_artifacts`,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from allotment.adapters.declaration_source import Source
 from allotment.branches.branch import Branch
@@ -48,6 +49,9 @@ from allotment.services.publish.tenant_retention import (
     find_tenants_of_invalid_clusters,
 )
 from allotment.services.renderer import ClusterRenderer, Renderer
+
+if TYPE_CHECKING:
+    from allotment.isolation.gate import IsolationGate
 
 
 class ReleaseBuilder:
@@ -95,7 +99,7 @@ class ReleaseBuilder:
             source, as_of, published_trees, preparations, store
         )
         inputs = ReleaseInputs(source, repository_check, published_trees, observed_state, preparations)
-        rerenderer = Rerenderer(source, repository_check, published_trees, self._processes, store)
+        rerenderer = Rerenderer(source, repository_check, published_trees, self._processes, store, self._find_gate)
         unchanged = published_trees.list_unchanged((name, tenant.blobs) for name, tenant in rendered.items())
         cached = {
             name: tenant
@@ -167,9 +171,7 @@ class ReleaseBuilder:
         prepared = preparations.list_succeeded_jobs()
         options = CheckOptions(
             open_cache=self._cache.bind_prepared_jobs(prepared),
-            render=Renderer(
-                published_trees.compare_rendered, find_gate=lambda catalog: self._open_cluster_renderer(catalog).gate
-            ),
+            render=Renderer(published_trees.compare_rendered, find_gate=self._find_gate),
             check_catalog=self._catalog_cache.check,
             store_artifacts=store.put,
             report_progress=self._report_progress,
@@ -185,6 +187,9 @@ class ReleaseBuilder:
         if self._cluster_renderer is None or self._cluster_renderer.catalog != catalog:
             self._cluster_renderer = ClusterRenderer(catalog)
         return self._cluster_renderer
+
+    def _find_gate(self, catalog: Catalog) -> IsolationGate:
+        return self._open_cluster_renderer(catalog).gate
 
     def _merge_with_cache(
         self, repository_check: RepositoryCheck, retained_tenants: RetentionByTenant, store: RenderedFileStore

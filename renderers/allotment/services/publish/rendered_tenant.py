@@ -14,7 +14,7 @@ from allotment.services.check.workers import TenantCheck, run_batches
 from allotment.services.publish.published_trees import Blobs, PublishedTrees, RenderedBlobs
 from allotment.services.publish.rendered_file_store import RenderedFileStore
 from allotment.services.publish.tenant_retention import RetentionByTenant, rejection
-from allotment.services.renderer import Renderer
+from allotment.services.renderer import FindGate, Renderer, build_gate
 
 ReducedUnits = Mapping[
     tuple[str, str], int
@@ -73,9 +73,10 @@ class Rerenderer:
         published_trees: PublishedTrees,
         processes: int,
         store: RenderedFileStore | None = None,
+        find_gate: FindGate = build_gate,
     ) -> None:
         self._source, self._check, self._published_trees = source, repository_check, published_trees
-        self._processes, self._store = processes, store or RenderedFileStore()
+        self._processes, self._store, self._find_gate = processes, store or RenderedFileStore(), find_gate
 
     def render_tenants(self, tenants: Iterable[str], fewer: ReducedUnits = MappingProxyType({})) -> RerenderResult:
         """Render tenants again; `fewer` has the units of the instances that get fewer than they declare.
@@ -90,7 +91,7 @@ class Rerenderer:
         work = TenantCheck(
             self._source,
             self._check.valid_catalog,
-            Renderer(self._published_trees.compare_rendered),
+            Renderer(self._published_trees.compare_rendered, find_gate=self._find_gate),
             False,
             find_runtime_state,
         )
