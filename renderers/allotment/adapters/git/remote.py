@@ -16,7 +16,7 @@ from allotment.adapters.git import quarantine
 from allotment.adapters.git.commands import QUIET_SETTINGS, GitFailed
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Limit, Patience, ProcessLimitExceeded
-from allotment.problems import OperationRefused, quote_value
+from allotment.problems import OperationRefused, escape_unprintable, quote_value
 
 # If Git's output contains one of _LOCK_FAILURE_TEXTS, a ref is only locked. Otherwise, if it contains one of
 # _OVERTAKEN_TEXTS, another push has moved a ref. Any other refusal is permanent.
@@ -38,6 +38,7 @@ _LOCK_PATTERN = re.compile(r"Unable to create '([^']*\.lock)': File exists")
 TRANSFER_PATIENCE = Patience(silent_seconds=300, total_seconds=3600)
 LOOK_PATIENCE = Patience(silent_seconds=120, total_seconds=120)
 _MAX_OUTPUT = 800  # characters of Git's output
+_MAX_PATH = 1_000  # characters of a path that an operator must find
 _TRACKING_PREFIX = "refs/allotment/seen/"
 _FSCK_TEXTS = ("fsck error", "git fsck")
 # A fetch fails if git fsck finds a fault in an object, except for these faults. Early versions of Git, and converters
@@ -230,7 +231,7 @@ class Remote:
         if lock is not None:
             raise RemoteLocked(
                 self._redact(
-                    f"{quote_value(str(self))} took no push to {', '.join(sorted(refs))}: the lock {quote_value(lock[1])} is held there, still after"
+                    f"{quote_value(str(self))} took no push to {', '.join(sorted(refs))}: the lock '{escape_unprintable(lock[1], _MAX_PATH)}' is held there, still after"
                     f" {len(_LOCK_PAUSES) + 1} tries. Where no other push runs, a process that was killed left it: have this file"
                     " removed at the server, then try again"
                 )
