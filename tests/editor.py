@@ -137,6 +137,12 @@ class Editor:
                     return list(params["diagnostics"])
         raise AssertionError("no diagnostics")
 
+    def await_log(self, words: str) -> None:
+        """Wait for a line of the log that contains `words`."""
+        for _ in self._receive():
+            if any(words in line for line in self.log):
+                return
+
     def at(self, path: str, line: int, character: int) -> Json:
         """Return the parameters of a request at a position."""
         return {

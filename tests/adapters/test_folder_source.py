@@ -112,3 +112,15 @@ def test_scopes_are_sorted(tmp_path: Path, folder: Path) -> None:
         ]
     )
     assert not problems
+
+
+def test_files_that_are_listed_again_count_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_source, "MAX_FILES", 3)
+    source = FolderSource(folder.parent.parent)
+    for _ in range(5):
+        listed = source.files(TENANT)
+        assert (len(listed.paths), listed.problems) == (2, ())
+    (folder / "members.yaml").touch()
+    (folder / "instances" / "second.yaml").touch()
+    (problem,) = source.files(TENANT).problems
+    assert "more than 3 files" in problem.message

@@ -292,3 +292,8 @@ def test_it_starts_no_process_and_needs_no_git(sample: Path) -> None:
         assert len(editor.await_diagnostics(WEBUI, 1)) == 1
         children = Path(f"/proc/{editor.process.pid}/task/{editor.process.pid}/children")
         assert not os.path.exists(children) or children.read_text() == ""
+
+
+def test_a_folder_outside_of_every_repository_is_named_in_the_log(tmp_path: Path) -> None:
+    with Editor(tmp_path) as editor:
+        editor.await_log("no platform/platform.yaml is here or in a folder above")

@@ -154,6 +154,15 @@ def test_a_completed_name_shows_its_price_and_free_units(editor: Editor) -> None
     details = {item["label"]: item["detail"] for item in items}
     assert details["l4-quarter"] == "0.21 EUR per hour; 24 of 40 units free in eu-1"
     assert details["h100-eight"] == "26.00 EUR per hour; no units in eu-1"
+    names = list(details)
+    assert names.index("h100-eight") > names.index("l4-whole"), "specs with free units come first"
+
+
+def test_a_storage_of_another_cluster_is_not_completed(editor: Editor) -> None:
+    assert "models" in at(editor, "- name: models", "- name: |").lines()
+    text = (editor.here / WEBUI).read_text(encoding="utf-8")
+    moved = text.replace("cluster: eu-1", "cluster: us-1").replace("- name: models", "- name: |")
+    assert at(editor, text, moved).lines() == {}
 
 
 def test_hover_shows_prices_units_and_documentation(editor: Editor) -> None:

@@ -128,7 +128,7 @@ def test_a_check_without_cache_starts_no_process(
 ) -> None:
     time.sleep(SETTLE)
     assert allot("validate", "--repo", crowd)[0] == 0
-    monkeypatch.setattr("watchfiles.watch", lambda *_, **__: iter(()))
+    monkeypatch.setattr("watchfiles.watch", lambda *_, **__: iter([set()]))
     monkeypatch.setattr(os, "fork", lambda: pytest.fail("a process was started"))
     assert allot("validate", "--repo", crowd, *options)[0] == 0
 

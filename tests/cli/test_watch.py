@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import queue
 import signal
@@ -11,8 +12,13 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
 from tests.cli.test_interrupted import BEGIN
 from tests.conftest import DAY, edit
+
+from allotment.adapters.folder_source import FolderSource
+from allotment.cli import validate
+from allotment.services.check.repository_check import RepositoryCheck, check_repository
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
 
@@ -38,7 +44,6 @@ def test_it_checks_again_on_save(sample: Path) -> None:
                     return line
 
         assert "7 tenants: fine" in closing()
-        time.sleep(1)  # the watch begins
         edit(sample, WEBUI, "l4-quarter", "l4-quater")
         assert closing().startswith(f"1 problem in {WEBUI}")
         edit(sample, WEBUI, "l4-quater", "l4-quarter")
@@ -47,3 +52,27 @@ def test_it_checks_again_on_save(sample: Path) -> None:
         assert closing().startswith("1 problem in tenants/solo-ada/tenant.yaml")
         process.send_signal(signal.SIGINT)
         assert (process.wait(10), process.stderr.read().strip()) == (130, "")
+
+
+class Shown(Exception):
+    """The second check was shown."""
+
+
+def test_a_change_during_the_first_check_is_shown(sample: Path) -> None:
+    checks: list[RepositoryCheck] = []
+
+    def check_and_edit() -> RepositoryCheck:
+        first = check_repository(FolderSource(sample), datetime.date.fromisoformat(DAY))
+        edit(sample, WEBUI, "l4-quarter", "l4-quater")
+        return first
+
+    def show(check: RepositoryCheck) -> int:
+        checks.append(check)
+        if len(checks) == 2:
+            raise Shown
+        return 0
+
+    with pytest.raises(Shown):
+        validate._watch_files(sample, check_and_edit, False, show, list)
+    assert checks[0].errors == []
+    assert [problem.path for problem in checks[1].errors] == [WEBUI]

@@ -28,7 +28,12 @@ def test_helix_starts_the_server_for_yaml() -> None:
 
 def test_a_repository_cannot_choose_the_program_that_vs_code_starts() -> None:
     manifest = json.loads((EDITORS / "vscode/package.json").read_text(encoding="utf-8"))
-    command = manifest["contributes"]["configuration"]["properties"]["allotment.command"]
-    assert (command["default"], command["scope"]) == ("allot", "machine")
+    settings = manifest["contributes"]["configuration"]["properties"]
+    assert {name: (setting["default"], setting["scope"]) for name, setting in settings.items()} == {
+        "allotment.command": ("allot", "machine"),
+        "allotment.arguments": ([], "machine"),
+    }
     assert manifest["capabilities"]["untrustedWorkspaces"] == {"supported": False}
-    assert 'args: ["lsp"]' in (EDITORS / "vscode" / manifest["main"]).read_text(encoding="utf-8")
+    assert 'args: ["lsp", ...settings.get("arguments")]' in (EDITORS / "vscode" / manifest["main"]).read_text(
+        encoding="utf-8"
+    )

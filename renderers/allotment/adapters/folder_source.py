@@ -35,7 +35,8 @@ class FolderSource:
         self.root = root
         self._valid_tokens = cache(valid_tokens)
         self._base = f"{root}/"
-        self._stamped_files = 0
+        self._file_counts: dict[Scope, int] = {}
+        self._total_count = 0
 
     def scopes(self) -> tuple[list[Scope], list[Problem]]:
         """Return the platform, and each folder below `clusters` and `tenants`."""
@@ -76,8 +77,9 @@ class FolderSource:
                     else:
                         file_type = "a symbolic link" if entry.is_symlink() else "no regular file"
                         problems.append(path_problem(path, f"is {file_type}: replace it by the file itself", "layout"))
-        self._stamped_files += len(paths)
-        if self._stamped_files > MAX_FILES:
+        self._total_count += len(paths) - self._file_counts.get(scope, 0)
+        self._file_counts[scope] = len(paths)
+        if self._total_count > MAX_FILES:
             problems.append(
                 path_problem(
                     folder_of(scope), f"more than {MAX_FILES} files: this is not a repository of declarations", "size"

@@ -24,6 +24,8 @@ from allotment.cli.options import (
 )
 from allotment.problems import Problem
 
+_WATCH_TIMEOUT = 100  # milliseconds until the watch of the files returns without a change
+
 if TYPE_CHECKING:
     import datetime
 
@@ -231,11 +233,15 @@ def _watch_files(
     from allotment.services.check.check_options import Comparison
     from allotment.services.check.incremental_check import IncrementalCheck
 
+    roots = [root / name for name in ("platform", "clusters", "tenants") if (root / name).is_dir()]
+    watcher = watch(*roots, debounce=100, step=20, yield_on_timeout=True, rust_timeout=_WATCH_TIMEOUT)
+    next(watcher)  # from now on it notes all changes, also those during the first check
     incremental = IncrementalCheck(check_all, Comparison(changed_files=changed), always_checks_all=compares)
     click.clear()
     show(incremental.last)
-    roots = [root / name for name in ("platform", "clusters", "tenants") if (root / name).is_dir()]
-    for changes in watch(*roots, debounce=100, step=20):
+    for changes in watcher:
+        if not changes:
+            continue
         paths = [Path(path).relative_to(root).as_posix() for _, path in changes]
         check = incremental.update(FolderSource(root), paths)
         click.clear()

@@ -84,3 +84,11 @@ def test_tokens_end_at_a_syntax_error() -> None:
 )
 def test_tokens_of_garbage(text: str) -> None:
     assert isinstance(find_tokens(text), list)
+
+
+def test_a_line_that_is_one_long_word_takes_no_quadratic_time() -> None:
+    text = f"&{'a' * 200_000} b: 1\n"
+    find_cursor(text, len(text) - 1)  # a scan from each character would take minutes
+    cursor = find_cursor(f"a: {'b' * 200_000}", 200_003)
+    assert cursor is not None
+    assert (cursor.field, cursor.start, cursor.end) == (("a",), 3, 200_003)

@@ -85,6 +85,15 @@ def add_stock(place: Place) -> None:
         edit(place.root, path, re.findall("count: .*", (place.root / path).read_text())[0], "count: 1")
 
 
+def add_link(place: Place) -> None:
+    """Add a symbolic link to the folder of a cluster, which makes the cluster invalid, or remove it."""
+    path = place.root / "clusters/us-1/link.yaml"
+    if path.is_symlink():
+        path.unlink()
+    else:
+        path.symlink_to("cluster.yaml")
+
+
 def report_status(place: Place) -> None:
     place.synced("eu-1", "film-house")
 
@@ -104,8 +113,10 @@ CHANGES: dict[str, Callable[[Place], None]] = {
     "an instance": come_and_go(GROUP, NEW),
     "a second stock": add_stock,
     "a tenant": come_and_go("tenants/northlight", "tenants/zeta"),
+    "a tenant of us-1": come_and_go("tenants/acme-robotics", "tenants/zeta-robotics"),
     "a foreign commit": push_foreign_commit,
     "a status": report_status,
+    "a link": add_link,
 }
 
 
@@ -170,6 +181,7 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     steps=[({"a tenant"}, "another process"), ({"an instance"}, "this process"), ({"an instance"}, "nobody")],
     memory_bytes=20_000,
 )
+@example(steps=[({"a tenant of us-1"}, "nobody"), ({"a link"}, "nobody")], memory_bytes=0)
 def test_a_release_equals_the_release_from_nothing(
     place: Place, copies: Path, monkeypatch: pytest.MonkeyPatch, steps: list[tuple[set[str], str]], memory_bytes: int
 ) -> None:

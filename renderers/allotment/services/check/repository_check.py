@@ -119,7 +119,8 @@ def check_repository(
     valid_subset = find_valid_subset(catalog_check, partial=options.partial)
     cache = FileCache.disabled()
     if options.open_cache:
-        cache = options.open_cache(format_cache_key(as_of, catalog_check.content_keys), CachedResult)
+        key = format_cache_key(as_of, catalog_check.content_keys, valid_subset.invalid_clusters)
+        cache = options.open_cache(key, CachedResult)
     cached = read_cached_tenants(source, cache, catalog_check.tenants)
     task = TenantCheck(
         source=source,

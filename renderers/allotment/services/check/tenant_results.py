@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from allotment.adapters.declaration_source import Source
@@ -52,11 +52,14 @@ class TenantResults(NamedTuple):
     artifacts: dict[str, Any]
 
 
-def format_cache_key(as_of: datetime.date, content_keys: Mapping[Scope, str]) -> str:
-    """Return the key of a cache. If the program, the day or the catalog changes, the key changes."""
-    return f"{program_key()} {as_of} " + json.dumps(
-        sorted((*scope, content) for scope, content in content_keys.items())
-    )
+def format_cache_key(as_of: datetime.date, content_keys: Mapping[Scope, str], invalid_clusters: Collection[str]) -> str:
+    """Return the key of a cache. If the program, the day, the catalog or the invalid clusters change, the key changes.
+
+    The content keys do not determine the invalid clusters, because they cover only regular files: a symbolic link in
+    the folder of a cluster makes the cluster invalid.
+    """
+    contents = sorted((*scope, content) for scope, content in content_keys.items())
+    return f"{program_key()} {as_of} " + json.dumps([contents, sorted(invalid_clusters)])
 
 
 def read_cached_tenants(source: Source, cache: FileCache, tenants: Iterable[str]) -> CachedTenants:

@@ -32,11 +32,15 @@ _MARKUP = re.compile(r"([\\`*_\[\]<>!#|~&])")
 
 
 class Offer(NamedTuple):
-    """A declaration that a field can name: a short summary for a list, and its description in Markdown."""
+    """A declaration that a field can name: a short summary for a list, and its description in Markdown.
+
+    `is_available` is false if the cluster of the file has no free units or no bytes of it, or if it is not Active.
+    """
 
     name: str
     summary: str
     description: str
+    is_available: bool = True
 
 
 class DeclaredFacts:
@@ -76,9 +80,10 @@ class DeclaredFacts:
         return platform.model.spec.billing.currency if platform is not None else ""
 
     def list_targets(self, kind: str, cluster: str | None, *, buckets: bool = False) -> list[Offer]:
-        """Return the declarations of a kind, sorted by name. `cluster` is the cluster of the file, if it is known.
+        """Return the declarations of a kind: the available ones first, then by name.
 
-        If `buckets` is true, storages that are no buckets are left out.
+        `cluster` is the cluster of the file, if it is known. Storages of another cluster are left out. If `buckets` is
+        true, storages that are no buckets are left out.
         """
         if kind == "Cluster":
             clusters = [folder.get_singleton(KINDS[kind].model) for folder in self.catalog.clusters.values()]
@@ -86,11 +91,12 @@ class DeclaredFacts:
         if kind == "Tenant":
             return []
         scope = self.catalog.platform if KINDS[kind].scope == "platform" else self.folder
-        return [
+        offers = [
             self.describe(declared, cluster)
             for declared in scope.of_kind(KINDS[kind].model).values()
-            if not buckets or self._is_bucket(declared)
+            if (not buckets or self._is_bucket(declared)) and not _is_elsewhere(declared, cluster)
         ]
+        return sorted(offers, key=lambda offer: not offer.is_available)
 
     def describe(self, declared: DeclarationFile[Any], cluster: str | None) -> Offer:
         """Return the description of a declaration. Prices and free units are those of `cluster`, if it is known."""
@@ -103,7 +109,19 @@ class DeclaredFacts:
         texts = [escape_text(text) for text in (spec.display_name, spec.description) if text]
         title = f"**{model.kind} {model.name}**{''.join(f' ({word})' for word in warning)}"
         lines = [title, *texts, "\n".join(f"- {fact}" for fact in facts)]
-        return Offer(model.name, "; ".join([*warning, *facts[:2]]), "\n\n".join(filter(None, lines)))
+        is_available = not warning and self._has_capacity(model, cluster)
+        return Offer(model.name, "; ".join([*warning, *facts[:2]]), "\n\n".join(filter(None, lines)), is_available)
+
+    def _has_capacity(self, model: Declaration, cluster: str | None) -> bool:
+        """Return whether `cluster`, or any cluster, has free units of a GPUSpec or free bytes of a StorageSpec."""
+        if isinstance(model, GPUSpec):
+            return any(
+                offer.free_units + offer.reserved_for(self.tenant).free_units > 0
+                for offer in self.gpu_offers(model.name, cluster)
+            )
+        if isinstance(model, StorageSpec):
+            return any(offer.free_bytes > 0 for offer in self.storage_offers(model.name, cluster))
+        return True
 
     def storage_spec_of(self, storage: GPUStorage) -> StorageSpec | None:
         """Return the StorageSpec of a storage; None if it is absent or invalid."""
@@ -129,6 +147,11 @@ class DeclaredFacts:
             for offer in self.offers.storage_offers
             if offer.spec.model.name == name and cluster in (None, offer.cluster)
         ]
+
+
+def _is_elsewhere(declared: DeclarationFile[Any], cluster: str | None) -> bool:
+    """Return whether a storage is in another cluster than `cluster`."""
+    return isinstance(declared.model, GPUStorage) and cluster not in (None, declared.model.spec.cluster)
 
 
 def escape_text(text: str) -> str:

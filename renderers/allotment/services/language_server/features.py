@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from lsprotocol import types
 
+from allotment.declared.encoding import MAX_BYTES
 from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.layout import parse_path
 from allotment.declared.reading import read_folder
@@ -63,10 +64,11 @@ def register_features(server: EditorServer) -> None:
 
 
 def find_document(server: EditorServer, uri: str) -> OpenDocument | None:
-    """Return an open declaration; None before the first check, and for a document that is no declaration."""
+    """Return an open declaration; None before the first check, and for a document that is no declaration or too long."""
     path, session = server.find_path(uri), server.session
     check = session.last if session is not None else None
-    if session is None or check is None or path is None or path not in server.documents:
+    data = server.documents.get(path) if path is not None else None
+    if session is None or check is None or path is None or data is None or len(data) > MAX_BYTES:
         return None
     spot = parse_path(path)
     if spot is None or isinstance(spot, Finding):
@@ -85,7 +87,7 @@ def find_document(server: EditorServer, uri: str) -> OpenDocument | None:
             else clusters.get(spot.scope.name) or (ScopeDeclarations(spot.scope))
         )
     facts = DeclaredFacts(spot, check.catalog, folder, check.tally_entries.values())
-    text = server.documents[path].decode("utf-8", "surrogatepass")
+    text = data.decode("utf-8", "surrogatepass")
     return OpenDocument(path, TextPositions(text, server.encoding), facts)
 
 

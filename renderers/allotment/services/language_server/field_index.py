@@ -13,8 +13,7 @@ from allotment.declared.encoding import MAX_BYTES
 from allotment.problems import FieldPath
 
 _CURSOR = "allotment-cursor"
-_WORD_BEFORE = re.compile(r"[\w./@+'\"-]*\Z")
-_WORD_AFTER = re.compile(r"[\w./@+'\"-]*")
+_WORD = re.compile(r"[\w./@+'\"-]*")
 _ITEM_DASHES = re.compile(r"\s*(?:-\s+)*-?\Z")
 
 
@@ -81,8 +80,8 @@ def find_cursor(text: str, offset: int) -> Cursor | None:
     if len(text) > MAX_BYTES:
         return None
     line_start = text.rfind("\n", 0, offset) + 1
-    start = line_start + _match(_WORD_BEFORE, text[line_start:offset]).start()
-    end = offset + _match(_WORD_AFTER, text[offset:]).end()
+    start = offset - _measure_word(text[line_start:offset][::-1])
+    end = offset + _measure_word(text[offset:])
     before = text[line_start:start]
     line_end = text.find("\n", end)
     after = text[end : line_end if line_end >= 0 else len(text)]
@@ -110,10 +109,10 @@ def find_cursor(text: str, offset: int) -> Cursor | None:
     return None
 
 
-def _match(pattern: re.Pattern[str], text: str) -> re.Match[str]:
-    match = pattern.search(text) if pattern is _WORD_BEFORE else pattern.match(text)
-    assert match is not None  # both patterns match an empty text
-    return match
+def _measure_word(text: str) -> int:
+    """Return the number of characters of the word at the start of a text."""
+    match = _WORD.match(text)
+    return match.end() if match is not None else 0
 
 
 class _Group:

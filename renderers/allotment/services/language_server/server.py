@@ -91,6 +91,14 @@ class EditorServer(LanguageServer):
             self._task = asyncio.create_task(self._check_changes())
             self._wakeup.set()
 
+    def report_missing_repository(self) -> None:
+        """Log that nothing is checked, if the editor opened a folder outside of every repository."""
+        if self.session is None:
+            words = (
+                "no platform/platform.yaml is here or in a folder above: open the repository, or name it with --repo"
+            )
+            self._log_message(words, types.MessageType.Warning)
+
     def find_path(self, uri: str) -> str | None:
         """Return the path of a document in the repository; None if it is outside the repository, or no file."""
         if self.session is None:
@@ -188,6 +196,7 @@ def create_server(options: ServerOptions) -> EditorServer:
     @server.feature(types.INITIALIZED)
     async def initialized(_: types.InitializedParams) -> None:
         server.start_checks()
+        server.report_missing_repository()
         await _watch_files(server)
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
