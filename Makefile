@@ -14,9 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(if $(wildcard .venv/ready),.venv/ready,.venv/run)
 	@$(BIN)/python tests/demo.py $(OUT)
 
-# The tests write thousands of Git repositories: in memory if 4 GiB are free there, which takes a quarter less processor time.
-MEMORY_KIB = $(shell df --output=avail /dev/shm 2> /dev/null | tail -n 1)
-test: export TMPDIR := $(if $(shell test "$(MEMORY_KIB)" -gt 4194304 2> /dev/null && echo yes),/dev/shm,$(or $(TMPDIR),/tmp))
+test test-install: export TMPDIR = $(shell $(PYTHON) -m tests.temporary_folder)
 test: .venv/ready
 	$(BIN)/pytest -n auto --dist worksteal -m "not e2e and not install" --durations=20
 
