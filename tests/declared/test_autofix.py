@@ -55,6 +55,18 @@ def test_what_two_readers_take_for_different_things_is_quoted(value: str) -> Non
     assert read_declaration(PATH, text.encode(), spot())[1] == []
 
 
+@pytest.mark.parametrize(("word", "boolean"), [("yes", "true"), ("Off", "false"), ("TRUE", "true"), ("n", "false")])
+@pytest.mark.parametrize("start", ["      readOnly: ", "    - {name: models, mountPath: /x, readOnly: "])
+def test_a_word_becomes_true_or_false_only_where_a_boolean_must_stand(start: str, word: str, boolean: str) -> None:
+    end = "}" if "{" in start else ""
+    item = "" if end else "    - name: models\n      mountPath: /x\n"
+    text = HEAD + '"1.11.0"}\n  displayName: no\n  storages:\n' + item + f"{start}{word}{end}\n"
+    mended = mend(text)
+    assert f"{start}{boolean}{end}\n" in mended
+    assert '  displayName: "no"\n' in mended
+    assert read_declaration(PATH, mended.encode(), spot())[1] == []
+
+
 def test_all_of_a_file_are_quoted_and_the_schema_is_named() -> None:
     body = HEAD.split("\n", 1)[1]
     text = mend(f"\ufeff{body}1.10}}\n  displayName: 2026-01-01\n  description: no\n")

@@ -1,16 +1,19 @@
-"""Fix the faults that have only one remedy: missing quotes, a missing schema line, and a byte order mark."""
+"""Fix the faults that have only one remedy: the notation of values, a missing schema line, and a byte order mark."""
 
 from __future__ import annotations
 
 import json
 
 from allotment.declared import documents
+from allotment.declared.field_types import find_field_type
 from allotment.declared.layout import DeclarationPath
 from allotment.declared.reading import is_fixed_by_quotes, read_declaration
 from allotment.problems import Problem
 
 SCHEMA_PREFIX = "# yaml-language-server: $schema="
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# The words that a YAML 1.1 parser reads as a boolean.
+_BOOLEANS = dict.fromkeys(("y", "yes", "on", "true"), "true") | dict.fromkeys(("n", "no", "off", "false"), "false")
 _MAX_ROUNDS = 400  # enough for the largest file: a round fixes documents.MAX_FINDINGS values
 
 
@@ -26,10 +29,10 @@ def is_fixable(problem: Problem) -> bool:
 
 
 def autofix(path: str, data: bytes, spot: DeclarationPath) -> bytes:
-    """Return a declaration with its schema line, with the missing quotes, and without a byte order mark.
+    """Return a declaration with its schema line, with unambiguous values, and without a byte order mark.
 
-    Quotes are added to values that YAML parsers interpret differently, and to numbers in fields that require text.
-    Other problems remain.
+    Quotes are added to values that YAML parsers interpret differently, and to numbers in fields that require text. In a
+    field that requires true or false, a word such as `yes` or `off` becomes true or false. Other problems remain.
     """
     data = data.removeprefix(_BYTE_ORDER_MARK)
     for _ in range(_MAX_ROUNDS):  # a round finds at most MAX_FINDINGS problems
@@ -42,19 +45,33 @@ def autofix(path: str, data: bytes, spot: DeclarationPath) -> bytes:
 
 
 def _quote_ambiguous_values(path: str, data: bytes, spot: DeclarationPath) -> bytes:
-    """Read a declaration once, and return it with quotes around the values and keys that need them."""
+    """Read a declaration once, and return it with the values and keys in a notation that has one meaning."""
     problems = [problem for problem in read_declaration(path, data, spot)[1] if is_fixed_by_quotes(problem)]
     if not problems:
         return data
     at = {(problem.line, problem.column) for problem in problems if problem.rule == "scalar"}
     at |= _value_positions(data, {(problem.line, problem.column) for problem in problems if problem.rule != "scalar"})
     text, parts, done = data.decode("utf-8"), [], 0
-    for event in documents.find_plain_scalars(text):
-        begin, end = event.start_mark, event.end_mark
-        if (begin.line + 1, begin.column + 1) in at:
-            parts += [text[done : begin.index], json.dumps(event.value, ensure_ascii=False)]
-            done = end.index
+    events = {
+        (event.start_mark.line + 1, event.start_mark.column + 1): event for event in documents.find_plain_scalars(text)
+    }
+    wrong = [(position, event) for position, event in events.items() if position in at]
+    has_boolean_word = any(event.value.lower() in _BOOLEANS for _, event in wrong)
+    booleans = _boolean_positions(data, spot) if has_boolean_word else set()
+    for position, event in wrong:
+        boolean = _BOOLEANS.get(event.value.lower()) if position in booleans else None
+        parts += [text[done : event.start_mark.index], boolean or json.dumps(event.value, ensure_ascii=False)]
+        done = event.end_mark.index
     return "".join([*parts, text[done:]]).encode()
+
+
+def _boolean_positions(data: bytes, spot: DeclarationPath) -> set[tuple[int, int]]:
+    """Return the positions of the values in fields that require true or false."""
+    return {
+        (place.line, place.column)
+        for field, place in documents.find_positions(data).items()
+        if (field_type := find_field_type(spot.kind.model, field)) is not None and field_type.annotation is bool
+    }
 
 
 def _value_positions(data: bytes, positions: set[tuple[int, int]]) -> set[tuple[int, int]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from allotment.declared.field_types import FieldType, find_field_type, format_pattern
 from allotment.declared.kinds.app import App
 from allotment.reports.manual_pages import field_page
 from allotment.reports.outputs.explain import FieldOutput
 from allotment.services.language_server.facts import DeclaredFacts
 from allotment.services.language_server.field_index import Cursor
-from allotment.services.language_server.field_types import FieldType, find_field_type, format_pattern
 
 
 class Candidate(NamedTuple):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from lsprotocol.types import CompletionItem, CompletionItemKind, MarkupContent, MarkupKind, Position, TextEdit
 
 from allotment.declared.canonical import quote_text
+from allotment.declared.field_types import FieldType, find_field_type
 from allotment.services.language_server.candidates import list_keys, list_values
 from allotment.services.language_server.facts import DeclaredFacts
 from allotment.services.language_server.field_index import Cursor, find_cursor
-from allotment.services.language_server.field_types import FieldType, find_field_type
 from allotment.services.language_server.text_positions import TextPositions
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from lsprotocol.types import Hover, MarkupContent, MarkupKind, Position
 
+from allotment.declared.field_types import find_field_type
 from allotment.problems import OperationRefused
 from allotment.reports.manual_pages import manual_page
 from allotment.services.language_server.candidates import summarize_field
 from allotment.services.language_server.facts import DeclaredFacts
 from allotment.services.language_server.field_index import Token, find_token, find_tokens
-from allotment.services.language_server.field_types import find_field_type
 from allotment.services.language_server.text_positions import TextPositions
 
 
