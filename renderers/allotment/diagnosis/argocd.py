@@ -1,4 +1,4 @@
-"""Checks Argo CD: the settings that `allot bootstrap` writes, its resource exclusions, and our Applications."""
+"""Checks Argo CD: the settings of `allot bootstrap`, the kinds that Argo CD excludes, and our Applications."""
 
 from __future__ import annotations
 

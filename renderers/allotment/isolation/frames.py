@@ -1,9 +1,10 @@
 """Remember the fixed text of accepted objects, so that the gate judges only the lines that a tenant chooses.
 
 A frame is the text of an accepted object. Stand-ins replace the names of the tenant, the resource and the preparation
-Job, and some lines are chosen: the tenant decides their value. A text has the form of a frame if it equals the frame
-with the names of its owner, and if each chosen line has the same indentation, dash and key, and a value of the form that
-the pattern demands there. `frame_learning` proves that the gate accepts every text that has the form of a frame.
+Job, and some lines are chosen: the tenant decides their value. A text matches a frame if it equals the frame after the
+names of its owner replace the stand-ins, except in the chosen lines. A chosen line may differ only in its value, and
+the value must match the slot of the line. `frame_learning` proves that the gate accepts every text that matches a
+frame.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any
 from allotment.isolation.slots import Slot, compile_slot
 from allotment.manifests.yaml_text import Line, Malformed, parse_line
 
-# Stand-ins are longer than any declared name, so a text with stand-ins cannot be mistaken for a real text.
+# The stand-ins of names are longer than any declared name, so no real text contains them. A real Job can have the
+# suffix of the stand-in: `replace_names` in `frame_learning` refuses such a text.
 STAND_IN = "stand-in-for-the-name-of-"
 STAND_IN_TENANT = f"{STAND_IN}a-tenant"
 STAND_IN_RESOURCE = f"{STAND_IN}an-instance-or-storage"
@@ -26,7 +28,8 @@ _NAMES = re.compile(f"({STAND_IN_TENANT}|{STAND_IN_RESOURCE}|{STAND_IN_JOB_SUFFI
 _NO_BOUNDARY: Mapping[str, Any] = {}
 MAX_FRAMES = 1_500
 MAX_FRAMES_OF_SCOPE = 64
-MAX_ACCEPTED_LINES, MAX_ACCEPTED_LENGTH = 50, 300  # lines of a chosen line, and characters of each
+# The most lines that a ChosenLine remembers, and the most characters of such a line.
+MAX_ACCEPTED_LINES, MAX_ACCEPTED_LENGTH = 50, 300
 
 
 class ChosenLine:
@@ -70,7 +73,8 @@ class Frame:
 
     def __init__(self, lines: Sequence[str | ChosenLine]) -> None:
         self.lines = tuple(lines)
-        # Each part is a fixed text, in which each stand-in is a piece of its own, and the chosen line after it.
+        # Each part is a pair: a fixed text, split so that each stand-in is a separate piece, and the chosen line that
+        # follows it (None in the last part).
         self._parts: list[tuple[list[str], ChosenLine | None]] = []
         fixed = ""
         for number, line in enumerate(lines):
@@ -84,7 +88,7 @@ class Frame:
         self._has_job = any(STAND_IN_JOB_SUFFIX in pieces for pieces, _ in self._parts)
 
     def matches(self, text: str, tenant: str, resource: str) -> bool:
-        """Return whether a text has the form of this frame.
+        """Return whether a text matches this frame.
 
         Raises Malformed if a chosen line is not in the form that `dump` writes.
         """
@@ -122,7 +126,8 @@ Scope = tuple[str, str, str]  # the cluster, the part of the tree, and the name 
 class FrameCache:
     """The frames of accepted texts, by scope and number of lines.
 
-    The number of frames is limited, in a scope and in all. A full cache drops the oldest frames.
+    The number of frames is limited: in all, and with the same scope and number of lines. A full cache drops the frames
+    of the scope and number of lines that it has had for the longest time.
     """
 
     def __init__(self) -> None:
@@ -133,7 +138,7 @@ class FrameCache:
         return self._count
 
     def find(self, scope: Scope, text: str, tenant: str, resource: str) -> Frame | None:
-        """Return a frame of which a text has the form."""
+        """Return the first frame that a text matches; None if there is none, or if a chosen line is malformed."""
         frames = self._frames.get((scope, text.count("\n") + 1), ())
         try:
             return next((frame for frame in frames if frame.matches(text, tenant, resource)), None)

@@ -42,7 +42,7 @@ _UNEXPECTED_SHAPE_ERRORS = (AttributeError, TypeError, ValueError, LookupError, 
 class IsolationGate:
     """Checks files of rendered trees.
 
-    The gate remembers the frames of accepted objects (`frames`). If a text has the form of a frame, the gate judges only
+    The gate remembers the frames of accepted objects (`frames`). If a text matches a frame, the gate judges only
     the lines that the tenant chooses. It judges any other text completely.
     """
 

@@ -119,7 +119,8 @@ class Renderer(Generic[M]):
 class _MarkedTree(NamedTuple):
     """A cluster's tree: the blobs by path, the folders that belong to no tenant, and the rendered markers by folder.
 
-    `markers` has the path and the bytes of each marker that depends only on the files of its folder.
+    `markers` has the path and the bytes of each marker that a later call may reuse: all markers except those that also
+    depend on a foreign commit.
     """
 
     files: dict[str, str]
@@ -130,8 +131,9 @@ class _MarkedTree(NamedTuple):
 class ClusterRenderer:
     """Renders the files that belong to a cluster and to no tenant, and checks them with one isolation gate.
 
-    If the inputs of a file have not changed since the last call, the methods reuse the file. A process that publishes
-    repeatedly therefore keeps one ClusterRenderer until the catalog changes.
+    The methods reuse the files of a cluster whose inputs have not changed since the last call, and the markers of
+    folders whose files have not changed. A process that publishes repeatedly therefore keeps one ClusterRenderer until
+    the catalog changes.
     """
 
     def __init__(self, catalog: Catalog) -> None:
@@ -177,8 +179,8 @@ class ClusterRenderer:
 
         A folder marker is a ConfigMap that keeps a folder in Git. Each result is a marker's path (`<cluster>/<path>`)
         and its bytes. `trees` maps each cluster to the blobs of its files, by path. `over` maps a cluster and a folder
-        to the foreign commit that the publish replaces. Raises IsolationBroken if a tree has a file that no Application
-        reads, or a folder without a marker.
+        to the foreign commit that the publish replaces. Raises IsolationBroken if the gate refuses a marker, if a tree
+        has a file that no Application reads, or if a folder that an Application reads has no marker or is absent.
         """
         for cluster, files in trees.items():
             markers = self._render_markers(

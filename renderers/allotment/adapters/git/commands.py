@@ -1,7 +1,7 @@
 """Runs Git's commands in one repository. This is the only module that imports GitPython.
 
-A command names the objects of strangers only by ids and by full ref names. The names follow `--end-of-options` if the
-command supports this option. Therefore no text that a stranger wrote can become an option of Git.
+A command refers to untrusted content, such as a pull request, only by object IDs and full ref names. These follow
+`--end-of-options` if the command supports this option. Therefore no text of a pull request can become an option of Git.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class GitCommands:
 
     - With `sandbox`, Git uses the folder `sandbox` as its `.git` folder (`sandbox_repository.py`), and also reads the
       objects of the repository around `folder`.
-    - `offline` or `sandbox` prevents requests to other repositories. Otherwise, Git would fetch the missing objects of
-      a partial clone, with a program that the repository names.
+    - `offline` or `sandbox` prevents requests to other repositories. Without them, Git fetches the missing objects of a
+      partial clone, and may start a program that the configuration of the repository names.
     - `alone` restricts Git to the folder itself: if the folder is damaged, Git must not use a repository around it.
     """
 

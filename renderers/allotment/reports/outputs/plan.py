@@ -49,7 +49,8 @@ class UnitsOutput(Part, frozen=True):
 class QuotaOutput(Part, frozen=True):
     """A tenant's use of one part of its quota, before and after the change.
 
-    `what` is the part, such as a GPU model. Sizes are in bytes. A limit is null if the tenant's tariff plan sets none.
+    `what` is the part, such as a GPU model. Sizes are in bytes. A limit is null if the tenant's tariff plan is
+    absent or can't be read.
     """
 
     tenant: str
@@ -74,8 +75,8 @@ class OverBudgetOutput(Part, frozen=True):
 class CostOutput(Part, frozen=True):
     """A tenant's monthly cost before and after the change.
 
-    `before` and `after` are the cost at today's prices. `days` has the cost from today on, and the cost from each later
-    day on which the cost changes because a new price starts. `left` is the rest of the budget today, after the change.
+    `before` and `after` are the cost at today's prices. `days` has the cost from today on, and the cost from each of
+    the first later days on which the cost changes because a new price starts. `left` is the rest of the budget today, after the change.
     `overBudget` is null if the change causes no excess over the budget. If `valid` is false, the tenant has errors and
     stays at its last published manifests.
     """
@@ -137,8 +138,8 @@ class PlanOutput(Output, frozen=True, kw_only=True, tag="PlanOutput"):
     `summary` describes the effects in a line. `asOf` is the day of the prices. `totals` is the cost of all tenants in
     `costs`; it excludes the tenants in `unpriced`, because their cost is unknown.
 
-    Some lists are truncated. `declared` contains every change that affects access or approvals, but only the first few
-    of all other changes; `declaredCount` counts all changes. `outside` contains changed files outside the declarations.
+    Some lists are truncated. `declared` contains every change that affects access or approvals, but only the first
+    changes of each other topic; `declaredCount` counts all changes. `outside` contains changed files outside the declarations.
     It contains only the first files of each topic, such as CI, with the most important topic first; `outsideCount`
     counts all changed files outside the declarations. `declarations` contains the diffs of the first changed
     declarations, and `objects` contains the diffs of the first changed rendered files; `files` counts all changed

@@ -2,7 +2,7 @@
 
 Anyone with write access to a status branch can invent instances and pods. Therefore an instance in a status is ignored
 unless our rendered branch or its history contains the instance. The pods of the instance are assumed to hold at most
-the units in the newest published version that has units.
+the units of the newest published manifests in which the instance was running.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PodUnits:
     """The units that pods hold according to the statuses, limited to the published units.
 
     `published` returns the published claim of an instance in its cluster, or None. `published` is called only if a
-    status reports more units than the instance claims, or if a GPUSpec is oversold.
+    status reports more units than the instance claims or more than were rendered, or if a GPUSpec is oversold.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ from allotment.problems import OperationRefused, pluralize
 if TYPE_CHECKING:
     from allotment.services.publish.release import Release
 
-MAX_LINES = 50  # lines of a commit message
+MAX_LINES = 50  # tenants that a commit message names
 
 
 def moved_record(repository: Repository, source: str, assembly: Release, last: LastRecord) -> str | None:
@@ -60,10 +60,10 @@ def _message(record: RetentionRecord) -> str:
 class RecordMove(NamedTuple):
     """The move of the record's ref in a push.
 
-    - `moves` maps the ref to its new target; empty if there is no new target.
+    - `moves` maps the ref to its target after the push, which may be its old target; empty if there is no target.
     - `lease` maps the ref to its old target if the old target cannot be a parent of a new commit, so that the push
       replaces the old target.
-    - `trouble` is the reason why there is no new target.
+    - `trouble` is the reason why the record could not be written, otherwise empty.
     """
 
     moves: Mapping[str, str]
