@@ -13,7 +13,7 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("ps", "get", "list", "ls", "show", "describe"): (
         "`allot status` lists everything, `allot status TENANT/NAME` shows one instance, storage or snapshot"
     ),
-    ("log", "logs"): "`allot status TENANT/INSTANCE` prints the link to its log",
+    ("log",): "`allot logs TENANT/NAME` prints the log",
     ("ssh", "exec", "shell", "terminal"): "`allot status TENANT/INSTANCE` prints the link to a terminal in its pod",
     ("open", "url", "connect", "port-forward"): "`allot status TENANT/INSTANCE` prints its URL",
     ("top", "metrics", "graphs", "usage"): "`allot status TENANT/INSTANCE` prints the link to its graphs",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator
 from functools import partial
@@ -141,6 +142,25 @@ def run_command(command: list[str]) -> tuple[int, str, str]:
 
 def test_the_administrator_reads_its_log(synced: Bed) -> None:
     assert run_command(kubectl(synced, "logs", synced.pods[KITE])) == (0, f"pictures of {synced.pods[KITE]}\n", "")
+
+
+def allot_logs(kubeconfig: Path) -> tuple[int, str, str]:
+    """Return how `allot logs` of the tenant's instance ended with a kubeconfig, and what it said."""
+    words = ["logs", f"{KITE}/{INSTANCES[KITE][0]}", "--repo", str(PROJECT), "--kubeconfig", str(kubeconfig)]
+    return run_command([sys.executable, "-m", "allotment", *words])
+
+
+def test_the_command_prints_the_log_with_the_rights_of_its_caller(synced: Bed, tmp_path: Path) -> None:
+    cluster = synced.node.cluster
+    assert allot_logs(cluster.kubeconfig) == (0, f"pictures of {synced.pods[KITE]}\n", "")
+    config = yaml.safe_load(Path(cluster.kubeconfig).read_text(encoding="utf-8"))
+    neighbour = synced.client.as_service_account("default", f"t-{ADA}")
+    config["users"] = [{"name": each["name"], "user": {"token": neighbour.token}} for each in config["users"]]
+    other = tmp_path / "neighbour"
+    other.write_text(yaml.safe_dump(config), encoding="utf-8")
+    status, out, error = allot_logs(other)
+    assert (status, out) == (2, "")
+    assert f"your kubeconfig doesn't let you list pods in namespace t-{KITE} of eu-1" in error
 
 
 def test_the_administrator_runs_a_command_in_it(synced: Bed) -> None:

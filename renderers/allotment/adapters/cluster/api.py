@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import json
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -15,12 +16,13 @@ import urllib3
 from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
-from allotment.problems import OperationRefused
+from allotment.problems import OperationRefused, escape_unprintable
 
 CONNECT_SECONDS = 10
 TOKEN_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105  # the path of a token, not a token
 MOST_BYTES = 256 << 20  # bytes of one response
 _CHUNK_BYTES = 1 << 20
+_MAX_REASON_BYTES = 8 << 10
 
 
 # After one of these exceptions, there is no complete response. The message is that of the first matching type.
@@ -40,10 +42,13 @@ class ApiUnavailable(Exception):
 
 
 class ApiError(Exception):
-    """The API server answered with an error. `retry_after` is in seconds, 0 if the response has no Retry-After."""
+    """The API server answered with an error.
 
-    def __init__(self, status: int, retry_after: float) -> None:
-        super().__init__(f"answered {status}")
+    `retry_after` is in seconds, 0 if the response has no Retry-After. `message` is the API server's reason, if it gave one.
+    """
+
+    def __init__(self, status: int, retry_after: float, message: str = "") -> None:
+        super().__init__(f"answered {status}" + (f": {message}" if message else ""))
         self.status = status
         self.retry_after = retry_after
 
@@ -93,10 +98,13 @@ class ApiServer:
         """Return the client of the `kubernetes` package with the current credentials."""
         return client.ApiClient(self._load())
 
-    def open(self, path: str, query: Mapping[str, str], accept: str, read_seconds: float) -> urllib3.BaseHTTPResponse:
+    def open(
+        self, path: str, query: Mapping[str, str], accept: str, read_seconds: float | None
+    ) -> urllib3.BaseHTTPResponse:
         """Return the response to a GET request before its body is read. The caller reads and closes the response.
 
-        `read_seconds` is the longest wait for the next bytes. Raises ApiError or ApiUnavailable.
+        `read_seconds` is the longest wait for the next bytes; None waits for as long as the server does. Raises ApiError
+        or ApiUnavailable.
         """
         with self._lock:
             pool, configuration = self._pool, self._configuration
@@ -116,12 +124,12 @@ class ApiServer:
             raise ApiUnavailable(error_text(error)) from None
         self._record_server_time(answer.headers.get("Date", ""))
         if answer.status != HTTPStatus.OK:
+            message = _read_reason(answer)
             close_response(answer)
             if answer.status == HTTPStatus.UNAUTHORIZED:
                 self._reload_credentials()
-            raise ApiError(
-                answer.status, _parse_retry_after(answer.headers.get("Retry-After", ""), self._server_seconds())
-            )
+            retry_after = _parse_retry_after(answer.headers.get("Retry-After", ""), self._server_seconds())
+            raise ApiError(answer.status, retry_after, message)
         return answer
 
     def read(self, path: str, query: Mapping[str, str], accept: str, seconds: float, most: int | None = None) -> bytes:
@@ -192,6 +200,25 @@ def _authorization_header(configuration: client.Configuration) -> dict[str, str]
     """Return the Authorization header. The `kubernetes` package reads a token file again after a minute."""
     bearer_token = configuration.auth_settings().get("BearerToken")
     return {"Authorization": str(bearer_token["value"])} if bearer_token and bearer_token["value"] else {}
+
+
+def list_contexts(kubeconfig: Path | None) -> list[str]:
+    """Return the names of the contexts in a kubeconfig, or in the default kubeconfig; none if it can't be read."""
+    try:
+        contexts, _ = config.list_kube_config_contexts(None if kubeconfig is None else str(kubeconfig))
+    except (ConfigException, OSError, KeyError, TypeError):
+        return []
+    return [str(context["name"]) for context in contexts]
+
+
+def _read_reason(answer: urllib3.BaseHTTPResponse) -> str:
+    """Return the message of an error response of Kubernetes as a single line; empty if there is none."""
+    try:
+        status = json.loads(answer.read1(_MAX_REASON_BYTES))
+    except (urllib3.exceptions.HTTPError, OSError, ValueError, RecursionError):
+        return ""
+    message = status.get("message") if isinstance(status, dict) else None
+    return escape_unprintable(message, 300) if isinstance(message, str) else ""
 
 
 def close_response(answer: urllib3.BaseHTTPResponse) -> None:

@@ -1,0 +1,78 @@
+"""Finds the pod of a declared resource whose log or terminal a person asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from allotment.adapters.declaration_source import Source
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.layout import Scope
+from allotment.declared.reading import read_folder, suggest_name
+from allotment.manifests import names
+from allotment.observed.objects import Pod
+from allotment.problems import OperationRefused, escape_unprintable, quote_value
+from allotment.services.check.workers import read_scope
+
+
+class PodOwner(NamedTuple):
+    """A declared instance, or a declared storage whose preparation runs in a pod."""
+
+    kind: str
+    tenant: str
+    name: str
+    cluster: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.tenant}/{self.name}"
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the pods."""
+        return names.namespace(self.tenant)
+
+    @property
+    def selector(self) -> str:
+        """The label selector of the pods. A storage also has the pod of its file accessor, which has another role."""
+        if self.kind == "instance":
+            return f"{names.INSTANCE}={self.name}"
+        return f"{names.STORAGE}={self.name},{names.ROLE} in ({names.PREPARE_ROLE},{names.COPY_ROLE})"
+
+
+def find_owner(source: Source, tenant: str, name: str) -> PodOwner:
+    """Return the declared instance or storage. Raises OperationRefused if there is none, with similar names."""
+    scope = Scope("tenant", tenant)
+    scopes, _ = source.scopes()
+    tenants = [each.name for each in scopes if each.kind == "tenant"]
+    if tenant not in tenants:
+        raise OperationRefused(f"no tenant is named {quote_value(tenant)}{suggest_name(tenant, tenants)}")
+    folder, _ = read_folder(scope, read_scope(source, scope).files)
+    instances, storages = folder.of_kind(GPUInstance), folder.of_kind(GPUStorage)
+    if name in instances:
+        return PodOwner("instance", tenant, name, instances[name].model.spec.cluster)
+    if name in storages:
+        return PodOwner("storage", tenant, name, storages[name].model.spec.cluster)
+    raise OperationRefused(
+        f"{escape_unprintable(tenant)} declares no valid instance or storage named {quote_value(name)}"
+        f"{suggest_name(name, [*instances, *storages])}: `allot validate` shows files with errors"
+    )
+
+
+def choose_pod(owner: PodOwner, pods: Iterable[Pod], wanted: str | None = None) -> Pod:
+    """Return the pod named `wanted`, or else the newest running pod, or else the newest pod.
+
+    Raises OperationRefused if there is no such pod.
+    """
+    newest_first = sorted(pods, key=lambda pod: (pod.created, pod.name), reverse=True)
+    if wanted is not None:
+        for pod in newest_first:
+            if pod.name == wanted:
+                return pod
+        listed = ", ".join(pod.name for pod in newest_first) or "none"
+        raise OperationRefused(f"{owner} has no pod named {quote_value(wanted)} in {owner.cluster}; its pods: {listed}")
+    if not newest_first:
+        raise OperationRefused(
+            f"{owner} has no pod in {owner.cluster}: `allot status {owner.tenant}/{owner.name}` shows the reason"
+        )
+    return next((pod for pod in newest_first if pod.phase == "Running" and not pod.terminating), newest_first[0])
