@@ -59,18 +59,18 @@ def find_owner(source: Source, tenant: str, name: str) -> PodOwner:
     )
 
 
-def choose_pod(owner: PodOwner, pods: Iterable[Pod], wanted: str | None = None) -> Pod:
-    """Return the pod named `wanted`, or else the newest running pod, or else the newest pod.
+def choose_pod(owner: PodOwner, pods: Iterable[Pod], name: str | None = None) -> Pod:
+    """Return the pod named `name`, or else the newest running pod, or else the newest pod.
 
     Raises OperationRefused if there is no such pod.
     """
     newest_first = sorted(pods, key=lambda pod: (pod.created, pod.name), reverse=True)
-    if wanted is not None:
+    if name is not None:
         for pod in newest_first:
-            if pod.name == wanted:
+            if pod.name == name:
                 return pod
         listed = ", ".join(pod.name for pod in newest_first) or "none"
-        raise OperationRefused(f"{owner} has no pod named {quote_value(wanted)} in {owner.cluster}; its pods: {listed}")
+        raise OperationRefused(f"{owner} has no pod named {quote_value(name)} in {owner.cluster}; its pods: {listed}")
     if not newest_first:
         raise OperationRefused(
             f"{owner} has no pod in {owner.cluster}: `allot status {owner.tenant}/{owner.name}` shows the reason"
