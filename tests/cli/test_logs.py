@@ -28,6 +28,7 @@ class Cluster:
         self.pods: list[dict[str, Any]] = [live.pod(node="n1", container=RUNS)]
         self.logs: dict[str, bytes] = {"webui-1": b"line one\nline two\n"}
         self.status = 200
+        self.log_problem = ""
 
     def answer(self, request: Request) -> None:
         """Answer a request for the pods, or for a log."""
@@ -36,6 +37,8 @@ class Cluster:
             request.whole(json.dumps(body).encode(), self.status)
         elif request.request_path == PODS:
             listed(*self.pods)(request)
+        elif self.log_problem:
+            request.whole(json.dumps({"kind": "Status", "message": self.log_problem}).encode(), 400)
         else:
             pod = request.request_path.removeprefix(f"{PODS}/").removesuffix("/log")
             request.whole(self.logs[pod])
@@ -102,7 +105,7 @@ def test_the_newest_running_pod_is_chosen_unless_another_is_named(cluster: Clust
     cluster.logs = {"webui-1": b"one\n", "webui-2": b"two\n"}
     result = allot("logs", "solo-ada/webui", *words)
     assert result.out == "two\n"
-    assert result.err == "3 pods: this is the log of webui-2; name another one with --pod\n"
+    assert result.err == "3 pods: this is the log of webui-2; --pod names another pod\n"
     result = allot("logs", "solo-ada/webui", "--pod", "webui-1", *words)
     assert (result.out, result.err) == ("one\n", "")
     result = allot("logs", "solo-ada/webui", "--pod", "other", *words)
@@ -146,6 +149,31 @@ def test_what_has_no_log_is_explained(cluster: Cluster, words: Words, allot: All
     assert "has no log, because its container waits: ImagePullBackOff" in allot("logs", "solo-ada/webui", *words).err
     cluster.pods = [live.pod(node="n1", container=RUNS)]
     assert "has not restarted: omit --previous" in allot("logs", "solo-ada/webui", "--previous", *words).err
+
+
+def test_a_container_that_crashes_again_and_again_has_the_log_of_its_last_run(
+    cluster: Cluster, words: Words, allot: Allot
+) -> None:
+    crashed = {"name": "main", **live.waiting("CrashLoopBackOff", restarts=4, ended={"exitCode": 1})}
+    cluster.pods = [live.pod(node="n1", container=crashed)]
+    result = allot("logs", "solo-ada/webui", *words)
+    assert (result.code, result.out, result.err) == (0, "line one\nline two\n", "")
+
+
+def test_the_api_server_says_why_there_is_no_log(cluster: Cluster, words: Words, allot: Allot) -> None:
+    cluster.log_problem = "container side is not valid for pod webui-1\x1b[2J"
+    result = allot("logs", "solo-ada/webui", "--container", "side", *words)
+    assert (result.code, result.out) == (2, "")
+    assert "refused to read logs: answered 400: container side is not valid for pod webui-1\\x1b[2J" in result.err
+
+
+def test_a_similar_name_of_a_folder_can_not_change_the_terminal(
+    cluster: Cluster, words: Words, sample: Path, allot: Allot
+) -> None:
+    (sample / "tenants" / "orbital-lab\x1b[2J").mkdir()
+    result = allot("logs", "orbital-labs/webui", *words)
+    assert (result.code, cluster.server.requests) == (2, [])
+    assert "did you mean 'orbital-lab\\x1b[2J'?" in result.err
 
 
 def test_missing_rights_name_the_way_out(cluster: Cluster, words: Words, allot: Allot) -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import click
 
-from allotment.cli.cluster_access import access_options, explain_errors, open_api
+from allotment.cli.api_access import api_access_options, explain_errors, open_api
 from allotment.cli.completers import create_resource_completer
 from allotment.cli.options import Period, find_repository, open_source, repository_option
+from allotment.cli.status_options import split_resource_name
 from allotment.problems import OperationRefused, escape_unprintable
 
 # Control characters that could change a terminal, except line breaks, tabs and the colors that programs write.
@@ -31,7 +32,7 @@ _TERMINAL_CONTROL = re.compile(rb"\x1b(?!\[[0-9;]{0,20}m)|[\x00-\x08\x0b\x0c\x0e
     metavar="NAME",
     help="The container of the pod. Default: the container that determines the state of the pod.",
 )
-@access_options
+@api_access_options
 @repository_option
 def command(
     *,
@@ -64,7 +65,7 @@ def command(
     from allotment.adapters.cluster.pod_log import LogOptions, list_pods, stream_log
     from allotment.services.pod_choice import choose_pod, find_owner
 
-    tenant, _, name = what.partition("/")
+    tenant, name = split_resource_name(what)
     if not (tenant and name):
         raise click.UsageError(f"{escape_unprintable(what)} is not in the format TENANT/NAME, such as solo-ada/webui")
     owner = find_owner(open_source(find_repository(repo), None), tenant, name)
@@ -72,7 +73,8 @@ def command(
     with explain_errors(api, owner, "list pods"):
         pods = list_pods(api, owner.namespace, owner.selector)
     chosen = choose_pod(owner, pods, pod)
-    if container is None and not chosen.started_at and chosen.waiting_reason and not previous:
+    # A container that has restarted has the log of its last run, also while it waits in CrashLoopBackOff.
+    if container is None and chosen.waiting_reason and not chosen.restarts and not previous:
         raise OperationRefused(
             f"pod {chosen.name} has no log, because its container waits: {escape_unprintable(chosen.waiting_reason)}; `allot status"
             f" {tenant}/{name}` shows more"
@@ -80,7 +82,7 @@ def command(
     if previous and container is None and not chosen.restarts:
         raise OperationRefused(f"the container of pod {chosen.name} has not restarted: omit --previous")
     if len(pods) > 1 and pod is None:
-        click.echo(f"{len(pods)} pods: this is the log of {chosen.name}; name another one with --pod", err=True)
+        click.echo(f"{len(pods)} pods: this is the log of {chosen.name}; --pod names another pod", err=True)
     options = LogOptions(container or chosen.container, follow, previous, since, tail)
     with explain_errors(api, owner, "read logs"):
         out = sys.stdout.buffer

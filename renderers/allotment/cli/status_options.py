@@ -97,10 +97,10 @@ def list_known_tenants(view: StatusView) -> set[str]:
 
 
 def suggest_name(word: str, candidates: Iterable[str]) -> str:
-    """Return a suggestion of similar names. The names are escaped, because tenants and clusters choose the names."""
+    """Return a suggestion of similar names, as `reading.suggest_name` does. It loads that module only when it is called."""
     from allotment.declared.reading import suggest_name
 
-    return suggest_name(word, [escape_unprintable(candidate) for candidate in candidates])
+    return suggest_name(word, candidates)
 
 
 def create_publish_check(root: Path) -> PublishCheck:

@@ -24,13 +24,13 @@ from allotment.cli.options import (
 )
 from allotment.problems import Problem
 
-_WATCH_TIMEOUT = 100  # milliseconds until the watch of the files returns without a change
-
 if TYPE_CHECKING:
     import datetime
 
     from allotment.adapters.declaration_source import Source
     from allotment.services.check.repository_check import RepositoryCheck
+
+_WATCH_TIMEOUT = 100  # milliseconds until the watch of the files returns without a change
 
 
 @click.command()

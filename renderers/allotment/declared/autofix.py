@@ -52,10 +52,11 @@ def _quote_ambiguous_values(path: str, data: bytes, spot: DeclarationPath) -> by
     at = {(problem.line, problem.column) for problem in problems if problem.rule == "scalar"}
     at |= _value_positions(data, {(problem.line, problem.column) for problem in problems if problem.rule != "scalar"})
     text, parts, done = data.decode("utf-8"), [], 0
-    events = {
-        (event.start_mark.line + 1, event.start_mark.column + 1): event for event in documents.find_plain_scalars(text)
-    }
-    wrong = [(position, event) for position, event in events.items() if position in at]
+    wrong = [
+        (position, event)
+        for event in documents.find_plain_scalars(text)
+        if (position := (event.start_mark.line + 1, event.start_mark.column + 1)) in at
+    ]
     has_boolean_word = any(event.value.lower() in _BOOLEANS for _, event in wrong)
     booleans = _boolean_positions(data, spot) if has_boolean_word else set()
     for position, event in wrong:

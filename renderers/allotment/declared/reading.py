@@ -126,8 +126,9 @@ def suggest_name(word: object, candidates: Iterable[str]) -> str:
     """Return "; did you mean 'x'?" with the candidate that is closest to a word.
 
     If no candidate is close, return a short list of the candidates. If there are no candidates, return an empty text.
+    The candidates are escaped, because tenants choose the names of their folders and files.
     """
-    names = sorted(candidates)
+    names = sorted(map(escape_unprintable, candidates))
     if not names:
         return ""
     if close := _closest_name(word, names):

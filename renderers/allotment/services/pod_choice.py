@@ -1,4 +1,4 @@
-"""Finds the pod of a declared resource whose log or terminal a person asks for."""
+"""Finds the pod of a declared instance, or of the preparation of a declared storage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from allotment.services.check.workers import read_scope
 
 
 class PodOwner(NamedTuple):
-    """A declared instance, or a declared storage whose preparation runs in a pod."""
+    """A declared instance, or a declared storage with a preparation in a pod."""
 
     kind: str
     tenant: str

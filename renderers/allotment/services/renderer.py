@@ -131,9 +131,9 @@ class _MarkedTree(NamedTuple):
 class ClusterRenderer:
     """Renders the files that belong to a cluster and to no tenant, and checks them with one isolation gate.
 
-    The methods reuse the files of a cluster whose inputs have not changed since the last call, and the markers of
-    folders whose files have not changed. A process that publishes repeatedly therefore keeps one ClusterRenderer until
-    the catalog changes.
+    The methods reuse the files of a cluster while the inputs of the cluster stay the same, and the marker of a folder
+    while the files of the folder stay the same. A process that publishes repeatedly therefore keeps one ClusterRenderer
+    until the catalog changes.
     """
 
     def __init__(self, catalog: Catalog) -> None:

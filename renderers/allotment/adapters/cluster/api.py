@@ -44,7 +44,8 @@ class ApiUnavailable(Exception):
 class ApiError(Exception):
     """The API server answered with an error.
 
-    `retry_after` is in seconds, 0 if the response has no Retry-After. `message` is the API server's reason, if it gave one.
+    `retry_after` is in seconds, 0 if the response has no Retry-After. `message` is the reason in the body of the response;
+    empty if the body was not read or has no reason.
     """
 
     def __init__(self, status: int, retry_after: float, message: str = "") -> None:
@@ -99,12 +100,18 @@ class ApiServer:
         return client.ApiClient(self._load())
 
     def open(
-        self, path: str, query: Mapping[str, str], accept: str, read_seconds: float | None
+        self,
+        path: str,
+        query: Mapping[str, str],
+        accept: str,
+        read_seconds: float | None,
+        *,
+        reads_reason: bool = False,
     ) -> urllib3.BaseHTTPResponse:
         """Return the response to a GET request before its body is read. The caller reads and closes the response.
 
         `read_seconds` is the longest wait for the next bytes; None waits for as long as the server does. Raises ApiError
-        or ApiUnavailable.
+        or ApiUnavailable. With `reads_reason`, an ApiError has the API server's reason, and a slow body delays it.
         """
         with self._lock:
             pool, configuration = self._pool, self._configuration
@@ -124,7 +131,7 @@ class ApiServer:
             raise ApiUnavailable(error_text(error)) from None
         self._record_server_time(answer.headers.get("Date", ""))
         if answer.status != HTTPStatus.OK:
-            message = _read_reason(answer)
+            message = _read_reason(answer) if reads_reason else ""
             close_response(answer)
             if answer.status == HTTPStatus.UNAUTHORIZED:
                 self._reload_credentials()

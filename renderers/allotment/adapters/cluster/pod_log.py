@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import urllib3
 
-from allotment.adapters.cluster.api import MOST_BYTES, ApiServer, ApiUnavailable, close_response, error_text
+from allotment.adapters.cluster.api import ApiServer, ApiUnavailable, close_response, error_text
 from allotment.observed import decoding
 from allotment.observed.objects import Pod
 
@@ -34,7 +34,7 @@ class LogOptions(NamedTuple):
 def list_pods(api: ApiServer, namespace: str, selector: str) -> list[Pod]:
     """Return the pods of a namespace with the labels of `selector`. Raises ApiError or ApiUnavailable."""
     path = f"/api/v1/namespaces/{namespace}/pods"
-    data = api.read(path, {"labelSelector": selector}, "application/json", LIST_SECONDS, MOST_BYTES)
+    data = api.read(path, {"labelSelector": selector}, "application/json", LIST_SECONDS)
     try:
         objects = decoding.PODS.decode_page(data).objects
     except decoding.UnreadableResponse:
@@ -56,6 +56,7 @@ def stream_log(api: ApiServer, namespace: str, pod: str, options: LogOptions) ->
         {key: value for key, value in query.items() if value},
         "*/*",
         None if options.follow else LIST_SECONDS,
+        reads_reason=True,
     )
     try:
         while piece := answer.read1(_CHUNK_BYTES):

@@ -80,7 +80,7 @@ class DeclaredFacts:
         return platform.model.spec.billing.currency if platform is not None else ""
 
     def list_targets(self, kind: str, cluster: str | None, *, buckets: bool = False) -> list[Offer]:
-        """Return the declarations of a kind: the available ones first, then by name.
+        """Return the declarations of a kind: available declarations first, then by name.
 
         `cluster` is the cluster of the file, if it is known. Storages of another cluster are left out. If `buckets` is
         true, storages that are no buckets are left out.

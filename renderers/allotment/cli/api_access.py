@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from allotment.services.pod_choice import PodOwner
 
 
-def access_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def api_access_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add --kubeconfig and --context."""
     for option in (
         click.option(
@@ -43,7 +43,7 @@ def open_api(cluster: str, kubeconfig: Path | None, context: str | None) -> ApiS
 
 @contextmanager
 def explain_errors(api: ApiServer, owner: PodOwner, action: str) -> Iterator[None]:
-    """Turn an error of the API server into OperationRefused, with the way out. `action` is what the caller may not do."""
+    """Turn an error of the API server into OperationRefused, with the way out. `action` is the refused action."""
     from allotment.adapters.cluster.api import ApiError, ApiUnavailable
 
     try:
