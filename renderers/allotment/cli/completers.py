@@ -83,6 +83,17 @@ COMPLETE_RESOURCE = create_resource_completer(*ALL_FOLDERS)
 COMPLETE_TENANT_OR_RESOURCE = create_resource_completer(*ALL_FOLDERS, alone=True)
 
 
+def complete_containers(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of the containers that Allotment renders into the pods of an instance or of a preparation."""
+    from allotment.manifests.tenant.gpu_instance import CONTAINER_NAME as INSTANCE_CONTAINER
+    from allotment.manifests.tenant.preparation import CONTAINER_NAMES as PREPARATION_CONTAINERS
+
+    tenant, _, name = str(context.params.get("what") or "").partition("/")
+    root = _find_root(context)
+    is_storage = root is not None and name in _list_stems(root / "tenants" / tenant / "storages", "*.yaml")
+    return _filter_by_prefix([*PREPARATION_CONTAINERS] if is_storage else [INSTANCE_CONTAINER], incomplete)
+
+
 def complete_subjects(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the subjects of manual pages: kinds, their fields, rules, states, reasons."""
     from allotment.declared.kinds import KINDS

@@ -32,6 +32,7 @@ COMMAND_GROUPS = {
         "status": "Show the state of declared resources, with the reason if one does not run.",
         "wait": "Wait until a resource is running, ready, stopped, prepared or gone.",
         "logs": "Print the log of an instance, or of the preparation of a storage.",
+        "exec": "Run a command or a shell in the container of an instance.",
         "history": "Show the changes of state of an instance, storage or snapshot.",
         "recover": "Retry the failed preparation of a storage.",
     },

@@ -14,7 +14,7 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
         "`allot status` lists everything, `allot status TENANT/NAME` shows one instance, storage or snapshot"
     ),
     ("log",): "`allot logs TENANT/NAME` prints the log",
-    ("ssh", "exec", "shell", "terminal"): "`allot status TENANT/INSTANCE` prints the link to a terminal in its pod",
+    ("ssh", "shell", "terminal"): "`allot exec TENANT/INSTANCE` opens a shell in its pod",
     ("open", "url", "connect", "port-forward"): "`allot status TENANT/INSTANCE` prints its URL",
     ("top", "metrics", "graphs", "usage"): "`allot status TENANT/INSTANCE` prints the link to its graphs",
     ("events",): "`allot history TENANT/NAME` lists the changes of its state",
@@ -48,7 +48,7 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
         f"write a new {_STORAGE} with the snapshot or storage in `prepare.source` below `spec:`, {_REQUEST}"
     ),
     ("upload", "download", "cp"): (
-        "copy files in a terminal of an instance that mounts the storage: `allot status TENANT/INSTANCE` prints its link"
+        "copy files in a shell of an instance that mounts the storage: `allot exec TENANT/INSTANCE` opens it"
     ),
     ("edit", "update"): f"edit the file in tenants/TENANT/, {_REQUEST}",
     ("delete", "rm", "remove", "destroy"): (

@@ -4,16 +4,19 @@ people as their roles are, and for nobody else's."""
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+import pexpect  # type: ignore[import-untyped]  # it has no types
 import pytest
 import websocket
 import yaml
@@ -134,9 +137,10 @@ def kubectl(synced: Bed, *words: str, token: str | None = None) -> list[str]:
     return [*run, "--kubeconfig=/dev/null", *reached, *words]
 
 
-def run_command(command: list[str]) -> tuple[int, str, str]:
+def run_command(command: list[str], environment: dict[str, str] | None = None) -> tuple[int, str, str]:
     """Return how a command ended, and what it said."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    environment = {**os.environ, **(environment or {})}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30, env=environment)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -144,23 +148,88 @@ def test_the_administrator_reads_its_log(synced: Bed) -> None:
     assert run_command(kubectl(synced, "logs", synced.pods[KITE])) == (0, f"pictures of {synced.pods[KITE]}\n", "")
 
 
-def allot_logs(kubeconfig: Path) -> tuple[int, str, str]:
-    """Return how `allot logs` of the tenant's instance ended with a kubeconfig, and what it said."""
-    words = ["logs", f"{KITE}/{INSTANCES[KITE][0]}", "--repo", str(PROJECT), "--kubeconfig", str(kubeconfig)]
-    return run_command([sys.executable, "-m", "allotment", *words])
+INSTANCE = f"{KITE}/{INSTANCES[KITE][0]}"
 
 
-def test_the_command_prints_the_log_with_the_rights_of_its_caller(synced: Bed, tmp_path: Path) -> None:
-    cluster = synced.node.cluster
-    assert allot_logs(cluster.kubeconfig) == (0, f"pictures of {synced.pods[KITE]}\n", "")
-    config = yaml.safe_load(Path(cluster.kubeconfig).read_text(encoding="utf-8"))
-    neighbour = synced.client.as_service_account("default", f"t-{ADA}")
-    config["users"] = [{"name": each["name"], "user": {"token": neighbour.token}} for each in config["users"]]
-    other = tmp_path / "neighbour"
-    other.write_text(yaml.safe_dump(config), encoding="utf-8")
-    status, out, error = allot_logs(other)
+def allot(verb: str, *words: str | Path) -> list[str]:
+    """Return a command of allot's that reaches the pod of the tenant's instance."""
+    end = words.index("--") if "--" in words else len(words)
+    options = [str(word) for word in words[:end]]
+    return [sys.executable, "-m", "allotment", verb, INSTANCE, "--repo", str(PROJECT), *options, *map(str, words[end:])]
+
+
+@pytest.fixture(scope="module")
+def neighbour_kubeconfig(synced: Bed, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a kubeconfig with the rights of a service account of another tenant."""
+    config = yaml.safe_load(Path(synced.node.cluster.kubeconfig).read_text(encoding="utf-8"))
+    account = synced.client.as_service_account("default", f"t-{ADA}")
+    config["users"] = [{"name": each["name"], "user": {"token": account.token}} for each in config["users"]]
+    path = tmp_path_factory.mktemp("neighbour") / "kubeconfig"
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    return path
+
+
+def test_the_command_prints_the_log_with_the_rights_of_its_caller(synced: Bed, neighbour_kubeconfig: Path) -> None:
+    mine = run_command(allot("logs", "--kubeconfig", synced.node.cluster.kubeconfig))
+    assert mine == (0, f"pictures of {synced.pods[KITE]}\n", "")
+    status, out, error = run_command(allot("logs", "--kubeconfig", neighbour_kubeconfig))
     assert (status, out) == (2, "")
     assert f"your kubeconfig doesn't let you list pods in namespace t-{KITE} of eu-1" in error
+
+
+def test_the_command_runs_a_program_and_passes_bytes_and_the_exit_status(synced: Bed) -> None:
+    kubeconfig = synced.node.cluster.kubeconfig
+    data = bytes(range(256)) * 20_000
+    copied = allot("exec", "--kubeconfig", kubeconfig, "--", "cat")
+    done = subprocess.run(copied, input=data, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout == data, done.stderr) == (0, True, b"")
+    ended = run_command(allot("exec", "--kubeconfig", kubeconfig, "--", "sh", "-c", "echo bad >&2; echo good; exit 7"))
+    assert ended == (7, "good\n", "bad\n")
+    status, out, error = run_command(allot("exec", "--kubeconfig", kubeconfig, "--", "no-such-program"))
+    assert (status, out) == (2, "")
+    assert error.endswith('refused to run commands: exec: "no-such-program": executable file not found in $PATH\n')
+
+
+def test_the_command_runs_nothing_for_a_neighbour(synced: Bed, neighbour_kubeconfig: Path) -> None:
+    status, out, error = run_command(allot("exec", "--kubeconfig", neighbour_kubeconfig, "--", "id"))
+    assert (status, out) == (2, "")
+    assert f"your kubeconfig doesn't let you list pods in namespace t-{KITE} of eu-1" in error
+
+
+def shell(words: list[str], environment: dict[str, str] | None = None) -> pexpect.spawn:
+    """Return a person's terminal on which a command of allot's runs."""
+    environment = {**os.environ, "TERM": "xterm", **(environment or {})}
+    return pexpect.spawn(words[0], words[1:], env=environment, dimensions=(31, 97), timeout=30, encoding="utf-8")
+
+
+def type_line(person: pexpect.spawn, line: str, shown: str) -> None:
+    """Type a line at the prompt of BusyBox's shell, and wait until a text is shown."""
+    person.expect_exact(WHERE.decode())  # the shell asks at each prompt, and waits for the answer of a terminal
+    person.send(THERE)
+    person.sendline(line)
+    person.expect_exact(shown)
+
+
+def type_in(person: pexpect.spawn, pod: str) -> None:
+    """Type into a shell of an instance as a person does: a line, Ctrl-C, another size of the window."""
+    type_line(person, 'echo "$((6 * 7)) in $HOSTNAME"', f"42 in {pod}")
+    resized = 'until stty size 2>&1 | grep -q "{}"; do sleep 0.1; done; echo "sized $((1 + 1))"'
+    type_line(person, resized.format("31 97"), "sized 2")
+    type_line(person, 'echo "begun $((1 + 1))"; sleep 600', "begun 2")
+    person.sendintr()
+    person.setwinsize(40, 120)
+    type_line(person, resized.format("40 120"), "sized 2")
+    person.expect_exact(WHERE.decode())
+    person.send(THERE)
+
+
+def test_the_command_opens_a_shell_on_a_terminal(synced: Bed) -> None:
+    person = shell(allot("exec", "--kubeconfig", synced.node.cluster.kubeconfig))
+    type_in(person, synced.pods[KITE])
+    person.sendline("exit 3")
+    person.expect(pexpect.EOF)
+    person.close()
+    assert person.exitstatus == 3
 
 
 def test_the_administrator_runs_a_command_in_it(synced: Bed) -> None:
@@ -348,3 +417,70 @@ def test_the_account_of_argo_cds_server_needs_one_right_more_for_terminals(synce
             synced.client.delete(kind, "ClusterRoleBinding", name)
             synced.client.delete(kind, "ClusterRole", name)
         synced.client.delete("v1", "ServiceAccount", "server", NAMESPACE)
+
+
+@pytest.fixture
+def login(synced: Bed, people: dict[str, Person], tmp_path: Path) -> Callable[[str], dict[str, str]]:
+    """Return a function that makes a login of `argocd login` for a person, and returns its environment."""
+
+    def log_in(who: str) -> dict[str, str]:
+        address = synced.argocd.url.removeprefix("http://")
+        config = {
+            "current-context": address,
+            "contexts": [{"name": address, "server": address, "user": address}],
+            "servers": [{"server": address, "plain-text": True}],
+            "users": [{"name": address, "auth-token": people[who].token}],
+        }
+        (tmp_path / "config").write_text(yaml.safe_dump(config), encoding="utf-8")
+        return {"ARGOCD_CONFIG_DIR": str(tmp_path), "KUBECONFIG": str(tmp_path / "none")}
+
+    return log_in
+
+
+@pytest.fixture
+def repository(synced: Bed, tmp_path: Path) -> Path:
+    """Return the declarations with the URL of the Argo CD that runs."""
+    folder = tmp_path / "repository"
+    for part in ("platform", "clusters", "tenants"):
+        shutil.copytree(PROJECT / part, folder / part)
+    path = folder / "platform/platform.yaml"
+    text, count = re.subn(
+        r"https://argocd\.[a-z.]+", f"https://{synced.argocd.url.removeprefix('http://')}", path.read_text("utf-8")
+    )
+    assert count == 1
+    path.write_text(text, encoding="utf-8")
+    return folder
+
+
+Login = Callable[[str], dict[str, str]]
+
+
+@pytest.mark.parametrize("who", [ADMIN, MEMBER])
+def test_the_command_prints_the_log_through_argo_cd(who: str, synced: Bed, login: Login, repository: Path) -> None:
+    words = [*allot("logs"), "--repo", str(repository)]
+    assert run_command(words, login(who)) == (0, f"pictures of {synced.pods[KITE]}\n", "")
+
+
+@pytest.mark.parametrize("who", [VIEWER, NEIGHBOUR])
+@pytest.mark.parametrize("verb", ["logs", "exec"])
+def test_the_command_gives_nobody_else_a_log_or_a_shell_through_argo_cd(
+    verb: str, who: str, login: Login, repository: Path
+) -> None:
+    person = shell([*allot(verb), "--repo", str(repository), "--argocd"], login(who))
+    person.expect_exact("doesn't let you")
+    person.expect_exact("Admins and Members may")
+    person.expect(pexpect.EOF)
+    person.close()
+    assert person.exitstatus == 2
+
+
+def test_the_command_opens_a_shell_through_argo_cd(synced: Bed, login: Login, repository: Path) -> None:
+    person = shell([*allot("exec"), "--repo", str(repository), "--argocd"], login(MEMBER))
+    type_in(person, synced.pods[KITE])
+    person.sendline("exit")
+    person.expect(pexpect.EOF)
+    person.close()
+    assert person.exitstatus == 0
+    status, out, error = run_command([*allot("exec"), "--repo", str(repository), "--argocd"], login(MEMBER))
+    assert (status, out) == (2, "")
+    assert "Argo CD opens a shell on a terminal only" in error

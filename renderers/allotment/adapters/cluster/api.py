@@ -6,17 +6,20 @@ import email.utils
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import urllib3
 from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
 from allotment.problems import OperationRefused, escape_unprintable
+
+if TYPE_CHECKING:
+    import websocket
 
 CONNECT_SECONDS = 10
 TOKEN_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105  # the path of a token, not a token
@@ -52,6 +55,7 @@ class ApiError(Exception):
         super().__init__(f"answered {status}" + (f": {message}" if message else ""))
         self.status = status
         self.retry_after = retry_after
+        self.message = message
 
 
 class ApiServer:
@@ -139,6 +143,27 @@ class ApiServer:
             raise ApiError(answer.status, retry_after, message)
         return answer
 
+    def connect(self, path: str, query: Sequence[tuple[str, str]], protocol: str) -> websocket.WebSocket:
+        """Return a WebSocket with a subprotocol. Raises ApiError, with the API server's reason, or ApiUnavailable."""
+        import websocket
+        from kubernetes.stream.ws_client import create_websocket, get_websocket_url
+
+        with self._lock:
+            configuration = self._configuration
+        headers = {name.lower(): value for name, value in _authorization_header(configuration).items()}
+        headers["sec-websocket-protocol"] = protocol
+        websocket.setdefaulttimeout(CONNECT_SECONDS)
+        try:
+            connection: websocket.WebSocket = create_websocket(
+                configuration, get_websocket_url(f"{configuration.host}{path}", list(query)), headers
+            )
+        except websocket.WebSocketBadStatusException as error:
+            raise ApiError(error.status_code, 0, _parse_reason(error.resp_body or b"")) from None
+        except (websocket.WebSocketException, OSError) as error:
+            raise ApiUnavailable(error_text(error)) from None
+        connection.settimeout(None)  # a command may be silent for as long as it likes
+        return connection
+
     def read(self, path: str, query: Mapping[str, str], accept: str, seconds: float, most: int | None = None) -> bytes:
         """Return the whole body of a response. Raises ApiError or ApiUnavailable.
 
@@ -221,8 +246,15 @@ def list_contexts(kubeconfig: Path | None) -> list[str]:
 def _read_reason(answer: urllib3.BaseHTTPResponse) -> str:
     """Return the message of an error response of Kubernetes as a single line; empty if there is none."""
     try:
-        status = json.loads(answer.read1(_MAX_REASON_BYTES))
-    except (urllib3.exceptions.HTTPError, OSError, ValueError, RecursionError):
+        return _parse_reason(answer.read1(_MAX_REASON_BYTES))
+    except (urllib3.exceptions.HTTPError, OSError):
+        return ""
+
+
+def _parse_reason(body: bytes) -> str:
+    try:
+        status = json.loads(body)
+    except (ValueError, RecursionError):
         return ""
     message = status.get("message") if isinstance(status, dict) else None
     return escape_unprintable(message, 300) if isinstance(message, str) else ""

@@ -27,6 +27,8 @@ NOT_ON_GPU_NODES = Frozen(
 # NVIDIA's runtime gives a container all GPUs of the node if its image sets NVIDIA_VISIBLE_DEVICES=all; "void" gives
 # none.
 HIDE_GPUS_ENV = Frozen(name="NVIDIA_VISIBLE_DEVICES", value="void")
+# The containers of preparation Jobs. The source of a storage determines which of them its Job has.
+CONTAINER_NAMES = ("prepare", "fetch", "copy", "check", "hold", "seal")
 PYTHON_ENV = [{"name": "PYTHONDONTWRITEBYTECODE", "value": "1"}, {"name": "PYTHONPATH", "value": "/allotment"}]
 WORKSPACE_MOUNT = Frozen(name="workspace", mountPath="/workspace")
 PROGRAMS_MOUNT = Frozen(name="programs", mountPath="/allotment/programs", readOnly=True)

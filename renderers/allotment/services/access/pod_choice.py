@@ -11,6 +11,7 @@ from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.layout import Scope
 from allotment.declared.reading import read_folder, suggest_name
 from allotment.manifests import names
+from allotment.manifests.tenant import project_roles
 from allotment.observed.objects import Pod
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 from allotment.services.check.workers import read_scope
@@ -31,6 +32,18 @@ class PodOwner(NamedTuple):
     def namespace(self) -> str:
         """The namespace of the pods."""
         return names.namespace(self.tenant)
+
+    @property
+    def application(self) -> str:
+        """The Application of Argo CD that has the pods."""
+        part = project_roles.INSTANCES_PART if self.kind == "instance" else "storage"
+        return names.application(self.tenant, self.cluster, part)
+
+    def owns(self, pod: Pod) -> bool:
+        """Return whether `selector` selects a pod."""
+        if self.kind == "instance":
+            return pod.instance == self.name
+        return pod.storage == self.name and pod.role in (names.PREPARE_ROLE, names.COPY_ROLE)
 
     @property
     def selector(self) -> str:

@@ -1,0 +1,1 @@
+"""Accesses Argo CD with the login of its command line."""

@@ -1,0 +1,93 @@
+"""Finds the login of Argo CD's command line: the URL of a server, and the token of its user."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import yaml
+
+from allotment.problems import OperationRefused, escape_unprintable
+
+_MAX_CONFIG_BYTES = 4 << 20
+
+
+class ArgoCDLogin(NamedTuple):
+    """The URL of an Argo CD server without a final slash, and a token.
+
+    `verifies` is False if the login was made with --insecure: then the certificate of the server isn't verified.
+    """
+
+    url: str
+    token: str
+    verifies: bool = True
+
+
+def find_login(declared_url: str) -> ArgoCDLogin | None:
+    """Return the login for the Argo CD at `declared_url`, or that of the current context if `declared_url` is empty.
+
+    The environment variables of the `argocd` command precede its configuration file: ARGOCD_SERVER, ARGOCD_AUTH_TOKEN and
+    ARGOCD_CONFIG_DIR. Returns None without a login. Raises OperationRefused if the configuration file can't be read.
+    """
+    token, server = os.environ.get("ARGOCD_AUTH_TOKEN", ""), os.environ.get("ARGOCD_SERVER", "")
+    if token and (server or declared_url):
+        # The token goes to the declared server, or to the server that the caller names, and to no other.
+        return ArgoCDLogin(f"https://{server}".rstrip("/") if server else declared_url.rstrip("/"), token)
+    path = find_config_file()
+    config = _read_config(path) if path is not None else {}
+    for context in _list_contexts(config, declared_url):
+        servers = {str(each.get("server")): each for each in _list_entries(config, "servers")}
+        tokens = {str(each.get("name")): str(each.get("auth-token") or "") for each in _list_entries(config, "users")}
+        address, token = str(context.get("server")), tokens.get(str(context.get("user")), "")
+        if address in servers and token:
+            return _build_login(address, servers[address], token)
+    return None
+
+
+def find_config_file() -> Path | None:
+    """Return the configuration file of the `argocd` command; None if there is none."""
+    folder = os.environ.get("ARGOCD_CONFIG_DIR")
+    base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    folders = [Path(folder)] if folder else [base / "argocd", Path.home() / ".argocd"]
+    return next((path for path in (each / "config" for each in folders) if path.is_file()), None)
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            config = yaml.load(file.read(_MAX_CONFIG_BYTES), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        reason = escape_unprintable(str(error).splitlines()[0])
+        raise OperationRefused(f"{path}, the configuration of argocd, can't be read: {reason}") from None
+    return config if isinstance(config, dict) else {}
+
+
+def _list_entries(config: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    entries = config.get(key)
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+
+
+def _list_contexts(config: dict[str, Any], declared_url: str) -> list[dict[str, Any]]:
+    """Return the contexts for the declared server, the current context first; without a URL, the current context."""
+    current = config.get("current-context")
+    contexts = sorted(_list_entries(config, "contexts"), key=lambda context: context.get("name") != current)
+    if not declared_url:
+        return [context for context in contexts if context.get("name") == current]
+    address = _normalize_address(declared_url)
+    return [context for context in contexts if _normalize_address(str(context.get("server"))) == address]
+
+
+def _normalize_address(url: str) -> str:
+    """Return host and port of a URL or of an address such as argocd.example:443; the default port is omitted."""
+    parts = urlsplit(url if "://" in url else f"//{url}")
+    host = parts.netloc.rpartition("@")[2].lower()
+    return host.removesuffix(":80" if parts.scheme == "http" else ":443")
+
+
+def _build_login(address: str, server: dict[str, Any], token: str) -> ArgoCDLogin:
+    scheme = "http" if server.get("plain-text") is True else "https"
+    root = str(server.get("grpc-web-root-path") or "").strip("/")
+    url = f"{scheme}://{address}" + (f"/{root}" if root else "")
+    return ArgoCDLogin(url.rstrip("/"), token, server.get("insecure") is not True)

@@ -1,0 +1,121 @@
+"""Sends requests to Argo CD's API with a user's token."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import urllib3
+
+from allotment.adapters.argocd.login import ArgoCDLogin
+from allotment.adapters.cluster.api import (
+    CONNECT_SECONDS,
+    MOST_BYTES,
+    ApiError,
+    ApiUnavailable,
+    close_response,
+    error_text,
+    read_body,
+)
+from allotment.problems import escape_unprintable
+
+if TYPE_CHECKING:
+    import websocket
+
+_READ_SECONDS = 30
+_MAX_REASON_BYTES = 8 << 10
+_MAX_LINE_BYTES = 16 << 20
+_CHUNK_BYTES = 64 << 10
+
+
+class ArgoCDServer:
+    """The API of an Argo CD, with the rights of a login. All methods raise ApiError or ApiUnavailable."""
+
+    def __init__(self, login: ArgoCDLogin) -> None:
+        self.url = login.url
+        self._login = login
+        verification = {} if login.verifies else {"cert_reqs": "CERT_NONE", "assert_hostname": False}
+        self._pool = urllib3.PoolManager(**verification)  # type: ignore[arg-type]  # the values have several types
+
+    def read(self, path: str, query: Mapping[str, str]) -> Any:
+        """Return the JSON value that answers a GET request for a path below /api/v1/."""
+        body = read_body(self._open(path, query, _READ_SECONDS), _READ_SECONDS, MOST_BYTES)
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError):
+            raise ApiUnavailable("the response is no JSON") from None
+
+    def stream(self, path: str, query: Mapping[str, str], *, endless: bool) -> Iterator[Any]:
+        """Yield the JSON value of each line that answers a GET request. `endless` waits for more lines forever."""
+        answer, rest = self._open(path, query, None if endless else _READ_SECONDS), b""
+        try:
+            while piece := answer.read1(_CHUNK_BYTES):
+                *lines, rest = (rest + piece).split(b"\n")
+                if len(rest) > _MAX_LINE_BYTES:
+                    raise ApiUnavailable("a line of the response is too long")
+                for line in lines:
+                    if line.strip():
+                        yield json.loads(line)
+            if rest.strip():
+                yield json.loads(rest)
+        except (ValueError, RecursionError):
+            raise ApiUnavailable("a line of the response is no JSON") from None
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise ApiUnavailable(error_text(error)) from None
+        finally:
+            close_response(answer)
+
+    def connect(self, path: str, query: Mapping[str, str]) -> websocket.WebSocket:
+        """Return a WebSocket for a path below the URL of Argo CD."""
+        import websocket
+
+        options = {} if self._login.verifies else {"cert_reqs": ssl.CERT_NONE, "check_hostname": False}
+        url = f"ws{self.url.removeprefix('http')}/{path}?{urlencode(query)}"
+        try:
+            # Argo CD reads the token of a terminal from a cookie only.
+            connection = websocket.create_connection(
+                url, CONNECT_SECONDS, sslopt=options, cookie=f"argocd.token={self._login.token}", redirect_limit=0
+            )
+        except websocket.WebSocketBadStatusException as error:
+            raise ApiError(error.status_code, 0, _parse_reason(error.resp_body or b"")) from None
+        except (websocket.WebSocketException, OSError) as error:
+            raise ApiUnavailable(error_text(error)) from None
+        connection.settimeout(None)
+        return connection
+
+    def _open(self, path: str, query: Mapping[str, str], read_seconds: float | None) -> urllib3.BaseHTTPResponse:
+        try:
+            answer = self._pool.request(
+                "GET",
+                f"{self.url}/api/v1/{path}",
+                fields=dict(query),
+                headers={"Authorization": f"Bearer {self._login.token}"},
+                timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_seconds),
+                preload_content=False,
+                retries=False,
+                redirect=False,
+            )
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            raise ApiUnavailable(error_text(error)) from None
+        if answer.status != HTTPStatus.OK:
+            try:
+                reason = _parse_reason(answer.read1(_MAX_REASON_BYTES))
+            except (urllib3.exceptions.HTTPError, OSError):
+                reason = ""
+            close_response(answer)
+            raise ApiError(answer.status, 0, reason)
+        return answer
+
+
+def _parse_reason(body: bytes) -> str:
+    """Return the message of an error response as a single line; empty if there is none."""
+    try:
+        error = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    message = error.get("message") if isinstance(error, dict) else None
+    return escape_unprintable(message, 300) if isinstance(message, str) else ""

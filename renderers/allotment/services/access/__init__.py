@@ -1,0 +1,1 @@
+"""Finds the pods of declared resources and accesses them with the rights of the caller."""
