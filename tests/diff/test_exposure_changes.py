@@ -73,6 +73,12 @@ def public_version(root: Path) -> None:
 
 # The tenant, what changes, the lines, and how many addresses that there were are gone, elsewhere or open to others.
 CASES: dict[str, tuple[str, Change, list[str], int]] = {
+    "an accessor accepts uploads": (
+        "solo-ada",
+        swap(MODELS, "    exposure: Members\n", "    exposure: Members\n    mode: ReadWrite\n"),
+        [f"access: {MODELS}: {FILES} mode ReadOnly → ReadWrite (Admins and Members of solo-ada may change its files)"],
+        1,
+    ),
     "an instance takes a version that everybody reaches": (
         "solo-ada",
         both(public_version, swap(WEBUI, '"1.11.0"', '"1.12.0"')),

@@ -410,6 +410,42 @@ def test_the_gate_stops_it(path: str, change: Callable[[Objects], object], sampl
             gate.check(path, dump(objects), published=True)
 
 
+SERVED = "eu-1/tenants/studio-kite/storage/outputs.rendered.yaml"
+WRITING = ["--allow-upload", "--allow-delete", "--allow-hash"]
+
+
+def server(objects: Objects) -> dict[str, Any]:
+    spec: dict[str, Any] = of(objects, "Deployment")["spec"]["template"]["spec"]
+    return spec
+
+
+WRITERS: dict[str, Callable[[Objects], object]] = {
+    "a flag": lambda o: server(o)["containers"][0]["args"].extend(WRITING),
+    "a volume": lambda o: server(o)["volumes"][0]["persistentVolumeClaim"].pop("readOnly"),
+    "all of it": lambda o: (
+        server(o)["containers"][0]["args"].extend(WRITING),
+        server(o)["containers"][0]["volumeMounts"][0].pop("readOnly"),
+        server(o)["volumes"][0]["persistentVolumeClaim"].pop("readOnly"),
+    ),
+    "readers by another method": lambda o: of(o, "SecurityPolicy")["spec"]["authorization"]["rules"][0].update(
+        operation={"methods": ["PUT"]}
+    ),
+    "any other flag": lambda o: server(o)["containers"][0]["args"].append("--allow-symlink"),
+}
+
+
+@pytest.mark.parametrize("change", WRITERS.values(), ids=WRITERS)
+def test_a_file_server_writes_only_if_declared(
+    change: Callable[[Objects], object], sample_tree: dict[str, bytes]
+) -> None:
+    objects = copy.deepcopy(load(sample_tree[SERVED]))
+    change(objects)
+    gate = IsolationGate(BOUNDARIES)
+    for _ in range(2):
+        with pytest.raises(IsolationBroken):
+            gate.check(SERVED, dump(objects), entitled(SERVED))
+
+
 def test_the_sample_passes(sample_tree: dict[str, bytes]) -> None:
     gate = IsolationGate(BOUNDARIES)
     for path, data in sample_tree.items():
@@ -536,7 +572,7 @@ def test_shapes_are_the_same_whatever_the_hash_and_whatever_words_of_ours_a_name
             (kind, name.replace("webui", instance)): text
             for (kind, name), text in entitled(WEBUI).required_endings.items()
         }
-        of_instance = Entitlements(may, {instance: 1})
+        of_instance = Entitlements(may, {instance: 1}, frozenset())
         path = WEBUI.replace("webui", instance)
         gate.check(path, with_hash(renamed(sample_tree[WEBUI], instance), "declared-blob: ", digit, 40), of_instance)
         gate.check(marker, with_hash(sample_tree[marker], "content: sha256:", digit, 64), NO_ENTITLEMENTS)

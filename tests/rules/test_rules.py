@@ -321,6 +321,28 @@ STOCK = {
     ),
 }
 
+BASE_ACCESSOR = "  accessor:\n    exposure: Members\n"
+OUTPUTS = "tenants/studio-kite/storages/outputs.yaml"
+HOME = "tenants/studio-kite/storages/comfy-home.yaml"
+ACCESSOR = {
+    "files that anyone could change": (
+        swap(OUTPUTS, "    exposure: Members\n", "    exposure: Public\n    mode: ReadWrite\n"),
+        f"{OUTPUTS}:14:11: spec.accessor.mode: anyone could change the files, because the exposure is Public: write exposure Members, or mode ReadOnly [accessor]",
+    ),
+    "files that other tenants could change": (
+        swap(SHARED, BASE_ACCESSOR, f"{BASE_ACCESSOR}    mode: ReadWrite\n"),
+        f"{SHARED}:23:11: spec.accessor.mode: other tenants connect to this accessor to copy the storage (spec.sharedWith), and could change its files: write mode ReadOnly, or remove sharedWith [accessor]",
+    ),
+    "files of a volume for one writer that an instance mounts": (
+        swap(HOME, "  size: 100Gi\n", "  size: 100Gi\n  accessor:\n    mode: ReadWrite\n"),
+        f"{HOME}:11:11: spec.accessor.mode: storage comfy-home is ReadWriteOnce and running instance comfy mounts it: write state: Stopped in the instance, or mode ReadOnly, or use a ReadWriteMany storage [accessor]",
+    ),
+    "a bucket whose files members could change": (
+        swap(BUCKET, "  size: 1Ti\n", "  size: 1Ti\n  accessor:\n    mode: ReadWrite\n"),
+        f"{BUCKET}:10:3: spec.accessor: objects is a bucket, which has no files: remove accessor, or choose a volume [bucket]",
+    ),
+}
+
 TENANT = {
     "ReadWriteOnce twice": (
         lambda root: copy(root, COMFY, "tenants/studio-kite/instances/dup.yaml"),
@@ -425,7 +447,11 @@ TENANT = {
 
 @pytest.mark.parametrize(
     ("change", "line"),
-    [pytest.param(*case, id=name) for table in (REFERENCE, SOURCES, STOCK, TENANT) for name, case in table.items()],
+    [
+        pytest.param(*case, id=name)
+        for table in (REFERENCE, SOURCES, STOCK, ACCESSOR, TENANT)
+        for name, case in table.items()
+    ],
 )
 def test_a_rule_says_exactly(change: Change, line: str, sample: Path, allot: Allot) -> None:
     change(sample)

@@ -18,7 +18,7 @@ from allotment.declared.tenant_resources import INSTANCE, STORAGE
 from allotment.diff.declaration_diff import PUBLIC, DeclaredChange
 from allotment.diff.tenant_side import TenantSide
 from allotment.manifests import names
-from allotment.manifests.tenant.exposure import FILES_ROLES, INSTANCE_ROLES
+from allotment.manifests.tenant.exposure import FILES_ROLES, FILES_WRITERS, INSTANCE_ROLES
 from allotment.preparation.start_gates import app_version
 
 _NAMESPACE_ONLY = "Namespace"
@@ -32,6 +32,7 @@ class Address(NamedTuple):
 
     `file` declares the resource that answers at the address. `cluster` is the name of its cluster, and `domain` is the
     domain of this cluster. `exposure` and `roles` define the people with access to the address.
+    `writer_roles` may change files there; it is empty for an address of an instance.
     """
 
     file: str
@@ -42,6 +43,7 @@ class Address(NamedTuple):
     port: int
     exposure: str
     roles: tuple[str, ...]
+    writer_roles: tuple[str, ...] = ()
 
     @property
     def url(self) -> str:
@@ -81,7 +83,12 @@ def compare_exposure(before: TenantSide, after: TenantSide) -> ExposureDiff:
         address_changes = (
             _address_closed(old, _declaring_file(after, key))
             if new is None
-            else [*_url_changed(old, new), *_exposure_changed(old, new), *_port_changed(old, new)]
+            else [
+                *_url_changed(old, new),
+                *_exposure_changed(old, new),
+                *_port_changed(old, new),
+                *_writers_changed(old, new),
+            ]
         )
         if not address_changes and old is not None and new is not None and old.host != new.host:
             with_domain[new.cluster] += 1
@@ -113,7 +120,9 @@ def _find_addresses(end: TenantSide) -> dict[_AddressKey, Address]:
         if accessor is not None and accessor.exposure != _NAMESPACE_ONLY and domain is not None:
             host = names.files_host(storage.model.name, end.folder.name, domain)
             place = storage.path, storage.model.spec.cluster, domain, host, "/", names.FILES_PORT
-            addresses[STORAGE.word, storage.model.name, ""] = Address(*place, accessor.exposure, FILES_ROLES)
+            writers = FILES_WRITERS if accessor.allows_writing else ()
+            address = Address(*place, accessor.exposure, FILES_ROLES, writers)
+            addresses[STORAGE.word, storage.model.name, ""] = address
     return addresses
 
 
@@ -168,12 +177,25 @@ def _port_changed(old: Address | None, new: Address) -> Iterator[DeclaredChange]
         yield DeclaredChange("access", new.file, f"{new.url} port", str(old.port), str(new.port), note)
 
 
+def _writers_changed(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
+    """Yield the change of the people that may change files at an address."""
+    before = old.writer_roles if old is not None else ()
+    if before != new.writer_roles:
+        note = f"{_list_people(new, new.writer_roles)} may change its files" if new.writer_roles else ""
+        was, now = ("ReadWrite" if roles else "ReadOnly" for roles in (before, new.writer_roles))
+        yield DeclaredChange("access", new.file, f"{new.url} mode", was, now, note)
+
+
 def _audience_text(address: Address) -> str:
     """Return text about the people with access to an address."""
     if address.exposure == PUBLIC:
         return "open to everybody without login"
+    return f"open to {_list_people(address, address.roles)} after login"
+
+
+def _list_people(address: Address, roles: tuple[str, ...]) -> str:
     tenant = address.file.split("/")[1]
-    return f"open to {'s, '.join(address.roles[:-1])}s and {address.roles[-1]}s of {tenant} after login"
+    return f"{'s, '.join(roles[:-1])}s and {roles[-1]}s of {tenant}"
 
 
 def _url_changed(old: Address | None, new: Address) -> Iterator[DeclaredChange]:

@@ -45,10 +45,12 @@ class Entitlements(NamedTuple):
     AppProjects, SecurityPolicies and PodDisruptionBudgets that the tenant may have, all NetworkPolicies that open the
     namespace to another namespace, and the ResourceQuota `backstop`. An object of these sorts that is absent from
     `required_endings` is a violation. `max_replicas` has the maximum number of replicas of each Deployment.
+    `file_writers` has the names of the file servers that may change files.
     """
 
     required_endings: dict[tuple[str, str], str]
     max_replicas: dict[str, int]
+    file_writers: frozenset[str]
 
     @staticmethod
     def from_declarations(catalog: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> Entitlements:
@@ -57,7 +59,8 @@ class Entitlements(NamedTuple):
             (kind, name): _dump_ending(fields)
             for kind, name, fields in _list_entitled_objects(catalog, cluster, tenant)
         }
-        return Entitlements(endings, dict(_max_replicas_by_deployment(cluster, tenant)))
+        writers = frozenset(_list_file_writers(cluster, tenant))
+        return Entitlements(endings, dict(_max_replicas_by_deployment(cluster, tenant)), writers)
 
     def judge(self, text: str) -> Iterator[str]:
         """Yield the violations in the text of one object."""
@@ -77,6 +80,8 @@ class Entitlements(NamedTuple):
             replicas = _REPLICAS.search(text)
             if replicas is None or int(replicas[1]) > self.max_replicas.get(name, 0):
                 yield f"Deployment {name} has more replicas than are declared to run: at most {self.max_replicas.get(name, 0)}"
+            if name.endswith(_FILES_SUFFIX) and name not in self.file_writers:
+                yield from _judge_reading_server(name, text)
             return
         if (kind == "NetworkPolicy" and not _OPENING_NAME.match(name)) or (
             kind == "ResourceQuota" and name != "backstop"
@@ -98,6 +103,27 @@ def _max_replicas_by_deployment(cluster: ScopeDeclarations, tenant: ScopeDeclara
             yield names.files_service(storage.model.name), 1 if is_active(tenant) else 0
 
 
+def _list_file_writers(cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> Iterator[str]:
+    for storage in tenant.of_kind(GPUStorage).values():
+        spec = storage.model.spec
+        if spec.cluster == cluster.name and spec.accessor is not None and spec.accessor.allows_writing:
+            yield names.files_service(storage.model.name)
+
+
+def _judge_reading_server(name: str, text: str) -> Iterator[str]:
+    """Yield the violations of a file server that may only read.
+
+    The kubelet mounts a volume read-only in all containers of a pod if the volume's claim is `readOnly`.
+    """
+    claim = {"claimName": name.removesuffix(_FILES_SUFFIX), "readOnly": True}
+    volumes = {"volumes": [{"name": "data", "persistentVolumeClaim": claim}]}
+    ending = _dump_ending({"template": {"spec": volumes}}).removeprefix("\n  template:\n    spec:")
+    if not text.endswith(ending) or _WRITER_FLAG in text:
+        yield f"Deployment {name} may change files, but its storage declares no accessor with mode ReadWrite"
+
+
+_FILES_SUFFIX = names.files_service("")
+_WRITER_FLAG = "--allow-"
 _JUDGED_KINDS = frozenset(
     ("Deployment", "SecurityPolicy", "AppProject", "NetworkPolicy", "ResourceQuota", "PodDisruptionBudget")
 )
@@ -131,18 +157,23 @@ def _list_entitled_objects(
                 name = instance.model.name if port.name == "http" else f"{instance.model.name}--{port.name}"
                 yield "SecurityPolicy", name, _list_admitted(tenant, port.exposure, exposure.INSTANCE_ROLES)
     for storage in tenant.of_kind(GPUStorage).values():
-        accessor = storage.model.spec.accessor
-        if storage.model.spec.cluster == cluster.name and accessor is not None and accessor.exposure != "Namespace":
+        declared = storage.model.spec.accessor
+        if storage.model.spec.cluster == cluster.name and declared is not None and declared.exposure != "Namespace":
             name = names.files_service(storage.model.name)
-            yield "SecurityPolicy", name, _list_admitted(tenant, accessor.exposure, exposure.FILES_ROLES)
+            is_writer = declared.allows_writing
+            may_write = exposure.FILES_WRITERS if is_writer else exposure.FILES_ROLES
+            may_read = exposure.FILES_READERS if is_writer else ()
+            yield "SecurityPolicy", name, _list_admitted(tenant, declared.exposure, may_write, may_read)
 
 
-def _list_admitted(tenant: ScopeDeclarations, exposed: str, roles: tuple[str, ...]) -> dict[str, Any]:
+def _list_admitted(
+    tenant: ScopeDeclarations, exposed: str, roles: tuple[str, ...], reader_roles: tuple[str, ...] = ()
+) -> dict[str, Any]:
     """Return the end of a SecurityPolicy: it admits members or everybody, and only from the declared addresses."""
     declared = tenant.get_singleton(Tenant)
     ranges = sorted(set(declared.model.spec.allowed_cidrs)) if declared is not None else []
     if exposed != "Public":
-        rules = exposure.build_claim_rules(tenant, roles)
+        rules = exposure.build_member_rules(tenant, roles, reader_roles)
         for rule in rules if ranges else ():
             rule["principal"] = {"clientCIDRs": ranges, **rule["principal"]}
         return {"authorization": {"defaultAction": "Deny", "rules": rules}}

@@ -28,7 +28,7 @@ from allotment.manifests.yaml_text import Malformed, dump, load_one, split
 from allotment.problems import IsolationBroken, escape_unprintable
 
 __all__ = ["NO_ENTITLEMENTS", "STAND_IN_TENANT", "IsolationGate", "parse_owner"]
-NO_ENTITLEMENTS = Entitlements({}, {})
+NO_ENTITLEMENTS = Entitlements({}, {}, frozenset())
 _PLATFORM_FILE = re.compile(
     r"(?:control/[a-z-]+|control/add-ons/[a-z0-9-]+|control/(?:argo|namespaces)/[a-z]/allotment--marker"
     r"|platform/(?:add-ons|cluster|node-pools|stock)/[a-z0-9-]+)" + re.escape(paths.FILE_SUFFIX)

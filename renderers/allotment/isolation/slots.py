@@ -43,6 +43,8 @@ _TEXT_SLOTS = {  # the forms of values that a tenant chooses, or that follow fro
     "an-image": r"[a-z0-9][a-zA-Z0-9._:/-]*@sha256:[0-9a-f]{64}",
     "a-groups-rule": r"groups(?:-[0-9]+)?",
     "a-users-rule": r"users(?:-[0-9]+)?",
+    "a-groups-reading-rule": r"read-groups(?:-[0-9]+)?",
+    "a-users-reading-rule": r"read-users(?:-[0-9]+)?",
 }
 _NUMBER_SLOTS = {"a-number": (0, 10**9), "a-port": (1, 65535)}
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.problems import Finding
 from allotment.rules import (
+    accessors,
     app_folders,
     buckets,
     budget,
@@ -59,6 +60,7 @@ TENANT_RULES: dict[str, Callable[[Catalog, ScopeDeclarations], Iterator[Finding]
     "source": sources.check,
     "snapshot": snapshots.check,
     "bucket": buckets.check,
+    "accessor": accessors.check,
     "size": sizes.check,
     "limit": limits.check,
     "quota": quota.check,

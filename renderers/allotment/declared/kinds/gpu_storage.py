@@ -127,13 +127,24 @@ class Prepare(StrictModel):
 
 
 class Accessor(StrictModel):
-    """A read-only web page that shows the files of the storage."""
+    """A web page that shows the files of the storage. It also changes them if its mode is ReadWrite."""
 
+    mode: Literal["ReadOnly", "ReadWrite"] = Field(
+        default="ReadOnly",
+        description="ReadOnly: nobody can change files. ReadWrite: members with the role Admin or Member can upload,"
+        " replace, move and delete files, and a Viewer only reads; the tenant's pods can change files too, without a"
+        " login. The page stays read-only until the storage is prepared.",
+    )
     exposure: Literal["Namespace", "Members", "Public"] = Field(
         default="Members",
         description="Namespace: only the tenant's pods can connect. Members: members of the tenant, after login."
         " Public: anyone.",
     )
+
+    @property
+    def allows_writing(self) -> bool:
+        """Whether the page may change files."""
+        return self.mode == "ReadWrite"
 
 
 class Reader(StrictModel):
@@ -157,7 +168,7 @@ class GPUStorageSpec(Spec):
         default=None, description="Instances that mount the storage wait until its preparation has succeeded."
     )
     accessor: Accessor | None = Field(
-        default=None, description="A read-only web page that shows the files of the storage. Default: none."
+        default=None, description="A web page that shows the files of the storage. Default: none."
     )
     shared_with: Annotated[list[Reader], unique_by("tenant")] = Field(
         default=[],

@@ -1,4 +1,4 @@
-"""Render the file server of a GPUStorage: read-only, inside the cluster, and at a URL if declared."""
+"""Render the file server of a GPUStorage: inside the cluster, and at a URL if declared. It writes only if declared."""
 
 from __future__ import annotations
 
@@ -14,22 +14,45 @@ from allotment.manifests import names, pods
 from allotment.manifests.tenant import exposure
 from allotment.manifests.yaml_text import Frozen
 from allotment.preparation.runtime_state import RuntimeState
-from allotment.preparation.sources import is_single_writer
+from allotment.preparation.sources import is_prepared, is_single_writer
 from allotment.preparation.start_gates import find_start_gates
 from allotment.programs.volume import LEFT_OUT
 
 # The server may run on a GPU node where instances request all CPU and memory, so the server requests none.
 SERVER_RESOURCES = Frozen(requests={"cpu": "0", "memory": "0"}, limits={"cpu": "1", "memory": "256Mi"})
 READINESS_PROBE = Frozen(tcpSocket={"port": "files"}, periodSeconds=10, timeoutSeconds=5, failureThreshold=3)
-# The server ignores SIGTERM, and its replacement starts only after the server has ended. It does no harm to kill the
-# server early, because the server only reads.
+# The server ignores SIGTERM, and its replacement starts only after the server has ended, so each second would delay every
+# restart. A kill does no harm: the server writes an upload in order, so an interrupted file is a prefix of the upload. The
+# client reads the size of the file, and sends the rest.
 GRACE_SECONDS = 1
 SERVER_ARGS = ["/data", "--port", str(names.FILES_PORT), "--hidden", ",".join(sorted(LEFT_OUT))]
+# Without --allow-delete, the server would refuse to replace or move a file, so no client could upload to a temporary name
+# and then rename. --allow-symlink and --enable-cors stay absent. With the first, a link would lead out of the volume. With
+# the second, a page of another origin could write with the login of a member: all writing methods need the consent of the
+# server (a CORS preflight), and the server changes nothing on a POST.
+WRITER_ARGS = [*SERVER_ARGS, "--allow-upload", "--allow-delete", "--allow-hash"]
 
 
 def needs_accessor(storage: GPUStorage) -> bool:
     """Return whether a storage has a file server: it declares an accessor, or other tenants copy from it."""
     return storage.spec.accessor is not None or bool(storage.spec.shared_with)
+
+
+def is_writable(tenant: ScopeDeclarations, runtime_state: RuntimeState, storage: GPUStorage) -> bool:
+    """Return whether the file server may change files now.
+
+    Until the preparation has succeeded, only the preparation may write to the volume.
+    """
+    accessor = storage.spec.accessor
+    return accessor is not None and accessor.allows_writing and is_prepared(tenant, runtime_state, storage.name)
+
+
+def select_roles(storage: GPUStorage) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the roles with all access to the URL of a file server, and the roles that may only read."""
+    accessor = storage.spec.accessor
+    if accessor is not None and accessor.allows_writing:
+        return exposure.FILES_WRITERS, exposure.FILES_READERS
+    return exposure.FILES_ROLES, ()
 
 
 def render(
@@ -57,8 +80,12 @@ def render(
         host = names.files_host(storage.name, tenant.name, place.model.spec.domain)
         route = {**own, "annotations": {names.EXTERNAL_LINK: f"https://{host}/"}}
         objects.append(exposure.build_http_route(route, place.model.spec, host, name, names.FILES_PORT))
-        roles = exposure.FILES_ROLES
-        objects.append(exposure.build_security_policy(own, place.model.spec, host, file_exposure, tenant, roles))
+        roles, reader_roles = select_roles(storage)
+        objects.append(
+            exposure.build_security_policy(
+                own, place.model.spec, host, file_exposure, tenant, roles, reader_roles=reader_roles
+            )
+        )
     return objects
 
 
@@ -75,17 +102,18 @@ def _build_deployment(
     declared, platform = tenant.get_singleton(Tenant), catalog.platform.get_singleton(Platform)
     assert platform is not None and platform.model.spec.images.files is not None
     runs = declared is not None and declared.model.spec.lifecycle == "Active"
+    read_only = {} if is_writable(tenant, runtime_state, storage) else {"readOnly": True}
     container = {
         "name": "files",
         "image": platform.model.spec.images.files,
-        "args": SERVER_ARGS,
+        "args": SERVER_ARGS if read_only else WRITER_ARGS,
         "ports": [{"name": "files", "containerPort": names.FILES_PORT, "protocol": "TCP"}],
         "resources": SERVER_RESOURCES,
         "readinessProbe": READINESS_PROBE,
         "securityContext": pods.READ_ONLY_SECURITY,
-        "volumeMounts": [{"name": "data", "mountPath": "/data", "readOnly": True}],
+        "volumeMounts": [{"name": "data", "mountPath": "/data", **read_only}],
     }
-    volume = {"name": "data", "persistentVolumeClaim": {"claimName": storage.name, "readOnly": True}}
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": storage.name, **read_only}}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

@@ -21,6 +21,10 @@ from allotment.manifests.yaml_text import Frozen
 AFFINITY_COOKIE = "allotment-replica"
 INSTANCE_ROLES = ("Admin", "Member")
 FILES_ROLES = ("Admin", "Member", "Viewer")
+FILES_WRITERS = ("Admin", "Member")
+FILES_READERS = ("Viewer",)
+# The CRD accepts no method of WebDAV, such as PROPFIND. A browser lists and downloads files with these methods.
+READ_METHODS = ("GET", "HEAD", "OPTIONS")
 MATCH_ALL_PATHS = Frozen(path={"type": "PathPrefix", "value": "/"})
 # The CRD limits the number of values of a claim in a rule. More values are divided among several rules, which is
 # possible because a request needs to match only one rule.
@@ -82,11 +86,14 @@ def build_security_policy(
     exposure: str,
     tenant: ScopeDeclarations,
     roles: tuple[str, ...],
+    *,
+    reader_roles: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """Return the SecurityPolicy of the HTTPRoute with the same name.
 
     With the exposure `Public`, the policy requires no login. With `Members`, the policy requires a login and admits only
-    the tenant's members that have one of `roles`.
+    the tenant's members that have one of `roles`, and requests that only read from members that have one of
+    `reader_roles`.
     """
     target = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": metadata["name"]}
     spec: dict[str, Any] = {"targetRefs": [target]}
@@ -96,7 +103,7 @@ def build_security_policy(
         else:  # the policy of the listener has the login, so that all hosts share its cookies
             spec["mergeType"] = "StrategicMerge"
         spec["jwt"] = login.build_jwt(cluster)
-    spec["authorization"] = build_authorization(tenant, exposure, roles)
+    spec["authorization"] = build_authorization(tenant, exposure, roles, reader_roles)
     return {
         "apiVersion": "gateway.envoyproxy.io/v1alpha1",
         "kind": "SecurityPolicy",
@@ -127,7 +134,9 @@ def build_affinity_policy(metadata: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def build_authorization(tenant: ScopeDeclarations, exposure: str, roles: tuple[str, ...]) -> dict[str, Any]:
+def build_authorization(
+    tenant: ScopeDeclarations, exposure: str, roles: tuple[str, ...], reader_roles: tuple[str, ...] = ()
+) -> dict[str, Any]:
     """Return the authorization of a URL of the tenant: a default action, and the rules that admit people.
 
     If the tenant declares address ranges, each rule also requires a client address in one of them.
@@ -136,7 +145,7 @@ def build_authorization(tenant: ScopeDeclarations, exposure: str, roles: tuple[s
     ranges = sorted(set(declared.model.spec.allowed_cidrs)) if declared is not None else []
     addresses = {"clientCIDRs": ranges} if ranges else {}
     if exposure != "Public":
-        rules = build_claim_rules(tenant, roles)
+        rules = build_member_rules(tenant, roles, reader_roles)
         return {
             "defaultAction": "Deny",
             "rules": [{**rule, "principal": {**addresses, **rule["principal"]}} for rule in rules],
@@ -144,6 +153,25 @@ def build_authorization(tenant: ScopeDeclarations, exposure: str, roles: tuple[s
     if not addresses:
         return {"defaultAction": "Allow"}
     return {"defaultAction": "Deny", "rules": [{"name": "addresses", "action": "Allow", "principal": addresses}]}
+
+
+def build_member_rules(
+    tenant: ScopeDeclarations, roles: tuple[str, ...], reader_roles: tuple[str, ...] = ()
+) -> list[dict[str, Any]]:
+    """Return the rules that admit all requests of members that have one of `roles`, and the read requests of readers.
+
+    Every rule allows, so their order has no effect: a member with a role of each kind has all access.
+    """
+    readers = [
+        {
+            "name": f"read-{rule['name']}",
+            "action": rule["action"],
+            "operation": {"methods": list(READ_METHODS)},
+            "principal": rule["principal"],
+        }
+        for rule in build_claim_rules(tenant, reader_roles)
+    ]
+    return [*build_claim_rules(tenant, roles), *readers]
 
 
 def build_claim_rules(tenant: ScopeDeclarations, roles: tuple[str, ...]) -> list[dict[str, Any]]:

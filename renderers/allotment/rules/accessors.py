@@ -1,0 +1,57 @@
+"""Accessors: only an Admin or a Member of the tenant, and its pods, can change files through an accessor.
+
+An accessor with `mode: ReadWrite` is not Public, and its storage is not shared with other tenants, because their copies
+connect to the same port. No running instance mounts a ReadWriteOnce storage whose accessor may write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.preparation.sources import is_single_writer
+from allotment.problems import Finding
+
+RULE = "accessor"
+MODE_FIELD = "spec.accessor.mode"
+
+
+def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
+    """Check the accessors of a tenant that may change files."""
+    for storage in tenant.of_kind(GPUStorage).values():
+        spec = storage.model.spec
+        if spec.accessor is None or not spec.accessor.allows_writing:
+            continue
+        if spec.accessor.exposure == "Public":
+            message = "anyone could change the files, because the exposure is Public: write exposure Members, or mode ReadOnly"
+            yield storage.make_finding(MODE_FIELD, message, RULE)
+        if spec.shared_with:
+            message = (
+                "other tenants connect to this accessor to copy the storage (spec.sharedWith), and could change its files: "
+                "write mode ReadOnly, or remove sharedWith"
+            )
+            yield storage.make_finding(MODE_FIELD, message, RULE)
+        if is_single_writer(catalog, storage.model):
+            yield from _check_single_writer(tenant, storage)
+
+
+def _check_single_writer(tenant: ScopeDeclarations, storage: DeclarationFile[GPUStorage]) -> Iterator[Finding]:
+    """Check that no running instance mounts a ReadWriteOnce storage whose accessor may write.
+
+    Such a volume is for a single writer, and its programs may not expect that another program changes the files. A
+    mount that is read-only counts too, because the volume is attached to the node of the instance.
+    """
+    users = {
+        instance.path: instance.model.name
+        for instance in tenant.of_kind(GPUInstance).values()
+        if instance.model.spec.state == "Running" and instance.model.spec.mounts(storage.model.name)
+    }
+    if users:
+        noun, verb = ("instance", "mounts") if len(users) == 1 else ("instances", "mount")
+        message = (
+            f"storage {storage.model.name} is ReadWriteOnce and running {noun} {', '.join(users.values())} {verb} it: "
+            f"write state: Stopped in the {noun}, or mode ReadOnly, or use a ReadWriteMany storage"
+        )
+        yield storage.make_finding(MODE_FIELD, message, RULE, related=tuple(users))

@@ -1,0 +1,103 @@
+"""The file server of a storage: who may change files through it, and from when on."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import DAY, Allot, edit
+
+from allotment.adapters.folder_source import FolderSource
+from allotment.declared.layout import Scope
+from allotment.declared.reading import read_folder
+from allotment.isolation.entitlements import Entitlements
+from allotment.manifests.layout import render_tenant
+from allotment.manifests.yaml_text import load
+from allotment.preparation.runtime_state import ALL_PREPARED, UNKNOWN_STATE
+from allotment.services.check.repository_check import check_repository
+from allotment.services.check.workers import read_scope
+from allotment.services.renderer import build_gate
+
+OUTPUTS, CACHE = "outputs", "model-cache"  # the second has a preparation
+READ = {"methods": ["GET", "HEAD", "OPTIONS"]}
+READER_ARGS = ["/data", "--port", "5000", "--hidden", ".allotment,lost+found"]
+
+
+def objects(allot: Allot, root: Path, out: Path, storage: str) -> dict[str, dict[str, Any]]:
+    """Return the rendered objects of a storage by kind."""
+    result = allot("render", "--repo", root, "--out", out, "--as-of", DAY)
+    assert result.code == 0, result
+    data = (out / f"eu-1/tenants/studio-kite/storage/{storage}.rendered.yaml").read_bytes()
+    return {manifest["kind"]: manifest for manifest in load(data)}
+
+
+def declare_writing(root: Path, storage: str, exposure: str = "Members") -> None:
+    file = f"tenants/studio-kite/storages/{storage}.yaml"
+    edit(root, file, "    exposure: Members\n", f"    exposure: {exposure}\n    mode: ReadWrite\n")
+
+
+def pod(manifests: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    spec: dict[str, Any] = manifests["Deployment"]["spec"]["template"]["spec"]
+    return spec
+
+
+@pytest.mark.parametrize("exposure", ["Members", "Namespace"])
+def test_a_writer_changes_the_volume_and_nothing_else(
+    exposure: str, sample: Path, allot: Allot, tmp_path: Path
+) -> None:
+    before = pod(objects(allot, sample, tmp_path / "before", OUTPUTS))
+    declare_writing(sample, OUTPUTS, exposure)
+    after = pod(objects(allot, sample, tmp_path / "after", OUTPUTS))
+    (was,), (now,) = before["containers"], after["containers"]
+    assert was["args"] == READER_ARGS
+    assert now["args"] == [*READER_ARGS, "--allow-upload", "--allow-delete", "--allow-hash"]
+    assert (was["volumeMounts"][0].pop("readOnly"), before["volumes"][0]["persistentVolumeClaim"].pop("readOnly")) == (
+        True,
+        True,
+    )
+    assert {**was, "args": now["args"]} == now, "and the root file system stays read-only"
+    assert {**before, "containers": after["containers"]} == after
+
+
+def test_nothing_is_written_before_the_storage_is_prepared(sample: Path) -> None:
+    declare_writing(sample, CACHE)
+    source = FolderSource(sample)
+    repository_check = check_repository(source, datetime.date.fromisoformat(DAY))
+    scope = Scope("tenant", "studio-kite")
+    folder = read_folder(scope, read_scope(source, scope).files)[0]
+    gate = build_gate(repository_check.catalog)
+    entitlements = Entitlements.from_declarations(
+        repository_check.catalog, repository_check.catalog.clusters["eu-1"], folder
+    )
+    path = f"eu-1/tenants/studio-kite/storage/{CACHE}.rendered.yaml"
+    pods = []
+    for state in (UNKNOWN_STATE, ALL_PREPARED):
+        data = dict(render_tenant(repository_check.catalog, folder, state))[path]
+        gate.check(path, data, entitlements)
+        pods.append(pod({manifest["kind"]: manifest for manifest in load(data)}))
+    waiting, ready = pods
+    assert waiting["containers"][0]["args"] == READER_ARGS
+    assert waiting["containers"][0]["volumeMounts"] == [{"name": "data", "mountPath": "/data", "readOnly": True}]
+    assert waiting["volumes"][0]["persistentVolumeClaim"]["readOnly"] is True
+    assert "--allow-upload" in ready["containers"][0]["args"]
+    assert ready["volumes"] == [{"name": "data", "persistentVolumeClaim": {"claimName": CACHE}}]
+
+
+def test_a_viewer_only_reads(sample: Path, allot: Allot, tmp_path: Path) -> None:
+    before = objects(allot, sample, tmp_path / "before", OUTPUTS)["SecurityPolicy"]["spec"]
+    declare_writing(sample, OUTPUTS)
+    after = objects(allot, sample, tmp_path / "after", OUTPUTS)["SecurityPolicy"]["spec"]
+    assert {**before, "authorization": None} == {**after, "authorization": None}, "the login stays as it is"
+    assert after["authorization"]["defaultAction"] == "Deny"
+    rules = after["authorization"]["rules"]
+    values = {rule["name"]: (rule.get("operation"), rule["principal"]["jwt"]["claims"][0]["values"]) for rule in rules}
+    assert all((operation == READ) == name.startswith("read-") for name, (operation, _) in values.items())
+    writers = {value for operation, admitted in values.values() if operation is None for value in admitted}
+    readers = {value for operation, admitted in values.values() if operation == READ for value in admitted}
+    everybody = {
+        value for rule in before["authorization"]["rules"] for value in rule["principal"]["jwt"]["claims"][0]["values"]
+    }
+    assert writers | readers == everybody
+    assert readers and not writers & readers
