@@ -4,11 +4,13 @@ answers, a copy is killed on its way."""
 from __future__ import annotations
 
 import datetime
+import hashlib
 import http.client
 import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,9 +18,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
-from allotment.manifests.tenant.accessor import SERVER_ARGS
+from allotment.manifests.tenant.accessor import SERVER_ARGS, WRITER_ARGS
 from allotment.programs import ending, texts, volume
 from allotment.programs.download import Web
 from allotment.programs.fetch_s3 import Bucket, fetch
@@ -54,9 +57,9 @@ def run(programs: Path, program: str, *arguments: str) -> list[str]:
 
 
 @contextmanager
-def served(folder: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+def served(folder: Path, port: int, declared: list[str] = SERVER_ARGS) -> Iterator[subprocess.Popen[bytes]]:
     """Show a folder as an accessor does, on the loopback."""
-    arguments = [str(port) if word == "5000" else str(folder) if word == "/data" else word for word in SERVER_ARGS]
+    arguments = [str(port) if word == "5000" else str(folder) if word == "/data" else word for word in declared]
     process = subprocess.Popen(
         [crates.program("dufs"), *arguments, "--bind", "127.0.0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
     )
@@ -68,9 +71,10 @@ def served(folder: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def get(port: int, path: str, method: str = "GET") -> tuple[int, bytes]:
+def get(port: int, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-    connection.request(method, path, body=b"x" if method == "PUT" else None)
+    sent = b"x" if method == "PUT" and body is None else body
+    connection.request(method, path, sent, {name.replace("_", "-"): value for name, value in headers.items()})
     answer = connection.getresponse()
     body = answer.read()
     connection.close()
@@ -108,6 +112,69 @@ def test_the_accessor_lists_a_hundred_thousand_files_and_changes_none(many: Path
         assert get(port, "/../../etc/passwd")[0] in (400, 403, 404)
         assert resident(process) < ACCESSOR_MEMORY
     print(f"100,000 files: {took:.1f} s, {len(page) / 1e6:.1f} MB")
+
+
+def test_an_upload_arrives_whole_and_continues_where_it_broke_off(tmp_path: Path) -> None:
+    port, data = next(free_ports()), os.urandom(30 << 20)
+    with served(tmp_path, port, WRITER_ARGS) as process:
+        assert get(port, "/models", "MKCOL")[0] == 201
+        assert get(port, "/absent/a.bin", "PUT")[0] == 404
+        with socket.create_connection(("127.0.0.1", port)) as connection:  # breaks off
+            connection.sendall(f"PUT /models/new HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n".encode())
+            connection.sendall(data[: 25 << 20])
+        eventually(lambda: not open_files(process, tmp_path), "the server to close the file", 20)
+        size = (tmp_path / "models/new").stat().st_size
+        assert 20 << 20 <= size < len(data), "a cut below 20 MiB leaves nothing"
+        assert (tmp_path / "models/new").read_bytes() == data[:size]
+        assert get(port, "/models/new", "PATCH", data[size:], X_Update_Range="append")[0] == 204
+        assert get(port, "/models/new?hash") == (200, hashlib.sha256(data).hexdigest().encode())
+        (tmp_path / "models/a.bin").write_bytes(b"before")
+        assert get(port, "/models/new", "MOVE", Destination="/models/a.bin")[0] == 204
+        assert get(port, "/models/a.bin") == (200, data)
+        assert os.listdir(tmp_path / "models") == ["a.bin"]
+        assert resident(process) < ACCESSOR_MEMORY // 4
+
+
+def open_files(process: subprocess.Popen[bytes], folder: Path) -> list[str]:
+    """Return the files of a folder that a process has open."""
+    return [file.path for file in psutil.Process(process.pid).open_files() if file.path.startswith(str(folder))]
+
+
+def test_an_upload_to_a_full_volume_fails(tmp_path: Path) -> None:
+    port = next(free_ports())
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", tmp_path], check=True)
+    try:
+        with served(tmp_path, port, WRITER_ARGS):
+            assert get(port, "/large", "PUT", bytes((2 << 20) + (64 << 10)))[0] == 500
+            assert os.listdir(tmp_path) == []
+            assert get(port, "/small", "PUT", b"fits")[0] == 201
+    finally:
+        subprocess.run(["umount", "--lazy", tmp_path], check=True)
+
+
+def test_a_page_of_another_origin_gets_no_consent_to_write(tmp_path: Path) -> None:
+    """A browser asks first (a CORS preflight), except for a form, which sends a POST."""
+    port, evil = next(free_ports()), "https://evil.example"
+    with served(tmp_path, port, WRITER_ARGS):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection.request("OPTIONS", "/", headers={"Origin": evil, "Access-Control-Request-Method": "PUT"})
+        names = [name.lower() for name, _ in connection.getresponse().getheaders()]
+        connection.close()
+        assert not [name for name in names if name.startswith("access-control-")]
+        assert get(port, "/a.bin", "POST", b"x", Origin=evil)[0] == 405
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_upload_leaves_the_volume_by_no_link_and_no_path(tmp_path: Path) -> None:
+    root, port = tmp_path / "root", next(free_ports())
+    root.mkdir()
+    (root / "up").symlink_to(tmp_path)
+    with served(root, port, WRITER_ARGS):
+        for path in ("/up/a", "/../a", "/%2e%2e/a", "/..%2fa"):
+            assert get(port, path, "PUT")[0] in (400, 403, 404), path
+        (root / "b").write_bytes(b"b")
+        assert get(port, "/b", "MOVE", Destination="/up/a")[0] == 400
+    assert os.listdir(tmp_path) == ["root"]
 
 
 def test_a_shared_copy_of_a_hundred_thousand_files_is_killed_again_and_again_and_ends_whole(

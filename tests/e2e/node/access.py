@@ -44,7 +44,11 @@ seen = []
 class Echo(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def do_GET(self):
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        sent = hashlib.sha256()
+        length = int(self.headers.get("Content-Length", 0))
+        while length > 0 and (piece := self.rfile.read(min(length, 1 << 16))):
+            sent.update(piece)
+            length -= len(piece)
         key = self.headers.get("Sec-WebSocket-Key", "")
         if self.path != "/requests":
             seen.append([self.command, self.headers.get("Origin"), bool(key)])
@@ -62,7 +66,8 @@ class Echo(http.server.BaseHTTPRequestHandler):
         if self.path == "/silent":
             time.sleep(30)
         answer = seen if self.path == "/requests" else {
-            "method": self.command, "path": self.path, "headers": self.headers.items(), "pod": socket.gethostname()
+            "method": self.command, "path": self.path, "headers": self.headers.items(), "pod": socket.gethostname(),
+            "sha256": sent.hexdigest(),
         }
         body = json.dumps(answer).encode()
         self.send_response(200)
@@ -70,7 +75,7 @@ class Echo(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-    do_POST = do_GET
+    do_POST = do_PUT = do_PATCH = do_DELETE = do_MKCOL = do_MOVE = do_COPY = do_OPTIONS = do_PROPFIND = do_GET
     def log_message(self, *words):
         pass
 http.server.ThreadingHTTPServer(("", int(sys.argv[1])), Echo).serve_forever()
@@ -163,6 +168,7 @@ def declare(root: Path) -> None:
     edit(
         root, cluster, "      name: oidc\n      namespace: edge\n", f"      name: oidc\n      namespace: {NAMESPACE}\n"
     )
+    edit(root, "tenants/studio-kite/storages/outputs.yaml", "  accessor:\n", "  accessor:\n    mode: ReadWrite\n")
     (root / "tenants/ml-orbit/instances/demo.yaml").write_text(PUBLIC_INSTANCE, encoding="utf-8")
     for tenant, network in (("film-house", "198.51.100.0/24"), ("uni-lab", "127.0.0.0/8")):
         file = root / f"tenants/{tenant}/tenant.yaml"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -121,7 +122,7 @@ MATRIX = {
     ("00u1mio", KITE_FILES): ADMITTED,
     ("lead", KITE_FILES): ADMITTED,
     ("designer", KITE_FILES): ADMITTED,
-    ("client", KITE_FILES): ADMITTED,
+    ("client", KITE_FILES): [200, 403, 101, 403, 200],  # the accessor has mode ReadWrite, and a Viewer only reads
     (ADA, KITE_FILES): DENIED,
     (STRANGER, KITE_FILES): DENIED,
     (ADA, INSTANCE): ADMITTED,
@@ -139,6 +140,35 @@ MATRIX = {
     ("forged", KITE_FILES): NO_LOGIN,
     ("another host's", KITE): NO_LOGIN,
 }
+
+
+WRITING = ["PUT", "PATCH", "DELETE", "MKCOL", "MOVE", "COPY"]
+UPLOAD = 64 << 20  # bytes
+
+
+@pytest.mark.parametrize(
+    ("person", "status"), [("lead", 200), ("designer", 200), ("client", 403), (ADA, 403), (STRANGER, 403)]
+)
+def test_only_admins_and_members_change_files(person: str, status: int, doors: Doors) -> None:
+    jar, own = doors.login(KITE_FILES, person), {"Origin": f"https://{KITE_FILES}"}
+    requests = [{"method": method, "headers": own} for method in WRITING]
+    answers = doors.visits([{"url": f"https://{KITE_FILES}/a", "jar": jar, **request} for request in requests])
+    assert [answer["status"] for answer in answers] == [status] * len(WRITING), answers
+
+
+def test_a_page_of_another_host_changes_no_file_with_a_members_login(doors: Doors) -> None:
+    jar, evil = doors.login(KITE_FILES, "designer"), {"Origin": f"https://{host('evil', 'ml-orbit')}"}
+    requests = [{"method": method, "headers": evil} for method in [*WRITING, "OPTIONS"]]
+    answers = doors.visits([{"url": f"https://{KITE_FILES}/a", "jar": jar, **request} for request in requests])
+    assert {(answer["status"], answer["body"]) for answer in answers} == {(403, SAME_HOST)}
+
+
+def test_an_upload_passes_the_gateway_whole(doors: Doors) -> None:
+    jar = doors.login(KITE_FILES, "designer")
+    answer = doors.visit(f"https://{KITE_FILES}/large.bin", jar=jar, method="PUT", zeros=UPLOAD)
+    assert answer["status"] == 200, answer
+    body = json.loads(answer["body"])
+    assert (body["method"], body["sha256"]) == ("PUT", hashlib.sha256(bytes(UPLOAD)).hexdigest())
 
 
 def _jar(doors: Doors, person: str, at: str) -> dict[str, Any]:

@@ -27,9 +27,18 @@ def _connect(address: str, scheme: str, host: str) -> socket.socket:
 
 
 def visit(
-    gateway: str, jar: Jar, url: str, method: str = "GET", headers: dict[str, str] | None = None, follow: bool = True
+    gateway: str,
+    jar: Jar,
+    url: str,
+    method: str = "GET",
+    headers: dict[str, str] | None = None,
+    follow: bool = True,
+    zeros: int = 0,
 ) -> dict[str, Any]:
-    """Return the status, headers, body and URL of the last answer. `jar` has the cookies by host, and gets the new ones."""
+    """Return the status, headers, body and URL of the last answer. `jar` has the cookies by host, and gets the new ones.
+
+    The body of the request is as many bytes of zero as `zeros` says.
+    """
     for _ in range(MOST):
         place = urlsplit(url)
         host = str(place.hostname)
@@ -39,7 +48,12 @@ def visit(
             client.sock = connection
             cookies = "; ".join(f"{name}={value}" for name, value in jar.get(host, {}).items())
             target = f"{place.path or '/'}{'?' if place.query else ''}{place.query}"
-            client.request(method, target, headers={**({"Cookie": cookies} if cookies else {}), **(headers or {})})
+            client.request(
+                method,
+                target,
+                bytes(zeros) or None,
+                headers={**({"Cookie": cookies} if cookies else {}), **(headers or {})},
+            )
             answer = client.getresponse()
             body = answer.read().decode() if answer.status != http.HTTPStatus.SWITCHING_PROTOCOLS else ""
         for cookie in answer.headers.get_all("Set-Cookie", ()):
