@@ -1,5 +1,5 @@
-"""A storage's accessor as it is rendered, in a container: it shows files to whoever may reach it, large ones and many, and can
-change none."""
+"""A storage's accessor as it is rendered, in a container: it shows files to whoever may reach it, large ones and many, and
+changes them only with the mode ReadWrite."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ import pytest
 
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.manifests import names
+from tests.conftest import copy_sample, edit
 from tests.controlplane import crates, images, node, processes, rendered, simulated
 from tests.controlplane.client import Client
 from tests.controlplane.cluster import PROJECT
 from tests.controlplane.fixtures import Node
+from tests.e2e.conftest import Render
 from tests.e2e.node import pods
 from tests.programs import volumes
 from tests.programs.volumes import MANY
@@ -224,3 +226,65 @@ def test_it_ends_at_once_so_that_the_next_one_can_begin(accessor: Accessor) -> N
         return pod if pod and pod["metadata"]["uid"] != accessor.pod["metadata"]["uid"] else None
 
     processes.eventually(next_one, "the next one to be ready", 30)
+
+
+@pytest.fixture(scope="module")
+def writer(accessor: Accessor, render: Render, tmp_path_factory: pytest.TempPathFactory) -> Accessor:
+    """Return the same accessor after its storage declares the mode ReadWrite."""
+    root = tmp_path_factory.mktemp("writing") / "repo"
+    copy_sample(root)
+    edit(root, f"tenants/studio-kite/storages/{STORAGE}.yaml", "  accessor:\n", "  accessor:\n    mode: ReadWrite\n")
+    accessor.client.apply(
+        *rendered.objects(render(root, "eu-1"), f"tenants/studio-kite/storage/{STORAGE}.rendered.yaml")
+    )
+
+    def writing_pod() -> dict[str, Any] | None:
+        pod = _ready(accessor.client)
+        return pod if pod and "--allow-upload" in pod["spec"]["containers"][0]["args"] else None
+
+    pod = processes.eventually(writing_pod, "the accessor that writes to be ready", 60)
+    (process,) = [candidate for candidate in pods.processes_of(pod) if candidate.name() == "dufs"]
+    return accessor._replace(pod=pod, process=process)
+
+
+def test_an_upload_of_a_gibibyte_is_a_file_of_the_users_of_instances(writer: Accessor) -> None:
+    piece, digest = os.urandom(PIECE), hashlib.sha256()
+    with writer.connected() as connection:
+        connection.putrequest("PUT", "/uploaded.safetensors")
+        connection.putheader("Content-Length", str(GIBI))
+        connection.endheaders()
+        for _ in range(GIBI // PIECE):
+            digest.update(piece)
+            connection.send(piece)
+        assert connection.getresponse().status == 201
+    assert writer.ask("/uploaded.safetensors?hash") == (200, digest.hexdigest().encode())
+    status = (writer.volume / "uploaded.safetensors").stat()
+    # Root inside a pod is root on a volume, whichever users of the machine a pod has (an idmapped mount).
+    assert (status.st_size, status.st_uid, status.st_mode & 0o777) == (GIBI, 0, 0o644)
+    (writer.volume / "uploaded.safetensors").unlink()
+    writer.check_unharmed()
+    print(f"1 GiB: {int(writer.counted('max_usage_in_bytes')) >> 20} MiB at most with what the kernel keeps")
+
+
+@pytest.mark.parametrize("folder", ["", "tmp", "etc"])
+def test_a_writer_still_sees_a_read_only_root(folder: str, writer: Accessor) -> None:
+    with pytest.raises(OSError, match="Read-only file system"):
+        Path(f"/proc/{writer.process.pid}/root", folder, "new").write_bytes(b"x")
+
+
+def test_a_killed_writer_leaves_a_beginning_of_the_upload(writer: Accessor) -> None:
+    data = os.urandom(8 * PIECE)
+    with writer.connected() as connection:
+        connection.putrequest("PUT", "/cut.bin")
+        connection.putheader("Content-Length", str(GIBI))
+        connection.endheaders()
+        connection.send(data)
+        processes.eventually(lambda: _size(writer.volume / "cut.bin") >= 4 * PIECE, "most of it to be written", 15)
+        writer.client.delete("v1", "Pod", writer.pod["metadata"]["name"], KITE)
+        processes.eventually(lambda: not writer.process.is_running(), "the writer to end", 15)
+    written = (writer.volume / "cut.bin").read_bytes()
+    assert written == data[: len(written)]
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
