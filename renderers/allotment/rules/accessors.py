@@ -1,7 +1,7 @@
 """Accessors: only an Admin or a Member of the tenant, and its pods, can change files through an accessor.
 
 An accessor with `mode: ReadWrite` is not Public, and its storage is not shared with other tenants, because their copies
-connect to the same port. No running instance mounts a ReadWriteOnce storage whose accessor may write.
+connect to the same port. It is refused for a ReadWriteOnce storage that a running instance mounts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
 
 
 def _check_single_writer(tenant: ScopeDeclarations, storage: DeclarationFile[GPUStorage]) -> Iterator[Finding]:
-    """Check that no running instance mounts a ReadWriteOnce storage whose accessor may write.
+    """Check that no running instance mounts a ReadWriteOnce storage with a writing accessor.
 
     Such a volume is for a single writer, and its programs may not expect that another program changes the files. A
     mount that is read-only counts too, because the volume is attached to the node of the instance.
