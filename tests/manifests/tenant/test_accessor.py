@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from tests.conftest import DAY, Allot, edit
@@ -13,9 +14,11 @@ from allotment.adapters.folder_source import FolderSource
 from allotment.declared.layout import Scope
 from allotment.declared.reading import read_folder
 from allotment.isolation.entitlements import Entitlements
+from allotment.isolation.gate import IsolationGate
 from allotment.manifests.layout import render_tenant
-from allotment.manifests.yaml_text import load
+from allotment.manifests.yaml_text import dump, load
 from allotment.preparation.runtime_state import ALL_PREPARED, UNKNOWN_STATE
+from allotment.problems import IsolationBroken
 from allotment.services.check.repository_check import check_repository
 from allotment.services.check.workers import read_scope
 from allotment.services.renderer import build_gate
@@ -61,28 +64,79 @@ def test_a_writer_changes_the_volume_and_nothing_else(
     assert {**before, "containers": after["containers"]} == after
 
 
-def test_nothing_is_written_before_the_storage_is_prepared(sample: Path) -> None:
-    declare_writing(sample, CACHE)
-    source = FolderSource(sample)
-    repository_check = check_repository(source, datetime.date.fromisoformat(DAY))
-    scope = Scope("tenant", "studio-kite")
+class Gated(NamedTuple):
+    """The gate, and a storage's file of a tenant that declares a writing accessor."""
+
+    gate: IsolationGate
+    entitlements: Entitlements
+    path: str
+    waiting: bytes
+    ready: bytes
+
+    def check(self, manifests: list[dict[str, Any]]) -> None:
+        self.gate.check(self.path, dump(manifests), self.entitlements)
+
+
+def gated(root: Path, storage: str) -> Gated:
+    """Return what is rendered before and after the preparation of a storage with a writing accessor."""
+    declare_writing(root, storage)
+    source, scope = FolderSource(root), Scope("tenant", "studio-kite")
+    catalog = check_repository(source, datetime.date.fromisoformat(DAY)).catalog
     folder = read_folder(scope, read_scope(source, scope).files)[0]
-    gate = build_gate(repository_check.catalog)
-    entitlements = Entitlements.from_declarations(
-        repository_check.catalog, repository_check.catalog.clusters["eu-1"], folder
-    )
-    path = f"eu-1/tenants/studio-kite/storage/{CACHE}.rendered.yaml"
-    pods = []
-    for state in (UNKNOWN_STATE, ALL_PREPARED):
-        data = dict(render_tenant(repository_check.catalog, folder, state))[path]
-        gate.check(path, data, entitlements)
-        pods.append(pod({manifest["kind"]: manifest for manifest in load(data)}))
-    waiting, ready = pods
+    path = f"eu-1/tenants/studio-kite/storage/{storage}.rendered.yaml"
+    files = [dict(render_tenant(catalog, folder, state))[path] for state in (UNKNOWN_STATE, ALL_PREPARED)]
+    entitlements = Entitlements.from_declarations(catalog, catalog.clusters["eu-1"], folder)
+    return Gated(build_gate(catalog), entitlements, path, *files)
+
+
+def by_kind(data: bytes) -> dict[str, dict[str, Any]]:
+    return {manifest["kind"]: manifest for manifest in load(data)}
+
+
+def test_nothing_is_written_before_the_storage_is_prepared(sample: Path) -> None:
+    declared = gated(sample, CACHE)
+    waiting, ready = pod(by_kind(declared.waiting)), pod(by_kind(declared.ready))
     assert waiting["containers"][0]["args"] == READER_ARGS
     assert waiting["containers"][0]["volumeMounts"] == [{"name": "data", "mountPath": "/data", "readOnly": True}]
     assert waiting["volumes"][0]["persistentVolumeClaim"]["readOnly"] is True
     assert "--allow-upload" in ready["containers"][0]["args"]
     assert ready["volumes"] == [{"name": "data", "persistentVolumeClaim": {"claimName": CACHE}}]
+    for data in (declared.waiting, declared.ready):
+        declared.check(load(data))
+
+
+BREAKS: dict[str, Callable[[dict[str, Any], list[dict[str, Any]]], object]] = {
+    "links that lead out": lambda pod, rules: pod["containers"][0]["args"].append("--allow-symlink"),
+    "pages of other origins": lambda pod, rules: pod["containers"][0]["args"].append("--enable-cors"),
+    "all that the server can": lambda pod, rules: pod["containers"][0]["args"].append("--allow-all"),
+    "hidden files": lambda pod, rules: pod["containers"][0]["args"].__delitem__(slice(3, 5)),
+    "another volume": lambda pod, rules: pod["volumes"][0]["persistentVolumeClaim"].update(claimName="base"),
+    "a root that it may write": lambda pod, rules: pod["containers"][0]["securityContext"].update(
+        readOnlyRootFilesystem=False
+    ),
+    "a Viewer who uploads": lambda pod, rules: rules[-1]["operation"]["methods"].append("PUT"),
+    "a Viewer with every method": lambda pod, rules: rules[-1].pop("operation"),
+    "a Viewer by another name": lambda pod, rules: rules[-1].update(name="groups"),
+    "a Viewer among the writers": lambda pod, rules: rules[0]["principal"]["jwt"]["claims"][0]["values"].append(
+        "kite-clients"
+    ),
+}
+
+
+@pytest.mark.parametrize("change", BREAKS.values(), ids=BREAKS)
+def test_the_gate_stops_a_writer_that_does_more_than_declared(
+    change: Callable[[dict[str, Any], list[dict[str, Any]]], object], sample: Path
+) -> None:
+    declared = gated(sample, OUTPUTS)
+    manifests = load(declared.ready)
+    kinds = {manifest["kind"]: manifest for manifest in manifests}
+    rules = kinds["SecurityPolicy"]["spec"]["authorization"]["rules"]
+    assert rules[-1]["name"].startswith("read-")
+    declared.check(manifests)
+    change(pod(kinds), rules)
+    for _ in range(2):
+        with pytest.raises(IsolationBroken):
+            declared.check(manifests)
 
 
 def test_a_viewer_only_reads(sample: Path, allot: Allot, tmp_path: Path) -> None:
