@@ -18,7 +18,7 @@ from allotment.declared.tenant_resources import INSTANCE, STORAGE
 from allotment.diff.declaration_diff import PUBLIC, DeclaredChange
 from allotment.diff.tenant_side import TenantSide
 from allotment.manifests import names
-from allotment.manifests.tenant.exposure import FILES_ROLES, FILES_WRITERS, INSTANCE_ROLES
+from allotment.manifests.tenant.exposure import FILES_READERS, FILES_WRITERS, INSTANCE_ROLES
 from allotment.preparation.start_gates import app_version
 
 _NAMESPACE_ONLY = "Namespace"
@@ -121,7 +121,7 @@ def _find_addresses(end: TenantSide) -> dict[_AddressKey, Address]:
             host = names.files_host(storage.model.name, end.folder.name, domain)
             place = storage.path, storage.model.spec.cluster, domain, host, "/", names.FILES_PORT
             writers = FILES_WRITERS if accessor.allows_writing else ()
-            address = Address(*place, accessor.exposure, FILES_ROLES, writers)
+            address = Address(*place, accessor.exposure, (*FILES_WRITERS, *FILES_READERS), writers)
             addresses[STORAGE.word, storage.model.name, ""] = address
     return addresses
 

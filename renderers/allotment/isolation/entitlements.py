@@ -160,10 +160,8 @@ def _list_entitled_objects(
         declared = storage.model.spec.accessor
         if storage.model.spec.cluster == cluster.name and declared is not None and declared.exposure != "Namespace":
             name = names.files_service(storage.model.name)
-            is_writer = declared.allows_writing
-            may_write = exposure.FILES_WRITERS if is_writer else exposure.FILES_ROLES
-            may_read = exposure.FILES_READERS if is_writer else ()
-            yield "SecurityPolicy", name, _list_admitted(tenant, declared.exposure, may_write, may_read)
+            admitted = _list_admitted(tenant, declared.exposure, exposure.FILES_WRITERS, exposure.FILES_READERS)
+            yield "SecurityPolicy", name, admitted
 
 
 def _list_admitted(

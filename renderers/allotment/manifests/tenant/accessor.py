@@ -47,14 +47,6 @@ def is_writable(tenant: ScopeDeclarations, runtime_state: RuntimeState, storage:
     return accessor is not None and accessor.allows_writing and is_prepared(tenant, runtime_state, storage.name)
 
 
-def select_roles(storage: GPUStorage) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the roles with all access to the URL of a file server, and the roles that may only read."""
-    accessor = storage.spec.accessor
-    if accessor is not None and accessor.allows_writing:
-        return exposure.FILES_WRITERS, exposure.FILES_READERS
-    return exposure.FILES_ROLES, ()
-
-
 def render(
     catalog: Catalog,
     cluster: ScopeDeclarations,
@@ -80,10 +72,17 @@ def render(
         host = names.files_host(storage.name, tenant.name, place.model.spec.domain)
         route = {**own, "annotations": {names.EXTERNAL_LINK: f"https://{host}/"}}
         objects.append(exposure.build_http_route(route, place.model.spec, host, name, names.FILES_PORT))
-        roles, reader_roles = select_roles(storage)
+        # A Viewer only reads in both modes. Argo CD applies the Deployment and the SecurityPolicy one after the other, so
+        # a change of the mode must not depend on a change of the SecurityPolicy.
         objects.append(
             exposure.build_security_policy(
-                own, place.model.spec, host, file_exposure, tenant, roles, reader_roles=reader_roles
+                own,
+                place.model.spec,
+                host,
+                file_exposure,
+                tenant,
+                exposure.FILES_WRITERS,
+                reader_roles=exposure.FILES_READERS,
             )
         )
     return objects

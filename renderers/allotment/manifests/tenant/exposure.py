@@ -20,7 +20,6 @@ from allotment.manifests.yaml_text import Frozen
 
 AFFINITY_COOKIE = "allotment-replica"
 INSTANCE_ROLES = ("Admin", "Member")
-FILES_ROLES = ("Admin", "Member", "Viewer")
 FILES_WRITERS = ("Admin", "Member")
 FILES_READERS = ("Viewer",)
 # The CRD accepts no method of WebDAV, such as PROPFIND. A browser lists and downloads files with these methods.
