@@ -411,7 +411,7 @@ def test_the_gate_stops_it(path: str, change: Callable[[Objects], object], sampl
 
 
 SERVED = "eu-1/tenants/studio-kite/storage/outputs.rendered.yaml"
-WRITING = ["--allow-upload", "--allow-delete", "--allow-hash"]
+WRITING = ["--allow-upload", "--allow-delete"]
 
 
 def server(objects: Objects) -> dict[str, Any]:

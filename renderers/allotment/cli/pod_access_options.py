@@ -16,21 +16,26 @@ from allotment.cli.status_options import split_resource_name
 from allotment.problems import OperationRefused, escape_unprintable
 
 if TYPE_CHECKING:
+    from allotment.adapters.cluster.api import ApiServer
     from allotment.observed.objects import Pod
     from allotment.services.access.pod_access import PodAccess
     from allotment.services.access.pod_choice import PodOwner
+
+
+_CONTEXT_OPTION = click.option(
+    "--context",
+    metavar="NAME",
+    help="The context in the kubeconfig. Default: the context named as the cluster, otherwise the current context.",
+)
+_KUBECONFIG_OPTION = click.option("--kubeconfig", type=FILE_TYPE, help="The kubeconfig. Default: the usual kubeconfig.")
 
 
 def pod_access_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add --pod, --container, --argocd, --kubeconfig, --context and --repo."""
     for option in (
         repository_option,
-        click.option(
-            "--context",
-            metavar="NAME",
-            help="The context in the kubeconfig. Default: the context named as the cluster, otherwise the current context.",
-        ),
-        click.option("--kubeconfig", type=FILE_TYPE, help="The kubeconfig. Default: the usual kubeconfig."),
+        _CONTEXT_OPTION,
+        _KUBECONFIG_OPTION,
         click.option(
             "--argocd",
             is_flag=True,
@@ -46,6 +51,13 @@ def pod_access_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--pod", metavar="NAME", help="The pod. Default: the newest pod that runs, otherwise the newest pod."
         ),
     ):
+        command = option(command)
+    return command
+
+
+def kubeconfig_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --kubeconfig, --context and --repo."""
+    for option in (repository_option, _CONTEXT_OPTION, _KUBECONFIG_OPTION):
         command = option(command)
     return command
 
@@ -94,7 +106,7 @@ def _open_access(cluster: str, url: str, kubeconfig: Path | None, context: str |
     """
     from allotment.adapters.argocd.login import find_login
     from allotment.adapters.argocd.server import ArgoCDServer
-    from allotment.adapters.cluster.api import ApiServer, list_contexts
+    from allotment.adapters.cluster.api import list_contexts
     from allotment.services.access.pod_access import ArgoCDAccess, KubernetesAccess
 
     contexts = [] if argocd else list_contexts(kubeconfig)
@@ -108,12 +120,19 @@ def _open_access(cluster: str, url: str, kubeconfig: Path | None, context: str |
                 f"there is no login at Argo CD{' at ' + url if url else ''}: log in with `argocd login {host}`, or set"
                 " ARGOCD_AUTH_TOKEN"
             )
-    if context is None and cluster in contexts:
-        context = cluster
     try:
-        return KubernetesAccess(ApiServer.from_kubeconfig(kubeconfig, context))
+        return KubernetesAccess(open_kubeconfig(cluster, kubeconfig, context))
     except OperationRefused as error:
         raise OperationRefused(f"{error}; without a kubeconfig, log in with `argocd login {host}`") from None
+
+
+def open_kubeconfig(cluster: str, kubeconfig: Path | None, context: str | None) -> ApiServer:
+    """Return the API server of a cluster. Raises OperationRefused if no API server is configured."""
+    from allotment.adapters.cluster.api import ApiServer, list_contexts
+
+    if context is None and cluster in list_contexts(kubeconfig):
+        context = cluster
+    return ApiServer.from_kubeconfig(kubeconfig, context)
 
 
 @contextmanager

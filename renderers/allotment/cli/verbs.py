@@ -48,7 +48,7 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
         f"write a new {_STORAGE} with the snapshot or storage in `prepare.source` below `spec:`, {_REQUEST}"
     ),
     ("upload", "download", "cp"): (
-        "copy files in a shell of an instance that mounts the storage: `allot exec TENANT/INSTANCE` opens it"
+        "`allot storage cp FILE TENANT/STORAGE:/` copies a file or folder to a storage, and from it in the other order"
     ),
     ("edit", "update"): f"edit the file in tenants/TENANT/, {_REQUEST}",
     ("delete", "rm", "remove", "destroy"): (

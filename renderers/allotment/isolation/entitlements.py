@@ -118,12 +118,12 @@ def _judge_reading_server(name: str, text: str) -> Iterator[str]:
     claim = {"claimName": name.removesuffix(_FILES_SUFFIX), "readOnly": True}
     volumes = {"volumes": [{"name": "data", "persistentVolumeClaim": claim}]}
     ending = _dump_ending({"template": {"spec": volumes}}).removeprefix("\n  template:\n    spec:")
-    if not text.endswith(ending) or _WRITER_FLAG in text:
+    if not text.endswith(ending) or any(flag in text for flag in _WRITER_FLAGS):
         yield f"Deployment {name} may change files, but its storage declares no accessor with mode ReadWrite"
 
 
 _FILES_SUFFIX = names.files_service("")
-_WRITER_FLAG = "--allow-"
+_WRITER_FLAGS = ("--allow-upload", "--allow-delete")
 _JUDGED_KINDS = frozenset(
     ("Deployment", "SecurityPolicy", "AppProject", "NetworkPolicy", "ResourceQuota", "PodDisruptionBudget")
 )

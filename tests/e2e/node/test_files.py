@@ -4,10 +4,13 @@ changes them only with the mode ReadWrite."""
 from __future__ import annotations
 
 import errno
+import filecmp
 import hashlib
 import http.client
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
@@ -16,6 +19,7 @@ from typing import Any, NamedTuple
 
 import psutil
 import pytest
+import yaml
 
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.manifests import names
@@ -229,11 +233,18 @@ def test_it_ends_at_once_so_that_the_next_one_can_begin(accessor: Accessor) -> N
 
 
 @pytest.fixture(scope="module")
-def writer(accessor: Accessor, render: Render, tmp_path_factory: pytest.TempPathFactory) -> Accessor:
-    """Return the same accessor after its storage declares the mode ReadWrite."""
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return declarations in which the storage declares the mode ReadWrite."""
     root = tmp_path_factory.mktemp("writing") / "repo"
     copy_sample(root)
     edit(root, f"tenants/studio-kite/storages/{STORAGE}.yaml", "  accessor:\n", "  accessor:\n    mode: ReadWrite\n")
+    return root
+
+
+@pytest.fixture(scope="module")
+def writer(accessor: Accessor, render: Render, repository: Path) -> Accessor:
+    """Return the same accessor after its storage declares the mode ReadWrite."""
+    root = repository
     accessor.client.apply(
         *rendered.objects(render(root, "eu-1"), f"tenants/studio-kite/storage/{STORAGE}.rendered.yaml")
     )
@@ -270,6 +281,59 @@ def test_an_upload_of_a_gibibyte_is_a_file_of_the_users_of_instances(writer: Acc
 def test_a_writer_still_sees_a_read_only_root(folder: str, writer: Accessor) -> None:
     with pytest.raises(OSError, match="Read-only file system"):
         Path(f"/proc/{writer.process.pid}/root", folder, "new").write_bytes(b"x")
+
+
+def copy_command(repository: Path, kubeconfig: Path | str, *words: str | Path) -> list[str]:
+    """Return a command that copies files with the rights of a kubeconfig."""
+    options = ["--repo", str(repository), "--kubeconfig", str(kubeconfig)]
+    return [sys.executable, "-m", "allotment", "storage", "cp", *options, *map(str, words)]
+
+
+def test_the_command_continues_an_upload_after_it_was_killed(
+    writer: Accessor, real_node: Node, repository: Path, tmp_path: Path
+) -> None:
+    kubeconfig, size = real_node.cluster.kubeconfig, GIBI // 2
+    source, partial = tmp_path / "model.safetensors", ".allot-upload-*"
+    with source.open("wb") as file:
+        for _ in range(size // PIECE):
+            file.write(os.urandom(4096) * (PIECE // 4096))
+    command = copy_command(repository, kubeconfig, "-o", "json", source, "studio-kite/outputs:/models/")
+
+    def is_far() -> bool:
+        return any(path.stat().st_size > size * 2 // 5 for path in (writer.volume / "models").glob(partial))
+
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        processes.eventually(is_far, "two fifths to be uploaded", 120)
+        process.kill()
+    assert not (writer.volume / "models/model.safetensors").exists()
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    summary = json.loads(done.stdout)
+    assert (summary["copiedFiles"], summary["unchangedFiles"]) == (1, 0)
+    assert 0 < summary["sentBytes"] < size * 7 // 10
+    assert os.listdir(writer.volume / "models") == ["model.safetensors"]
+    assert filecmp.cmp(source, writer.volume / "models/model.safetensors", shallow=False)
+    back = copy_command(repository, kubeconfig, "studio-kite/outputs:/models", tmp_path / "back")
+    subprocess.run(back, check=True, timeout=300)
+    assert filecmp.cmp(source, tmp_path / "back/model.safetensors", shallow=False)
+    (writer.volume / "models/model.safetensors").unlink()
+    writer.check_unharmed()
+
+
+def test_the_command_copies_nothing_for_a_neighbour(
+    writer: Accessor, real_node: Node, repository: Path, tmp_path: Path
+) -> None:
+    config = yaml.safe_load(Path(real_node.cluster.kubeconfig).read_text(encoding="utf-8"))
+    account = writer.client.as_service_account("default", "t-studio-kite")
+    config["users"] = [{"name": each["name"], "user": {"token": account.token}} for each in config["users"]]
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(config), encoding="utf-8")
+    (tmp_path / "a.bin").write_bytes(b"a")
+    command = copy_command(repository, kubeconfig, tmp_path / "a.bin", "studio-kite/outputs:/")
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "your kubeconfig doesn't let you list pods and forward ports in namespace t-studio-kite" in done.stderr
+    assert not (writer.volume / "a.bin").exists()
 
 
 def test_a_killed_writer_leaves_a_beginning_of_the_upload(writer: Accessor) -> None:

@@ -25,7 +25,7 @@ from allotment.services.renderer import build_gate
 
 OUTPUTS, CACHE = "outputs", "model-cache"  # the second has a preparation
 READ = {"methods": ["GET", "HEAD", "OPTIONS"]}
-READER_ARGS = ["/data", "--port", "5000", "--hidden", ".allotment,lost+found"]
+READER_ARGS = ["/data", "--port", "5000", "--hidden", ".allotment,lost+found", "--allow-hash"]
 
 
 def objects(allot: Allot, root: Path, out: Path, storage: str) -> dict[str, dict[str, Any]]:
@@ -55,7 +55,7 @@ def test_a_writer_changes_the_volume_and_nothing_else(
     after = pod(objects(allot, sample, tmp_path / "after", OUTPUTS))
     (was,), (now,) = before["containers"], after["containers"]
     assert was["args"] == READER_ARGS
-    assert now["args"] == [*READER_ARGS, "--allow-upload", "--allow-delete", "--allow-hash"]
+    assert now["args"] == [*READER_ARGS, "--allow-upload", "--allow-delete"]
     assert (was["volumeMounts"][0].pop("readOnly"), before["volumes"][0]["persistentVolumeClaim"].pop("readOnly")) == (
         True,
         True,

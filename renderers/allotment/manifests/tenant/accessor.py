@@ -25,12 +25,12 @@ READINESS_PROBE = Frozen(tcpSocket={"port": "files"}, periodSeconds=10, timeoutS
 # restart. A kill does no harm: the server writes an upload in order, so an interrupted file is a prefix of the upload. The
 # client reads the size of the file, and sends the rest.
 GRACE_SECONDS = 1
-SERVER_ARGS = ["/data", "--port", str(names.FILES_PORT), "--hidden", ",".join(sorted(LEFT_OUT))]
+SERVER_ARGS = ["/data", "--port", str(names.FILES_PORT), "--hidden", ",".join(sorted(LEFT_OUT)), "--allow-hash"]
 # Without --allow-delete, the server would refuse to replace or move a file, so no client could upload to a temporary name
 # and then rename. --allow-symlink and --enable-cors stay absent. With the first, a link would lead out of the volume. With
 # the second, a page of another origin could write with the login of a member: all writing methods need the consent of the
 # server (a CORS preflight), and the server changes nothing on a POST.
-WRITER_ARGS = [*SERVER_ARGS, "--allow-upload", "--allow-delete", "--allow-hash"]
+WRITER_ARGS = [*SERVER_ARGS, "--allow-upload", "--allow-delete"]
 
 
 def needs_accessor(storage: GPUStorage) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from allotment.adapters.declaration_source import Source
+from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.layout import Scope
@@ -53,22 +54,28 @@ class PodOwner(NamedTuple):
         return f"{names.STORAGE}={self.name},{names.ROLE} in ({names.PREPARE_ROLE},{names.COPY_ROLE})"
 
 
-def find_owner(source: Source, tenant: str, name: str) -> PodOwner:
-    """Return the declared instance or storage. Raises OperationRefused if there is none, with similar names."""
+def read_tenant(source: Source, tenant: str) -> ScopeDeclarations:
+    """Return the valid declarations of a tenant. Raises OperationRefused if there is no such tenant, with similar names."""
     scope = Scope("tenant", tenant)
     scopes, _ = source.scopes()
     tenants = [each.name for each in scopes if each.kind == "tenant"]
     if tenant not in tenants:
         raise OperationRefused(f"no tenant is named {quote_value(tenant)}{suggest_name(tenant, tenants)}")
-    folder, _ = read_folder(scope, read_scope(source, scope).files)
+    return read_folder(scope, read_scope(source, scope).files)[0]
+
+
+def find_owner(source: Source, tenant: str, name: str) -> PodOwner:
+    """Return the declared instance or storage. Raises OperationRefused if there is none, with similar names."""
+    folder = read_tenant(source, tenant)
     instances, storages = folder.of_kind(GPUInstance), folder.of_kind(GPUStorage)
     if name in instances:
         return PodOwner("instance", tenant, name, instances[name].model.spec.cluster)
     if name in storages:
         return PodOwner("storage", tenant, name, storages[name].model.spec.cluster)
+    similar = suggest_name(name, [*instances, *storages])
     raise OperationRefused(
         f"{escape_unprintable(tenant)} declares no valid instance or storage named {quote_value(name)}"
-        f"{suggest_name(name, [*instances, *storages])}: `allot validate` shows files with errors"
+        + (similar or "; `allot validate` shows files with errors")
     )
 
 

@@ -1,0 +1,204 @@
+"""`allot storage`: copies files between the local computer and the storages of a tenant."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+from click.shell_completion import CompletionItem
+
+from allotment.cli.completers import create_resource_completer
+from allotment.cli.options import find_repository, is_quiet, open_source, output_option
+from allotment.cli.pod_access_options import kubeconfig_options, open_kubeconfig
+from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
+
+if TYPE_CHECKING:
+    from allotment.services.copy.transfer import Progress
+
+_REMOTE = re.compile(r"([a-z0-9-]+)/([a-z0-9-]+):(.*)", re.DOTALL)
+_RESERVED_FOLDERS = (".allotment", "lost+found")
+
+
+@click.group()
+def command() -> None:
+    """Copy files between this computer and a storage.
+
+    \b
+    Examples:
+      allot storage cp model.safetensors solo-ada/models:/checkpoints/
+      allot storage cp solo-ada/outputs:/ ./outputs
+    """
+
+
+class RemotePath(NamedTuple):
+    """A path on a storage, with a slash at its start."""
+
+    tenant: str
+    storage: str
+    path: str
+
+
+def _complete_path(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the storages, and let the shell complete local files."""
+    storages = create_resource_completer("storages")(context, parameter, incomplete)
+    remote = [CompletionItem(f"{name}:/") for name in storages if "/" in name]
+    return [*remote, CompletionItem(incomplete, type="file")]
+
+
+@command.command("cp")
+@click.argument("source", metavar="SOURCE", shell_complete=_complete_path)
+@click.argument("target", metavar="TARGET", shell_complete=_complete_path)
+@output_option()
+@kubeconfig_options
+def copy(source: str, target: str, style: str, kubeconfig: Path | None, context: str | None, repo: Path | None) -> None:
+    """Copy a file or a folder to a storage, or from a storage.
+
+    Either SOURCE or TARGET is a path on a storage, such as solo-ada/models:/checkpoints; the other is a local path. The content of a
+    folder goes into the folder TARGET. A file becomes TARGET, or goes into TARGET if it is a folder or ends with a slash. Folders are
+    created. Write ./ before a local path that looks like a path on a storage.
+
+    Every file is compared by its SHA-256 hash, and replaces the old file only when it is complete. A file with the same content is
+    not copied again. After an interruption, run the same command again: it sends only the rest.
+
+    The storage needs an `accessor`, and its `mode: ReadWrite` to copy files to it. The command connects to its file server with the
+    rights of your kubeconfig, which must permit listing pods and forwarding ports. In a browser, open the URL that
+    `allot status TENANT/NAME` prints.
+
+    Exit status: 0 all files are copied, 2 the command is wrong, or the copy is not complete.
+
+    \b
+    Examples:
+      allot storage cp model.safetensors solo-ada/models:/checkpoints/
+      allot storage cp ./dataset solo-ada/models:/dataset
+      allot storage cp solo-ada/outputs:/ ./outputs
+      allot storage cp -o json solo-ada/outputs:/2026/a.png .
+    """
+    from allotment.adapters.file_server import TransferError
+    from allotment.services.access.file_access import find_storage, forward_files, require_writable
+    from allotment.services.copy.download import download, plan_download
+    from allotment.services.copy.upload import plan_upload, upload
+
+    remote, local, is_upload = _parse_paths(source, target)
+    storage = find_storage(open_source(find_repository(repo), None), remote.tenant, remote.storage)
+    if is_upload:
+        require_writable(storage, remote.tenant)
+    open_server = forward_files(
+        open_kubeconfig(storage.model.spec.cluster, kubeconfig, context), remote.tenant, remote.storage
+    )
+    started = time.monotonic()
+    progress: Progress | None = None
+    try:
+        if is_upload:
+            with open_server() as server:
+                entry = server.find_entry(remote.path)
+            is_folder = remote.path.endswith("/") or (entry is not None and entry.is_folder)
+            upload_plan = plan_upload(local, remote.path, is_folder)
+            for path in upload_plan.left_out:
+                click.echo(f"{escape_unprintable(str(path))} is left out: it is neither a file nor a folder", err=True)
+            with _show_bytes("Copying", [each.size for each in upload_plan.files]) as progress:
+                upload(open_server, upload_plan, progress)
+        else:
+            with open_server() as server:
+                download_plan = plan_download(server, remote.path, local, target.endswith("/"))
+            with _show_bytes("Copying", [each.size for each in download_plan.files]) as progress:
+                download(open_server, download_plan, progress)
+    except TransferError as error:
+        raise OperationRefused(f"{_explain(error, is_upload)}{_explain_rest(progress)}") from None
+    _print_summary(progress, time.monotonic() - started, style)
+
+
+def _parse_paths(source: str, target: str) -> tuple[RemotePath, Path, bool]:
+    """Return the path on the storage, the local path, and whether the copy goes to the storage. Raises UsageError."""
+    from_storage, to_storage = _REMOTE.fullmatch(source), _REMOTE.fullmatch(target)
+    if (from_storage is None) == (to_storage is None):
+        number = "no" if from_storage is None else "each"
+        raise click.UsageError(
+            f"{number} argument is a path on a storage: write one of them as TENANT/STORAGE:/PATH, such as solo-ada/models:/a.bin,"
+            " and the other as a local path"
+        )
+    match = from_storage or to_storage
+    assert match is not None
+    path = "/" + match[3].lstrip("/")
+    parts = path.split("/")
+    if ".." in parts or "." in parts or "" in parts[1:-1] or "\0" in path:
+        raise click.UsageError(
+            f"{quote_value(path)} is no path on a storage: write it without '.', '..' and empty parts"
+        )
+    if parts[1] in _RESERVED_FOLDERS:
+        raise click.UsageError(
+            f"{quote_value(path)} is in a folder that belongs to the storage itself: choose another folder"
+        )
+    local = target if from_storage is not None else source
+    return RemotePath(match[1], match[2], path), Path(local), to_storage is not None
+
+
+@contextmanager
+def _show_bytes(title: str, sizes: list[int]) -> Iterator[Progress]:
+    """Provide a progress that shows the copied bytes on a terminal."""
+    import sys
+
+    from allotment.services.copy.transfer import Progress
+
+    if not sys.stderr.isatty() or is_quiet():
+        yield Progress(sum(sizes), None)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=sum(sizes))
+        yield Progress(sum(sizes), lambda done, total: bar.update(task, completed=done))
+
+
+def _explain(error: Exception, is_upload: bool) -> str:
+    """Return the reason for which a copy failed, and the way out."""
+    status = getattr(error, "status", 0)
+    if status == 403 and is_upload:
+        return (
+            f"{error}: the file server does not write yet; it does once `mode: ReadWrite` is merged and published, and the storage is"
+            " prepared"
+        )
+    if status == 403:
+        return f"{error}: the file server has no hashes yet; it has them once the newest manifests are published"
+    if status >= 500:
+        return f"{error}: the storage may be full, see `allot status`"
+    return str(error)
+
+
+def _explain_rest(progress: Progress | None) -> str:
+    if progress is None:
+        return ""
+    files = pluralize(progress.copied_files + progress.unchanged_files, "file")
+    return f"; {files} complete: run the same command again to continue"
+
+
+def _print_summary(progress: Progress, seconds: float, style: str) -> None:
+    if style == "json":
+        summary = {
+            "copiedFiles": progress.copied_files,
+            "unchangedFiles": progress.unchanged_files,
+            "sentBytes": progress.sent_bytes,
+            "seconds": round(seconds, 3),
+        }
+        click.echo(json.dumps(summary, indent=2))
+        return
+    from rich.filesize import decimal
+
+    unchanged = f", {progress.unchanged_files} unchanged" if progress.unchanged_files else ""
+    copied = pluralize(progress.copied_files, "file")
+    if not is_quiet():
+        click.echo(f"copied {copied}{unchanged}: sent {decimal(progress.sent_bytes)} in {seconds:.1f} s")
