@@ -453,8 +453,8 @@ def test_whose_it_is_may_change_it_and_nobody_else(pull: Pull) -> None:
     assert pull.by("mio-kite") == []
     assert pull.by("MIO-kite") == []
     assert pull.by("ada-k") == [
-        f"{WEBUI}:1:1: (file): 'ada-k' may not change this file: it needs the author or an approval of the newest commit "
-        "by Member of studio-kite: mio-kite [ownership]"
+        f"{WEBUI}:1:1: (file): 'ada-k' may not change this file: its author, or an approval of its newest commit, "
+        "must come from Member of studio-kite: mio-kite [ownership]"
     ]
     assert pull.by("ada-k", "mio-kite") == []
 
@@ -474,8 +474,8 @@ def test_a_login_with_an_id_is_one_person(pull: Pull) -> None:
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
     assert pull.by("renamed#17") == []
     assert pull.by("mio-kite#18") == [
-        f"{WEBUI}:1:1: (file): 'mio-kite#18' may not change this file: it needs the author or an approval of the newest commit "
-        "by Member of studio-kite: mio-kite#17 [ownership]"
+        f"{WEBUI}:1:1: (file): 'mio-kite#18' may not change this file: its author, or an approval of its newest commit, "
+        "must come from Member of studio-kite: mio-kite#17 [ownership]"
     ]
     (problem,) = pull.by("mio-kite")
     assert "'mio-kite' (unknown id) may not change this file" in problem
@@ -486,7 +486,7 @@ def test_who_makes_himself_a_member_is_none_yet(pull: Pull) -> None:
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
     problems = pull.by("eve")
     assert [problem.split(":")[0] for problem in problems] == [WEBUI, f"{KITE}/members.yaml"]
-    assert "by Admin of studio-kite: mio-kite" in problems[1]
+    assert "from Admin of studio-kite: mio-kite" in problems[1]
 
 
 @pytest.mark.parametrize(
@@ -507,7 +507,7 @@ def test_what_rules_the_repository_is_the_platform_teams(pull: Pull, path: str, 
         pull.write(path, text)
     (problem,) = pull.by("mio-kite")
     assert problem.startswith(f"{path}:1:1: (file): 'mio-kite' may not change this file") or path in problem
-    assert "by team platform (@northlight-example/platform) [ownership]" in problem
+    assert "from team platform (@northlight-example/platform) [ownership]" in problem
     assert pull.by("mio-kite", "pat") == []
 
 
@@ -530,7 +530,7 @@ def test_many_files_of_a_folder_that_lack_the_same_approval_are_one_line(pull: P
     venv, webui = sorted(pull.by("ada-k"))
     assert venv == (
         ".venv/:1:1: (folder): 'ada-k' may not change 300 files of this folder, such as 'lib/python3/site-packages/p0/m0.py': "
-        f"it needs the author or an approval of the newest commit by team platform ({TEAM.split('=')[0]}) [ownership]"
+        f"its author, or an approval of its newest commit, must come from team platform ({TEAM.split('=')[0]}) [ownership]"
     )
     assert webui.startswith(f"{WEBUI}:1:1: (file): 'ada-k' may not change this file")
     assert pull.by("ada-k", "mio-kite", "pat") == []
@@ -575,7 +575,7 @@ def test_prices_take_finance_besides_the_platform_team(pull: Pull) -> None:
     (problem,) = pull.by("pat")
     assert problem.startswith("platform/specs/l4-quarter.yaml:")
     assert "spec.prices: 'pat' may not change spec.prices" in problem
-    assert "by team finance [ownership]" in problem
+    assert "from team finance [ownership]" in problem
     assert len(pull.by("fin-ann")) == 1, "the path is not finance's"
     assert pull.by("pat", "fin-ann") == []
 

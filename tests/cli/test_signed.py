@@ -169,7 +169,7 @@ def test_who_deletes_our_refs_deletes_no_tenant(place: Place, key: Path) -> None
             git(place.remote, "update-ref", "-d", ref)
     before = place.refs()
     result = place.merged("--signing-key", key)
-    assert (result.code, "merge lifecycle: Retired first" in result.err) == (4, True)
+    assert (result.code, "first merge lifecycle: Retired" in result.err) == (4, True)
     assert {name: place.refs()[name] for name in before} == before
 
 

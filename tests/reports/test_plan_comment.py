@@ -225,7 +225,7 @@ def test_the_basis_of_the_cost_and_what_makes_the_difference_are_said() -> None:
         LIMIT,
     )
     assert "| `acme` | today | 78.00 → 0.00 | -78.00 | 100.00 | 100.00 |" in plan_text.text
-    assert "A month has 730 hours. Each day has its own prices." in plan_text.text
+    assert "A month has 730 hours. Prices may change from day to day." in plan_text.text
     assert "| `acme` | `4 more` |  | -10.00 |" in plan_text.text
 
 

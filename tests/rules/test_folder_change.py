@@ -76,21 +76,21 @@ CHANGES: dict[str, tuple[Change, str]] = {
     ),
     "a storage is removed at once": (
         lambda root: (root / "tenants/acme-robotics/storages/frames.yaml").unlink(),
-        "tenants/acme-robotics/storages/frames.yaml:1:1: (file): storage frames would be deleted with its data (a rename is a deletion): put the file back,"
-        " and to delete it merge deletionPolicy: Delete first [deletion]",
+        "tenants/acme-robotics/storages/frames.yaml:1:1: (file): storage frames would be deleted with its data (a rename is a deletion): put the file back;"
+        " to delete it, first merge deletionPolicy: Delete [deletion]",
     ),
     "a storage is renamed": (
         lambda root: move(root, "tenants/film-house/storages/loras.yaml", "tenants/film-house/storages/models.yaml"),
-        "tenants/film-house/storages/loras.yaml:1:1: (file): storage loras would be deleted with its data (a rename is a deletion): put the file back,"
-        " and to delete it merge deletionPolicy: Delete first [deletion]",
+        "tenants/film-house/storages/loras.yaml:1:1: (file): storage loras would be deleted with its data (a rename is a deletion): put the file back;"
+        " to delete it, first merge deletionPolicy: Delete [deletion]",
     ),
     "a tenant is renamed": (
         lambda root: (root / "tenants/uni-lab").rename(root / "tenants/uni-labs"),
-        "tenants/uni-lab/tenant.yaml:1:1: (file): tenant uni-lab would be deleted (a rename is a deletion): put the file back, and to delete the tenant merge lifecycle: Retired first [deletion]",
+        "tenants/uni-lab/tenant.yaml:1:1: (file): tenant uni-lab would be deleted (a rename is a deletion): put the file back; to delete the tenant, first merge lifecycle: Retired [deletion]",
     ),
     "a cluster is renamed": (
         lambda root: (root / "clusters/us-1").rename(root / "clusters/us-2"),
-        "clusters/us-1/cluster.yaml:1:1: (file): cluster us-1 would be deleted (a rename is a deletion): put the file back, and merge lifecycle: Retired first [deletion]",
+        "clusters/us-1/cluster.yaml:1:1: (file): cluster us-1 would be deleted (a rename is a deletion): put the file back; to delete the cluster, first merge lifecycle: Retired [deletion]",
     ),
     "a volume's class changes": (
         lambda root: edit(root, "clusters/us-1/cluster.yaml", "gp3-retain", "gp4-retain"),
@@ -105,8 +105,8 @@ CHANGES: dict[str, tuple[Change, str]] = {
             (root / "tenants/studio-kite/snapshots/before-upgrade.yaml").unlink()
             or (root / "tenants/studio-kite/storages/outputs-restored.yaml").unlink()
         ),
-        "tenants/studio-kite/snapshots/before-upgrade.yaml:1:1: (file): snapshot before-upgrade would be deleted (a rename is a deletion): put the file back,"
-        " and to delete it merge deletionPolicy: Delete first [deletion]",
+        "tenants/studio-kite/snapshots/before-upgrade.yaml:1:1: (file): snapshot before-upgrade would be deleted (a rename is a deletion): put the file back;"
+        " to delete it, first merge deletionPolicy: Delete [deletion]",
     ),
     "a snapshot of another storage": (
         lambda root: edit(

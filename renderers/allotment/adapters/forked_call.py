@@ -25,7 +25,7 @@ def can_fork() -> bool:
 class ForkedCall:
     """A call of a function in a forked process. The result of the function must be JSON.
 
-    The result is None if the process fails, because the caller can compute the result itself.
+    If the process fails, the result is None and no error is raised. The caller can then compute the result itself.
     """
 
     def __init__(self, function: Callable[[], Any]) -> None:

@@ -59,7 +59,10 @@ def check_settings(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecl
     """Yield a diagnosis of our keys in each of Argo CD's ConfigMaps. Raises NotReadable."""
     require_hub(looked)
     if catalog.platform.get_singleton(Platform) is None:
-        yield skipped("argocd-cm", "platform/platform.yaml can't be read, so its expected content is unknown")
+        yield skipped(
+            "argocd-cm",
+            "platform/platform.yaml can't be read, so nothing is known about the content that the ConfigMap should have",
+        )
         return
     expected_settings = {
         manifest["metadata"]["name"]: manifest["data"]

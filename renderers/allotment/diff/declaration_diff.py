@@ -1,7 +1,7 @@
 """Compare declarations, including fields that affect no manifest, such as permissions, prices, plans and capacity.
 
-`tenant_diff` and `exposure_changes` report the effects of changed instances, storages and snapshots. About these kinds,
-this module reports only the tenants that may copy a storage, and the fields that are not rendered.
+`tenant_diff` and `exposure_changes` report the effects of changed instances, storages and snapshots. For these kinds, this
+module reports only changes of `spec.sharedWith` (the tenants that may copy a storage) and of fields that are not rendered.
 """
 
 from __future__ import annotations
@@ -313,7 +313,7 @@ def percent_change(before: Decimal, after: Decimal) -> str:
 def _price_changes(
     listed: str, old: DeclarationFile[Any], new: DeclarationFile[Any], currency: str
 ) -> Iterator[DeclaredChange]:
-    """Compare the prices before and after a change on every day on which a price starts, and yield the differences.
+    """Yield the differences between the old and the new price, for every day on which a price starts.
 
     If the old and the new price are the same again from a day on, the day is yielded with the note `as before`.
     """

@@ -42,8 +42,8 @@ _UNEXPECTED_SHAPE_ERRORS = (AttributeError, TypeError, ValueError, LookupError, 
 class IsolationGate:
     """Checks files of rendered trees.
 
-    The gate remembers the frames of accepted objects (`frames`). If a text matches a frame, the gate judges only
-    the lines that the tenant chooses. It judges any other text completely.
+    The gate remembers the frame of each accepted object: its text without the lines that the tenant chooses (`frames`).
+    If a text matches a frame, the gate judges only the lines of the tenant. It judges any other text completely.
     """
 
     def __init__(self, clusters: dict[str, Boundary]) -> None:
@@ -86,9 +86,9 @@ class IsolationGate:
 
         Return the remaining file, and the violations of the removed objects.
 
-        A retained file may be older than the declaration of its cluster, and older than this version of Allotment. If
-        an object only lacks the sync option that keeps it when its Application is deleted, the object gets this option
-        and stays.
+        A retained file may be older than the declaration of its cluster, and older than this version of Allotment. A
+        sync option keeps objects when their Application is deleted. If the lack of this option is the only violation of
+        an object, the object gets the option and stays.
         """
         name, _, inner = path.partition("/")
         boundary, owner = self.clusters.get(name), parse_owner(inner)
@@ -132,8 +132,8 @@ class IsolationGate:
             for text in texts:
                 yield from entitlements.judge(text)
         is_framed = may_have_frame(owner) and owner.tenant not in self._tenants_with_own_stock[boundary.cluster]
-        # The text of a file with one object has the frame of the object. This frame says nothing about the Applications
-        # that the file lacks.
+        # The text of a file with one object has the frame of the object. This frame doesn't show whether the file has all
+        # Applications that it must have, so such a file has no frame of its own.
         has_file_frame = is_framed and not (reads and len(texts) == 1)
         if has_file_frame and self._find_frame(boundary, owner, data.decode()[:-1]) is not None:
             return

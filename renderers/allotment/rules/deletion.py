@@ -31,15 +31,15 @@ def check(change: FolderChange) -> Iterator[Finding]:
             yield tenant_removal_finding(tenant.path, tenant.model.name)._replace(related=change.current_paths)
     for cluster in change.removed_declarations(Cluster):
         if cluster.model.spec.lifecycle != "Retired":
-            message = f"cluster {cluster.model.name} would be deleted (a rename is a deletion): put the file back, and merge lifecycle: Retired first"
+            message = f"cluster {cluster.model.name} would be deleted (a rename is a deletion): put the file back; to delete the cluster, first merge lifecycle: Retired"
             yield Finding(cluster.path, (), message, RULE, related=change.current_paths)
 
 
 def storage_removal_finding(path: str, name: str) -> Finding:
     """Return the finding about a removed storage that was not marked for deletion."""
     message = (
-        f"storage {name} would be deleted with its data (a rename is a deletion): put the file back,"
-        " and to delete it merge deletionPolicy: Delete first"
+        f"storage {name} would be deleted with its data (a rename is a deletion): put the file back;"
+        " to delete it, first merge deletionPolicy: Delete"
     )
     return Finding(path, (), message, RULE)
 
@@ -47,8 +47,8 @@ def storage_removal_finding(path: str, name: str) -> Finding:
 def snapshot_removal_finding(path: str, name: str) -> Finding:
     """Return the finding about a removed snapshot that was not marked for deletion."""
     message = (
-        f"snapshot {name} would be deleted (a rename is a deletion): put the file back,"
-        " and to delete it merge deletionPolicy: Delete first"
+        f"snapshot {name} would be deleted (a rename is a deletion): put the file back;"
+        " to delete it, first merge deletionPolicy: Delete"
     )
     return Finding(path, (), message, RULE)
 
@@ -56,7 +56,7 @@ def snapshot_removal_finding(path: str, name: str) -> Finding:
 def tenant_removal_finding(path: str, name: str) -> Finding:
     """Return the finding about a removed tenant that was not retired."""
     message = (
-        f"tenant {name} would be deleted (a rename is a deletion): put the file back,"
-        " and to delete the tenant merge lifecycle: Retired first"
+        f"tenant {name} would be deleted (a rename is a deletion): put the file back;"
+        " to delete the tenant, first merge lifecycle: Retired"
     )
     return Finding(path, (), message, RULE)

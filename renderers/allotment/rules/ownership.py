@@ -173,9 +173,10 @@ def _approval_message(review: Review, subject: str, holders: ApproverSet) -> str
             return quote_value(account.login)
         return quote_value(str(account)) if account.id else f"{quote_value(account.login)} (unknown id)"
 
-    takes = "an approval"
+    need = "it needs an approval of the newest commit by"
     if not holders.includes(review.author):
-        wrong, takes = f"{format_account(review.author)} may not change {subject}", "the author or an approval"
+        wrong = f"{format_account(review.author)} may not change {subject}"
+        need = "its author, or an approval of its newest commit, must come from"
     elif review.pushers is None:
         wrong = f"its pushers, or its target branch at the time of a push, are unknown, and it changes {subject}"
     else:
@@ -187,4 +188,4 @@ def _approval_message(review: Review, subject: str, holders: ApproverSet) -> str
         else ""
     )
     unknown = f"; the members of {', '.join(holders.unknown_teams)} could not be read" if holders.unknown_teams else ""
-    return f"{wrong}{approved}: it needs {takes} of the newest commit by {', or '.join(holders.descriptions)}{unknown}"
+    return f"{wrong}{approved}: {need} {', or '.join(holders.descriptions)}{unknown}"

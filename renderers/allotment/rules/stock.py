@@ -175,7 +175,7 @@ def _sum_by_tenant(claims: Iterable[UnitClaim], units: UnitCounter) -> dict[str,
 
 
 def _first_excess_claim(kept_usage: UnitUsage, claims: Iterable[UnitClaim], already: UnitCounter) -> UnitClaim | None:
-    """Return the first claim that increases the excess by additional units; None if no claim increases it.
+    """Return the first claim with additional units that increase the excess; None if there is no such claim.
 
     `kept_usage` is the usage of the units that instances already held at the base, and `already` returns how many of
     these units belong to a claim. All other units of the claim are its additional units.

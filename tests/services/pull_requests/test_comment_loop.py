@@ -425,7 +425,7 @@ def test_who_took_over_a_login_is_somebody_else_where_the_id_is_declared(bed: Be
     theirs = bed.desk.propose(2, "spec:\n", "spec:\n  description: Theirs.\n")
     bed.round()
     assert bed.desk.status(theirs) == "failure"
-    assert "'ada-k#666' may not change this file: it needs" in bed.world.bodies(2)[0]
+    assert "'ada-k#666' may not change this file: its author" in bed.world.bodies(2)[0]
 
 
 def withdraw(bed: Bed) -> None:

@@ -228,7 +228,7 @@ def _cost_table(plan: ChangePlan) -> Table:
          format_signed(cost_day.after - cost_day.before), "", "")
         for at, cost_day in enumerate(plan.total_costs[:MAX_SHOWN_DAYS])
     ]  # fmt: skip
-    note = f"A month has {HOURS_A_MONTH} hours. Each day has its own prices. Instances cost money while they are declared to run."
+    note = f"A month has {HOURS_A_MONTH} hours. Prices may change from day to day. Instances cost money while they are declared to run."
     note = "\n".join([note, *_invalid_cost_notes(plan), *_over_budget_notes(plan)])
     heads = ("Tenant", "From", f"{plan.currency} a month", "Difference", "Budget", "Left")
     return Table(

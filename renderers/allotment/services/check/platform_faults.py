@@ -16,8 +16,8 @@ _ADD_ONS = KINDS["AddOn"].path.partition("{")[0]
 class PlatformFaults(NamedTuple):
     """The errors in the declarations of the platform and the clusters, by effect.
 
-    - `blocking` errors stop every publish, because a check cannot find every way in which tenants depend on the catalog
-      and on the approvers.
+    - `blocking` errors stop every publish. They are in the catalog or in the ownership rules, and no check can find all
+      tenants that depend on these declarations.
     - `by_cluster` has the errors of each cluster. A publish retains such a cluster and its tenants at their last
       published manifests.
     - `harmless` errors do not affect a publish.
