@@ -138,6 +138,7 @@ def _cluster(root: Path) -> None:
     spec["oidc"] = {
         "issuer": f"https://{'i' * 60}/{'p' * 161}",
         "clientID": "c" * 200,
+        "cliClientID": "d" * 200,
         "endpoints": dict.fromkeys(("authorization", "token", "endSession"), f"https://{'e' * 60}/{'p' * 184}"),
         "scopes": [f"{number:02d}{'s' * 62}" for number in range(20)],
         "clientSecretRef": {"name": "x" * 63, "namespace": "g" * 63},

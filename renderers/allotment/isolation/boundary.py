@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from allotment.declared.addresses import is_subnet
 from allotment.declared.inventory import Catalog, ScopeDeclarations
-from allotment.declared.kinds.cluster import Cluster, ClusterSpec
+from allotment.declared.kinds.cluster import Cluster, ClusterSpec, Oidc
 from allotment.declared.kinds.gateway import Gateway
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.stock import Stock
@@ -17,6 +17,8 @@ from allotment.isolation.patterns import AnyOf
 from allotment.manifests import names, pods
 from allotment.manifests.cluster.gateway import SESSION_FILTER
 from allotment.programs import ranges
+
+_TOKEN_HEADERS = [{"name": "Authorization", "valuePrefix": "Bearer "}]
 
 
 class Boundary(NamedTuple):
@@ -95,6 +97,8 @@ def _cluster_values(name: str, spec: ClusterSpec) -> dict[str, Any]:
         "oidc-provider": _oidc_provider(spec),
         "scopes": list(dict.fromkeys(["openid", *oidc.scopes])),
         "client-id": oidc.client_id,
+        "audiences": [oidc.client_id, *([oidc.cli_client_id] if oidc.cli_client_id is not None else [])],
+        **_program_values(oidc),
         "secret-name": oidc.client_secret_ref.name,
         "secret-namespace": oidc.client_secret_ref.namespace,
         "keys": oidc.jwks_uri or f"{oidc.issuer.rstrip('/')}/.well-known/jwks.json",
@@ -104,6 +108,25 @@ def _cluster_values(name: str, spec: ClusterSpec) -> dict[str, Any]:
         "disk-class": spec.disk_storage_class_name,
         "a-storage-class": AnyOf(storage.storage_class_name for storage in spec.storages),
         "a-snapshot-class": AnyOf(storage.volume_snapshot_class_name for storage in spec.storages),
+    }
+
+
+def _program_values(oidc: Oidc) -> dict[str, Any]:
+    """Return the values of fields that admit programs with a token; values that equal nothing if the cluster admits none."""
+    if oidc.cli_client_id is None:
+        return dict.fromkeys(("pass-through", "token-headers", "listener-jwt", "route-filters"), AnyOf())
+    provider = {
+        "name": "login",
+        "issuer": oidc.issuer,
+        "audiences": [oidc.client_id, oidc.cli_client_id],
+        "remoteJWKS": {"uri": oidc.effective_jwks_uri, "cacheDuration": "300s"},
+        "extractFrom": {"cookies": ["allotment-id-token"], "headers": _TOKEN_HEADERS},
+    }
+    return {
+        "pass-through": True,
+        "token-headers": _TOKEN_HEADERS,
+        "listener-jwt": {"providers": [provider]},
+        "route-filters": [{"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": ["Authorization"]}}],
     }
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from allotment.capacity.units import holds_units, is_active
 from allotment.declared.inventory import Catalog, ScopeDeclarations
+from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.tenant import Tenant
@@ -45,12 +46,14 @@ class Entitlements(NamedTuple):
     AppProjects, SecurityPolicies and PodDisruptionBudgets that the tenant may have, all NetworkPolicies that open the
     namespace to another namespace, and the ResourceQuota `backstop`. An object of these sorts that is absent from
     `required_endings` is a violation. `max_replicas` has the maximum number of replicas of each Deployment.
-    `file_writers` has the names of the file servers that may change files.
+    `file_writers` has the names of the file servers that may change files. `token_routes` has the names of the HTTPRoutes
+    that admit programs with a token, and must remove the token.
     """
 
     required_endings: dict[tuple[str, str], str]
     max_replicas: dict[str, int]
     file_writers: frozenset[str]
+    token_routes: frozenset[str] = frozenset()
 
     @staticmethod
     def from_declarations(catalog: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> Entitlements:
@@ -60,7 +63,8 @@ class Entitlements(NamedTuple):
             for kind, name, fields in _list_entitled_objects(catalog, cluster, tenant)
         }
         writers = frozenset(_list_file_writers(cluster, tenant))
-        return Entitlements(endings, dict(_max_replicas_by_deployment(cluster, tenant)), writers)
+        routes = frozenset(_list_token_routes(catalog, cluster, tenant))
+        return Entitlements(endings, dict(_max_replicas_by_deployment(cluster, tenant)), writers, routes)
 
     def judge(self, text: str) -> Iterator[str]:
         """Yield the violations in the text of one object."""
@@ -82,6 +86,10 @@ class Entitlements(NamedTuple):
                 yield f"Deployment {name} has more replicas than are declared to run: at most {self.max_replicas.get(name, 0)}"
             if name.endswith(_FILES_SUFFIX) and name not in self.file_writers:
                 yield from _judge_reading_server(name, text)
+            return
+        if kind == "HTTPRoute":
+            if text.endswith(_REMOVED_TOKEN) is not (name in self.token_routes):
+                yield f"HTTPRoute {name} must {'' if name in self.token_routes else 'not '}remove the header Authorization"
             return
         if (kind == "NetworkPolicy" and not _OPENING_NAME.match(name)) or (
             kind == "ResourceQuota" and name != "backstop"
@@ -110,6 +118,12 @@ def _list_file_writers(cluster: ScopeDeclarations, tenant: ScopeDeclarations) ->
             yield names.files_service(storage.model.name)
 
 
+def _list_token_routes(catalog: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> Iterator[str]:
+    place = cluster.get_singleton(Cluster)
+    if place is not None and place.model.spec.oidc.cli_client_id is not None:
+        yield from (url.name for url in _list_urls(catalog, cluster, tenant) if url.exposure != "Public")
+
+
 def _judge_reading_server(name: str, text: str) -> Iterator[str]:
     """Yield the violations of a file server that may only read.
 
@@ -125,13 +139,20 @@ def _judge_reading_server(name: str, text: str) -> Iterator[str]:
 _FILES_SUFFIX = names.files_service("")
 _WRITER_FLAGS = ("--allow-upload", "--allow-delete")
 _JUDGED_KINDS = frozenset(
-    ("Deployment", "SecurityPolicy", "AppProject", "NetworkPolicy", "ResourceQuota", "PodDisruptionBudget")
+    ("Deployment", "HTTPRoute", "SecurityPolicy", "AppProject", "NetworkPolicy", "ResourceQuota", "PodDisruptionBudget")
 )
+
+
+_REMOVE_HEADER = {"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": ["Authorization"]}}
 
 
 def _dump_ending(fields: dict[str, Any]) -> str:
     """Return the text with which an object ends if `fields` are the last fields of its spec."""
     return dump([{"spec": fields}]).decode().removeprefix("spec:").removesuffix("\n")
+
+
+# The filters come last in the only rule of a route.
+_REMOVED_TOKEN = "\n    " + _dump_ending({"rules": [{"filters": [_REMOVE_HEADER]}]}).removeprefix("\n  rules:\n  - ")
 
 
 def _list_entitled_objects(
@@ -149,19 +170,32 @@ def _list_entitled_objects(
     yield "ResourceQuota", "backstop", {"hard": namespace.quota_amounts(catalog, cluster, limits)}
     for manifest in [*sharing.render_declared(catalog, cluster, tenant), *disruption.render(cluster, tenant)]:
         yield manifest["kind"], manifest["metadata"]["name"], manifest["spec"]
+    for url in _list_urls(catalog, cluster, tenant):
+        yield "SecurityPolicy", url.name, _list_admitted(tenant, url.exposure, url.roles, url.reader_roles)
+
+
+class _TenantUrl(NamedTuple):
+    """A URL of a tenant: the name of its HTTPRoute and its SecurityPolicy, its exposure, and the roles that it admits."""
+
+    name: str
+    exposure: str
+    roles: tuple[str, ...]
+    reader_roles: tuple[str, ...] = ()
+
+
+def _list_urls(catalog: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> Iterator[_TenantUrl]:
     for instance in tenant.of_kind(GPUInstance).values():
         if instance.model.spec.cluster != cluster.name:
             continue
         for port in gpu_instance.effective_container(catalog, instance.model).ports:
             if port.exposure != "Namespace":
                 name = instance.model.name if port.name == "http" else f"{instance.model.name}--{port.name}"
-                yield "SecurityPolicy", name, _list_admitted(tenant, port.exposure, exposure.INSTANCE_ROLES)
+                yield _TenantUrl(name, port.exposure, exposure.INSTANCE_ROLES)
     for storage in tenant.of_kind(GPUStorage).values():
         declared = storage.model.spec.accessor
         if storage.model.spec.cluster == cluster.name and declared is not None and declared.exposure != "Namespace":
             name = names.files_service(storage.model.name)
-            admitted = _list_admitted(tenant, declared.exposure, exposure.FILES_WRITERS, exposure.FILES_READERS)
-            yield "SecurityPolicy", name, admitted
+            yield _TenantUrl(name, declared.exposure, exposure.FILES_WRITERS, exposure.FILES_READERS)
 
 
 def _list_admitted(

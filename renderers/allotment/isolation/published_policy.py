@@ -14,7 +14,7 @@ from allotment.isolation.boundary import Boundary
 from allotment.isolation.field_policy import check_allowed_keys, check_equal, check_identity, is_released
 from allotment.isolation.namespace_policy import judge_isolation_object
 from allotment.isolation.pod_policy import judge_failure_policy, judge_programs, judge_template
-from allotment.manifests import names, paths
+from allotment.manifests import login, names, paths
 from allotment.manifests.tenant import project_roles
 from allotment.manifests.yaml_text import Malformed, Object, load_one
 from allotment.problems import escape_unprintable
@@ -199,7 +199,9 @@ def _judge_route(boundary: Boundary, tenant: str, spec: Any) -> Iterator[str]:
         if (parent.get("namespace"), parent.get("name")) != boundary.gateway or parent.get("kind") != "Gateway":
             yield f"parent {escape_unprintable(str(parent))} is not the cluster's Gateway"
     for rule in spec.get("rules", ()):
-        yield from check_allowed_keys("rules", rule, frozenset(("matches", "backendRefs", "timeouts")))
+        yield from check_allowed_keys("rules", rule, frozenset(("matches", "backendRefs", "timeouts", "filters")))
+        if "filters" in rule:
+            yield from check_equal("rules.filters", rule["filters"], login.REMOVE_TOKEN)
         for backend in rule.get("backendRefs", ()):
             yield from check_allowed_keys(
                 "backendRefs", backend, frozenset(("group", "kind", "name", "port", "weight"))

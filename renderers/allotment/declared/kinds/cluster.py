@@ -51,6 +51,14 @@ class Oidc(StrictModel):
     client_id: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")] = Field(
         alias="clientID", description="The client ID of this cluster's Gateway at the issuer."
     )
+    cli_client_id: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")] | None = Field(
+        default=None,
+        alias="cliClientID",
+        description="The client ID of `allot login` at the same issuer: a public client without a secret, for the authorization"
+        " code flow with PKCE, with the redirect URI http://localhost/callback on any port. With it, the Gateway also admits"
+        " programs of members, which send an ID token as a bearer token. It removes the header Authorization from all requests"
+        " to Members ports, so these containers receive no token. Default: only browsers can log in.",
+    )
     client_secret_ref: SecretRef = Field(
         description="The Secret that contains the client secret under the key client-secret."
     )
@@ -189,6 +197,17 @@ class ClusterSpec(CatalogSpec):
                 "oidc.clientSecretRef.namespace is {namespace}, but the Secret must be in the namespace of the Gateway: write"
                 " {expected}",
                 {"namespace": self.oidc.client_secret_ref.namespace, "expected": self.gateway.namespace},
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_cli_client(self) -> Self:
+        if self.oidc.cli_client_id == self.oidc.client_id:
+            raise PydanticCustomError(
+                "cli-client",
+                "oidc.cliClientID is {client}, which is also oidc.clientID: the client of the Gateway has a secret, and that of"
+                " `allot login` must have none: register a second, public client",
+                {"client": self.oidc.client_id},
             )
         return self
 

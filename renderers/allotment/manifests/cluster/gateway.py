@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from allotment.declared.inventory import ScopeDeclarations
-from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.cluster import Cluster, ClusterSpec
 from allotment.declared.kinds.gateway import Gateway
 from allotment.declared.values import format_duration
 from allotment.manifests import names
-from allotment.manifests.login import ACCESS_TOKEN_COOKIE, ID_TOKEN_COOKIE, SHARED_COOKIES, build_oidc
+from allotment.manifests.login import ACCESS_TOKEN_COOKIE, ID_TOKEN_COOKIE, SHARED_COOKIES, build_jwt, build_oidc
 
 GATEWAY_API = "gateway.networking.k8s.io/v1"
 LOGIN_ROUTE = "allotment-login"
@@ -92,7 +92,7 @@ def render(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
     place = cluster.get_singleton(Cluster)
     assert place is not None
     gateway, callback_host = place.model.spec.gateway, place.model.spec.oidc.callback_host
-    login = {"oidc": build_oidc(place.model.spec, callback_host)} if callback_host is not None else {}
+    login = _build_login(place.model.spec, callback_host) if callback_host is not None else {}
     policies: dict[str, tuple[str, dict[str, Any]]] = {
         "allotment-closed": ("SecurityPolicy", {**login, "authorization": {"defaultAction": "Deny"}}),
         SESSION_POLICY: ("EnvoyExtensionPolicy", {"lua": [{"type": "Inline", "inline": SESSION_FILTER}]}),
@@ -118,6 +118,15 @@ def _build(api_version: str, kind: str, name: str, gateway: Gateway, spec: dict[
         "annotations": {names.SYNC_OPTIONS: names.KEEP_ON_APPLICATION_DELETION},
     }
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def _build_login(cluster: ClusterSpec, callback_host: str) -> dict[str, Any]:
+    """Return the login that all hosts share.
+
+    Envoy Gateway rejects an `oidc` that skips requests with a token, unless the same policy has a `jwt` that checks the token.
+    """
+    jwt = {} if cluster.oidc.cli_client_id is None else {"jwt": build_jwt(cluster)}
+    return {"oidc": build_oidc(cluster, callback_host), **jwt}
 
 
 def _build_login_route(gateway: Gateway, callback_host: str) -> dict[str, Any]:

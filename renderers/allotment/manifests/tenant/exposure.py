@@ -56,9 +56,11 @@ def _build_parent_ref(name: str, namespace: str, section_name: str) -> Frozen:
 
 
 def build_http_route(
-    metadata: dict[str, Any], cluster: ClusterSpec, host: str, service_name: str, port: int
+    metadata: dict[str, Any], cluster: ClusterSpec, host: str, service_name: str, port: int, exposure: str
 ) -> dict[str, Any]:
     """Return the HTTPRoute that sends the requests for `host` from the cluster's Gateway to a port of a Service.
+
+    With the exposure `Members`, the route removes the tokens of programs from requests.
 
     The route contains the default of every field. If a default were absent, the API server would add it, and Argo CD
     would report a difference between the rendered and the live route.
@@ -66,6 +68,9 @@ def build_http_route(
     backend = {"group": "", "kind": "Service", "name": service_name, "port": port, "weight": 1}
     gateway = cluster.gateway
     timeouts = {"request": format_duration(gateway.timeouts.request or 0)}  # 0s means that there is no limit
+    rule: dict[str, Any] = {"matches": [MATCH_ALL_PATHS], "backendRefs": [backend], "timeouts": timeouts}
+    if exposure != "Public" and (filters := login.build_route_filters(cluster)):
+        rule["filters"] = filters
     return {
         "apiVersion": "gateway.networking.k8s.io/v1",
         "kind": "HTTPRoute",
@@ -73,7 +78,7 @@ def build_http_route(
         "spec": {
             "parentRefs": [_build_parent_ref(gateway.name, gateway.namespace, gateway.section_name)],
             "hostnames": [host],
-            "rules": [{"matches": [MATCH_ALL_PATHS], "backendRefs": [backend], "timeouts": timeouts}],
+            "rules": [rule],
         },
     }
 

@@ -73,7 +73,11 @@ def render(
             "labels": labels,
             "annotations": {names.EXTERNAL_LINK: f"https://{host}{port.base_path}"},
         }
-        objects.append(exposure.build_http_route(metadata, place.model.spec, host, instance.name, port.container_port))
+        objects.append(
+            exposure.build_http_route(
+                metadata, place.model.spec, host, instance.name, port.container_port, port.exposure
+            )
+        )
         policy = {"name": name, "namespace": space, "labels": labels}
         objects.append(
             exposure.build_security_policy(
