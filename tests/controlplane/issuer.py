@@ -1,6 +1,7 @@
 """An OpenID Connect issuer for tests: it logs in whoever the test names, without a page, and signs tokens of any content.
 
-It serves the code flow with PKCE for one client. A test names the person in the cookie `person` of the issuer's host.
+It serves the code flow with PKCE for the client of the Gateway, and for the public client of `allot login`. A test names the person
+in the cookie `person` of the issuer's host.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 HOST = "id.northlight.example"  # of the sample's clusters
 URL = f"https://{HOST}"
 CLIENT = "allotment"
+PUBLIC_CLIENT = "allotment-cli"  # has no secret, and must use PKCE
 KEY, PEOPLE = "issuer-key.pem", "people.json"
 DOWN = "issuer-down"  # while a file of this name is there, nobody gets an answer
 KEY_ID = "test-key"
@@ -75,6 +77,7 @@ class Issuer(BaseHTTPRequestHandler):
     folder: Path
     key: rsa.RSAPrivateKey
     grants: dict[str, dict[str, str]]  # by code and by refresh token, each for one use
+    url = URL
 
     def log_message(self, format: str, *args: object) -> None:  # the name in the standard library
         """Log nothing: what matters is in the answers."""
@@ -107,7 +110,11 @@ class Issuer(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
         form = {name: values[0] for name, values in parse_qs(body).items()}
         grant = self.grants.pop(form.get("refresh_token") or form.get("code", ""), None)
-        if grant is None:
+        is_public = grant is not None and grant.get("client_id") == PUBLIC_CLIENT
+        if grant is None or (is_public and form.get("client_id") != PUBLIC_CLIENT):
+            self._answer({"error": "invalid_grant", "error_description": "expired\x1b[2J"}, 400)
+            return
+        if grant.get("redirect_uri") != form.get("redirect_uri") and is_public:
             self._answer({"error": "invalid_grant"}, 400)
             return
         if challenge := grant.get("code_challenge"):
@@ -117,12 +124,11 @@ class Issuer(BaseHTTPRequestHandler):
                 return
         people = json.loads((self.folder / PEOPLE).read_text(encoding="utf-8"))
         now = int(time.time())
-        base = {"iss": URL, "sub": grant["person"], "aud": CLIENT, "iat": now, "exp": now + LIFETIME}
-        claims = {**base, **people[grant["person"]]}
-        if nonce := grant.get("nonce"):
-            claims["nonce"] = nonce
+        base = {"iss": self.url, "sub": grant["person"], "aud": grant["client_id"], "iat": now, "exp": now + LIFETIME}
+        nonce = {"nonce": grant["nonce"]} if "nonce" in grant else {}
+        claims = {**base, **nonce, **people[grant["person"]]}
         refresh_token = secrets.token_urlsafe(16)
-        self.grants[refresh_token] = {"person": grant["person"]}
+        self.grants[refresh_token] = {"person": grant["person"], "client_id": grant["client_id"]}
         self._answer(
             {
                 "access_token": sign(self.key, {**base, "kind": "access"}),
@@ -135,10 +141,10 @@ class Issuer(BaseHTTPRequestHandler):
 
     def _discovery(self) -> dict[str, Any]:
         return {
-            "issuer": URL,
-            "authorization_endpoint": f"{URL}/authorize",
-            "token_endpoint": f"{URL}/token",
-            "jwks_uri": f"{URL}/keys",
+            "issuer": self.url,
+            "authorization_endpoint": f"{self.url}/authorize",
+            "token_endpoint": f"{self.url}/token",
+            "jwks_uri": f"{self.url}/keys",
             "response_types_supported": ["code"],
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["RS256"],
@@ -146,7 +152,13 @@ class Issuer(BaseHTTPRequestHandler):
 
     def _authorize(self, query: dict[str, str]) -> None:
         person = SimpleCookie(self.headers.get("Cookie", "")).get("person")
-        if person is None or query.get("client_id") != CLIENT:
+        client, place = query.get("client_id"), urlsplit(query.get("redirect_uri", ""))
+        is_known = client == CLIENT or (
+            client == PUBLIC_CLIENT
+            and query.get("code_challenge_method") == "S256"
+            and (place.scheme, place.hostname, place.path) == ("http", "localhost", "/callback")
+        )
+        if person is None or not is_known:
             self._answer({"error": "login_required"}, 401)
             return
         code = secrets.token_urlsafe(16)

@@ -34,6 +34,7 @@ COMMAND_GROUPS = {
         "logs": "Print the log of an instance, or of the preparation of a storage.",
         "exec": "Run a command or a shell in the container of an instance.",
         "storage": "Copy files between this computer and a storage.",
+        "login": "Log in at the identity provider of a cluster, to call URLs from programs.",
         "history": "Show the changes of state of an instance, storage or snapshot.",
         "recover": "Retry the failed preparation of a storage.",
     },

@@ -19,7 +19,9 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("top", "metrics", "graphs", "usage"): "`allot status TENANT/INSTANCE` prints the link to its graphs",
     ("events",): "`allot history TENANT/NAME` lists the changes of its state",
     ("watch",): "`allot status --watch` looks again every few seconds",
-    ("login", "logout", "whoami"): (
+    ("signin", "auth"): "`allot login CLUSTER` logs you in, to call the URLs of a tenant from programs",
+    ("logout",): "`allot login CLUSTER --remove` removes your login for programs",
+    ("whoami",): (
         "Allotment has no accounts: log in at the forge, and in the browser at the URL of an instance or of Argo CD"
     ),
     ("new", "create", "add", "launch"): (

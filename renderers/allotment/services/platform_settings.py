@@ -58,14 +58,14 @@ def read_reporter_keys(source: Source) -> dict[str, str | None]:
 
     The key is None if the Cluster declares no reporter or can't be read.
     """
-    clusters = {name: _read_cluster(source, name) for name in list_cluster_names(source)}
+    clusters = {name: read_cluster(source, name) for name in list_cluster_names(source)}
     return {
         name: cluster.spec.reporter.public_key if cluster and cluster.spec.reporter else None
         for name, cluster in clusters.items()
     }
 
 
-def _read_cluster(source: Source, name: str) -> Cluster | None:
+def read_cluster(source: Source, name: str) -> Cluster | None:
     """Return the declaration of a cluster; None if it can't be read."""
     path = f"clusters/{name}/cluster.yaml"
     try:
@@ -78,7 +78,7 @@ def _read_cluster(source: Source, name: str) -> Cluster | None:
 def read_consoles(source: Source) -> Consoles:
     """Return the declared URLs of Argo CD and Grafana."""
     platform = read_platform(source)
-    clusters = [(name, _read_cluster(source, name)) for name in list_cluster_names(source)]
+    clusters = [(name, read_cluster(source, name)) for name in list_cluster_names(source)]
     return Consoles(
         platform.spec.argocd.url if platform and platform.spec.argocd else "",
         {

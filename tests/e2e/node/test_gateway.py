@@ -9,6 +9,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -17,7 +18,8 @@ import pytest
 from allotment.manifests import names
 from allotment.manifests.login import ACCESS_TOKEN_COOKIE, ID_TOKEN_COOKIE
 from allotment.manifests.tenant.exposure import AFFINITY_COOKIE
-from tests.controlplane import gateway, internet, issuer, processes
+from tests.conftest import edit
+from tests.controlplane import gateway, internet, issuer, processes, rendered
 from tests.controlplane.fixtures import Node
 from tests.e2e.conftest import Render
 from tests.e2e.node import access
@@ -406,3 +408,169 @@ def _second(manifest: dict[str, Any]) -> dict[str, Any]:
     text = json.dumps({field: manifest[field] for field in ("apiVersion", "kind", "spec")})
     second = json.loads(text.replace(INSTANCE, SECOND).replace('"name": "webui"', '"name": "second"'))
     return {**second, "metadata": {"name": "second", "namespace": manifest["metadata"]["namespace"]}}
+
+
+PROGRAM_CLIENT = "allotment-cli"
+PROGRAM_FILES = (
+    "solo-ada/compute/webui",
+    "studio-kite/compute/webui",
+    "studio-kite/storage/outputs",
+    "ml-orbit/compute/demo",
+)
+
+
+@pytest.fixture(scope="module")
+def program_doors(doors: Doors, render: Render, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
+    """Return the doors of some tenants in a cluster that admits programs. Then the cluster admits none again."""
+    root = tmp_path_factory.mktemp("programs") / "repo"
+    access.declare(root)
+    plain = list(_exposed(render(root, "eu-1")))
+    client = "    clientID: allotment\n"
+    edit(root, "clusters/eu-1/cluster.yaml", client, f"{client}    cliClientID: {PROGRAM_CLIENT}\n")
+    admitting = list(_exposed(render(root, "eu-1")))
+
+    def is_admitting(expected: bool) -> bool | None:
+        statuses = {
+            doors.visit(f"https://{at}/", headers=_bearer("garbage"), follow=False)["status"]
+            for at in (INSTANCE, KITE, KITE_FILES)
+        }
+        return statuses == ({401} if expected else {302}) or None
+
+    assert is_admitting(False), "without the client, a program is redirected as a browser is"
+    try:
+        doors.real_node.cluster.client.apply(*admitting)
+        processes.eventually(lambda: is_admitting(True), "the routes to take tokens")
+        yield doors
+    finally:
+        doors.real_node.cluster.client.apply(*plain)
+        processes.eventually(lambda: is_admitting(False), "the routes to take no tokens")
+
+
+def _exposed(tree: Path) -> Iterator[dict[str, Any]]:
+    for name in PROGRAM_FILES:
+        for manifest in rendered.objects(tree, f"tenants/{name}.rendered.yaml"):
+            if manifest["kind"] in ROUTE_KINDS.values():
+                yield manifest
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _token(doors: Doors, person: str, **changed: Any) -> str:
+    """Return the ID token that a program of a person has, with other claims or another key."""
+    key = changed.pop("key", None) or issuer.read_key(internet.folder(doors.real_node.world))
+    claims = {"iss": issuer.URL, "aud": PROGRAM_CLIENT, "sub": person, "exp": int(time.time()) + 600}
+    return issuer.sign(key, {**claims, **PEOPLE.get(person, {}), **changed})
+
+
+def test_without_a_declared_client_an_application_has_the_header_for_itself(doors: Doors) -> None:
+    answer = doors.visit(f"https://{INSTANCE}/", jar=doors.login(INSTANCE, ADA), headers=_bearer("sk-own"))
+    assert received(answer)["authorization"] == "Bearer sk-own"
+    answer = doors.visit(f"https://{INSTANCE}/", headers=_bearer(_token(doors, ADA)), follow=False)
+    assert answer["status"] == 302
+
+
+@pytest.mark.parametrize(
+    ("person", "at", "method", "status"),
+    [
+        (ADA, INSTANCE, "GET", 200),
+        (ADA, INSTANCE, "POST", 200),
+        ("00u1mio", KITE, "GET", 200),
+        ("lead", KITE, "GET", 200),
+        ("lead", KITE_FILES, "PUT", 200),
+        ("designer", KITE_FILES, "DELETE", 200),
+        ("client", KITE_FILES, "GET", 200),
+        ("client", KITE_FILES, "PUT", 403),
+        ("client", KITE_FILES, "MOVE", 403),
+        ("client", KITE, "GET", 403),
+        (ADA, KITE, "GET", 403),
+        (ADA, KITE_FILES, "GET", 403),
+        ("lead", INSTANCE, "GET", 403),
+        (STRANGER, KITE, "GET", 403),
+        (STRANGER, KITE_FILES, "PUT", 403),
+    ],
+)
+def test_a_program_gets_where_its_person_gets(
+    person: str, at: str, method: str, status: int, program_doors: Doors
+) -> None:
+    token = _token(program_doors, person)
+    answer = program_doors.visit(f"https://{at}/a", method=method, headers=_bearer(token), follow=False)
+    assert answer["status"] == status, answer
+    if status == 200:
+        assert "authorization" not in received(answer)
+        assert token.partition(".")[2] not in answer["body"], "a container could use the token at another tenant's host"
+
+
+WRONG_TOKENS: dict[str, dict[str, Any]] = {
+    "another audience": {"aud": "another-client"},
+    "no audience": {"aud": []},
+    "another issuer": {"iss": "https://evil.example"},
+    "another key": {"key": issuer.create_key()},
+    "expired": {"exp": 1_700_000_000},
+    "not yet valid": {"nbf": 4_102_444_800},
+}
+
+
+@pytest.mark.parametrize("changed", WRONG_TOKENS.values(), ids=WRONG_TOKENS)
+def test_a_wrong_token_opens_nothing(changed: dict[str, Any], program_doors: Doors) -> None:
+    assert program_doors.visit(f"https://{KITE}/", headers=_bearer(_token(program_doors, "lead")))["status"] == 200
+    answer = program_doors.visit(
+        f"https://{KITE}/", headers=_bearer(_token(program_doors, "lead", **changed)), follow=False
+    )
+    # Envoy answers 403 to a token for another client.
+    assert answer["status"] == (403 if "aud" in changed else 401) and "location" not in answer["headers"], answer
+    assert '"headers"' not in answer["body"], "no container answered"
+
+
+def test_a_token_that_is_none_gets_no_redirect(program_doors: Doors) -> None:
+    header, claims, _ = _token(program_doors, "lead").split(".")
+    unsigned = issuer.encode(b'{"alg": "none"}')
+    for token in ("sk-own", "a.b.c", f"{header}.{claims}.", f"{unsigned}.{claims}.", "x" * 8000):
+        for at in (KITE, KITE_FILES):
+            answer = program_doors.visit(f"https://{at}/", headers=_bearer(token), follow=False)
+            assert (answer["status"], "location" in answer["headers"]) == (401, False), token
+
+
+def test_no_spelling_of_the_header_brings_a_token_to_a_container(program_doors: Doors) -> None:
+    """A container gets no token, neither without nor with the cookies of a login beside it."""
+    token = _token(program_doors, ADA)
+    jar = program_doors.login(INSTANCE, ADA)
+    values = [f"bearer {token}", f"Bearer  {token}", f"xBearer {token}", f"Token a, Bearer {token}", token]
+    for value in [*values, f"Basic {token}", f"Bearer {token}"]:
+        for cookies in ({}, jar):
+            answer = program_doors.visit(
+                f"https://{INSTANCE}/", jar=dict(cookies), headers={"Authorization": value}, follow=False
+            )
+            assert token not in answer["body"], value
+            assert answer["status"] in (200, 302, 401), value
+    assert program_doors.visit(f"https://{INSTANCE}/?access_token={token}", follow=False)["status"] == 302
+
+
+def test_a_browser_logs_in_as_before(program_doors: Doors) -> None:
+    program_doors.jars.clear()
+    jar = program_doors.login(INSTANCE, ADA)
+    assert received(program_doors.visit(f"https://{INSTANCE}/", jar=jar)).keys().isdisjoint({"authorization", "cookie"})
+    own = program_doors.visit(f"https://{INSTANCE}/", jar=jar, headers=_bearer("sk-own"), follow=False)
+    assert own["status"] == 401, "the gateway takes it as an ID token"
+    basic = program_doors.visit(f"https://{INSTANCE}/", jar=jar, headers={"Authorization": "Basic eDp5"})
+    assert "authorization" not in received(basic)
+
+
+def test_a_public_port_keeps_the_header_of_its_application(program_doors: Doors) -> None:
+    answer = program_doors.visit(f"https://{PUBLIC}/", headers=_bearer("sk-own"))
+    assert received(answer)["authorization"] == "Bearer sk-own"
+
+
+def test_a_program_opens_a_websocket_and_is_in_the_access_log(program_doors: Doors) -> None:
+    token = _token(program_doors, "lead")
+    answer = program_doors.visit(f"https://{KITE}/program-socket", headers={**UPGRADE, **_bearer(token)})
+    assert answer["status"] == 101
+    program_doors.visit(f"https://{KITE}/program-logged", headers=_bearer(token))
+
+    def entry() -> dict[str, Any] | None:
+        return next((entry for entry in program_doors.log() if entry["path"] == "/program-logged"), None)
+
+    written = processes.eventually(entry, "Envoy to write its access log", 30)
+    assert (written["subject"], written["status"]) == ("lead", 200)
+    assert token not in json.dumps(program_doors.log())

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from tests.conftest import DAY, PUBLIC_INSTANCE, Allot, edit
 from tests.isolation.test_gate import BOUNDARIES, WEBUI, entitled, of
+from tests.manifests.test_layout import sample_tree
 
 from allotment.isolation.gate import IsolationGate
 from allotment.manifests import login
 from allotment.manifests.yaml_text import dump, load
 from allotment.problems import IsolationBroken
 
+__all__ = ["sample_tree"]
 CLUSTER = "clusters/eu-1/cluster.yaml"
 CLIENT = "    clientID: allotment\n"
 REMOVE = [{"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": ["Authorization"]}}]

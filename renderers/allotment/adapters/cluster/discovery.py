@@ -36,7 +36,7 @@ def fetch_discovery_document(issuer: str, now: datetime.datetime) -> DiscoveryRe
     url = discovery_url(issuer)
     begun = time.monotonic()
     try:
-        with _connection_pool(url) as pool:
+        with create_connection_pool(url) as pool:
             answer = pool.request(
                 "GET",
                 url,
@@ -57,7 +57,7 @@ def fetch_discovery_document(issuer: str, now: datetime.datetime) -> DiscoveryRe
         return DiscoveryResponse(failure=error_text(error))
 
 
-def _connection_pool(url: str) -> urllib3.PoolManager:
+def create_connection_pool(url: str) -> urllib3.PoolManager:
     """Return a pool that trusts this system's certificate authorities and uses the proxy that the environment sets."""
     context = ssl.create_default_context()
     proxy = urllib.request.getproxies().get("https")

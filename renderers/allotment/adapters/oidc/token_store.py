@@ -1,0 +1,100 @@
+"""Stores the tokens of a person in a file that only this person may read, by issuer and client."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from allotment.problems import OperationRefused, escape_unprintable
+
+_FILE_MODE, _FOLDER_MODE = 0o600, 0o700
+_MAX_BYTES = 1 << 20
+
+
+class StoredTokens(msgspec.Struct, frozen=True):
+    """The tokens of a login. `expires_at` is the expiry of the ID token, in seconds since the epoch."""
+
+    id_token: str
+    expires_at: float
+    refresh_token: str = ""
+
+
+class TokenStore:
+    """The tokens in one file. Its methods raise OperationRefused if the file can't be read or written."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @staticmethod
+    def open_default() -> TokenStore:
+        """Return the store in the folder of the person's configuration."""
+        base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+        return TokenStore(base / "allotment" / "tokens.json")
+
+    def read(self, issuer: str, client_id: str) -> StoredTokens | None:
+        """Return the stored tokens; None if there are none."""
+        return self._read_all().get(_entry_name(issuer, client_id))
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Wait until no other process changes the file, and keep other processes from changing it."""
+        with self._explain_errors("locked"):
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=_FOLDER_MODE)
+            handle = os.open(
+                self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, _FILE_MODE
+            )
+        try:
+            with self._explain_errors("locked"):
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)  # the end of the process releases the lock, too
+
+    def write(self, issuer: str, client_id: str, tokens: StoredTokens | None) -> None:
+        """Store tokens, or remove them if `tokens` is None. The caller holds the lock."""
+        entries = self._read_all()
+        entries.pop(_entry_name(issuer, client_id), None)
+        if tokens is not None:
+            entries[_entry_name(issuer, client_id)] = tokens
+        with self._explain_errors("written"):
+            handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=f"{self.path.name}.")  # has mode 0600
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(msgspec.json.format(msgspec.json.encode(entries), indent=2) + b"\n")
+                os.replace(temporary, self.path)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+                raise
+
+    def _read_all(self) -> dict[str, StoredTokens]:
+        with self._explain_errors("read"):
+            try:
+                with self.path.open("rb") as file:
+                    content = file.read(_MAX_BYTES)
+            except FileNotFoundError:
+                return {}
+        try:
+            return msgspec.json.decode(content, type=dict[str, StoredTokens])
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            reason = escape_unprintable(str(error), 200)
+            raise OperationRefused(
+                f"{self.path} is damaged: {reason}; remove the file, and log in again with `allot login`"
+            ) from None
+
+    @contextlib.contextmanager
+    def _explain_errors(self, action: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise OperationRefused(f"{self.path} can't be {action}: {error.strerror or error}") from None
+
+
+def _entry_name(issuer: str, client_id: str) -> str:
+    return f"{issuer} {client_id}"  # neither contains a space
