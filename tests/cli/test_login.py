@@ -314,7 +314,7 @@ def test_a_refresh_for_another_person_is_refused(
     provider.handler.grants[stored.refresh_token]["person"] = "many"
     result = run(allot, sample, "--print-token")
     assert (result.code, result.out) == (2, "")
-    assert "sub is not the person who logged in" in result.err
+    assert "sub names another person than the login" in result.err
 
 
 def test_an_issuer_that_is_down_is_an_error(

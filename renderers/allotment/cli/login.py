@@ -22,7 +22,7 @@ from allotment.problems import OperationRefused, escape_unprintable, quote_value
     "--port",
     type=click.IntRange(0, 65535),
     default=0,
-    help="The port of this machine for the callback, if the provider permits only a fixed one. Default: a free port.",
+    help="The port of this machine for the callback, if the provider permits no other port. Default: a free port.",
 )
 @click.option("--no-browser", is_flag=True, help="Only print the URL of the login, and open no browser.")
 @repository_option

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import yaml
 from allotment.declared.kinds.cluster import Oidc
 from allotment.diagnosis.login import DiscoveryDocument, DiscoveryResponse, diagnose_login, discovery_url
 from tests.conftest import edit
-from tests.controlplane import gateway, processes
+from tests.controlplane import gateway, processes, rendered
 from tests.controlplane import gitea as gitea_program
 from tests.controlplane.fixtures import Node
 from tests.controlplane.gitea import Gitea
@@ -177,3 +178,46 @@ def test_a_page_of_another_tenant_does_nothing_with_the_shared_login(doors: Door
     assert (own, foreign) == ([f"https://{KITE}", "basic", "open"], [f"https://{ADA}", "opaque", "failed"])
     origins = [origin for method, origin, _ in json.loads(requests) if origin is not None]
     assert origins and set(origins) == {f"https://{KITE}"}
+
+
+@pytest.mark.usefixtures("first_visit")
+def test_programs_are_admitted_where_all_hosts_share_a_login(
+    doors: Doors, root: Path, render: Render, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The listener's policy has the login, and Envoy Gateway rejects it if it skips tokens that nothing checks."""
+    admitting = tmp_path_factory.mktemp("programs") / "repo"
+    shutil.copytree(root, admitting)
+    edit(
+        admitting,
+        CLUSTER,
+        f"    callbackHost: {CALLBACK_HOST}\n",
+        f"    callbackHost: {CALLBACK_HOST}\n    cliClientID: cli\n",
+    )
+    files = ["platform/cluster/gateway.rendered.yaml", *(f"tenants/{path}.rendered.yaml" for path in RESOURCES)]
+    client, bearer = doors.real_node.cluster.client, {"Authorization": "Bearer sk-none"}
+
+    def policies(repository: Path) -> list[dict[str, Any]]:
+        manifests = rendered.objects(render(repository, "eu-1"), *files)
+        return [manifest for manifest in manifests if manifest["kind"] in ("SecurityPolicy", "HTTPRoute")]
+
+    def statuses() -> list[int]:
+        return [
+            doors.visit(f"https://{at}/", headers=bearer, follow=False)["status"] for at in (KITE, ADA, CALLBACK_HOST)
+        ]
+
+    plain = policies(root)
+    assert statuses() == [302, 302, 302]
+    client.apply(*policies(admitting))
+    try:
+        processes.eventually(lambda: statuses() == [401, 401, 401] or None, "all hosts to take tokens")
+        for at in (KITE, ADA, CALLBACK_HOST):
+            assert doors.visit(f"https://{at}/", follow=False)["status"] == 302
+        *_, page = doors.browse([*SIGN_IN, {"open": f"https://{KITE}/again", "script": PAGE}])
+        assert page[0] == f"https://{KITE}/again" and '"path": "/again"' in page[2]
+        names_received = {name.lower() for name, _ in json.loads(page[2])["headers"]}
+        assert names_received.isdisjoint({"authorization", "cookie"})
+        *_, callback = doors.browse([*SIGN_IN, {"open": f"https://{CALLBACK_HOST}/x", "script": PAGE}])
+        assert "RBAC: access denied" in callback[2]
+    finally:
+        client.apply(*plain)
+        processes.eventually(lambda: statuses() == [302, 302, 302] or None, "no host to take tokens")

@@ -18,9 +18,10 @@ _PAGE = "<!doctype html><meta charset=utf-8><title>Allotment</title><p>{}</p>\n"
 
 
 class CallbackServer:
-    """A server for one login, whose responses carry the secret `state`. As a context manager, it serves until it exits.
+    """A server for a single login. Responses of the provider carry its secret `state`.
 
-    It ignores requests without this state, so a page of another origin can neither end a login nor begin one.
+    As a context manager, the server answers requests until it exits. It ignores requests without the state, so a page of
+    another origin can't end or replace the login.
     """
 
     def __init__(self, state: str, port: int = 0) -> None:

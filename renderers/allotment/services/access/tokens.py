@@ -44,7 +44,7 @@ class IdentityClaims(NamedTuple):
 
 
 def log_in(cluster: Cluster, options: LoginOptions) -> IdentityClaims:
-    """Log a person in with a browser, store the tokens, and return who the person is. Raises OperationRefused."""
+    """Log a person in with a browser, store the tokens, and return the person's claims. Raises OperationRefused."""
     oidc, client_id = cluster.spec.oidc, find_client_id(cluster)
     endpoints = find_endpoints(oidc)
     state, nonce, verifier = (secrets.token_urlsafe(_SECRET_BYTES) for _ in range(3))
@@ -172,7 +172,7 @@ def _check_response(
         f"azp is {quote_value(claims.get('azp'))}, must be {client_id}": claims.get("azp", client_id) != client_id,
         "nonce is not that of this login": nonce is not None
         and not hmac.compare_digest(str(claims.get("nonce")).encode(), nonce.encode()),
-        "sub is not the person who logged in": subject is not None and claims.get("sub") != subject,
+        "sub names another person than the login": subject is not None and claims.get("sub") != subject,
         "it has expired, or has no exp: compare the clocks of this machine and of the provider": not _is_number(expiry)
         or float(expiry or 0) <= time.time(),
     }
