@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+import msgspec
 import pytest
 from tests.conftest import Allot, Result, edit
 from tests.controlplane import issuer, secure
 
 from allotment.adapters.folder_source import FolderSource
-from allotment.adapters.oidc.token_store import StoredTokens, TokenStore
+from allotment.adapters.oidc.token_store import LoginKey, StoredTokens, TokenStore
 from allotment.services.access import tokens
 from allotment.services.platform_settings import read_cluster
 
@@ -59,6 +60,11 @@ class Provider(NamedTuple):
     context: ssl.SSLContext
     store: TokenStore
     handler: type[issuer.Issuer]
+
+    @property
+    def key(self) -> LoginKey:
+        """The names of the login for the sample's cluster."""
+        return LoginKey(self.url, issuer.PUBLIC_CLIENT, "eu-1.gpu.northlight.example")
 
     def authorize(self, url: str, person: str) -> str:
         """Return where the issuer sends a person who opens the URL of a login."""
@@ -142,17 +148,20 @@ def claims_of(token: str) -> dict[str, Any]:
 
 def expire(provider: Provider, **changed: Any) -> StoredTokens:
     """Let the stored ID token be an expired one; return the tokens that were stored."""
-    stored = provider.store.read(provider.url, issuer.PUBLIC_CLIENT)
+    stored = provider.store.read(provider.key)
     assert stored is not None
-    fields = {"id_token": stored.id_token, "expires_at": time.time() + 5, "refresh_token": stored.refresh_token}
+    fields = {**msgspec.structs.asdict(stored), "expires_at": time.time() + 5}
     with provider.store.lock():
-        provider.store.write(provider.url, issuer.PUBLIC_CLIENT, StoredTokens(**{**fields, **changed}))
+        provider.store.write(provider.key, StoredTokens(**{**fields, **changed}))
     return stored
 
 
 def test_a_login_stores_a_token_that_is_printed(allot: Allot, sample: Path, provider: Provider, browse: Browse) -> None:
     result = log_in(allot, sample, provider, browse)
-    assert (result.code, result.out) == (0, "You are logged in as ada.\n")
+    assert (result.code, result.out) == (
+        0,
+        "You are logged in as ada at the hosts below eu-1.gpu.northlight.example.\n",
+    )
     assert result.err.startswith(f"Log in at {provider.url}/authorize?response_type=code&client_id=allotment-cli&")
     printed = run(allot, sample, "--print-token")
     assert (printed.code, printed.err) == (0, "")
@@ -272,9 +281,25 @@ def test_an_expired_token_is_refreshed(allot: Allot, sample: Path, provider: Pro
     before = expire(provider)
     printed = run(allot, sample, "--print-token")
     assert printed.code == 0
-    stored = provider.store.read(provider.url, issuer.PUBLIC_CLIENT)
+    stored = provider.store.read(provider.key)
     assert stored is not None and printed.out == f"{stored.id_token}\n"
     assert stored.refresh_token not in ("", before.refresh_token)
+
+
+def test_another_domain_or_endpoint_in_a_checkout_gets_no_token(
+    allot: Allot, sample: Path, provider: Provider, browse: Browse
+) -> None:
+    log_in(allot, sample, provider, browse)
+    edit(sample, CLUSTER, "domain: eu-1.gpu.northlight.example", "domain: evil.example")
+    printed = run(allot, sample, "--print-token")
+    assert (printed.code, printed.out) == (2, "")
+    assert "there is no login for cluster eu-1" in printed.err
+    edit(sample, CLUSTER, "domain: evil.example", "domain: eu-1.gpu.northlight.example")
+    evil = "    endpoints:\n      authorization: https://127.0.0.1:9/a\n      token: https://127.0.0.1:9/t\n"
+    edit(sample, CLUSTER, "    cliClientID: allotment-cli\n", f"    cliClientID: allotment-cli\n{evil}")
+    expire(provider)
+    printed = run(allot, sample, "--print-token")
+    assert printed.code == 0, "the refresh token goes to the endpoint of the login"
 
 
 def test_two_processes_refresh_a_token_once(allot: Allot, sample: Path, provider: Provider, browse: Browse) -> None:
@@ -325,7 +350,7 @@ def test_an_issuer_that_is_down_is_an_error(
     (tmp_path / issuer.DOWN).touch()
     result = run(allot, sample, "--print-token")
     assert (result.code, result.out) == (2, "")
-    assert "/.well-known/openid-configuration doesn't answer" in result.err
+    assert "/token doesn't answer" in result.err
 
 
 def test_a_login_is_removed(allot: Allot, sample: Path, provider: Provider, browse: Browse) -> None:

@@ -51,7 +51,7 @@ def port(volume: Path) -> Iterator[int]:
 
 def opener(port: int) -> Callable[[], FileServer]:
     """Return a function that connects to a file server."""
-    return lambda: FileServer(lambda: http.client.HTTPConnection("127.0.0.1", port, timeout=60), {})
+    return lambda: FileServer(lambda: http.client.HTTPConnection("127.0.0.1", port, timeout=60))
 
 
 def send(port: int, source: Path, target: str, *, into_folder: bool = False) -> Progress:
@@ -289,7 +289,7 @@ def test_a_name_on_the_storage_leads_out_of_no_folder(name: str, tmp_path: Path)
 
             return [RemoteEntry(name, False, 1)]
 
-    hostile = Hostile(lambda: http.client.HTTPConnection("127.0.0.1", 1), {})
+    hostile = Hostile(lambda: http.client.HTTPConnection("127.0.0.1", 1))
     with pytest.raises(OperationRefused, match="can't be the name of a local file"):
         plan_download(hostile, "/", tmp_path / "here", False)
     assert list(tmp_path.iterdir()) == []

@@ -46,10 +46,17 @@ class RemoteEntry(NamedTuple):
 
 
 class FileServer:
-    """A connection to a file server. `connect` opens it, and again after an error. `headers` are sent with each request."""
+    """A connection to a file server. `connect` opens it, and again after an error.
 
-    def __init__(self, connect: Callable[[], http.client.HTTPConnection], headers: dict[str, str]) -> None:
-        self._connect, self._headers = connect, headers
+    `create_headers` returns the headers that are sent with each request. Both may raise TransferError.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], http.client.HTTPConnection],
+        create_headers: Callable[[], dict[str, str]] = dict,
+    ) -> None:
+        self._connect, self._create_headers = connect, create_headers
         self._connection: http.client.HTTPConnection | None = None
 
     def __enter__(self) -> Self:
@@ -88,6 +95,7 @@ class FileServer:
                 for entry in listing["paths"]
             ]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            answer.close()
             self.close()
             raise TransferError(f"{escape_unprintable(path)} is no folder that can be listed") from None
 
@@ -105,6 +113,8 @@ class FileServer:
         except (http.client.HTTPException, OSError) as error:
             self.close()
             raise TransferError(f"the connection broke off: {type(error).__name__}", is_temporary=True) from None
+        finally:
+            answer.close()
 
     def write_file(self, path: str, pieces: Iterable[bytes], length: int, start: int = 0) -> None:
         """Write `length` bytes to a file from byte `start` on. With `start` 0, create or replace the file.
@@ -143,7 +153,7 @@ class FileServer:
         try:
             if self._connection is None:
                 self._connection = self._connect()
-            answer = _exchange(self._connection, method, url, body, {**self._headers, **(headers or {})})
+            answer = _exchange(self._connection, method, url, body, {**self._create_headers(), **(headers or {})})
         except (http.client.HTTPException, OSError) as error:
             self.close()
             raise TransferError(f"the connection broke off: {type(error).__name__}", is_temporary=True) from None
@@ -152,6 +162,7 @@ class FileServer:
             raise
         if answer.status in expected:
             return answer
+        answer.close()
         self.close()  # the rest of the response isn't read
         reason = f"{method} {escape_unprintable(path)} was answered with {answer.status}"
         raise TransferError(reason, is_temporary=answer.status in _BUSY, status=answer.status)

@@ -31,8 +31,8 @@ def command(*, cluster: str, print_token: bool, remove: bool, port: int, no_brow
 
     The command opens a browser, and waits up to 5 minutes for your login. It stores the tokens in
     $XDG_CONFIG_HOME/allotment/tokens.json, which only you may read. A program sends the ID token in the header
-    `Authorization: Bearer`. Send it only to Members ports and accessors: whoever has it can use it until it expires. Clusters
-    with the same issuer and client share a login.
+    `Authorization: Bearer`. Send it only to Members ports and accessors: whoever has it can use it until it expires. Each
+    cluster has a login of its own.
 
     On a machine without a browser, open the printed URL elsewhere, and forward the port: ssh -L 8400:localhost:8400 HOST.
 
@@ -63,7 +63,9 @@ def command(*, cluster: str, print_token: bool, remove: bool, port: int, no_brow
         print_note("The login is removed." if remove_tokens(declared) else "There was no login.")
     else:
         claims = log_in(declared, LoginOptions(_print_url if no_browser else _open_url, port))
-        print_note(f"You are logged in as {escape_unprintable(claims.subject)}.")
+        print_note(
+            f"You are logged in as {escape_unprintable(claims.subject)} at the hosts below {declared.spec.domain}."
+        )
 
 
 def _print_url(url: str) -> None:

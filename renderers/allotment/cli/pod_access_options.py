@@ -118,7 +118,7 @@ def _open_access(cluster: str, url: str, kubeconfig: Path | None, context: str |
         if argocd:
             raise OperationRefused(
                 f"there is no login at Argo CD{' at ' + url if url else ''}: log in with `argocd login {host}`, or set"
-                " ARGOCD_AUTH_TOKEN"
+                " ARGOCD_SERVER and ARGOCD_AUTH_TOKEN"
             )
     try:
         return KubernetesAccess(open_kubeconfig(cluster, kubeconfig, context))

@@ -19,7 +19,12 @@ from allotment.cli.pod_access_options import kubeconfig_options, open_kubeconfig
 from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
 
 if TYPE_CHECKING:
+    from allotment.adapters.declaration_source import Source
+    from allotment.declared.kinds.gpu_storage import GPUStorage
+    from allotment.services.access.file_access import FileAccess
+    from allotment.services.copy.download import DownloadPlan
     from allotment.services.copy.transfer import Progress
+    from allotment.services.copy.upload import UploadPlan
 
 _REMOTE = re.compile(r"([a-z0-9-]+)/([a-z0-9-]+):(.*)", re.DOTALL)
 _RESERVED_FOLDERS = (".allotment", "lost+found")
@@ -55,8 +60,23 @@ def _complete_path(context: click.Context, parameter: click.Parameter, incomplet
 @click.argument("source", metavar="SOURCE", shell_complete=_complete_path)
 @click.argument("target", metavar="TARGET", shell_complete=_complete_path)
 @output_option()
+@click.option(
+    "--url",
+    "uses_url",
+    is_flag=True,
+    help="Use the URL of the storage and your `allot login`. Default: your kubeconfig, or this login without a kubeconfig.",
+)
 @kubeconfig_options
-def copy(source: str, target: str, style: str, kubeconfig: Path | None, context: str | None, repo: Path | None) -> None:
+def copy(
+    *,
+    source: str,
+    target: str,
+    style: str,
+    uses_url: bool,
+    kubeconfig: Path | None,
+    context: str | None,
+    repo: Path | None,
+) -> None:
     """Copy a file or a folder to a storage, or from a storage.
 
     Either SOURCE or TARGET is a path on a storage, such as solo-ada/models:/checkpoints; the other is a local path. The content of a
@@ -66,9 +86,9 @@ def copy(source: str, target: str, style: str, kubeconfig: Path | None, context:
     Every file is compared by its SHA-256 hash, and replaces the old file only when it is complete. A file with the same content is
     not copied again. After an interruption, run the same command again: it sends only the rest.
 
-    The storage needs an `accessor`, and its `mode: ReadWrite` to copy files to it. The command connects to its file server with the
-    rights of your kubeconfig, which must permit listing pods and forwarding ports. In a browser, open the URL that
-    `allot status TENANT/NAME` prints.
+    The storage needs an `accessor`, and its `mode: ReadWrite` to copy files to it. The command connects to its file server with your
+    own rights: those of a kubeconfig that permits listing pods and forwarding ports, or your role in the tenant at the URL of the
+    storage, after `allot login`. In a browser, open the URL that `allot status TENANT/NAME` prints.
 
     Exit status: 0 all files are copied, 2 the command is wrong, or the copy is not complete.
 
@@ -77,40 +97,79 @@ def copy(source: str, target: str, style: str, kubeconfig: Path | None, context:
       allot storage cp model.safetensors solo-ada/models:/checkpoints/
       allot storage cp ./dataset solo-ada/models:/dataset
       allot storage cp solo-ada/outputs:/ ./outputs
-      allot storage cp -o json solo-ada/outputs:/2026/a.png .
+      allot storage cp --url solo-ada/outputs:/2026/a.png .
     """
     from allotment.adapters.file_server import TransferError
-    from allotment.services.access.file_access import find_storage, forward_files, require_writable
-    from allotment.services.copy.download import download, plan_download
-    from allotment.services.copy.upload import plan_upload, upload
+    from allotment.services.access.file_access import find_storage, require_writable
 
     remote, local, is_upload = _parse_paths(source, target)
-    storage = find_storage(open_source(find_repository(repo), None), remote.tenant, remote.storage)
+    if uses_url and (kubeconfig or context):
+        raise click.UsageError("--url needs no kubeconfig: omit --kubeconfig and --context, or --url")
+    declarations = open_source(find_repository(repo), None)
+    storage = find_storage(declarations, remote.tenant, remote.storage)
     if is_upload:
         require_writable(storage, remote.tenant)
-    open_server = forward_files(
-        open_kubeconfig(storage.model.spec.cluster, kubeconfig, context), remote.tenant, remote.storage
-    )
+    access = _open_access(declarations, storage.model, remote.tenant, uses_url, kubeconfig, context)
     started = time.monotonic()
-    progress: Progress | None = None
+    progress = None
     try:
-        if is_upload:
-            with open_server() as server:
-                entry = server.find_entry(remote.path)
-            is_folder = remote.path.endswith("/") or (entry is not None and entry.is_folder)
-            upload_plan = plan_upload(local, remote.path, is_folder)
-            for path in upload_plan.left_out:
-                click.echo(f"{escape_unprintable(str(path))} is left out: it is neither a file nor a folder", err=True)
-            with _show_bytes("Copying", [each.size for each in upload_plan.files]) as progress:
-                upload(open_server, upload_plan, progress)
-        else:
-            with open_server() as server:
-                download_plan = plan_download(server, remote.path, local, target.endswith("/"))
-            with _show_bytes("Copying", [each.size for each in download_plan.files]) as progress:
-                download(open_server, download_plan, progress)
+        plan = _plan_upload(access, local, remote) if is_upload else _plan_download(access, local, remote, target)
+        with _show_bytes("Copying and checking", [each.size for each in plan.files]) as progress:
+            _run(access, plan, progress)
     except TransferError as error:
-        raise OperationRefused(f"{_explain(error, is_upload)}{_explain_rest(progress)}") from None
+        raise OperationRefused(f"{access.explain(error, is_upload)}{_explain_rest(progress)}") from None
     _print_summary(progress, time.monotonic() - started, style)
+
+
+def _open_access(
+    declarations: Source,
+    storage: GPUStorage,
+    tenant: str,
+    uses_url: bool,
+    kubeconfig: Path | None,
+    context: str | None,
+) -> FileAccess:
+    """Return the access that the options choose, or else that with a kubeconfig, or else that with a login."""
+    from allotment.adapters.cluster.api import list_contexts
+    from allotment.services.access.file_access import ForwardedFiles, PublishedFiles
+    from allotment.services.access.tokens import read_token
+    from allotment.services.platform_settings import read_cluster
+
+    cluster = storage.spec.cluster
+    if not uses_url and (kubeconfig or context or list_contexts(kubeconfig)):
+        return ForwardedFiles(open_kubeconfig(cluster, kubeconfig, context), tenant, storage.name)
+    declared = read_cluster(declarations, cluster)
+    if declared is None:
+        raise OperationRefused(f"clusters/{cluster}/cluster.yaml can't be read: `allot validate` shows its errors")
+    return PublishedFiles(declared, tenant, storage, read_token)
+
+
+def _plan_upload(access: FileAccess, local: Path, remote: RemotePath) -> UploadPlan:
+    from allotment.services.copy.upload import plan_upload
+
+    with access.open() as server:
+        entry = server.find_entry(remote.path)
+    plan = plan_upload(local, remote.path, remote.path.endswith("/") or (entry is not None and entry.is_folder))
+    for path in plan.left_out:
+        click.echo(f"{escape_unprintable(str(path))} is left out: it is neither a file nor a folder", err=True)
+    return plan
+
+
+def _plan_download(access: FileAccess, local: Path, remote: RemotePath, target: str) -> DownloadPlan:
+    from allotment.services.copy.download import plan_download
+
+    with access.open() as server:
+        return plan_download(server, remote.path, local, target.endswith("/"))
+
+
+def _run(access: FileAccess, plan: UploadPlan | DownloadPlan, progress: Progress) -> None:
+    from allotment.services.copy.download import DownloadPlan, download
+    from allotment.services.copy.upload import upload
+
+    if isinstance(plan, DownloadPlan):
+        download(access.open, plan, progress)
+    else:
+        upload(access.open, plan, progress)
 
 
 def _parse_paths(source: str, target: str) -> tuple[RemotePath, Path, bool]:
@@ -162,21 +221,6 @@ def _show_bytes(title: str, sizes: list[int]) -> Iterator[Progress]:
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=sum(sizes))
         yield Progress(sum(sizes), lambda done, total: bar.update(task, completed=done))
-
-
-def _explain(error: Exception, is_upload: bool) -> str:
-    """Return the reason for which a copy failed, and the way out."""
-    status = getattr(error, "status", 0)
-    if status == 403 and is_upload:
-        return (
-            f"{error}: the file server does not write yet; it does once `mode: ReadWrite` is merged and published, and the storage is"
-            " prepared"
-        )
-    if status == 403:
-        return f"{error}: the file server has no hashes yet; it has them once the newest manifests are published"
-    if status >= 500:
-        return f"{error}: the storage may be full, see `allot status`"
-    return str(error)
 
 
 def _explain_rest(progress: Progress | None) -> str:

@@ -64,12 +64,12 @@ def test_plain_text_and_a_path_make_the_url(config: dict[str, Any], tmp_path: Pa
     assert find_login(DECLARED) == ArgoCDLogin("http://argocd.northlight.example:443/argo", "mine", True)
 
 
-def test_a_token_in_the_environment_goes_to_the_declared_server(
+def test_a_token_in_the_environment_goes_to_the_server_in_the_environment_only(
     config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, config)
     monkeypatch.setenv("ARGOCD_AUTH_TOKEN", "from-ci")
-    assert find_login(DECLARED) == ArgoCDLogin("https://argocd.northlight.example", "from-ci")
+    assert find_login("https://evil.example") is None
     monkeypatch.setenv("ARGOCD_SERVER", "argo.example")
     assert find_login(DECLARED) == ArgoCDLogin("https://argo.example", "from-ci")
 

@@ -32,9 +32,8 @@ def find_login(declared_url: str) -> ArgoCDLogin | None:
     ARGOCD_CONFIG_DIR. Returns None without a login. Raises OperationRefused if the configuration file can't be read.
     """
     token, server = os.environ.get("ARGOCD_AUTH_TOKEN", ""), os.environ.get("ARGOCD_SERVER", "")
-    if token and (server or declared_url):
-        # The token goes to the declared server, or to the server that the caller names, and to no other.
-        return ArgoCDLogin(f"https://{server}".rstrip("/") if server else declared_url.rstrip("/"), token)
+    if token and server:  # without ARGOCD_SERVER, a hostile checkout could name the server that gets the token
+        return ArgoCDLogin(f"https://{server}".rstrip("/"), token)
     path = find_config_file()
     config = _read_config(path) if path is not None else {}
     for context in _list_contexts(config, declared_url):

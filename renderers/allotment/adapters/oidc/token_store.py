@@ -1,4 +1,4 @@
-"""Stores the tokens of a person in a file that only this person may read, by issuer and client."""
+"""Stores the tokens of a person in a file that only this person may read, by issuer, client and domain."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -17,11 +18,29 @@ _FILE_MODE, _FOLDER_MODE = 0o600, 0o700
 _MAX_BYTES = 1 << 20
 
 
+class LoginKey(NamedTuple):
+    """The names of a login: the issuer, the client, and the domain of the hosts that may get the token.
+
+    The domain is part of the key, so that no other checkout can send the token to hosts of another domain.
+    """
+
+    issuer: str
+    client_id: str
+    domain: str
+
+    def __str__(self) -> str:
+        return " ".join(self)  # none of them contains a space
+
+
 class StoredTokens(msgspec.Struct, frozen=True):
-    """The tokens of a login. `expires_at` is the expiry of the ID token, in seconds since the epoch."""
+    """The tokens of a login. `expires_at` is the expiry of the ID token, in seconds since the epoch.
+
+    `token_endpoint` is the URL that issued the tokens. Only this URL gets the refresh token.
+    """
 
     id_token: str
     expires_at: float
+    token_endpoint: str
     refresh_token: str = ""
 
 
@@ -37,9 +56,9 @@ class TokenStore:
         base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
         return TokenStore(base / "allotment" / "tokens.json")
 
-    def read(self, issuer: str, client_id: str) -> StoredTokens | None:
+    def read(self, key: LoginKey) -> StoredTokens | None:
         """Return the stored tokens; None if there are none."""
-        return self._read_all().get(_entry_name(issuer, client_id))
+        return self._read_all().get(str(key))
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
@@ -56,12 +75,12 @@ class TokenStore:
         finally:
             os.close(handle)  # the end of the process releases the lock, too
 
-    def write(self, issuer: str, client_id: str, tokens: StoredTokens | None) -> None:
+    def write(self, key: LoginKey, tokens: StoredTokens | None) -> None:
         """Store tokens, or remove them if `tokens` is None. The caller holds the lock."""
         entries = self._read_all()
-        entries.pop(_entry_name(issuer, client_id), None)
+        entries.pop(str(key), None)
         if tokens is not None:
-            entries[_entry_name(issuer, client_id)] = tokens
+            entries[str(key)] = tokens
         with self._explain_errors("written"):
             handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=f"{self.path.name}.")  # has mode 0600
             try:
@@ -94,7 +113,3 @@ class TokenStore:
             yield
         except OSError as error:
             raise OperationRefused(f"{self.path} can't be {action}: {error.strerror or error}") from None
-
-
-def _entry_name(issuer: str, client_id: str) -> str:
-    return f"{issuer} {client_id}"  # neither contains a space

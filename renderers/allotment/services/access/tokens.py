@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from allotment.adapters.oidc.callback_server import CallbackServer
 from allotment.adapters.oidc.provider import TokenRejected, find_endpoints, request_tokens
-from allotment.adapters.oidc.token_store import StoredTokens, TokenStore
+from allotment.adapters.oidc.token_store import LoginKey, StoredTokens, TokenStore
 from allotment.declared.kinds.cluster import Cluster
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 
@@ -76,10 +76,10 @@ def log_in(cluster: Cluster, options: LoginOptions) -> IdentityClaims:
         "client_id": client_id,
         "code_verifier": verifier,
     }
-    tokens, claims = _check_response(cluster, request_tokens(endpoints.token, form), nonce=nonce)
+    tokens, claims = _check_response(cluster, endpoints.token, request_tokens(endpoints.token, form), nonce=nonce)
     store = TokenStore.open_default()
     with store.lock():
-        store.write(oidc.issuer, client_id, tokens)
+        store.write(_find_key(cluster), tokens)
     return claims
 
 
@@ -88,29 +88,27 @@ def read_token(cluster: Cluster) -> str:
 
     Raises OperationRefused if the person must log in with `allot login`, or if the cluster admits no programs.
     """
-    oidc, client_id = cluster.spec.oidc, find_client_id(cluster)
-    store = TokenStore.open_default()
-    tokens = store.read(oidc.issuer, client_id)
+    key, store = _find_key(cluster), TokenStore.open_default()
+    tokens = store.read(key)
     if tokens is not None and _is_valid(tokens):
         return tokens.id_token
     if tokens is None:
         raise OperationRefused(f"there is no login for cluster {cluster.name}: run `allot login {cluster.name}`")
     with store.lock():  # a refresh token is often for one use, so two processes must not use it at the same time
-        tokens = store.read(oidc.issuer, client_id)
+        tokens = store.read(key)
         if tokens is None or not _is_valid(tokens):
             tokens = _refresh(cluster, tokens)
-            store.write(oidc.issuer, client_id, tokens)
+            store.write(key, tokens)
     return tokens.id_token
 
 
 def remove_tokens(cluster: Cluster) -> bool:
-    """Remove the stored tokens of a cluster's client. Return whether there were any."""
-    oidc, client_id = cluster.spec.oidc, find_client_id(cluster)
-    store = TokenStore.open_default()
-    if store.read(oidc.issuer, client_id) is None:
+    """Remove the stored tokens of a cluster. Return whether there were any."""
+    key, store = _find_key(cluster), TokenStore.open_default()
+    if store.read(key) is None:
         return False
     with store.lock():
-        store.write(oidc.issuer, client_id, None)
+        store.write(key, None)
     return True
 
 
@@ -123,6 +121,10 @@ def find_client_id(cluster: Cluster) -> str:
             f" clusters/{cluster.name}/cluster.yaml; `allot explain Cluster.spec.oidc.cliClientID` explains it"
         )
     return client_id
+
+
+def _find_key(cluster: Cluster) -> LoginKey:
+    return LoginKey(cluster.spec.oidc.issuer, find_client_id(cluster), cluster.spec.domain)
 
 
 def _is_valid(tokens: StoredTokens) -> bool:
@@ -139,19 +141,20 @@ def _refresh(cluster: Cluster, tokens: StoredTokens | None) -> StoredTokens:
         "client_id": find_client_id(cluster),
     }
     try:
-        response = request_tokens(find_endpoints(cluster.spec.oidc).token, form)
+        response = request_tokens(tokens.token_endpoint, form)
     except TokenRejected as error:
         raise OperationRefused(f"your login for cluster {cluster.name} has ended ({error}): {remedy}") from None
     if "id_token" not in response:
         raise OperationRefused(f"{cluster.spec.oidc.issuer} refreshes no ID token: {remedy}")
     subject = _decode_claims(tokens.id_token).get("sub")
     # A provider that rotates no refresh tokens returns none.
-    refreshed, _ = _check_response(cluster, {"refresh_token": tokens.refresh_token} | response, subject=subject)
+    renewed = {"refresh_token": tokens.refresh_token} | response
+    refreshed, _ = _check_response(cluster, tokens.token_endpoint, renewed, subject=subject)
     return refreshed
 
 
 def _check_response(
-    cluster: Cluster, response: dict[str, Any], *, nonce: str | None = None, subject: object = None
+    cluster: Cluster, endpoint: str, response: dict[str, Any], *, nonce: str | None = None, subject: object = None
 ) -> tuple[StoredTokens, IdentityClaims]:
     """Return the tokens of a response, and the claims of its ID token. Raises OperationRefused for a wrong claim.
 
@@ -180,7 +183,7 @@ def _check_response(
         if is_present:
             raise OperationRefused(f"the ID token of {oidc.issuer} is refused: {problem}")
     refresh_token = response.get("refresh_token")
-    tokens = StoredTokens(token, float(expiry or 0), refresh_token if isinstance(refresh_token, str) else "")
+    tokens = StoredTokens(token, float(expiry or 0), endpoint, refresh_token if isinstance(refresh_token, str) else "")
     return tokens, IdentityClaims(str(claims.get("sub", "")), tokens.expires_at)
 
 
