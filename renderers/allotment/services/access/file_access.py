@@ -14,14 +14,13 @@ from allotment.adapters.cluster.api import ApiError, ApiServer, ApiUnavailable
 from allotment.adapters.cluster.pod_log import list_pods
 from allotment.adapters.cluster.port_forward import forward_port
 from allotment.adapters.declaration_source import Source
-from allotment.adapters.file_server import FileServer, TransferError
+from allotment.adapters.file_server import REQUEST_SECONDS, FileServer, TransferError
 from allotment.declared.inventory import DeclarationFile
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.manifests import names
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 from allotment.services.access.pod_choice import read_tenant
-from allotment.services.copy.transfer import REQUEST_SECONDS
 
 _BLOCK_BYTES = 1 << 20
 _TOKEN_SECONDS = 10.0  # the age at which a token is read again; the stored token is valid for longer

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,7 +86,7 @@ def _download_file(server: FileServer, copy: FileCopy, progress: Progress) -> No
         entry = repeat(lambda: server.find_entry(copy.remote))
         if entry is None or entry.is_folder:
             raise OperationRefused(f"{quote_value(copy.remote)} on the storage is gone since the copy began")
-        digest = repeat(lambda: server.read_hash(copy.remote))
+        digest = repeat(partial(server.read_hash, copy.remote, entry.size))
         if copy.local.is_file() and copy.local.stat().st_size == entry.size and hash_file(copy.local) == digest:
             position.reach(copy.size, is_sent=False)
             progress.add_file(is_copied=False)

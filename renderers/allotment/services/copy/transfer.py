@@ -15,7 +15,6 @@ from allotment.problems import OperationRefused, escape_unprintable
 
 T = TypeVar("T")
 CONNECTIONS = 4
-REQUEST_SECONDS = 600  # the server reads a file of 100 GB in this time to compute its hash
 _ATTEMPTS = 6
 _FIRST_PAUSE_SECONDS = 0.5  # before the first repetition; the pause doubles each time
 _HASH_CHUNK_BYTES = 4 << 20

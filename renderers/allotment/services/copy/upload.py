@@ -81,13 +81,13 @@ def _upload_file(server: FileServer, copy: FileCopy, progress: Progress) -> None
     if existing is not None and existing.is_folder:
         raise OperationRefused(f"{escape_unprintable(copy.remote)} is a folder on the storage, but a file here")
     is_same_size = existing is not None and existing.size == copy.size
-    if is_same_size and repeat(lambda: server.read_hash(copy.remote)) == digest:
+    if is_same_size and repeat(lambda: server.read_hash(copy.remote, copy.size)) == digest:
         progress.add_bytes(copy.size, is_sent=False)
         progress.add_file(is_copied=False)
         return
     temporary = _temporary_path(copy, digest)
     _send(server, copy, temporary, FilePosition(progress))
-    if repeat(lambda: server.read_hash(temporary)) != digest:
+    if repeat(lambda: server.read_hash(temporary, copy.size)) != digest:
         repeat(lambda: server.delete(temporary))
         has_changed = hash_file(copy.local) != digest
         reason = "its content changed during the copy" if has_changed else "the storage received other bytes"
