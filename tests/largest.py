@@ -13,6 +13,7 @@ IMAGE = f"{'r' * 60}.example/{'i' * 200}:{'v' * (400 - 342)}@{DIGEST}"
 TENANT, CLUSTER, INSTANCE, STORAGE = "t" * 20, "eu-1", "i" * 24, "s" * 32
 TEXT, NAME = "ß" * 2000, "ä" * 100
 MODEL = f"nvidia-{'m' * 25}"
+SECRET, SECRET_KEY = "k" * 32, "y" * 250 + "000"
 SPEC, POOL, PLAN = "g" * 32, "n" * 32, "p" * 32
 LABELS = {f"{number:02}" + "k" * 61: "v" * 63 for number in range(20)}
 OTHERS = 200  # tenants that a storage is shared with
@@ -84,11 +85,16 @@ def _instance(exposure: str) -> dict[str, Any]:
     mounts = [
         {"name": STORAGE, "mountPath": f"/{'m' * 196}{at:03}", "subPath": f"{'d' * 197}{at:03}"} for at in range(30)
     ]
+    container = _container(ports=20, exposure=exposure)
+    container["env"][1] = {
+        "name": container["env"][1]["name"],
+        "valueFrom": {"secretKeyRef": {"name": SECRET, "key": SECRET_KEY}},
+    }
     buckets = [{"name": name, "envPrefix": f"{'B' * 36}{at:03}_"} for at, name in enumerate(numbered("b", 10, 32))]
     return _described(
         cluster=CLUSTER,
         gpuSpec=SPEC,
-        container=_container(ports=20, exposure=exposure),
+        container=container,
         replicas=100,
         spread=["Zones", "Nodes"],
         storages=mounts,
@@ -151,6 +157,7 @@ def _cluster(root: Path) -> None:
     for storage in spec["storages"]:
         storage["capacity"] = "9999999Ti"
     spec["diskStorageClassName"] = "k" * 63
+    spec["secretStore"] = {"name": "v" * 63, "prefix": "/".join(["x" * 39] * 4 + ["x" * 40])}
     file.write_text(yaml.dump(whole, Dumper=_Plain, allow_unicode=True, width=10_000), encoding="utf-8")
     pool = _described(
         node={"gpu": {"model": MODEL, "count": 64}, "cpu": 100_000, "memory": "9999999Ti"},
@@ -225,6 +232,12 @@ def _tenant(root: Path) -> None:
     for name in numbered("b", 10, 32):
         spec = _described(**{**volume, "storageSpec": "objects"})
         _declare(root, f"{folder}/storages/{name}.yaml", "GPUStorage", name, spec)
+    keys = [
+        {"name": name, "path": "/".join(["x" * 39] * 4 + ["x" * 40]), "property": "r" * 253}
+        for name in numbered("y", 50, 253)
+    ]
+    secret = _described(cluster=CLUSTER, keys=keys, refreshInterval="23h59m59s")
+    _declare(root, f"{folder}/secrets/{SECRET}.yaml", "SecretReference", SECRET, secret)
     snapshot = "z" * 32
     _declare(root, f"{folder}/snapshots/{snapshot}.yaml", "GPUStorageSnapshot", snapshot, _described(storage="s" * 32))
     for name in numbered("o", OTHERS, 20):

@@ -15,6 +15,7 @@ from allotment.declared.reading import read_declaration
 BAD = Path(__file__).parent / "bad"
 NAMES = {
     "AddOn": "add-on",
+    "App": "app",
     "Cluster": "eu-1",
     "GPUInstance": "webui",
     "GPUSpec": "spec",
@@ -23,6 +24,7 @@ NAMES = {
     "Members": "acme",
     "NodePool": "pool",
     "Platform": "platform",
+    "SecretReference": "huggingface",
     "StorageSpec": "block",
     "Tenant": "acme",
 }

@@ -24,7 +24,7 @@ def test_a_kinds_path_means_that_kind(kind: object) -> None:
         ("tenants/acme/notes.txt", "layout"),
         ("tenants/acme/.gitattributes", "layout"),
         ("tenants/acme/instances/deep/webui.yaml", "layout"),
-        ("tenants/acme/secrets/x.yaml", "layout"),
+        ("tenants/acme/passwords/x.yaml", "layout"),
         ("platform/evil.py", "layout"),
         ("platform/__init__.py", "layout"),
         ("clusters/eu-1/tenant.yaml", "layout"),

@@ -70,6 +70,9 @@ FREE = {
         "Job spec.template.spec.volumes",
         "Job spec.template.spec.volumes.[]",
     },
+    "which of the tenant's own secrets": {
+        f"ExternalSecret spec.data{field}" for field in ("", ".[]", ".[].secretKey", ".[].remoteRef.property")
+    },
     "over what copies are spread": {f"{POD}topologySpreadConstraints", f"{POD}topologySpreadConstraints.[]"},
     "where the server of a tenant's files finds its volume": {
         f"{POD}affinity",

@@ -16,7 +16,16 @@ from tests.manifests.test_layout import misfits
 
 from allotment.manifests.yaml_text import load
 
-RENDERED = ("Cluster", "NodePool", "Members", "GPUInstance", "GPUStorage", "GPUStorageSnapshot", "Stock")
+RENDERED = (
+    "Cluster",
+    "NodePool",
+    "Members",
+    "GPUInstance",
+    "GPUStorage",
+    "GPUStorageSnapshot",
+    "SecretReference",
+    "Stock",
+)
 # Bounded by the file's 256 KiB: of a requirement's values and of terms' tags there is room for some alone.
 PARTLY = (
     "spec.karpenter.requirements[].values[]",

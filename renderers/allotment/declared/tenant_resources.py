@@ -1,4 +1,4 @@
-"""Register the kinds of tenants' resources: instances, storages and snapshots."""
+"""Register the kinds of tenants' resources: instances, storages, snapshots and secrets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class ResourceKind(NamedTuple):
 INSTANCE = ResourceKind("instance", "instances", KINDS["GPUInstance"], "compute")
 STORAGE = ResourceKind("storage", "storages", KINDS["GPUStorage"], "storage")
 SNAPSHOT = ResourceKind("snapshot", "snapshots", KINDS["GPUStorageSnapshot"], "storage", suffix="--snapshot")
-RESOURCE_KINDS = {resource_kind.word: resource_kind for resource_kind in (INSTANCE, STORAGE, SNAPSHOT)}
+SECRET = ResourceKind("secret", "secrets", KINDS["SecretReference"], "compute", suffix="--secret", reported=False)
+RESOURCE_KINDS = {resource_kind.word: resource_kind for resource_kind in (INSTANCE, STORAGE, SNAPSHOT, SECRET)}
 TREE_PARTS = (STORAGE.tree_part, INSTANCE.tree_part)  # folders, in the order of their sync waves
 
 _KINDS_BY_PART = {

@@ -61,6 +61,12 @@ BUCKETS = RequiredApi(
     "Rook or another provisioner of buckets",
     "a StorageClass for buckets is declared",
 )
+SECRETS = RequiredApi(
+    "external-secrets.io/v1",
+    ("externalsecrets", "clustersecretstores"),
+    "External Secrets Operator 1.3",
+    "spec.secretStore is declared",
+)
 DRA = RequiredApi(
     "resource.k8s.io/v1", ("deviceclasses", "resourceslices"), "Kubernetes 1.34 or later", "a pool has sharing.dra"
 )
@@ -83,6 +89,8 @@ def list_required_apis(catalog: Catalog, cluster: ScopeDeclarations) -> list[Req
         requirements.append(SNAPSHOTS)
     if any(is_bucket(catalog, storage.storage_spec) for storage in storages):
         requirements.append(BUCKETS)
+    if place is not None and place.model.spec.secret_store is not None:
+        requirements.append(SECRETS)
     if any(pool.spec.sharing and pool.spec.sharing.dra for pool in pools):
         requirements.append(DRA)
     bought = [(pool.metadata.name, pool.spec.karpenter) for pool in pools if pool.spec.karpenter]

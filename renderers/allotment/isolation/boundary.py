@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from allotment.declared.addresses import is_subnet
 from allotment.declared.inventory import Catalog, ScopeDeclarations
-from allotment.declared.kinds.cluster import Cluster, ClusterSpec, Oidc
+from allotment.declared.kinds.cluster import Cluster, ClusterSpec, Oidc, SecretStore
 from allotment.declared.kinds.gateway import Gateway
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.stock import Stock
@@ -33,6 +33,7 @@ class Boundary(NamedTuple):
     gateway: tuple[str, str]
     secret_namespace: str
     has_callback_host: bool
+    secret_store: SecretStore | None
     values: Mapping[str, Any]
     cluster_declarations: ScopeDeclarations
     catalog: Catalog
@@ -49,6 +50,7 @@ class Boundary(NamedTuple):
             gateway=(spec.gateway.namespace, spec.gateway.name),
             secret_namespace=spec.oidc.client_secret_ref.namespace,
             has_callback_host=spec.oidc.callback_host is not None,
+            secret_store=spec.secret_store,
             values={
                 **_cluster_values(cluster.name, spec),
                 **_storage_pod_values(cluster),
@@ -106,6 +108,8 @@ def _cluster_values(name: str, spec: ClusterSpec) -> dict[str, Any]:
         "denied-ipv4": _denied_ranges(ranges.IPV4, spec),
         "denied-ipv6": _denied_ranges(ranges.IPV6, spec),
         "disk-class": spec.disk_storage_class_name,
+        "secret-store": spec.secret_store.name if spec.secret_store is not None else AnyOf(),
+        "secret-prefix": spec.secret_store.prefix if spec.secret_store is not None else AnyOf(),
         "a-storage-class": AnyOf(storage.storage_class_name for storage in spec.storages),
         "a-snapshot-class": AnyOf(storage.volume_snapshot_class_name for storage in spec.storages),
     }

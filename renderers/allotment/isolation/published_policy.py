@@ -14,6 +14,7 @@ from allotment.isolation.boundary import Boundary
 from allotment.isolation.field_policy import check_allowed_keys, check_equal, check_identity, is_released
 from allotment.isolation.namespace_policy import judge_isolation_object
 from allotment.isolation.pod_policy import judge_failure_policy, judge_programs, judge_template
+from allotment.isolation.secret_policy import judge_external_secret
 from allotment.manifests import login, names, paths
 from allotment.manifests.tenant import project_roles
 from allotment.manifests.yaml_text import Malformed, Object, load_one
@@ -39,6 +40,7 @@ _ANNOTATIONS = frozenset(
 _SPEC_FIELDS = {
     "BackendTrafficPolicy": frozenset("targetRefs mergeType loadBalancer".split()),
     "Deployment": frozenset("replicas revisionHistoryLimit progressDeadlineSeconds strategy selector template".split()),
+    "ExternalSecret": frozenset("secretStoreRef refreshInterval target data".split()),
     "Job": frozenset("activeDeadlineSeconds backoffLimit podFailurePolicy template".split()),
     "Service": frozenset("type selector ports".split()),
     "ObjectBucketClaim": frozenset("generateBucketName storageClassName additionalConfig".split()),
@@ -51,6 +53,7 @@ _TENANT_API = {
     "BackendTrafficPolicy": "gateway.envoyproxy.io/v1alpha1",
     "ConfigMap": "v1",
     "Deployment": "apps/v1",
+    "ExternalSecret": "external-secrets.io/v1",
     "HTTPRoute": "gateway.networking.k8s.io/v1",
     "Job": "batch/v1",
     "ObjectBucketClaim": "objectbucket.io/v1alpha1",
@@ -153,11 +156,7 @@ def _judge_tenant_object(boundary: Boundary, tenant: str, manifest: Object) -> I
         yield from judge_template(tenant, spec.get("template", {}), metadata.get("name", "") if kind == "Job" else "")
         yield from judge_failure_policy(spec)
     elif kind == "Service":
-        yield from check_equal("spec.type", spec.get("type"), "ClusterIP")
-        if not spec.get("selector"):
-            yield "spec.selector is empty"
-        for port in spec.get("ports", ()):
-            yield from check_allowed_keys("spec.ports", port, frozenset(("name", "port", "targetPort", "protocol")))
+        yield from _judge_service(spec)
     elif kind == "HTTPRoute":
         yield from _judge_route(boundary, tenant, spec)
     elif kind == "BackendTrafficPolicy":
@@ -168,8 +167,18 @@ def _judge_tenant_object(boundary: Boundary, tenant: str, manifest: Object) -> I
         )
     elif kind == "SecurityPolicy":
         yield from _judge_policy(boundary, spec)
+    elif kind == "ExternalSecret":
+        yield from judge_external_secret(boundary.secret_store, tenant, metadata, spec)
     elif kind in _DATA_KINDS:
         yield from _judge_data_object(metadata, spec)
+
+
+def _judge_service(spec: Any) -> Iterator[str]:
+    yield from check_equal("spec.type", spec.get("type"), "ClusterIP")
+    if not spec.get("selector"):
+        yield "spec.selector is empty"
+    for port in spec.get("ports", ()):
+        yield from check_allowed_keys("spec.ports", port, frozenset(("name", "port", "targetPort", "protocol")))
 
 
 def _judge_data_object(metadata: Any, spec: Any) -> Iterator[str]:

@@ -29,9 +29,10 @@ from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.kinds.secret_reference import SecretReference
 from allotment.declared.kinds.stock import Stock
 from allotment.declared.placement import cluster_in, clusters_of
-from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
+from allotment.declared.tenant_resources import INSTANCE, SECRET, SNAPSHOT, STORAGE
 from allotment.manifests import argo_folders, paths
 from allotment.manifests.cluster import (
     add_on,
@@ -42,6 +43,7 @@ from allotment.manifests.cluster import (
     gateway,
     managed_gateway,
     node_pool,
+    secret_policy,
     stock,
 )
 from allotment.manifests.tenant import (
@@ -52,6 +54,7 @@ from allotment.manifests.tenant import (
     gpu_storage_snapshot,
     namespace,
     programs,
+    secret_reference,
     sharing,
 )
 from allotment.manifests.yaml_text import Object, dump
@@ -78,6 +81,7 @@ class KindRendering(NamedTuple):
 TENANT_MANIFESTS: dict[type[Declaration], KindRendering] = {
     GPUStorage: KindRendering(gpu_storage.render, STORAGE.tree_part),
     GPUStorageSnapshot: KindRendering(gpu_storage_snapshot.render, SNAPSHOT.tree_part, SNAPSHOT.suffix),
+    SecretReference: KindRendering(secret_reference.render, SECRET.tree_part, SECRET.suffix),
     GPUInstance: KindRendering(gpu_instance.render, INSTANCE.tree_part),
 }
 CLUSTER_MANIFESTS: dict[type[Declaration], KindRendering] = {
@@ -145,7 +149,7 @@ def render_cluster(
     parts: dict[str, list[dict[str, Any]]] = {
         "namespaces": foundation.render_system_namespaces(),
         "priority-classes": foundation.render_priority_classes(),
-        "admission": foundation.render_admission_policies(),
+        "admission": [*foundation.render_admission_policies(), *secret_policy.render(cluster)],
         "gateway": gateway.render(cluster),
         "device-plugin": device_plugin.render(cluster),
     }

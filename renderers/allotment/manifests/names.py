@@ -132,6 +132,19 @@ def files_url(storage: str, tenant: str) -> str:
     return f"http://{files_service(storage)}.{namespace(tenant)}.svc:{FILES_PORT}/"
 
 
+def secret_name(reference: str) -> str:
+    """Return the name of the Secret and the ExternalSecret of a SecretReference.
+
+    The name contains '--', so it differs from the Secret of every bucket, which has the name of a declared storage.
+    """
+    return f"{reference}--secret"
+
+
+def secret_folder(prefix: str, tenant: str) -> str:
+    """Return the beginning of all paths in the secret store that a tenant may read. It ends with '/'."""
+    return f"{prefix}/{tenant}/"
+
+
 def wait_marker(stem: str, source: str) -> str:
     """Return the name of a wait marker: the ConfigMap of a resource that waits until the storage `source` is prepared."""
     return f"{stem}{WAIT_MARKER_INFIX}{source}"

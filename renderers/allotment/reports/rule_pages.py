@@ -50,6 +50,8 @@ FILE_RULES = {
     "isolation": "Rendered objects are in the namespace of their owner, and have only permitted kinds and fields. A violation is"
     " a bug in Allotment, or a declaration that exploits a bug: Allotment publishes nothing of it.",
     "key": "A key is plain text before a colon.",
+    "key-name": "A key of a secret has at most 253 letters, digits, '-', '_' and '.'. The property of a value in the secret store"
+    " begins with a letter, a digit or '_'.",
     "kind": "kind must match the folder of the file.",
     "label": "The key and the value of a label have at most 63 letters, digits, '-', '_' and '.'; at most 20 labels are allowed.",
     "layout": "A file is in the folder of its kind, and its name ends in .yaml. README.md is also allowed; links and submodules are not.",

@@ -43,4 +43,4 @@ def _overlaps_any_folder(path: str, folders: Iterable[str]) -> bool:
 def _instance_arguments(spec: GPUInstanceSpec) -> list[str]:
     """Return the args and the values of environment variables that an instance adds to its app."""
     own = spec.container
-    return [] if own is None else [*own.args, *(variable.value for variable in own.env)]
+    return [] if own is None else [*own.args, *(variable.value or "" for variable in own.env)]

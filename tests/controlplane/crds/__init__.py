@@ -76,6 +76,13 @@ SOURCES: Mapping[str, Source] = {
         "h1:2+Qe/CLcZ2WrXf9Vhf21JwZQqN8cVXPQskZzHf3KLjU=",
         ("deploy/olm/assemble/objectbucket.io_objectbucketclaims.yaml",),
     ),
+    "github.com/external-secrets/external-secrets": Source(
+        "v1.3.2",
+        "h1:u2J8RjlHIeF0oZCqtl92adI/uZWUwOesJIDkfql6LqQ=",
+        tuple(
+            f"config/crds/bases/external-secrets.io_{kind}.yaml" for kind in ("clustersecretstores", "externalsecrets")
+        ),
+    ),
     "github.com/cert-manager/cert-manager": Source(
         "v1.21.2",
         "h1:UWgoYM+KLNtRlqmoWOKjKBOBUPVHeepQ6/ac3ERJW68=",

@@ -72,12 +72,12 @@ def test_links_lead_to_declarations_on_each_forge(
     assert application["url"].startswith(f"https://github.com/northlight-example/gpus{folder}tenants/")
     assert [link["url"].split("{{")[0] for link in resources] == [
         f"https://github.com/northlight-example/gpus{file}tenants/"
-    ] * 3
+    ] * 4
     kinds = [
-        next(kind for kind in ("instances", "storages", "snapshots") if f"/{kind}/" in link["url"])
+        next(kind for kind in ("instances", "storages", "snapshots", "secrets") if f"/{kind}/" in link["url"])
         for link in resources
     ]
-    assert kinds == ["instances", "storages", "snapshots"]
+    assert kinds == ["instances", "storages", "snapshots", "secrets"]
     assert all("allotment.dev/" in link["if"] for link in [application, *resources])
 
 

@@ -67,6 +67,7 @@ KINDS: dict[str, Kind] = {
         Kind("Members", "members", "tenants/{tenant}/members.yaml"),
         Kind("GPUStorage", "gpu_storage", "tenants/{tenant}/storages/{name}.yaml"),
         Kind("GPUStorageSnapshot", "gpu_storage_snapshot", "tenants/{tenant}/snapshots/{name}.yaml"),
+        Kind("SecretReference", "secret_reference", "tenants/{tenant}/secrets/{name}.yaml"),
         Kind("GPUInstance", "gpu_instance", "tenants/{tenant}/instances/{name}.yaml"),
     )
 }

@@ -9,6 +9,7 @@ from allotment.declared.addresses import Cidr, Domain, Host, HttpsUrl, HttpUrl, 
 from allotment.declared.kinds.declaration import CatalogSpec, Declaration, StrictModel, check_one_of, unique_by
 from allotment.declared.kinds.gateway import Gateway
 from allotment.declared.references import StorageSpecReference
+from allotment.declared.secret_stores import StorePath
 from allotment.declared.values import KubernetesName, Size, SshKey
 
 
@@ -149,6 +150,20 @@ class Network(StrictModel):
     )
 
 
+class SecretStore(StrictModel):
+    """The secret store of the cluster, which External Secrets Operator reads for SecretReferences.
+
+    A tenant's SecretReferences read only below the path <prefix>/<tenant> of the store.
+    """
+
+    name: KubernetesName = Field(description="The name of the ClusterSecretStore.")
+    prefix: StorePath = Field(
+        default="tenants",
+        description="The path in the store that has a folder for each tenant. The path at which Vault mounts its engine"
+        " is no part of it.",
+    )
+
+
 class KarpenterSettings(StrictModel):
     """The configuration of Karpenter in the cluster."""
 
@@ -184,6 +199,9 @@ class ClusterSpec(CatalogSpec):
     )
     network: Network = Field(default=Network())
     monitoring: Monitoring | None = None
+    secret_store: SecretStore | None = Field(
+        default=None, description="Default: tenants can't declare SecretReferences in this cluster."
+    )
     karpenter: KarpenterSettings = Field(default=KarpenterSettings())
     reporter: Reporter | None = Field(
         default=None, description="Default: status commits aren't signed, and everyone who may push them is trusted."

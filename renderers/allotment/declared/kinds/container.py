@@ -9,6 +9,8 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from allotment.declared.kinds.declaration import StrictModel, check_one_of, unique_by
+from allotment.declared.references import SecretReferenceName
+from allotment.declared.secret_stores import SecretKey
 from allotment.declared.values import BasePath, Duration, Image, Size, name_field
 from allotment.problems import escape_unprintable
 
@@ -50,29 +52,66 @@ def _check_env_name(value: str) -> str:
     return value
 
 
-class EnvVar(StrictModel):
-    """An environment variable. Its value reaches the container unchanged: Kubernetes does not expand `$(NAME)`."""
+class Variable(StrictModel):
+    """An environment variable. A literal value that looks like a secret is an error."""
 
     name: Annotated[str, AfterValidator(_check_env_name)] = Field(
         description="The name of the variable: printable ASCII without '='. NVIDIA_* and CUDA_MPS_* are reserved."
     )
-    value: Annotated[str, Field(max_length=32768)] = Field(
-        description="The value of the variable. Never write a secret: Git history keeps it forever."
-    )
+    value: Annotated[str, Field(max_length=32768)] | None = None
 
     @model_validator(mode="after")
     def _refuse_secret(self) -> Self:
-        value = self.value
+        value = self.value or ""
         if SECRET_VALUES.search(value) or (
             _SECRET_NAMES.search(self.name) and not _HARMLESS_VALUES.fullmatch(value) and _looks_random(value)
         ):
             raise PydanticCustomError(
                 "secret",
-                "the value of {name} looks like a secret ({n} characters), and Git history keeps it: revoke the secret, write a new "
-                "secret to a file on a storage, and pass the path of the file ({name}_FILE)",
+                "the value of {name} looks like a secret ({n} characters), and Git history keeps it: revoke the secret, put a"
+                " new secret into the secret store, and declare {name} in the instance with valueFrom.secretKeyRef, which"
+                " names a SecretReference",
                 {"name": self.name, "n": len(value)},
             )
         return self
+
+
+class EnvVar(Variable):
+    """An environment variable. Its value reaches the container unchanged: Kubernetes does not expand `$(NAME)`."""
+
+    value_from: ClassVar[None] = None  # an App belongs to no tenant, so it has no secrets
+    value: Annotated[str, Field(max_length=32768)] = Field(
+        description="The value of the variable. Never write a secret: Git history keeps it forever."
+    )
+
+
+class SecretKeyRef(StrictModel):
+    """A key of a SecretReference of the same tenant and cluster."""
+
+    name: SecretReferenceName = Field(description="The name of the SecretReference.")
+    key: SecretKey = Field(description="The name of one of its keys.")
+
+
+class EnvVarSource(StrictModel):
+    """The source of a variable's value."""
+
+    secret_key_ref: SecretKeyRef
+
+
+class InstanceEnvVar(Variable):
+    """An environment variable: exactly one of value and valueFrom.
+
+    The value reaches the container unchanged: Kubernetes does not expand `$(NAME)`.
+    """
+
+    ONE_OF: ClassVar[tuple[str | None, ...]] = ("value", "value_from")
+    value: Annotated[str, Field(max_length=32768)] | None = Field(
+        default=None,
+        description="The value of the variable. Never write a secret: Git history keeps it forever. Write valueFrom"
+        " instead.",
+    )
+    value_from: EnvVarSource | None = Field(default=None, description="A secret as the value.")
+    _check_one_of = model_validator(mode="after")(check_one_of)
 
 
 class Port(StrictModel):
@@ -145,7 +184,7 @@ class Container(StrictModel):
         description="Replaces the entry point of the image. `$(NAME)` is expanded as in a Pod.",
     )
     args: list[str] = Field(default=[], max_length=500, description="Replaces the arguments of the image.")
-    env: Annotated[list[EnvVar], unique_by("name")] = Field(default=[], max_length=200)
+    env: Annotated[list[InstanceEnvVar], unique_by("name")] = Field(default=[], max_length=200)
     ports: Annotated[list[Port], unique_by("name"), unique_by("container_port")] = Field(default=[], max_length=20)
     probe: Probe | None = Field(
         default=None, description="Default: the container is running as soon as it has started."
@@ -169,6 +208,10 @@ class Container(StrictModel):
 
 
 class ImageContainer(Container):
-    """A container with a required image."""
+    """A container with a required image, and without secrets."""
 
     image: Image = Field(description="The container image, with its digest. A rebuilt image needs a new version.")
+    # mypy rejects the narrower list because lists are mutable, but nothing changes a declaration.
+    env: Annotated[list[EnvVar], unique_by("name")] = Field(  # type: ignore[assignment]
+        default=[], max_length=200
+    )

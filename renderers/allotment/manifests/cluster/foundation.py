@@ -97,13 +97,13 @@ def render_admission_policies() -> list[dict[str, Any]]:
     protected = f"oldObject.?metadata.?annotations[?'{names.PROTECTED}'].orValue('') == 'true'"
     classes = ", ".join(f"'{name}'" for name in (names.INSTANCE_PRIORITY, names.STORAGE_PRIORITY))
     return [
-        *_build_policy(
+        *build_policy(
             "allotment-protected",
             [
-                _build_resource_rule([""], ["v1"], ["DELETE"], ["namespaces", "persistentvolumeclaims"]),
-                _build_resource_rule(["objectbucket.io"], ["v1alpha1"], ["DELETE"], ["objectbucketclaims"]),
-                _build_resource_rule(["scheduling.k8s.io"], ["v1"], ["DELETE"], ["priorityclasses"]),
-                _build_resource_rule(["snapshot.storage.k8s.io"], ["v1"], ["DELETE"], ["volumesnapshots"]),
+                build_resource_rule([""], ["v1"], ["DELETE"], ["namespaces", "persistentvolumeclaims"]),
+                build_resource_rule(["objectbucket.io"], ["v1alpha1"], ["DELETE"], ["objectbucketclaims"]),
+                build_resource_rule(["scheduling.k8s.io"], ["v1"], ["DELETE"], ["priorityclasses"]),
+                build_resource_rule(["snapshot.storage.k8s.io"], ["v1"], ["DELETE"], ["volumesnapshots"]),
             ],
             {},
             [{"name": "protected", "expression": protected}],
@@ -114,9 +114,9 @@ def render_admission_policies() -> list[dict[str, Any]]:
                 }
             ],
         ),
-        *_build_policy(
+        *build_policy(
             "allotment-tenant-pods",
-            [_build_resource_rule([""], ["v1"], ["CREATE"], ["pods"])],
+            [build_resource_rule([""], ["v1"], ["CREATE"], ["pods"])],
             {"matchExpressions": [{"key": names.TENANT, "operator": "Exists"}]},
             [],
             [
@@ -133,9 +133,10 @@ def render_admission_policies() -> list[dict[str, Any]]:
     ]
 
 
-def _build_resource_rule(
+def build_resource_rule(
     groups: list[str], versions: list[str], operations: list[str], resources: list[str]
 ) -> dict[str, Any]:
+    """Return a rule that selects requests by the API group, version, operation and resource."""
     return {
         "apiGroups": groups,
         "apiVersions": versions,
@@ -145,13 +146,17 @@ def _build_resource_rule(
     }
 
 
-def _build_policy(
+def build_policy(
     name: str,
     rules: list[dict[str, Any]],
     namespaces: dict[str, Any],
     conditions: list[dict[str, Any]],
     validations: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
+    """Return a ValidatingAdmissionPolicy that denies requests, and its binding.
+
+    `namespaces` selects the namespaces by their labels. The policy judges only requests that meet all `conditions`.
+    """
     metadata = {"name": name, "labels": names.labels(), "annotations": {names.SYNC_OPTIONS: names.KEEP_OPTIONS}}
     spec = without_empty(
         {

@@ -19,6 +19,7 @@ TENANT_KINDS = (
     ("", "Service"),
     ("apps", "Deployment"),
     ("batch", "Job"),
+    ("external-secrets.io", "ExternalSecret"),
     ("gateway.envoyproxy.io", "BackendTrafficPolicy"),
     ("gateway.envoyproxy.io", "SecurityPolicy"),
     ("gateway.networking.k8s.io", "HTTPRoute"),

@@ -8,7 +8,7 @@ from typing import Any
 from allotment.capacity.units import holds_units, pools_for, stocks_of_spec
 from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations, cached_by_scope
 from allotment.declared.kinds.cluster import Cluster, ClusterSpec
-from allotment.declared.kinds.container import Container, Port, Probe
+from allotment.declared.kinds.container import Container, InstanceEnvVar, Port, Probe
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec, GPUSpecSpec
 from allotment.declared.kinds.gpu_storage import GPUStorage
@@ -252,12 +252,20 @@ def _build_bucket_env(catalog: Catalog, tenant: ScopeDeclarations, instance: GPU
 
 def _build_env(container: Container, buckets: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return a container's environment. A declared variable replaces the variable of a bucket with the same name."""
-    # The kubelet expands `$(NAME)` in values; `$$` escapes `$`.
-    declared = [
-        {"name": variable.name, "value": variable.value.replace("$", "$$")} for variable in sorted_env(container)
-    ]
+    declared = [_build_variable(variable) for variable in sorted_env(container)]
     named = {variable["name"] for variable in declared}
     return declared + [variable for variable in buckets if variable["name"] not in named]
+
+
+def _build_variable(variable: InstanceEnvVar) -> dict[str, Any]:
+    if variable.value_from is not None:
+        source = variable.value_from.secret_key_ref
+        return {
+            "name": variable.name,
+            "valueFrom": {"secretKeyRef": {"name": names.secret_name(source.name), "key": source.key}},
+        }
+    # The kubelet expands `$(NAME)` in values; `$$` escapes `$`.
+    return {"name": variable.name, "value": str(variable.value).replace("$", "$$")}
 
 
 def _build_container(
@@ -299,7 +307,7 @@ def _has_own_shm(spec: GPUSpecSpec, container: Container) -> bool:
     return container.shm_size is not None and (spec.sharing is None or spec.sharing.mps is None)
 
 
-def sorted_env(container: Container) -> list[Any]:
+def sorted_env(container: Container) -> list[InstanceEnvVar]:
     """Return a container's environment variables, sorted by name."""
     return sorted(container.env, key=lambda variable: variable.name)
 

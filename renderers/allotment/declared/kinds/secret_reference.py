@@ -1,0 +1,63 @@
+"""SecretReference: secrets of a tenant in the secret store of a cluster."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel, unique_by
+from allotment.declared.references import ClusterReference
+from allotment.declared.secret_stores import SecretKey, SecretProperty, StorePath
+from allotment.declared.values import Duration, format_duration
+
+MIN_REFRESH, MAX_REFRESH = 60, 86400  # seconds
+
+
+def _check_refresh_interval(value: int) -> int:
+    if MIN_REFRESH <= value <= MAX_REFRESH:
+        return value
+    raise PydanticCustomError(
+        "range",
+        "{value} is out of range: write a duration from 1m to 24h",
+        {"value": format_duration(value)},
+    )
+
+
+class ReferencedKey(StrictModel):
+    """A key of the secret, and the place of its value in the store."""
+
+    name: SecretKey = Field(description="The name of the key. An instance names it as secretKeyRef.key.")
+    path: StorePath = Field(
+        description="The path of the value below the tenant's own path in the store, which is <prefix>/<tenant>. The"
+        " cluster declares the prefix."
+    )
+    property_: SecretProperty | None = Field(
+        default=None,
+        alias="property",
+        description="The field to read if the value in the store is a JSON object. Default: the whole value.",
+    )
+
+
+class SecretReferenceSpec(Spec):
+    """The keys of the secret, and the cluster whose store has their values."""
+
+    cluster: ClusterReference = Field(
+        description="The name of the Cluster in which instances use the secret. It must declare a secretStore."
+    )
+    keys: Annotated[list[ReferencedKey], unique_by("name")] = Field(min_length=1, max_length=50)
+    refresh_interval: Annotated[Duration, AfterValidator(_check_refresh_interval)] = Field(
+        default=3600,
+        description="How often the values are read from the store, from 1m to 24h. A value that changes in the store needs"
+        " no merge. An instance gets the new value at its next start.",
+    )
+
+
+class SecretReference(Declaration):
+    """Secrets of a tenant, such as API keys, that stay in the secret store of a cluster.
+
+    The declaration has no secret. It names values below the tenant's own path in the store. The cluster reads them, and
+    instances of the tenant get them as environment variables: `container.env[].valueFrom.secretKeyRef`.
+    """
+
+    kind: Literal["SecretReference"]
+    spec: SecretReferenceSpec

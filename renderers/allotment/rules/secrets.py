@@ -1,0 +1,80 @@
+"""Secrets: a SecretReference is in a cluster with a secret store, and instances use its keys in the same cluster.
+
+The tenant's part of the store is the path <prefix>/<tenant>. No tenant named `data` may read the store, because Vault
+stores its secrets below a path of this name, so that this tenant would read the secrets of all tenants. A tenant
+declares at most 100 keys in a cluster, because the cluster reads all of them again and again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
+from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.secret_reference import SecretReference
+from allotment.declared.reading import suggest_name
+from allotment.problems import Finding, quote_value
+
+RULE = "secret-reference"
+MAX_KEYS = 100  # keys of a tenant in a cluster
+AMBIGUOUS_TENANT = "data"
+
+
+def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
+    """Check a tenant's SecretReferences, and the instances that use them."""
+    references = tenant.of_kind(SecretReference)
+    counts = Counter[str]()
+    for _, reference in sorted(references.items()):
+        yield from _check_store(catalog, tenant.name, reference)
+        cluster = reference.model.spec.cluster
+        counts[cluster] += len(reference.model.spec.keys)
+        if counts[cluster] > MAX_KEYS >= counts[cluster] - len(reference.model.spec.keys):
+            message = (
+                f"with this file, the tenant declares {counts[cluster]} keys in cluster {cluster}, and at most {MAX_KEYS}"
+                " are allowed: remove keys that no instance uses"
+            )
+            yield reference.make_finding("spec.keys", message, RULE)
+    for instance in tenant.of_kind(GPUInstance).values():
+        yield from _check_instance(instance, references)
+
+
+def _check_store(catalog: Catalog, tenant: str, reference: DeclarationFile[SecretReference]) -> Iterator[Finding]:
+    name = reference.model.spec.cluster
+    folder = catalog.clusters.get(name)
+    place = folder.get_singleton(Cluster) if folder is not None else None
+    if place is not None and place.model.spec.secret_store is None:
+        message = f"cluster {name} has no secret store: the platform team declares spec.secretStore in {place.path}"
+        yield reference.make_finding("spec.cluster", message, RULE, related=(place.path,))
+    if tenant == AMBIGUOUS_TENANT:
+        message = (
+            f"a tenant named '{AMBIGUOUS_TENANT}' can't read a secret store, because Vault would let it read the secrets of"
+            " all tenants: use a tenant with another name"
+        )
+        yield reference.make_finding("metadata.name", message, RULE)
+
+
+def _check_instance(
+    instance: DeclarationFile[GPUInstance], references: Mapping[str, DeclarationFile[SecretReference]]
+) -> Iterator[Finding]:
+    spec = instance.model.spec
+    for index, variable in enumerate(spec.container.env if spec.container is not None else ()):
+        if variable.value_from is None:
+            continue
+        field, source = f"spec.container.env.{index}.valueFrom.secretKeyRef", variable.value_from.secret_key_ref
+        reference = references.get(source.name)
+        if reference is None:
+            continue  # `references` yields the error
+        keys = [key.name for key in reference.model.spec.keys]
+        if reference.model.spec.cluster != spec.cluster:
+            message = (
+                f"SecretReference {source.name} is in cluster {reference.model.spec.cluster}, and the instance is in"
+                f" {spec.cluster}: use the same cluster for both"
+            )
+            yield instance.make_finding(f"{field}.name", message, RULE, related=(reference.path,))
+        elif source.key not in keys:
+            message = (
+                f"SecretReference {source.name} has no key {quote_value(source.key)}{suggest_name(source.key, keys)}"
+            )
+            yield instance.make_finding(f"{field}.key", message, RULE, related=(reference.path,))

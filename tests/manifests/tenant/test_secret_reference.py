@@ -1,0 +1,60 @@
+"""A SecretReference becomes an ExternalSecret below the tenant's own path, and a variable of the instance reads its Secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import DAY, Allot, edit
+from tests.manifests.test_layout import misfits
+from tests.secret_store import CLUSTER, REFERENCE, RENDERED, declare_all
+
+from allotment.manifests.yaml_text import load
+
+READING = {"conversionStrategy": "Default", "decodingStrategy": "None", "metadataPolicy": "None"}
+
+
+def render(allot: Allot, root: Path, path: str) -> list[dict[str, Any]]:
+    result = allot("render", "--repo", root, "--out", root / "out", "--as-of", DAY)
+    assert result.code == 0, result
+    return load((root / "out" / path).read_bytes())
+
+
+def test_an_external_secret_reads_below_the_tenants_path(sample: Path, allot: Allot) -> None:
+    declare_all(sample)
+    (manifest,) = render(allot, sample, RENDERED)
+    assert misfits(manifest) == []
+    assert manifest["metadata"]["name"] == "huggingface--secret"
+    assert manifest["metadata"]["namespace"] == "t-solo-ada"
+    assert manifest["spec"] == {
+        "secretStoreRef": {"kind": "ClusterSecretStore", "name": "vault"},
+        "refreshInterval": "1h0m0s",
+        "target": {"name": "huggingface--secret", "creationPolicy": "Owner", "deletionPolicy": "Retain"},
+        "data": [
+            {"secretKey": "org", "remoteRef": {"key": "tenants/solo-ada/team/huggingface-org", **READING}},
+            {
+                "secretKey": "token",
+                "remoteRef": {"key": "tenants/solo-ada/huggingface", "property": "token", **READING},
+            },
+        ],
+    }
+
+
+def test_the_cluster_declares_the_prefix(sample: Path, allot: Allot) -> None:
+    declare_all(sample)
+    edit(sample, CLUSTER, "    name: vault\n", "    name: vault\n    prefix: gpu/eu-1\n")
+    edit(sample, REFERENCE, "  keys:\n", "  refreshInterval: 90s\n  keys:\n")
+    (manifest,) = render(allot, sample, RENDERED)
+    assert manifest["spec"]["data"][1]["remoteRef"]["key"] == "gpu/eu-1/solo-ada/huggingface"
+    assert manifest["spec"]["refreshInterval"] == "1m30s"
+
+
+def test_a_variable_reads_the_secret(sample: Path, allot: Allot) -> None:
+    declare_all(sample)
+    deployment = render(allot, sample, "eu-1/tenants/solo-ada/compute/webui.rendered.yaml")[0]
+    assert misfits(deployment) == []
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert {
+        "name": "HF_TOKEN",
+        "valueFrom": {"secretKeyRef": {"name": "huggingface--secret", "key": "token"}},
+    } in container["env"]

@@ -1,0 +1,89 @@
+"""The rules of secrets: where a SecretReference may be, and which keys an instance may use."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from tests.conftest import DAY, Allot, edit, errors
+from tests.secret_store import CLUSTER, DECLARED, INSTANCE, REFERENCE, STORE, declare_all, declare_secret
+
+ENV_NAME = f"{INSTANCE}:17:19: spec.container.env[0].valueFrom.secretKeyRef.name: "
+ENV_KEY = f"{INSTANCE}:18:18: spec.container.env[0].valueFrom.secretKeyRef.key: "
+
+
+def error_lines(sample: Path, allot: Allot) -> list[str]:
+    return errors(allot("validate", "--repo", sample, "--as-of", DAY))
+
+
+def test_an_instance_uses_a_key_of_its_tenants_secret(sample: Path, allot: Allot) -> None:
+    declare_all(sample)
+    assert error_lines(sample, allot) == []
+
+
+def test_a_cluster_without_a_store_has_no_secrets(sample: Path, allot: Allot) -> None:
+    edit(sample, CLUSTER, STORE, "")
+    (sample / "tenants/ml-orbit/secrets/huggingface.yaml").unlink()
+    declare_secret(sample)
+    assert error_lines(sample, allot) == [
+        f"{REFERENCE}:6:12: spec.cluster: cluster eu-1 has no secret store: the platform team declares spec.secretStore in"
+        f" {CLUSTER} [secret-reference]"
+    ]
+
+
+def test_no_secret_has_the_name(sample: Path, allot: Allot) -> None:
+    declare_all(sample)
+    edit(sample, INSTANCE, "name: huggingface", "name: hugginface")
+    assert error_lines(sample, allot) == [
+        f"{ENV_NAME}no SecretReference is named 'hugginface' in tenants/solo-ada; did you mean 'huggingface'? [reference]"
+    ]
+
+
+def test_no_key_has_the_name(sample: Path, allot: Allot) -> None:
+    declare_all(sample)
+    edit(sample, INSTANCE, "key: token", "key: tokn")
+    assert error_lines(sample, allot) == [
+        f"{ENV_KEY}SecretReference huggingface has no key 'tokn'; did you mean 'token'? [secret-reference]"
+    ]
+
+
+def test_a_secret_of_another_tenant_has_no_name_here(sample: Path, allot: Allot) -> None:
+    declare_all(sample)
+    (sample / "tenants/studio-kite/secrets").mkdir()
+    shutil.move(sample / REFERENCE, sample / "tenants/studio-kite/secrets/huggingface.yaml")
+    assert error_lines(sample, allot) == [
+        f"{ENV_NAME}no SecretReference is named 'huggingface' in tenants/solo-ada [reference]"
+    ]
+
+
+def test_a_secret_is_used_in_its_own_cluster(sample: Path, allot: Allot) -> None:
+    declare_all(sample)
+    edit(sample, "clusters/us-1/cluster.yaml", "  diskStorage", "  secretStore:\n    name: aws\n  diskStorage")
+    edit(sample, REFERENCE, "cluster: eu-1", "cluster: us-1")
+    assert error_lines(sample, allot) == [
+        f"{ENV_NAME}SecretReference huggingface is in cluster us-1, and the instance is in eu-1: use the same cluster for"
+        " both [secret-reference]"
+    ]
+
+
+def test_a_tenant_reads_at_most_a_hundred_keys(sample: Path, allot: Allot) -> None:
+    for number, count in enumerate((50, 50, 1)):
+        keys = "".join(f"    - name: k{key}\n      path: p{key}\n" for key in range(count))
+        text = f"{DECLARED[: DECLARED.index('    - name')]}{keys}".replace("huggingface", f"secret{number}")
+        declare_secret(sample, text, f"tenants/solo-ada/secrets/secret{number}.yaml")
+    assert error_lines(sample, allot) == [
+        "tenants/solo-ada/secrets/secret2.yaml:7:3: spec.keys: with this file, the tenant declares 101 keys in cluster eu-1,"
+        " and at most 100 are allowed: remove keys that no instance uses [secret-reference]"
+    ]
+
+
+def test_a_tenant_whose_name_is_a_segment_of_vaults_paths_reads_nothing(sample: Path, allot: Allot) -> None:
+    shutil.copytree(sample / "tenants/solo-ada", sample / "tenants/data")
+    shutil.rmtree(sample / "tenants/data/instances")
+    for name in ("tenant", "members"):
+        edit(sample, f"tenants/data/{name}.yaml", "name: solo-ada", "name: data")
+    declare_secret(sample, path="tenants/data/secrets/huggingface.yaml")
+    assert (
+        "tenants/data/secrets/huggingface.yaml:4:9: metadata.name: a tenant named 'data' can't read a secret store, because"
+        " Vault would let it read the secrets of all tenants: use a tenant with another name [secret-reference]"
+    ) in error_lines(sample, allot)
