@@ -39,7 +39,7 @@ class ReferencedKey(StrictModel):
 
 
 class SecretReferenceSpec(Spec):
-    """The keys of the secret, and the cluster whose store has their values."""
+    """The keys of the secret, and the cluster with the store of their values."""
 
     cluster: ClusterReference = Field(
         description="The name of the Cluster in which instances use the secret. It must declare a secretStore."
