@@ -86,6 +86,15 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         ],
     ),
     (
+        "a secret store that nothing reads",
+        "eu-1",
+        lambda bed: bed.apis.pop("external-secrets.io/v1"),
+        [
+            "error [apis] external-secrets.io/v1: isn't served, but spec.secretStore is declared"
+            " -> install External Secrets Operator 1.3, or its CRDs"
+        ],
+    ),
+    (
         "an API without a resource",
         "us-1",
         lambda bed: bed.apis.update({"karpenter.sh/v1": frozenset()}),

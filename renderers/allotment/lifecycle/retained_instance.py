@@ -2,8 +2,8 @@
 
 The published Deployment stays, so that no pod restarts. Only its annotations change. All other objects are rendered
 from the new declaration, so that a removed member loses access at once, and a removed port closes at once.
-An instance may not keep its Deployment if the Deployment uses a revoked image, or a storage or bucket that the new
-declaration no longer names.
+An instance may not keep its Deployment if the Deployment uses a revoked image, or a storage, bucket or secret that the
+new declaration no longer names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from allotment.manifests.yaml_text import Object, dump, load_one, split
 def may_keep_deployment(published: bytes, rendered: bytes, revoked: Collection[str]) -> bool:
     """Return whether an instance may keep its published Deployment.
 
-    The Deployment may not use a `revoked` image, or a storage or bucket that the rendered Deployment lacks.
+    The Deployment may not use a `revoked` image, or a storage, bucket or secret that the rendered Deployment lacks.
     """
     old, new = load_one(split(published)[0]), load_one(split(rendered)[0])
     images = {container["image"] for container in _pod_spec(old)["containers"]}
@@ -31,12 +31,12 @@ def _pod_spec(deployment: Object) -> Object:
 
 
 def _read_data_sources(deployment: Object) -> frozenset[str]:
-    """Return the names of the storages and buckets that a Deployment's pods use."""
+    """Return the names of the storages, buckets and Secrets that a Deployment's pods use."""
     pod = _pod_spec(deployment)
     volumes = (volume.get("persistentVolumeClaim", {}).get("claimName") for volume in pod.get("volumes", ()))
     variables = (entry.get("valueFrom", {}) for container in pod["containers"] for entry in container.get("env", ()))
-    buckets = (source["name"] for variable in variables for source in variable.values())
-    return frozenset(name for name in (*volumes, *buckets) if name)
+    sources = (source["name"] for variable in variables for source in variable.values())
+    return frozenset(name for name in (*volumes, *sources) if name)
 
 
 def with_published_deployment(published: bytes, rendered: bytes, words: str) -> bytes:
