@@ -91,6 +91,11 @@ class Bed:
         folder = read_folder(scope, read_scope(source, scope).files)[0]
         self.gate = IsolationGate(build_gate(catalog).clusters)
         self.entitlements = Entitlements.from_declarations(catalog, catalog.clusters["eu-1"], folder)
+        scope = Scope("tenant", "ml-orbit")
+        folder = read_folder(scope, read_scope(source, scope).files)[0]
+        self.of_orbit = {
+            name: Entitlements.from_declarations(catalog, cluster, folder) for name, cluster in catalog.clusters.items()
+        }
         self.tree = tree
 
     def objects(self, path: str) -> list[Manifest]:
@@ -185,3 +190,19 @@ def test_only_a_cluster_with_a_store_has_the_policy(bed: Bed) -> None:
         for path in (ADMISSION, ADMISSION.replace("eu-1", "us-1"))
     }
     assert ["allotment-tenant-secrets" in each for each in names.values()] == [True, False]
+
+
+@pytest.mark.parametrize(("cluster", "permitted"), [("eu-1", True), ("us-1", False)])
+def test_a_project_permits_external_secrets_only_where_a_policy_restricts_them(
+    bed: Bed, cluster: str, permitted: bool
+) -> None:
+    path = f"{cluster}/control/argo/m/ml-orbit.rendered.yaml"
+    objects = bed.objects(path)
+    bed.gate.check(path, dump(objects), bed.of_orbit[cluster])
+    kinds = objects[0]["spec"]["namespaceResourceWhitelist"]
+    kind = {"group": "external-secrets.io", "kind": "ExternalSecret"}
+    assert (kind in kinds) == permitted
+    if not permitted:
+        kinds.insert([each["group"] for each in kinds].index("batch") + 1, kind)
+        with pytest.raises(IsolationBroken):
+            bed.gate.check(path, dump(objects), bed.of_orbit[cluster])

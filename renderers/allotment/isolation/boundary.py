@@ -109,6 +109,7 @@ def _cluster_values(name: str, spec: ClusterSpec) -> dict[str, Any]:
         "denied-ipv6": _denied_ranges(ranges.IPV6, spec),
         "disk-class": spec.disk_storage_class_name,
         "secret-store": spec.secret_store.name if spec.secret_store is not None else AnyOf(),
+        "secret-kind": "ExternalSecret" if spec.secret_store is not None else AnyOf(),
         "secret-prefix": spec.secret_store.prefix if spec.secret_store is not None else AnyOf(),
         "a-storage-class": AnyOf(storage.storage_class_name for storage in spec.storages),
         "a-snapshot-class": AnyOf(storage.volume_snapshot_class_name for storage in spec.storages),

@@ -165,7 +165,7 @@ def _list_entitled_objects(
     yield (
         "AppProject",
         project,
-        {"roles": roles} if roles else {"namespaceResourceWhitelist": applications.KIND_WHITELIST},
+        {"roles": roles} if roles else {"namespaceResourceWhitelist": applications.list_permitted_kinds(cluster)},
     )
     yield "ResourceQuota", "backstop", {"hard": namespace.quota_amounts(catalog, cluster, limits)}
     for manifest in [*sharing.render_declared(catalog, cluster, tenant), *disruption.render(cluster, tenant)]:

@@ -30,7 +30,8 @@ TENANT_KINDS = (
 # permitted kinds, and offers logs and terminals only for objects that it shows. The permission gives a tenant no new
 # power, because the tenant's Deployments create pods anyway. `project_roles` defines the roles that may open terminals.
 CONTROLLER_KINDS = (("", "Pod"), ("apps", "ReplicaSet"))
-KIND_WHITELIST = [Frozen(group=group, kind=kind) for group, kind in (*TENANT_KINDS, *CONTROLLER_KINDS)]
+_PERMITTED_KINDS = [Frozen(group=group, kind=kind) for group, kind in (*TENANT_KINDS, *CONTROLLER_KINDS)]
+_KINDS_WITHOUT_SECRETS = [kind for kind in _PERMITTED_KINDS if kind["kind"] != "ExternalSecret"]
 # All resources of a tenant have the same sync wave and no hooks, so a failed preparation blocks no other resource.
 # Argo CD retries a failed sync without end, with the newest commit.
 SYNC_POLICY = Frozen(
@@ -63,6 +64,16 @@ def rendered_repository_url(catalog: Catalog) -> str:
     platform = catalog.platform.get_singleton(Platform)
     assert platform is not None
     return platform.model.spec.git.rendered or platform.model.spec.git.url
+
+
+def list_permitted_kinds(cluster: ScopeDeclarations) -> list[Frozen]:
+    """Return the kinds of objects that a tenant's AppProject permits, as Argo CD writes them.
+
+    Without a declared secret store, no admission policy restricts ExternalSecrets, so the project does not permit them.
+    """
+    place = cluster.get_singleton(Cluster)
+    has_store = place is not None and place.model.spec.secret_store is not None
+    return _PERMITTED_KINDS if has_store else _KINDS_WITHOUT_SECRETS
 
 
 def build_project(name: str, catalog: Catalog, destinations: list[dict[str, str]], **more: Any) -> dict[str, Any]:
@@ -139,7 +150,7 @@ def render(catalog: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclaratio
             metadata={"labels": labels, "annotations": PROJECT_WAVE},
             description=f"Tenant {tenant.name} in cluster {cluster.name}",
             clusterResourceWhitelist=[],
-            namespaceResourceWhitelist=KIND_WHITELIST,
+            namespaceResourceWhitelist=list_permitted_kinds(cluster),
             **without_empty({"roles": roles}),
         )
     ]
