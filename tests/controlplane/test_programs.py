@@ -36,6 +36,7 @@ def test_every_tool_pins_its_version() -> None:
         "gitea": "v1.26.0",
         "karpenter": "v1.14.1",
         "cyclonus": "v0.5.6",
+        "external-secrets": "v0.16.2",
     }
     assert programs.version("argocd") == crds.SOURCES[programs.TOOLS["argocd"].module].version
     assert programs.version("karpenter") == crds.SOURCES[programs.TOOLS["karpenter"].module].version
