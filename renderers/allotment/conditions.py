@@ -113,6 +113,7 @@ EVICTED = "Evicted"
 NODE_LOST = "NodeLost"
 IMAGE_PULL_FAILED = "ImagePullFailed"
 CONFIG_FAILED = "ConfigFailed"
+SECRET_NOT_READY = "SecretNotReady"  # noqa: S105  # a reason, not a password
 CRASH_LOOP = "CrashLoop"
 OUT_OF_MEMORY = "OutOfMemory"
 CONTAINER_ENDED = "ContainerEnded"

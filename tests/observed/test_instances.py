@@ -68,6 +68,8 @@ NO_ID_MAPPING_CRUN = (
     "container create failed: mount_setattr `/workspace` (maybe the file system used doesn't support idmap mounts on this"
     " kernel?): Invalid argument"
 )
+NO_SECRET = 'secret "huggingface--secret" not found'
+NO_KEY = "couldn't find key token in Secret t-acme/huggingface{}"
 NO_MOUNT = (
     f'{NOT_BEGUN}error mounting "/mnt/a" to rootfs at "/data": mount /mnt/a:/data, flags: 0x5000: permission denied'
 )
@@ -353,6 +355,19 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
     "a Secret that is missing": (
         started(live.pod(node="n1", container=live.waiting("CreateContainerConfigError", 'secret "box" not found'))),
         *("Failed", "ConfigFailed", "the container can't be created: it has no Secret box"),
+    ),
+    "a SecretReference without a value": (
+        started(live.pod(node="n1", container=live.waiting("CreateContainerConfigError", NO_SECRET))),
+        *("Failed", "SecretNotReady", "the SecretReference huggingface has no value from the secret store yet"),
+    ),
+    "a SecretReference without one of its keys": (
+        started(live.pod(node="n1", container=live.waiting("CreateContainerConfigError", NO_KEY.format("--secret")))),
+        *("Failed", "SecretNotReady"),
+        "the SecretReference huggingface has no value for the key token from the secret store yet",
+    ),
+    "a bucket without one of its keys": (
+        started(live.pod(node="n1", container=live.waiting("CreateContainerConfigError", NO_KEY.format("")))),
+        *("Failed", "ConfigFailed", "the container can't be created: CreateContainerConfigError"),
     ),
     "image not found, said at length": (
         started(live.pod(node="n1", container=live.waiting("ImagePullBackOff", PULLING.format("not found")))),

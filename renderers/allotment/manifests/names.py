@@ -21,6 +21,7 @@ POOL = "allotment.dev/node-pool"
 GENERATION = "allotment.dev/generation"
 ROLE = "allotment.dev/role"
 BILL_PREFIX = "bill.allotment.dev/"
+SECRET_SUFFIX = "--secret"  # noqa: S105  # suffix of the name of a SecretReference's Secret
 
 BLOB = "allotment.dev/declared-blob"
 WAITS_FOR = "allotment.dev/waits-for"
@@ -137,7 +138,7 @@ def secret_name(reference: str) -> str:
 
     The name contains '--', so it differs from the Secret of every bucket, which has the name of a declared storage.
     """
-    return f"{reference}--secret"
+    return f"{reference}{SECRET_SUFFIX}"
 
 
 def secret_folder(prefix: str, tenant: str) -> str:

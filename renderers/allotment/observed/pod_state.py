@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from allotment import conditions as word
+from allotment.manifests.names import SECRET_SUFFIX
 from allotment.manifests.tenant.gpu_instance import PROBE_PERIOD
 from allotment.observed.conditions import ConditionValue, seconds_between
 from allotment.observed.objects import START_ERROR, Deployment, Pod, ReplicaSet, Route
@@ -45,6 +46,7 @@ _COMMAND_FAILURE = re.compile(
 # runc and crun report that the kernel can't map a volume's owners: "doesn't support idmap mounts on this kernel".
 _NO_ID_MAPPING = re.compile(r"support idmap mounts|MOUNT_ATTR_IDMAP")
 _MISSING_REFERENCE = re.compile(r'\b(secret|configmap) "([a-z0-9.-]{1,253})" not found')
+_MISSING_KEY = re.compile(r"couldn't find key ([-._a-zA-Z0-9]{1,253}) in Secret [a-z0-9-]{1,63}/([a-z0-9.-]{1,253})")
 
 
 class InstanceView(NamedTuple):
@@ -173,7 +175,22 @@ def _image_pull_message(image: str, pod: Pod) -> str:
 
 
 def _create_failed_state(pod: Pod) -> PodState:
+    if secret_message := _secret_not_ready_message(pod.waiting_message):
+        return PodState(word.FAILED, word.SECRET_NOT_READY, secret_message)
     return PodState(word.FAILED, word.CONFIG_FAILED, f"the container can't be created: {_create_failed_message(pod)}")
+
+
+def _secret_not_ready_message(error_text: str) -> str:
+    """Return which part of a SecretReference the cluster doesn't have yet; an empty text if the error is another."""
+    if (missing := _MISSING_REFERENCE.search(error_text)) and missing[1] == "secret":
+        secret, key_text = missing[2], ""
+    elif missing := _MISSING_KEY.search(error_text):
+        secret, key_text = missing[2], f" for the key {missing[1]}"
+    else:
+        return ""
+    if not secret.endswith(SECRET_SUFFIX):
+        return ""
+    return f"the SecretReference {secret.removesuffix(SECRET_SUFFIX)} has no value{key_text} from the secret store yet"
 
 
 def _create_failed_message(pod: Pod) -> str:

@@ -79,6 +79,7 @@ _REMEDIES = {
     word.OUT_OF_MEMORY: "choose a GPUSpec with more memory",
     word.PROBE_FAILED: "read its log in Argo CD; a longer startTimeout may help",
     word.CONFIG_FAILED: "correct its command or its bucket; otherwise report this to the platform team",
+    word.SECRET_NOT_READY: "correct the path of its SecretReference, or ask the administrator of the secret store; it starts by itself",
     word.NODE_LOST: "it continues without your action",
     word.GPU_UNHEALTHY: "report this to the platform team",
     word.CREATION_REFUSED: "report this to the platform team",

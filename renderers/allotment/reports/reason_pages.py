@@ -197,6 +197,10 @@ REASONS: dict[str, Reason] = {
         "the container can't be created",
         "the message names the cause, such as a missing Secret, or a command that isn't in the image. For other causes, run `kubectl describe pod`",
     ),
+    word.SECRET_NOT_READY: Reason(
+        "the Secret of a SecretReference is missing, or lacks a key",
+        "check that the secret store has the declared path and property: `kubectl describe externalsecret` shows the operator's error. The instance starts by itself once the Secret has the key",
+    ),
     word.CRASH_LOOP: Reason(
         "the container ended, once or repeatedly",
         "look at its log; the message has the exit code",
