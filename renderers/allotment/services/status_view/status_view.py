@@ -245,8 +245,11 @@ class StatusView:
             for path in branch.files:
                 spot = paths.parse_tree_path(path)
                 kind_and_name = thing_of(spot.part, spot.name.removesuffix(paths.DELETING_SUFFIX)) if spot else None
-                if spot is not None and kind_and_name is not None and self._tenant in (None, spot.tenant):
-                    yield ResourceRef(kind_and_name[0].word, spot.tenant, kind_and_name[1], cluster, "")
+                if spot is None or kind_and_name is None or self._tenant not in (None, spot.tenant):
+                    continue
+                kind, name = kind_and_name
+                if kind.reported:  # otherwise no status can say that the resource runs or is gone
+                    yield ResourceRef(kind.word, spot.tenant, name, cluster, "")
 
     def _build_deleting_row(self, resource: ResourceRef) -> ResourceStatus:
         path = RESOURCE_KINDS[resource.kind].declaration_path(resource.tenant, resource.name)
