@@ -46,6 +46,11 @@ class ServerSocket:
         self._file.write(bytes([0x80 | opcode]) + length + data)
         self._file.flush()
 
+    def write(self, data: bytes) -> None:
+        """Send bytes that need not be a message."""
+        self._file.write(data)
+        self._file.flush()
+
     def close(self) -> None:
         """Say that no more messages follow."""
         self.send(struct.pack("!H", 1000), ABNF.OPCODE_CLOSE)

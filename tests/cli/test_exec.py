@@ -34,6 +34,7 @@ class Cluster:
         self.pods: list[dict[str, Any]] = [live.pod(node="n1", container=RUNS)]
         self.play: Play = lambda connection: end(connection, SUCCESS)
         self.query: dict[str, list[str]] = {}
+        self.redirect = ""
 
     def answer(self, request: Request) -> None:
         """Answer a request for the pods, or start the played command."""
@@ -41,6 +42,9 @@ class Cluster:
             listed(*self.pods)(request)
             return
         self.query = parse_qs(urlsplit(request.path).query)
+        if self.redirect:
+            request.whole(b"", 302, Location=self.redirect)
+            return
         connection = ServerSocket(request, "v5.channel.k8s.io")
         self.play(connection)
         connection.close()
@@ -131,6 +135,7 @@ def test_without_a_command_a_shell_starts(cluster: Cluster, run_exec: Run) -> No
         ({"code": "many"}, "ended the command with an unreadable status\n"),
         ({"details": {"causes": [{"reason": "ExitCode", "message": "x"}]}}, "with an unreadable status\n"),
         ({"details": []}, "refused to run commands: answered 500\n"),
+        ({"code": float("inf")}, "ended the command with an unreadable status\n"),
         ({"details": [1]}, "ended the command with an unreadable status\n"),
         ([], "ended the command with an unreadable status\n"),
     ],
@@ -143,6 +148,44 @@ def test_a_command_that_does_not_start_is_an_error_in_one_line(
     assert (code, out) == (2, b"")
     assert error.count("\n") == 1
     assert error.endswith(problem), error
+
+
+def test_a_redirect_is_not_followed_because_it_would_send_the_token_elsewhere(cluster: Cluster, run_exec: Run) -> None:
+    with serving(otherwise=lambda request: request.whole(b"")) as other:
+        cluster.redirect = f"{other.url.replace('http:', 'ws:')}/x"
+        code, out, error = run_exec("solo-ada/webui", "--", "id")
+        assert (code, out, other.requests) == (2, b"", [])
+    assert "Traceback" not in error
+
+
+def test_a_command_that_ends_before_its_input_keeps_its_status(cluster: Cluster, run_exec: Run) -> None:
+    def play(connection: ServerSocket) -> None:
+        connection.receive()
+        connection.send(b"\x01first line\n")
+        end(connection, {"status": "Failure", "details": {"causes": [{"reason": "ExitCode", "message": "7"}]}})
+
+    cluster.play = play
+    for _ in range(3):
+        assert run_exec("solo-ada/webui", "--", "head", "-1", data=bytes(20 << 20)) == (7, b"first line\n", "")
+
+
+@pytest.mark.parametrize("length", [b"\x7f" + (1 << 40).to_bytes(8, "big"), b"\x7f" + (17 << 20).to_bytes(8, "big")])
+def test_a_message_that_is_too_long_is_an_error(length: bytes, cluster: Cluster, run_exec: Run) -> None:
+    def play(connection: ServerSocket) -> None:
+        connection.write(b"\x82" + length + bytes(1000))
+
+    cluster.play = play
+    code, out, error = run_exec("solo-ada/webui", "--", "id")
+    assert (code, out) == (2, b"")
+    assert error.endswith("the server sent a message that is too long\n")
+
+
+def test_a_pod_with_a_strange_name_is_no_pod(cluster: Cluster, run_exec: Run) -> None:
+    cluster.pods[0]["metadata"]["name"] = "webui\x1b]0;owned\x07"
+    code, out, error = run_exec("solo-ada/webui", "--", "id")
+    assert (code, out) == (2, b"")
+    assert "has no pod in eu-1" in error
+    assert "\x1b" not in error
 
 
 def test_a_connection_that_breaks_off_is_an_error(cluster: Cluster, run_exec: Run) -> None:

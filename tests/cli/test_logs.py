@@ -196,7 +196,13 @@ def test_the_context_of_the_cluster_is_preferred(cluster: Cluster, words: Words,
         (b"a\x1b[31mred\x1b[0m\tb\r\n", b"a\x1b[31mred\x1b[0m\tb\r\n"),
         (b"\x1b]0;title\x07\x1b[2J\x08", b"]0;title[2J"),
         ("\u009b2J é".encode(), "2J é".encode()),
+        (b"\xc2\x00\x9b2J \xc2\x01\x9d0;owned", "\ufffd\ufffd2J \ufffd\ufffd0;owned".encode()),
     ],
 )
 def test_a_terminal_shows_no_control_characters_but_colors(written: bytes, shown: bytes) -> None:
-    assert logs._TERMINAL_CONTROL.sub(b"", written) == shown
+    assert logs._TerminalFilter().filter(written) == shown
+
+
+def test_a_control_character_in_two_pieces_is_removed() -> None:
+    terminal = logs._TerminalFilter()
+    assert terminal.filter(b"a\xc2") + terminal.filter(b"\x9b2J\xc3") + terminal.filter(b"\xa9") == "a2Jé".encode()

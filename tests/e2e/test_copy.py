@@ -9,6 +9,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -93,7 +94,7 @@ def test_a_folder_goes_there_and_back_unchanged(port: int, volume: Path, tmp_pat
     (source / "link").symlink_to("/etc/passwd")
     os.mkfifo(source / "pipe")
     plan = plan_upload(source, "/set", False)
-    assert sorted(path.name for path in plan.left_out) == ["link", "pipe"]
+    assert sorted(path.name for path, _ in plan.left_out) == ["link", "pipe"]
     progress = Progress(0, None)
     upload(opener(port), plan, progress)
     expected = content(source)
@@ -277,7 +278,7 @@ def test_a_server_that_only_reads_refuses_an_upload_and_serves_a_download(tmp_pa
     assert content(volume) == {"b.bin": b"b"}
 
 
-@pytest.mark.parametrize("name", ["..", ".", "", "a/b", "../../evil", "/etc/evil", "a\0b"])
+@pytest.mark.parametrize("name", ["..", ".", "", "a/b", "../../evil", "/etc/evil", "a\0b", "\ud800"])
 def test_a_name_on_the_storage_leads_out_of_no_folder(name: str, tmp_path: Path) -> None:
     """A file server never lists such a name; a hostile program in its place could."""
 
@@ -291,9 +292,8 @@ def test_a_name_on_the_storage_leads_out_of_no_folder(name: str, tmp_path: Path)
             return [RemoteEntry(name, False, 1)]
 
     hostile = Hostile(lambda: http.client.HTTPConnection("127.0.0.1", 1))
-    with pytest.raises(OperationRefused, match="can't be the name of a local file"):
-        plan_download(hostile, "/", tmp_path / "here", False)
-    assert list(tmp_path.iterdir()) == []
+    plan = plan_download(hostile, "/", tmp_path / "here", False)
+    assert (plan.files, [reason for _, reason in plan.left_out]) == ([], ["its name can't be the name of a local file"])
 
 
 def test_a_file_that_is_gone_or_a_folder_in_its_place_is_explained(port: int, volume: Path, tmp_path: Path) -> None:
@@ -323,3 +323,98 @@ def test_a_large_file_with_holes_arrives_with_its_hash(port: int, volume: Path, 
     with source.open("rb") as sent, (volume / "models/model.safetensors").open("rb") as received:
         assert hashlib.file_digest(sent, "sha256").digest() == hashlib.file_digest(received, "sha256").digest()
     assert progress.sent_bytes <= size
+
+
+def test_names_that_belong_to_the_storage_or_are_not_utf_8_are_left_out(
+    port: int, volume: Path, tmp_path: Path
+) -> None:
+    source = make_tree(tmp_path / "source")
+    (source / ".allotment").mkdir()
+    (source / ".allotment" / "complete").write_bytes(b"forged")
+    (source / "deep" / ".allotment").write_bytes(b"an ordinary file")
+    Path(os.fsdecode(os.fsencode(source) + b"/bad\xff")).write_bytes(b"x")
+    plan = plan_upload(source, "/", True)
+    assert sorted(reason for _, reason in plan.left_out) == [
+        "its name is not UTF-8",
+        "this name at the top of a storage belongs to the storage itself",
+    ]
+    upload(opener(port), plan, Progress(0, None))
+    assert not (volume / ".allotment").exists()
+    assert (volume / "deep" / ".allotment").read_bytes() == b"an ordinary file"
+    with pytest.raises(OperationRefused, match="belongs to the storage itself"):
+        plan_upload(source / "deep" / ".allotment", "/", True)
+
+
+def test_links_and_special_files_on_the_storage_are_left_out(port: int, volume: Path, tmp_path: Path) -> None:
+    (volume / "a.bin").write_bytes(b"a")
+    (volume / "loop").symlink_to(".")
+    (volume / "other").symlink_to("a.bin")
+    receive(port, "/", tmp_path / "here")
+    assert content(tmp_path / "here") == {"a.bin": b"a"}
+
+
+def test_a_deep_tree_is_copied(port: int, volume: Path, tmp_path: Path) -> None:
+    deep = tmp_path / "source" / "/".join(["d"] * 400)
+    deep.mkdir(parents=True)
+    (deep / "a").write_bytes(b"a")
+    send(port, tmp_path / "source", "/")
+    receive(port, "/", tmp_path / "back")
+    assert content(tmp_path / "back") == content(tmp_path / "source") == content(volume)
+
+
+@pytest.mark.parametrize("size", [1000, 40 * MEBI])
+def test_two_uploads_of_a_file_at_the_same_time_leave_it_whole(
+    size: int, port: int, volume: Path, tmp_path: Path
+) -> None:
+    source, data = tmp_path / "a.bin", os.urandom(size)
+    source.write_bytes(data)
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(send, port, source, "/a.bin") for _ in range(4)]:
+            assert done.result().copied_files + done.result().unchanged_files == 1
+    assert (volume / "a.bin").read_bytes() == data
+
+
+def test_two_downloads_of_a_file_at_the_same_time_leave_it_whole(port: int, volume: Path, tmp_path: Path) -> None:
+    data = os.urandom(40 * MEBI)
+    (volume / "a.bin").write_bytes(data)
+    with ThreadPoolExecutor(4) as pool:
+        copies = [pool.submit(receive, port, "/a.bin", tmp_path / "here" / "a.bin") for _ in range(4)]
+        refusals = [copy.exception() for copy in copies if copy.exception() is not None]
+    assert len(refusals) < 4
+    assert all("another process copies to" in str(refusal) for refusal in refusals)
+    assert content(tmp_path / "here") == {"a.bin": data}
+
+
+def test_a_download_replaces_no_special_file_and_no_link(port: int, volume: Path, tmp_path: Path) -> None:
+    (volume / "a.bin").write_bytes(b"a")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OperationRefused, match="is no regular file, so nothing replaces it"):
+        receive(port, "/a.bin", tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("target")
+    receive(port, "/a.bin", tmp_path / "link")
+    assert ((tmp_path / "link").is_symlink(), (tmp_path / "target").read_bytes()) == (True, b"a")
+
+
+@pytest.mark.parametrize("is_upload", [True, False])
+def test_an_interrupt_ends_a_copy(is_upload: bool, port: int, volume: Path, tmp_path: Path) -> None:
+    """The interrupt comes from the function that shows the progress, in a thread of the copy."""
+    source = tmp_path / "a.bin"
+    for path in (source, volume / "b.bin"):
+        path.write_bytes(os.urandom(60 * MEBI))
+
+    def interrupt(done: int, total: int) -> None:
+        if done > 10 * MEBI:
+            raise KeyboardInterrupt
+
+    progress = Progress(60 * MEBI, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        if is_upload:
+            upload(opener(port), plan_upload(source, "/a.bin", False), progress)
+        else:
+            with opener(port)() as server:
+                plan = plan_download(server, "/b.bin", tmp_path / "here", False)
+            download(opener(port), plan, progress)
+    assert not (volume / "a.bin").exists()
+    assert not (tmp_path / "here").exists()
+    with pytest.raises(TransferError, match="the copy was cancelled"):
+        progress.check()

@@ -6,13 +6,17 @@ import os
 import select
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
+from allotment.adapters.cluster.api import ApiUnavailable
 from allotment.adapters.remote_process import RemoteProcess
 from allotment.problems import OperationRefused
 
 _PING_SECONDS = 20  # a proxy may close a connection without traffic after a minute
+_MAX_SILENCE_SECONDS = 90  # on a terminal, Ctrl-C goes to the server, and cannot end a command without it
 _CHUNK_BYTES = 32 << 10
 _MAX_UNSENT_BYTES = 1 << 20
 
@@ -42,9 +46,14 @@ def attach(process: RemoteProcess, *, reads_input: bool, is_terminal: bool) -> N
                     process.end_input()
                     stdin = None
             for output in process.receive():
-                stream = (sys.stderr if output.is_error else sys.stdout).buffer
-                stream.write(output.data)
-                stream.flush()
+                stream = sys.stderr if output.is_error else sys.stdout
+                if stream is not None:  # the stream may be closed
+                    stream.buffer.write(output.data)
+                    stream.buffer.flush()
+            if process.exit_status is not None:
+                return
+            if is_terminal and time.monotonic() - process.socket.received_at > _MAX_SILENCE_SECONDS:
+                raise ApiUnavailable(f"it has sent nothing for {_MAX_SILENCE_SECONDS} s")
 
 
 def _wait(process: RemoteProcess, sources: list[int]) -> list[int]:
@@ -55,7 +64,7 @@ def _wait(process: RemoteProcess, sources: list[int]) -> list[int]:
     seconds = 0 if connection.has_received_bytes else _PING_SECONDS
     readable, writable, _ = select.select([connection.fileno(), *sources], waits_to_send, [], seconds)
     if not (readable or writable or seconds == 0):
-        connection.ping()
+        connection.ping()  # a server that is alive answers
     return [source for source in readable if source in sources]
 
 
@@ -101,8 +110,16 @@ def _raw_terminal(is_terminal: bool) -> Iterator[None]:
         raise OperationRefused("this system has no POSIX terminal: use --no-tty, or Linux or macOS") from None
     stdin = sys.stdin.fileno()
     settings = termios.tcgetattr(stdin)
+    handlers = {number: signal.signal(number, _exit) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         tty.setraw(stdin)
         yield
     finally:
         termios.tcsetattr(stdin, termios.TCSADRAIN, settings)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _exit(number: int, frame: FrameType | None) -> None:
+    """End the process as the signal does, but restore the terminal first."""
+    sys.exit(128 + number)

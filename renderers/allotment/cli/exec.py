@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from allotment.cli.completers import create_resource_completer
-from allotment.cli.pod_access_options import find_target, pod_access_options
-from allotment.problems import OperationRefused
+from allotment.cli.pod_access_options import find_target, pod_access_options, require_stdout
+from allotment.problems import OperationRefused, escape_unprintable
 
 
 @click.command()
@@ -55,6 +55,7 @@ def command(
     from allotment.adapters.cluster.pod_exec import ExecOptions
     from allotment.adapters.terminal import attach
 
+    require_stdout()
     has_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     if tty and not has_terminal:
         raise OperationRefused("standard input and output are no terminal: omit --tty")
@@ -70,7 +71,7 @@ def command(
             f" {owner.tenant}/{owner.name}`"
         )
     if chosen.phase != "Running" or chosen.terminating:
-        state = "ends" if chosen.terminating else f"is {chosen.phase or 'Unknown'}"
+        state = "ends" if chosen.terminating else f"is {escape_unprintable(chosen.phase or 'Unknown')}"
         raise OperationRefused(
             f"pod {chosen.name} {state}, so no command can run in it: `allot status {owner.tenant}/{owner.name}` shows the reason"
         )

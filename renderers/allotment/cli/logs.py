@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import sys
 from pathlib import Path
@@ -10,11 +11,22 @@ import click
 
 from allotment.cli.completers import create_resource_completer
 from allotment.cli.options import Period
-from allotment.cli.pod_access_options import find_target, pod_access_options
+from allotment.cli.pod_access_options import find_target, pod_access_options, require_stdout
 from allotment.problems import OperationRefused, escape_unprintable
 
 # Control characters that could change a terminal, except line breaks, tabs and the colors that programs write.
-_TERMINAL_CONTROL = re.compile(rb"\x1b(?!\[[0-9;]{0,20}m)|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]|\xc2[\x80-\x9f]")
+_TERMINAL_CONTROL = re.compile(r"\x1b(?!\[[0-9;]{0,20}m)|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
+
+
+class _TerminalFilter:
+    """Removes control characters from the pieces of a log. A piece may end within a character."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def filter(self, piece: bytes) -> bytes:
+        """Return a piece without control characters."""
+        return _TERMINAL_CONTROL.sub("", self._decoder.decode(piece)).encode()
 
 
 @click.command()
@@ -57,6 +69,7 @@ def command(
     """
     from allotment.adapters.cluster.pod_log import LogOptions
 
+    require_stdout()
     target = find_target(what, repo=repo, pod=pod, kubeconfig=kubeconfig, context=context, argocd=argocd)
     chosen = target.pod
     # A container that has restarted has the log of its last run, also while it waits in CrashLoopBackOff.
@@ -72,7 +85,7 @@ def command(
     options = LogOptions(container or chosen.container, follow, previous, since, tail)
     with target.explain_errors("read logs"):
         out = sys.stdout.buffer
-        is_terminal = sys.stdout.isatty()
+        terminal = _TerminalFilter() if sys.stdout.isatty() else None
         for piece in target.access.stream_log(target.owner, chosen.name, options):
-            out.write(_TERMINAL_CONTROL.sub(b"", piece) if is_terminal else piece)
+            out.write(piece if terminal is None else terminal.filter(piece))
             out.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,6 +61,12 @@ def kubeconfig_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (repository_option, _CONTEXT_OPTION, _KUBECONFIG_OPTION):
         command = option(command)
     return command
+
+
+def require_stdout() -> None:
+    """Raise OperationRefused if standard output is closed. Python sets `sys.stdout` to None then."""
+    if sys.stdout is None:
+        raise OperationRefused("standard output is closed")
 
 
 class PodTarget(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from allotment.services.copy.upload import UploadPlan
 
 _REMOTE = re.compile(r"([a-z0-9-]+)/([a-z0-9-]+):(.*)", re.DOTALL)
-_RESERVED_FOLDERS = (".allotment", "lost+found")
 
 
 @click.group()
@@ -118,7 +117,10 @@ def copy(
             _run(access, plan, progress)
     except TransferError as error:
         raise OperationRefused(f"{access.explain(error, is_upload)}{_explain_rest(progress)}") from None
+    _show_left_out(progress.left_out)
     _print_summary(progress, time.monotonic() - started, style)
+    if progress.left_out:
+        raise click.exceptions.Exit(2)
 
 
 def _open_access(
@@ -150,16 +152,22 @@ def _plan_upload(access: FileAccess, local: Path, remote: RemotePath) -> UploadP
     with access.open() as server:
         entry = server.find_entry(remote.path)
     plan = plan_upload(local, remote.path, remote.path.endswith("/") or (entry is not None and entry.is_folder))
-    for path in plan.left_out:
-        click.echo(f"{escape_unprintable(str(path))} is left out: it is neither a file nor a folder", err=True)
+    _show_left_out((str(path), reason) for path, reason in plan.left_out)
     return plan
+
+
+def _show_left_out(left_out: Iterable[tuple[str, str]]) -> None:
+    for name, reason in left_out:
+        click.echo(f"{escape_unprintable(name)} is left out: {reason}", err=True)
 
 
 def _plan_download(access: FileAccess, local: Path, remote: RemotePath, target: str) -> DownloadPlan:
     from allotment.services.copy.download import plan_download
 
     with access.open() as server:
-        return plan_download(server, remote.path, local, target.endswith("/"))
+        plan = plan_download(server, remote.path, local, target.endswith("/"))
+    _show_left_out(plan.left_out)
+    return plan
 
 
 def _run(access: FileAccess, plan: UploadPlan | DownloadPlan, progress: Progress) -> None:
@@ -189,7 +197,9 @@ def _parse_paths(source: str, target: str) -> tuple[RemotePath, Path, bool]:
         raise click.UsageError(
             f"{quote_value(path)} is no path on a storage: write it without '.', '..' and empty parts"
         )
-    if parts[1] in _RESERVED_FOLDERS:
+    from allotment.programs.volume import LEFT_OUT
+
+    if parts[1] in LEFT_OUT:
         raise click.UsageError(
             f"{quote_value(path)} is in a folder that belongs to the storage itself: choose another folder"
         )

@@ -132,7 +132,8 @@ def _judge_reading_server(name: str, text: str) -> Iterator[str]:
     claim = {"claimName": name.removesuffix(_FILES_SUFFIX), "readOnly": True}
     volumes = {"volumes": [{"name": "data", "persistentVolumeClaim": claim}]}
     ending = _dump_ending({"template": {"spec": volumes}}).removeprefix("\n  template:\n    spec:")
-    if not text.endswith(ending) or any(flag in text for flag in _WRITER_FLAGS):
+    # A backslash could hide a flag in a quoted text.
+    if not text.endswith(ending) or "\\" in text or any(flag in text for flag in _WRITER_FLAGS):
         yield f"Deployment {name} may change files, but its storage declares no accessor with mode ReadWrite"
 
 

@@ -41,6 +41,7 @@ FILE_RULES = {
     "exposure": "Only a port with HTTP can be exposed outside its namespace.",
     "callback-host": "The callback host of a cluster is one label below the cluster's domain, without '--', so that it is no host of"
     " an instance.",
+    "cli-client": "The client of `allot login` is another client than that of the Gateway, because a public client has no secret.",
     "gateway": "Only a managed Gateway (`managed: true`) has a certificate, replicas, proxyProtocol and accessLog. It needs a certificate,"
     " a namespace of its own, and a listener that is not named http-redirect. Its idle timeout is at least its request timeout. The client's Secret is in the namespace of every Gateway.",
     "host": "A domain is in lower case, and short enough to prepend the label of an instance.",

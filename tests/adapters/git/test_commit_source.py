@@ -190,7 +190,7 @@ def test_strange_entries_are_problems_and_never_read(sample: Path, allot: Allot)
     result = allot("validate", "--repo", sample, "--commit", "HEAD", "--as-of", DAY)
     assert [line.split(": ", 1)[1] for line in result.lines if "solo-ada" in line] == [
         "(file): no declaration belongs here: move the file to one of tenants/{tenant}/tenant.yaml, tenants/{tenant}/members.yaml,"
-        " tenants/{tenant}/storages/{name}.yaml, tenants/{tenant}/snapshots/{name}.yaml, tenants/{tenant}/instances/{name}.yaml [layout]",
+        " tenants/{tenant}/storages/{name}.yaml, tenants/{tenant}/snapshots/{name}.yaml, tenants/{tenant}/secrets/{name}.yaml, tenants/{tenant}/instances/{name}.yaml [layout]",
         "(file): is a symbolic link: replace it by the file itself [layout]",
         "(file): is a submodule: replace it by the file itself [layout]",
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Iterator
+from http import HTTPStatus
 from typing import NamedTuple
 
 import websocket
@@ -64,11 +65,12 @@ class ApplicationPods(NamedTuple):
             if not isinstance(entry, dict):
                 raise ApiUnavailable("a line of the response is no log entry")
             if isinstance(error := entry.get("error"), dict):
-                message = escape_unprintable(str(error.get("message", "")), _MESSAGE_LENGTH)
-                raise ApiError(int(error.get("http_code") or 500), 0, message)
+                code, message = error.get("http_code"), str(error.get("message", ""))
+                status = code if isinstance(code, int) else HTTPStatus.INTERNAL_SERVER_ERROR
+                raise ApiError(status, 0, escape_unprintable(message, _MESSAGE_LENGTH))
             result = entry.get("result")
             if isinstance(result, dict) and not result.get("last"):
-                yield str(result.get("content", "")).encode("utf-8", "surrogateescape") + b"\n"
+                yield str(result.get("content", "")).encode("utf-8", "replace") + b"\n"
 
     def open_terminal(self, pod: str, container: str) -> Terminal:
         """Open a shell on a terminal in a container. Raises ApiError or ApiUnavailable."""
@@ -135,6 +137,8 @@ class Terminal(RemoteProcess):
                 self._release_failed_shells()
             self._has_output = True
             yield Output(data)
+        if self.socket.is_closed and self.socket.is_broken:
+            raise ApiUnavailable("the connection broke off before the shell ended")
 
     def _release_failed_shells(self) -> None:
         """Send an input and sizes that Argo CD may lose, so that it loses no key of the user.

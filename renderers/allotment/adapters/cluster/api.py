@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email.utils
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +12,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlencode, urlsplit
 
 import urllib3
 from kubernetes import client, config
@@ -146,16 +148,21 @@ class ApiServer:
     def connect(self, path: str, query: Sequence[tuple[str, str]], protocol: str) -> websocket.WebSocket:
         """Return a WebSocket with a subprotocol. Raises ApiError, with the API server's reason, or ApiUnavailable."""
         import websocket
-        from kubernetes.stream.ws_client import create_websocket, get_websocket_url
 
         with self._lock:
             configuration = self._configuration
-        headers = {name.lower(): value for name, value in _authorization_header(configuration).items()}
-        headers["sec-websocket-protocol"] = protocol
-        websocket.setdefaulttimeout(CONNECT_SECONDS)
+        url = f"ws{configuration.host.removeprefix('http')}{path}?{urlencode(query)}"
+        headers = [f"{name}: {value}" for name, value in _authorization_header(configuration).items()]
         try:
-            connection: websocket.WebSocket = create_websocket(
-                configuration, get_websocket_url(f"{configuration.host}{path}", list(query)), headers
+            # A redirect would send the credentials to another host, so none is followed.
+            connection = websocket.create_connection(
+                url,
+                CONNECT_SECONDS,
+                header=headers,
+                subprotocols=[protocol],
+                redirect_limit=0,
+                sslopt=_build_tls_options(configuration),
+                **_build_proxy_options(configuration),
             )
         except websocket.WebSocketBadStatusException as error:
             raise ApiError(error.status_code, 0, _parse_reason(error.resp_body or b"")) from None
@@ -198,6 +205,35 @@ class ApiServer:
             return  # another program may have written only a part of the file; after the next 401, it is read again
         with self._lock:
             self._configuration, self._pool = configuration, _connection_pool(configuration)
+
+
+def _build_tls_options(configuration: client.Configuration) -> dict[str, Any]:
+    """Return the options of a WebSocket for the certificates that a kubeconfig names."""
+    if configuration.verify_ssl:
+        options: dict[str, Any] = {"cert_reqs": ssl.CERT_REQUIRED}
+        if configuration.ssl_ca_cert:
+            options["ca_certs"] = configuration.ssl_ca_cert
+        if configuration.assert_hostname is not None:
+            options["check_hostname"] = configuration.assert_hostname
+    else:
+        options = {"cert_reqs": ssl.CERT_NONE, "check_hostname": False}
+    more = {
+        "certfile": configuration.cert_file,
+        "keyfile": configuration.key_file,
+        "server_hostname": configuration.tls_server_name,
+    }
+    return options | {name: value for name, value in more.items() if value}
+
+
+def _build_proxy_options(configuration: client.Configuration) -> dict[str, Any]:
+    """Return the options of a WebSocket for the proxy that a kubeconfig names."""
+    if not configuration.proxy:
+        return {}
+    proxy = urlsplit(configuration.proxy)
+    options: dict[str, Any] = {"http_proxy_host": proxy.hostname, "http_proxy_port": proxy.port}
+    if proxy.username:
+        options["http_proxy_auth"] = (unquote(proxy.username), unquote(proxy.password or ""))
+    return options
 
 
 def _connection_pool(configuration: client.Configuration) -> Any:

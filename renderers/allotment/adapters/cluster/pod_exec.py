@@ -90,7 +90,7 @@ def _parse_exit_status(data: bytes) -> int:
         causes = (status.get("details") or {}).get("causes") or []
         exit_statuses = [int(cause["message"]) for cause in causes if cause.get("reason") == "ExitCode"]
         code, message = int(status.get("code") or HTTPStatus.INTERNAL_SERVER_ERROR), str(status.get("message", ""))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise ApiUnavailable("the API server ended the command with an unreadable status") from None
     if exit_statuses:
         return exit_statuses[0]

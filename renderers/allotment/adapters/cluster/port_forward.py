@@ -59,6 +59,8 @@ def _copy(messages: MessageSocket, local: socket.socket) -> None:
                     has_port[channel] = True
                 elif channel == _DATA:
                     received += data
+                    if len(received) >= _MAX_UNSENT_BYTES:
+                        break
                 elif data:
                     return  # the pod refuses the connection: the reader sees the end of the stream
         local.setblocking(True)

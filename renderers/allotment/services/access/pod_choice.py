@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ from allotment.manifests.tenant import project_roles
 from allotment.observed.objects import Pod
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 from allotment.services.check.workers import read_scope
+
+_POD_NAME = re.compile(r"[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?")
 
 
 class PodOwner(NamedTuple):
@@ -84,7 +87,9 @@ def choose_pod(owner: PodOwner, pods: Iterable[Pod], name: str | None = None) ->
 
     Raises OperationRefused if there is no such pod.
     """
-    newest_first = sorted(pods, key=lambda pod: (pod.created, pod.name), reverse=True)
+    # A hostile server could send names that change the terminal, or the path of the next request.
+    named = [pod for pod in pods if _POD_NAME.fullmatch(pod.name)]
+    newest_first = sorted(named, key=lambda pod: (pod.created, pod.name), reverse=True)
     if name is not None:
         for pod in newest_first:
             if pod.name == name:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from allotment.adapters.file_server import FileServer, TransferError
+from allotment.adapters.file_server import CANCELLED, FileServer, TransferError
 from allotment.problems import OperationRefused, escape_unprintable
 
 T = TypeVar("T")
@@ -36,9 +35,31 @@ class Progress:
         self.copied_files = self.unchanged_files = self.sent_bytes = 0
         self._total_bytes, self._done_bytes = total_bytes, 0
         self._show, self._lock = show, threading.Lock()
+        self._cancelled = threading.Event()
+        self.left_out: list[tuple[str, str]] = []
+
+    def cancel(self) -> None:
+        """Let `check` and `pause` raise an error from now on, so that all copies end."""
+        self._cancelled.set()
+
+    def check(self) -> None:
+        """Raise TransferError if the copy was cancelled."""
+        if self._cancelled.is_set():
+            raise TransferError(CANCELLED)
+
+    def pause(self, seconds: float) -> None:
+        """Wait. Raise TransferError if the copy was cancelled."""
+        self._cancelled.wait(seconds)
+        self.check()
+
+    def leave_out(self, name: str, reason: str) -> None:
+        """Record a file that is not copied. `left_out` has its name and the reason."""
+        with self._lock:
+            self.left_out.append((name, reason))
 
     def add_bytes(self, count: int, *, is_sent: bool = True) -> None:
-        """Count bytes that are done; with `is_sent` False, they were there before."""
+        """Count bytes that are done; with `is_sent` False, they were there before. Raises TransferError if cancelled."""
+        self.check()
         with self._lock:
             self._done_bytes += count
             self.sent_bytes += count if is_sent else 0
@@ -72,8 +93,8 @@ class FilePosition:
 class Retries:
     """Limits the repetitions of a copy that makes no progress."""
 
-    def __init__(self) -> None:
-        self._failures = 0
+    def __init__(self, progress: Progress) -> None:
+        self._progress, self._failures = progress, 0
 
     def reset(self) -> None:
         """Start again, because the copy has made progress."""
@@ -84,12 +105,12 @@ class Retries:
         self._failures += 1
         if not error.is_temporary or self._failures >= _ATTEMPTS:
             raise error
-        time.sleep(_FIRST_PAUSE_SECONDS * 2 ** (self._failures - 1))
+        self._progress.pause(_FIRST_PAUSE_SECONDS * 2 ** (self._failures - 1))
 
 
-def repeat(request: Callable[[], T]) -> T:
+def repeat(progress: Progress, request: Callable[[], T]) -> T:
     """Return the result of a request, and repeat it after temporary errors."""
-    retries = Retries()
+    retries = Retries(progress)
     while True:
         try:
             return request()
@@ -98,40 +119,51 @@ def repeat(request: Callable[[], T]) -> T:
 
 
 def copy_all(
-    open_server: Callable[[], FileServer], copies: Iterable[FileCopy], copy: Callable[[FileServer, FileCopy], None]
+    open_server: Callable[[], FileServer],
+    copies: Iterable[FileCopy],
+    copy: Callable[[FileServer, FileCopy], None],
+    progress: Progress,
 ) -> None:
-    """Copy files on several connections. After the first error, no further copy begins, and the error is raised."""
+    """Copy files on several connections. After the first error or an interrupt, all copies end, and it is raised."""
     local = threading.local()
     servers: list[FileServer] = []
 
     def run(each: FileCopy) -> None:
+        progress.check()
         if not hasattr(local, "server"):
             local.server = open_server()
             servers.append(local.server)
         copy(local.server, each)
 
     remaining, running = iter(copies), set[Future[None]]()
-    with ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="copy") as pool:
-        try:
-            while True:
-                while len(running) < CONNECTIONS * 2 and (each := next(remaining, None)) is not None:
-                    running.add(pool.submit(run, each))
-                if not running:
-                    return
-                finished, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    future.result()
-        finally:
-            for future in running:
-                future.cancel()
-            for server in servers:
-                server.close()  # a copy that still runs ends with an error, so that an interrupt does not wait for it
+    try:
+        with ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="copy") as pool:
+            try:
+                while True:
+                    while len(running) < CONNECTIONS * 2 and (each := next(remaining, None)) is not None:
+                        running.add(pool.submit(run, each))
+                    if not running:
+                        return
+                    finished, running = wait(running, return_when=FIRST_COMPLETED)
+                    for future in finished:
+                        future.result()
+            except BaseException:
+                progress.cancel()
+                for future in running:
+                    future.cancel()
+                for server in servers:
+                    server.cancel()
+                raise
+    finally:
+        for server in servers:
+            server.close()
 
 
-def hash_file(path: Path) -> str:
-    """Return the SHA-256 hash of a local file. Raises OperationRefused if it can't be read."""
+def hash_file(path: Path, progress: Progress) -> str:
+    """Return the SHA-256 hash of a local file. Raises OperationRefused if it can't be read, TransferError if cancelled."""
     digest = hashlib.sha256()
     for piece in read_pieces(path, 0, _HASH_CHUNK_BYTES):
+        progress.check()
         digest.update(piece)
     return digest.hexdigest()
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import stat
 from collections.abc import Callable, Iterator
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import NamedTuple
 
 from allotment.adapters.file_server import FileServer, TransferError
 from allotment.problems import OperationRefused, escape_unprintable
+from allotment.programs.volume import LEFT_OUT
 from allotment.services.copy.transfer import (
     FileCopy,
     FilePosition,
@@ -33,37 +36,45 @@ _REPEATED_BYTES = 1 << 20
 
 
 class UploadPlan(NamedTuple):
-    """The folders to create, parents first, the files to copy, and the local paths that are neither file nor folder."""
+    """The folders to create, parents first, the files to copy, and the local paths that are left out, with the reason."""
 
     folders: list[str]
     files: list[FileCopy]
-    left_out: list[Path]
+    left_out: list[tuple[Path, str]]
 
 
 def plan_upload(source: Path, target: str, is_target_folder: bool) -> UploadPlan:
     """Return the plan that uploads a local file or folder.
 
-    The content of a folder goes into the folder `target`. A file becomes `target`, or goes into the folder `target`. Links
-    and special files are left out. Raises OperationRefused if the source can't be read.
+    The content of a folder goes into the folder `target`. A file becomes `target`, or goes into the folder `target`. Links,
+    special files, names that are not UTF-8, and the folders of the storage itself are left out. Raises OperationRefused if
+    the source can't be read.
     """
     try:
-        mode = source.stat().st_mode
+        status = source.stat()
     except OSError as error:
         raise OperationRefused(f"{escape_unprintable(str(source))} can't be read: {error.strerror}") from None
     base = target.rstrip("/")
-    if stat.S_ISREG(mode):
+    if stat.S_ISREG(status.st_mode):
         remote = f"{base}/{source.name}" if is_target_folder else base
-        return UploadPlan(_list_parents(remote), [FileCopy(source, remote, source.stat().st_size)], [])
-    if not stat.S_ISDIR(mode):
+        if reason := _find_obstacle(remote, status.st_mode):
+            raise OperationRefused(f"{escape_unprintable(str(source))} can't be copied: {reason}")
+        return UploadPlan(_list_parents(remote), [FileCopy(source, remote, status.st_size)], [])
+    if not stat.S_ISDIR(status.st_mode):
         raise OperationRefused(f"{escape_unprintable(str(source))} is neither a file nor a folder")
     plan = UploadPlan([*_list_parents(f"{base}/x")], [], [])
-    for local, remote, entry_mode, size in _walk(source, base):
-        if stat.S_ISDIR(entry_mode):
-            plan.folders.append(remote)
-        elif stat.S_ISREG(entry_mode):
-            plan.files.append(FileCopy(local, remote, size))
-        else:
-            plan.left_out.append(local)
+    folders = [(source, base)]
+    while folders:  # a recursion would limit the depth of the folders
+        folder, remote_folder = folders.pop()
+        for local, entry in _list_folder(folder):
+            remote = f"{remote_folder}/{local.name}"
+            if reason := _find_obstacle(remote, entry.st_mode):
+                plan.left_out.append((local, reason))
+            elif stat.S_ISDIR(entry.st_mode):
+                plan.folders.append(remote)
+                folders.append((local, remote))
+            else:
+                plan.files.append(FileCopy(local, remote, entry.st_size))
     return plan
 
 
@@ -71,40 +82,54 @@ def upload(open_server: Callable[[], FileServer], plan: UploadPlan, progress: Pr
     """Upload the files of a plan. Raises TransferError or OperationRefused."""
     with open_server() as server:
         for folder in plan.folders:
-            repeat(partial(server.create_folder, folder))
-    copy_all(open_server, plan.files, lambda server, each: _upload_file(server, each, progress))
+            repeat(progress, partial(server.create_folder, folder))
+    copy_all(open_server, plan.files, lambda server, each: _upload_file(server, each, progress), progress)
 
 
 def _upload_file(server: FileServer, copy: FileCopy, progress: Progress) -> None:
-    digest = hash_file(copy.local)
-    existing = repeat(lambda: server.find_entry(copy.remote))
+    digest = hash_file(copy.local, progress)
+    existing = repeat(progress, lambda: server.find_entry(copy.remote))
     if existing is not None and existing.is_folder:
         raise OperationRefused(f"{escape_unprintable(copy.remote)} is a folder on the storage, but a file here")
-    is_same_size = existing is not None and existing.size == copy.size
-    if is_same_size and repeat(lambda: server.read_hash(copy.remote, copy.size)) == digest:
+    if existing is not None and existing.size == copy.size and _has_hash(server, copy, digest, progress):
         progress.add_bytes(copy.size, is_sent=False)
         progress.add_file(is_copied=False)
         return
     temporary = _temporary_path(copy, digest)
-    _send(server, copy, temporary, FilePosition(progress))
-    if repeat(lambda: server.read_hash(temporary, copy.size)) != digest:
-        repeat(lambda: server.delete(temporary))
-        has_changed = hash_file(copy.local) != digest
+    _send(server, copy, temporary, progress)
+    received = repeat(progress, lambda: server.read_hash(temporary, copy.size))
+    if received != digest:
+        repeat(progress, lambda: server.delete(temporary))
+        has_changed = hash_file(copy.local, progress) != digest
         reason = "its content changed during the copy" if has_changed else "the storage received other bytes"
         raise TransferError(f"{escape_unprintable(str(copy.local))} is not copied, because {reason}")
-    repeat(lambda: server.move(temporary, copy.remote))
+    try:
+        repeat(progress, lambda: server.move(temporary, copy.remote))
+    except TransferError as error:
+        # The answer to an earlier attempt may be lost, or another process may have copied the same file.
+        if error.status != HTTPStatus.NOT_FOUND or not _has_hash(server, copy, digest, progress):
+            raise
     progress.add_file(is_copied=True)
 
 
+def _has_hash(server: FileServer, copy: FileCopy, digest: str, progress: Progress) -> bool:
+    return repeat(progress, lambda: server.read_hash(copy.remote, copy.size)) == digest
+
+
 def _temporary_path(copy: FileCopy, digest: str) -> str:
+    """Return a path in the folder of the file.
+
+    The path of a large file follows from its content and name, so that a later upload continues it. Uploads at the same
+    time write the same bytes in the same places. A small file is never continued, so its path is random.
+    """
     folder, _, name = copy.remote.rpartition("/")
-    key = hashlib.sha256(f"{digest} {name}".encode("utf-8", "surrogateescape")).hexdigest()
-    return f"{folder}/{TEMPORARY_PREFIX}{key[:32]}"
+    key = hashlib.sha256(f"{digest} {name}".encode()).hexdigest()[:32]
+    return f"{folder}/{TEMPORARY_PREFIX}{secrets.token_hex(16) if copy.size <= _REPEATED_BYTES else key}"
 
 
-def _send(server: FileServer, copy: FileCopy, temporary: str, position: FilePosition) -> None:
+def _send(server: FileServer, copy: FileCopy, temporary: str, progress: Progress) -> None:
     """Send a file to its temporary path. Continue after the bytes that are already there, also after an error."""
-    retries = Retries()
+    retries, position = Retries(progress), FilePosition(progress)
     while True:
         try:
             start = _find_start(server, copy, temporary)
@@ -146,16 +171,24 @@ def _list_parents(remote: str) -> list[str]:
     return ["/" + "/".join(parts[: number + 1]) for number in range(len(parts))]
 
 
-def _walk(folder: Path, remote: str) -> Iterator[tuple[Path, str, int, int]]:
-    """Yield each entry below a folder, parents first: its local path, remote path, mode and size in bytes."""
+def _list_folder(folder: Path) -> list[tuple[Path, os.stat_result]]:
+    """Return the entries of a local folder, sorted by name. Links are not followed."""
     try:
         with os.scandir(folder) as scan:
             entries = sorted(scan, key=lambda entry: entry.name)
-        for entry in entries:
-            status = entry.stat(follow_symlinks=False)
-            local, path = folder / entry.name, f"{remote}/{entry.name}"
-            yield local, path, status.st_mode, status.st_size
-            if stat.S_ISDIR(status.st_mode):
-                yield from _walk(local, path)
+        return [(folder / entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
     except OSError as error:
         raise OperationRefused(f"{escape_unprintable(str(folder))} can't be read: {error.strerror}") from None
+
+
+def _find_obstacle(remote: str, mode: int) -> str:
+    """Return the reason why a local file or folder can't be copied to a path; empty if it can."""
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        return "it is neither a file nor a folder"
+    if remote.strip("/").split("/")[0] in LEFT_OUT:
+        return "this name at the top of a storage belongs to the storage itself"
+    try:
+        remote.encode()
+    except UnicodeEncodeError:
+        return "its name is not UTF-8"
+    return ""
