@@ -60,6 +60,7 @@ def write_kubeconfig(server: Server, folder: Path, token: str) -> Path:
     [
         ("a", "b", "no argument is a path on a storage"),
         (REMOTE, REMOTE, "each argument is a path on a storage"),
+        ("a", "studio-kite/outputs:/\udcff", "is not UTF-8, as the paths on a storage are"),
         ("a", "studio-kite/outputs:/../x", "'/../x' is no path on a storage"),
         ("a", "studio-kite/outputs:a//b", "'/a//b' is no path on a storage"),
         ("a", "studio-kite/outputs:/.allotment/complete", "is in a folder that belongs to the storage itself"),

@@ -111,7 +111,7 @@ def test_whose_it_is_not_needs_an_approval_of_the_newest_commit(desk: Desk) -> N
     desk.comment("--number", number)
     text = desk.bob.comment(number, "plan")
     assert f"- **`{WEBUI}:1:1`** `(file)`: `'bob' may not change this file" in text
-    assert "by Member of solo-ada: ada" in text
+    assert "must come from Member of solo-ada: ada" in text
     desk.ada.approve(number)
     desk.comment("--all")
     assert desk.bob.status(number)[0] == "success"

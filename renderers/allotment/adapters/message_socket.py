@@ -34,7 +34,7 @@ def _limit_length(frames: Any, receive_length: Callable[[], None]) -> Callable[[
 class MessageSocket:
     """The messages of a connected WebSocket.
 
-    `is_closed` is True once the connection has ended, and `is_broken` if the server did not close it. `received_at` is the
+    `is_closed` is True once the connection has ended, and `is_broken` if an error ended it. `received_at` is the
     time of the last frame, by the monotonic clock.
     """
 
@@ -96,7 +96,10 @@ class MessageSocket:
                 frame = self._connection.recv_frame()  # type: ignore[no-untyped-call]
             except _WOULD_BLOCK:
                 return
-            except (websocket.WebSocketConnectionClosedException, OSError):
+            except websocket.WebSocketConnectionClosedException:
+                self.is_closed = True
+                return
+            except OSError:
                 self.is_closed = self.is_broken = True
                 return
             except websocket.WebSocketException as error:

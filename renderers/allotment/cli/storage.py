@@ -193,6 +193,8 @@ def _parse_paths(source: str, target: str) -> tuple[RemotePath, Path, bool]:
     assert match is not None
     path = "/" + match[3].lstrip("/")
     parts = path.split("/")
+    if any("\ud800" <= letter <= "\udfff" for letter in path):  # bytes of an argument that are not UTF-8
+        raise click.UsageError(f"{quote_value(path)} is not UTF-8, as the paths on a storage are")
     if ".." in parts or "." in parts or "" in parts[1:-1] or "\0" in path:
         raise click.UsageError(
             f"{quote_value(path)} is no path on a storage: write it without '.', '..' and empty parts"

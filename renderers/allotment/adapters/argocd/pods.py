@@ -124,7 +124,8 @@ class Terminal(RemoteProcess):
     def resize(self, columns: int, rows: int) -> None:
         """Tell the shell the size of the terminal."""
         self._size = columns, rows
-        self._send(operation="resize", cols=columns, rows=rows)
+        for _ in range(_REPEATED_SIZES):
+            self._send(operation="resize", cols=columns, rows=rows)
 
     def receive(self) -> Iterator[Output]:
         """Yield the output that has arrived. Raises ApiUnavailable."""
@@ -143,12 +144,13 @@ class Terminal(RemoteProcess):
     def _release_failed_shells(self) -> None:
         """Send an input and sizes that Argo CD may lose, so that it loses no key of the user.
 
-        Argo CD tries bash before sh. If the image lacks bash, the goroutines of this attempt stay and consume the first
-        input and up to two sizes. Ctrl-U, which clears an empty line, has no effect in a shell that does get it.
+        Argo CD tries bash before sh. If the image lacks bash, the goroutines of this attempt stay. They consume the first
+        input, and some of the sizes, so `resize` sends each size several times. Ctrl-U, which clears an empty line, has no
+        effect in a shell that does get it.
         """
         self._send(operation="stdin", data="\x15")
-        for _ in range(_REPEATED_SIZES if self._size is not None else 0):
-            self.resize(*self._size)  # type: ignore[misc]  # it is not None here
+        if self._size is not None:
+            self.resize(*self._size)
 
     def _send(self, **message: object) -> None:
         self.socket.send(json.dumps(message).encode(), websocket.ABNF.OPCODE_TEXT)
