@@ -118,8 +118,9 @@ class MessageSocket:
                 if len(self._fragments) > _MAX_MESSAGE_BYTES:
                     raise ApiUnavailable("the server sent a message that is too long")
                 if frame.fin:
-                    yield bytes(self._fragments)
-                    self._fragments.clear()
+                    message = bytes(self._fragments)
+                    self._fragments.clear()  # before the caller, which may leave the loop, gets the message
+                    yield message
 
     def close(self) -> None:
         """Close the connection."""
