@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from allotment.adapters.file_server import FileServer, TransferError
+from allotment.adapters.file_server import FileServer, RemoteEntry, TransferError
 from allotment.manifests.tenant.accessor import SERVER_ARGS, WRITER_ARGS
 from allotment.problems import OperationRefused
 from allotment.services.copy import transfer
@@ -283,12 +283,7 @@ def test_a_name_on_the_storage_leads_out_of_no_folder(name: str, tmp_path: Path)
     """A file server never lists such a name; a hostile program in its place could."""
 
     class Hostile(FileServer):
-        def find_entry(self, path: str) -> object:  # type: ignore[override]
-            return None
-
-        def list_folder(self, path: str) -> list[object]:  # type: ignore[override]
-            from allotment.adapters.file_server import RemoteEntry
-
+        def list_folder(self, path: str) -> list[RemoteEntry]:
             return [RemoteEntry(name, False, 1)]
 
     hostile = Hostile(lambda: http.client.HTTPConnection("127.0.0.1", 1))

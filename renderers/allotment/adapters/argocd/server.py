@@ -19,15 +19,15 @@ from allotment.adapters.cluster.api import (
     ApiUnavailable,
     close_response,
     error_text,
+    parse_reason,
     read_body,
+    read_reason,
 )
-from allotment.problems import escape_unprintable
 
 if TYPE_CHECKING:
     import websocket
 
 _READ_SECONDS = 30
-_MAX_REASON_BYTES = 8 << 10
 _MAX_LINE_BYTES = 16 << 20
 _CHUNK_BYTES = 64 << 10
 
@@ -81,7 +81,7 @@ class ArgoCDServer:
                 url, CONNECT_SECONDS, sslopt=options, cookie=f"argocd.token={self._login.token}", redirect_limit=0
             )
         except websocket.WebSocketBadStatusException as error:
-            raise ApiError(error.status_code, 0, _parse_reason(error.resp_body or b"")) from None
+            raise ApiError(error.status_code, 0, parse_reason(error.resp_body or b"")) from None
         except (websocket.WebSocketException, OSError) as error:
             raise ApiUnavailable(error_text(error)) from None
         connection.settimeout(None)
@@ -102,20 +102,7 @@ class ArgoCDServer:
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             raise ApiUnavailable(error_text(error)) from None
         if answer.status != HTTPStatus.OK:
-            try:
-                reason = _parse_reason(answer.read1(_MAX_REASON_BYTES))
-            except (urllib3.exceptions.HTTPError, OSError):
-                reason = ""
+            reason = read_reason(answer)
             close_response(answer)
             raise ApiError(answer.status, 0, reason)
         return answer
-
-
-def _parse_reason(body: bytes) -> str:
-    """Return the message of an error response as a single line; empty if there is none."""
-    try:
-        error = json.loads(body)
-    except (ValueError, RecursionError):
-        return ""
-    message = error.get("message") if isinstance(error, dict) else None
-    return escape_unprintable(message, 300) if isinstance(message, str) else ""

@@ -137,7 +137,7 @@ class ApiServer:
             raise ApiUnavailable(error_text(error)) from None
         self._record_server_time(answer.headers.get("Date", ""))
         if answer.status != HTTPStatus.OK:
-            message = _read_reason(answer) if reads_reason else ""
+            message = read_reason(answer) if reads_reason else ""
             close_response(answer)
             if answer.status == HTTPStatus.UNAUTHORIZED:
                 self._reload_credentials()
@@ -165,7 +165,7 @@ class ApiServer:
                 **_build_proxy_options(configuration),
             )
         except websocket.WebSocketBadStatusException as error:
-            raise ApiError(error.status_code, 0, _parse_reason(error.resp_body or b"")) from None
+            raise ApiError(error.status_code, 0, parse_reason(error.resp_body or b"")) from None
         except (websocket.WebSocketException, OSError) as error:
             raise ApiUnavailable(error_text(error)) from None
         connection.settimeout(None)  # a command may be silent for as long as it likes
@@ -279,15 +279,16 @@ def list_contexts(kubeconfig: Path | None) -> list[str]:
     return [str(context["name"]) for context in contexts]
 
 
-def _read_reason(answer: urllib3.BaseHTTPResponse) -> str:
+def read_reason(answer: urllib3.BaseHTTPResponse) -> str:
     """Return the message of an error response of Kubernetes as a single line; empty if there is none."""
     try:
-        return _parse_reason(answer.read1(_MAX_REASON_BYTES))
+        return parse_reason(answer.read1(_MAX_REASON_BYTES))
     except (urllib3.exceptions.HTTPError, OSError):
         return ""
 
 
-def _parse_reason(body: bytes) -> str:
+def parse_reason(body: bytes) -> str:
+    """Return the message in the body of an error response as a single line; empty if there is none."""
     try:
         status = json.loads(body)
     except (ValueError, RecursionError):

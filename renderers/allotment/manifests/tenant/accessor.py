@@ -72,8 +72,8 @@ def render(
         host = names.files_host(storage.name, tenant.name, place.model.spec.domain)
         route = {**own, "annotations": {names.EXTERNAL_LINK: f"https://{host}/"}}
         objects.append(exposure.build_http_route(route, place.model.spec, host, name, names.FILES_PORT, file_exposure))
-        # A Viewer only reads in both modes. Argo CD applies the Deployment and the SecurityPolicy one after the other, so
-        # a change of the mode must not depend on a change of the SecurityPolicy.
+        # A Viewer only reads in both modes. Argo CD does not apply the Deployment and the SecurityPolicy at the same
+        # time, so a change of the mode must not depend on a change of the SecurityPolicy.
         objects.append(
             exposure.build_security_policy(
                 own,
