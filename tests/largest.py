@@ -96,6 +96,7 @@ def _instance(exposure: str) -> dict[str, Any]:
         gpuSpec=SPEC,
         container=container,
         replicas=100,
+        access=["SSH"],
         spread=["Zones", "Nodes"],
         storages=mounts,
         buckets=buckets,
@@ -157,6 +158,7 @@ def _cluster(root: Path) -> None:
     for storage in spec["storages"]:
         storage["capacity"] = "9999999Ti"
     spec["diskStorageClassName"] = "k" * 63
+    spec["ssh"] = {"host": ".".join(["s" * 63] * 3 + ["s" * 61]), "port": 65_535, "hostKey": _key(0)}
     spec["secretStore"] = {"name": "v" * 63, "prefix": "/".join(["x" * 39] * 4 + ["x" * 40])}
     file.write_text(yaml.dump(whole, Dumper=_Plain, allow_unicode=True, width=10_000), encoding="utf-8")
     pool = _described(

@@ -45,6 +45,7 @@ ELSEWHERE = (
     "spec.oidc.jwksURI",
     "spec.oidc.callbackHost",  # of a cluster without Public ports, which this cluster has
     "sshKeys",
+    "ssh.hostKey",
     "app.version",
     "mig.config",
 )

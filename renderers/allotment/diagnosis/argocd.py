@@ -49,6 +49,7 @@ RENDERED_KINDS = (
     ("karpenter.sh", "NodePool"),
     ("networking.k8s.io", "NetworkPolicy"),
     ("policy", "PodDisruptionBudget"),
+    ("rbac.authorization.k8s.io", "RoleBinding"),
     ("resource.k8s.io", "DeviceClass"),
     ("scheduling.k8s.io", "PriorityClass"),
 )

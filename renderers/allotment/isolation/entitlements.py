@@ -28,6 +28,7 @@ from allotment.manifests.tenant import (
     namespace,
     project_roles,
     sharing,
+    ssh_access,
 )
 from allotment.manifests.yaml_text import dump
 from allotment.problems import escape_unprintable
@@ -44,7 +45,7 @@ class Entitlements(NamedTuple):
 
     `required_endings` maps the kind and name of an object to the text with which the object must end. It has all
     AppProjects, SecurityPolicies and PodDisruptionBudgets that the tenant may have, all NetworkPolicies that open the
-    namespace to another namespace, and the ResourceQuota `backstop`. An object of these sorts that is absent from
+    namespace to another namespace, the ResourceQuota `backstop`, and the objects for the SSH gateway. An object of these sorts that is absent from
     `required_endings` is a violation. `max_replicas` has the maximum number of replicas of each Deployment.
     `file_writers` has the names of the file servers that may change files. `token_routes` has the names of the HTTPRoutes
     that admit programs with a token, and must remove the token.
@@ -62,6 +63,9 @@ class Entitlements(NamedTuple):
             (kind, name): _dump_ending(fields)
             for kind, name, fields in _list_entitled_objects(catalog, cluster, tenant)
         }
+        if ssh_data := ssh_access.build_data(cluster, tenant):
+            endings["ConfigMap", names.SSH_GATEWAY] = "\n" + dump([{"data": ssh_data}]).decode().removesuffix("\n")
+            endings["RoleBinding", names.SSH_GATEWAY] = ""  # a pattern checks it
         writers = frozenset(_list_file_writers(cluster, tenant))
         routes = frozenset(_list_token_routes(catalog, cluster, tenant))
         return Entitlements(endings, dict(_max_replicas_by_deployment(cluster, tenant)), writers, routes)
@@ -91,8 +95,10 @@ class Entitlements(NamedTuple):
             if text.endswith(_REMOVED_TOKEN) is not (name in self.token_routes):
                 yield f"HTTPRoute {name} must {'' if name in self.token_routes else 'not '}remove the header Authorization"
             return
-        if (kind == "NetworkPolicy" and not _OPENING_NAME.match(name)) or (
-            kind == "ResourceQuota" and name != "backstop"
+        if (
+            (kind == "NetworkPolicy" and not _OPENING_NAME.match(name))
+            or (kind == "ResourceQuota" and name != "backstop")
+            or (kind == "ConfigMap" and name != names.SSH_GATEWAY)
         ):
             return  # the object is the same for all tenants, so a pattern checks it
         ending = self.required_endings.get((kind, name))
@@ -140,7 +146,17 @@ def _judge_reading_server(name: str, text: str) -> Iterator[str]:
 _FILES_SUFFIX = names.files_service("")
 _WRITER_FLAGS = ("--allow-upload", "--allow-delete")
 _JUDGED_KINDS = frozenset(
-    ("Deployment", "HTTPRoute", "SecurityPolicy", "AppProject", "NetworkPolicy", "ResourceQuota", "PodDisruptionBudget")
+    (
+        "AppProject",
+        "ConfigMap",
+        "Deployment",
+        "HTTPRoute",
+        "NetworkPolicy",
+        "PodDisruptionBudget",
+        "ResourceQuota",
+        "RoleBinding",
+        "SecurityPolicy",
+    )
 )
 
 

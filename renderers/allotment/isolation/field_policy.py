@@ -9,6 +9,9 @@ from allotment.manifests import names
 from allotment.manifests.yaml_text import Object
 from allotment.problems import escape_unprintable
 
+_FIELDS = frozenset(("apiVersion", "kind", "metadata", "spec", "data", "immutable"))
+_FIELDS_BY_KIND = {"RoleBinding": frozenset(("apiVersion", "kind", "metadata", "roleRef", "subjects"))}
+
 
 def check_allowed_keys(where: str, value: Any, allowed: frozenset[str]) -> Iterator[str]:
     """Yield a violation for each key that a mapping may not have."""
@@ -28,10 +31,8 @@ def check_identity(manifest: Object, kinds: dict[str, str]) -> Iterator[str]:
 
     `kinds` has the API version of each allowed kind.
     """
-    yield from check_allowed_keys(
-        "", manifest, frozenset(("apiVersion", "kind", "metadata", "spec", "data", "immutable"))
-    )
     kind = manifest.get("kind")
+    yield from check_allowed_keys("", manifest, _FIELDS_BY_KIND.get(str(kind), _FIELDS))
     if kind not in kinds:
         yield f"kind {escape_unprintable(str(kind))} is not allowed"
     else:

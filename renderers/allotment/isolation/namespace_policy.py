@@ -12,13 +12,18 @@ from allotment.manifests.tenant import disruption
 from allotment.manifests.yaml_text import Object
 
 _NAMESPACE_API = {
+    "ConfigMap": "v1",
     "LimitRange": "v1",
     "Namespace": "v1",
     "NetworkPolicy": "networking.k8s.io/v1",
     "PodDisruptionBudget": "policy/v1",
     "ReferenceGrant": "gateway.networking.k8s.io/v1",
     "ResourceQuota": "v1",
+    "RoleBinding": "rbac.authorization.k8s.io/v1",
 }
+_SSH_KINDS = ("ConfigMap", "RoleBinding")
+_SSH_NAME = "allot-ssh"
+_SSH_DATA = frozenset(("authorized_keys", "instances", "allowed_cidrs"))
 # Some NetworkPolicies open a tenant's namespace to another namespace. `_OPENINGS` maps the prefix of the name of
 # such a policy to the field with its rules.
 _OPENINGS = {"share": "ingress", "read": "egress", "buckets": "egress"}
@@ -33,6 +38,8 @@ def judge_isolation_object(boundary: Boundary, tenant: str, manifest: Object) ->
         yield from _judge_opening_policy(metadata, manifest.get("spec", {}))
     elif kind == "PodDisruptionBudget":
         yield from _judge_disruption_budget(manifest)
+    elif kind in _SSH_KINDS:
+        yield from _judge_ssh_object(manifest)
     elif not is_released(metadata.get("annotations", {})):
         yield from check_equal(
             "sync-options", metadata.get("annotations", {}).get(names.SYNC_OPTIONS), names.KEEP_OPTIONS
@@ -51,6 +58,18 @@ def judge_isolation_object(boundary: Boundary, tenant: str, manifest: Object) ->
         )
     else:
         yield from check_equal("metadata.namespace", metadata.get("namespace"), space)
+
+
+def _judge_ssh_object(manifest: Object) -> Iterator[str]:
+    """Yield the violations of an object for the SSH gateway. Its RoleBinding grants nothing to anybody else."""
+    yield from check_equal("metadata.name", manifest.get("metadata", {}).get("name"), _SSH_NAME)
+    if manifest.get("kind") == "ConfigMap":
+        yield from check_allowed_keys("data", manifest.get("data"), _SSH_DATA)
+        return
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "allotment-ssh"}
+    yield from check_equal("roleRef", manifest.get("roleRef"), role)
+    subject = {"kind": "ServiceAccount", "name": _SSH_NAME, "namespace": "allotment"}
+    yield from check_equal("subjects", manifest.get("subjects"), [subject])
 
 
 def _judge_disruption_budget(manifest: Object) -> Iterator[str]:

@@ -137,6 +137,8 @@ def _judge_tenant_object(boundary: Boundary, tenant: str, manifest: Object) -> I
     kind, metadata, spec = manifest.get("kind"), manifest.get("metadata", {}), manifest.get("spec", {})
     yield from check_allowed_keys("metadata", metadata, frozenset(("name", "namespace", "labels", "annotations")))
     yield from check_equal("metadata.namespace", metadata.get("namespace"), names.namespace(tenant))
+    if kind == "ConfigMap" and metadata.get("name") == names.SSH_GATEWAY:
+        yield "the ConfigMap of the SSH gateway is not the tenant's"
     if kind != "ConfigMap":
         yield from check_equal("metadata.labels tenant", metadata.get("labels", {}).get(names.TENANT), tenant)
         yield from check_allowed_keys("spec", spec, _SPEC_FIELDS.get(str(kind), frozenset()))

@@ -56,6 +56,7 @@ from allotment.manifests.tenant import (
     programs,
     secret_reference,
     sharing,
+    ssh_access,
 )
 from allotment.manifests.yaml_text import Object, dump
 from allotment.preparation.runtime_state import UNKNOWN_STATE, RuntimeState
@@ -117,6 +118,7 @@ def _render_tenant_files(
     isolation = [
         *namespace.render(catalog, cluster, tenant),
         *disruption.render(cluster, tenant),
+        *ssh_access.render(cluster, tenant),
         *sharing.render(catalog, cluster, tenant, runtime_state),
         *applications.render_secret_grant(cluster, tenant),
     ]

@@ -59,6 +59,12 @@ INSTANCE_PRIORITY = "allotment-instance"
 STORAGE_PRIORITY = "allotment-storage"
 STOCK_PRIORITIES = 10  # allotment-stock-1 has the value −10, and so on up to allotment-stock-10 with −1
 
+SYSTEM_NAMESPACE = "allotment"  # has the programs that `argo/add-ons` deploys
+SSH_GATEWAY = (
+    "allot-ssh"  # the ServiceAccount of `allot ssh-gateway`, and the objects in tenants' namespaces that it reads
+)
+SSH_GATEWAY_ROLE = "allotment-ssh"
+
 FILES_ROLE = "files"
 PREPARE_ROLE = "prepare"
 COPY_ROLE = "copy"  # a Job that copies another tenant's files; no pod that runs a tenant's own program has this role
@@ -144,6 +150,11 @@ def secret_name(reference: str) -> str:
 def secret_folder(prefix: str, tenant: str) -> str:
     """Return the beginning of all paths in the secret store that a tenant may read. It ends with '/'."""
     return f"{prefix}/{tenant}/"
+
+
+def ssh_user(instance: str, tenant: str) -> str:
+    """Return the user name with which people log in to an instance at the SSH gateway."""
+    return f"{instance}--{tenant}"
 
 
 def wait_marker(stem: str, source: str) -> str:

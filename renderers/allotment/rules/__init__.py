@@ -38,6 +38,7 @@ from allotment.rules import (
     sizes,
     snapshots,
     sources,
+    ssh,
     stock,
     storage_capacity,
 )
@@ -63,6 +64,7 @@ TENANT_RULES: dict[str, Callable[[Catalog, ScopeDeclarations], Iterator[Finding]
     "bucket": buckets.check,
     "accessor": accessors.check,
     "secret-reference": secrets.check,
+    "ssh": ssh.check,
     "size": sizes.check,
     "limit": limits.check,
     "quota": quota.check,

@@ -164,6 +164,18 @@ class SecretStore(StrictModel):
     )
 
 
+class Ssh(StrictModel):
+    """The SSH gateway of the cluster, which connects people to their instances: `allot ssh-gateway`."""
+
+    host: Host = Field(description="The host to which people connect, such as ssh.<domain>.")
+    port: Annotated[int, Field(ge=1, le=65535)] = Field(default=22, description="The TCP port of the host.")
+    host_key: SshKey | None = Field(
+        default=None,
+        description="The SSH public key of the host, such as ssh-ed25519 AAAA…. `allot instance open --ssh` prints it, so"
+        " that people can compare it at their first login.",
+    )
+
+
 class KarpenterSettings(StrictModel):
     """The configuration of Karpenter in the cluster."""
 
@@ -201,6 +213,9 @@ class ClusterSpec(CatalogSpec):
     monitoring: Monitoring | None = None
     secret_store: SecretStore | None = Field(
         default=None, description="Default: tenants can't declare SecretReferences in this cluster."
+    )
+    ssh: Ssh | None = Field(
+        default=None, description="Default: instances in this cluster can't declare `access: [SSH]`."
     )
     karpenter: KarpenterSettings = Field(default=KarpenterSettings())
     reporter: Reporter | None = Field(

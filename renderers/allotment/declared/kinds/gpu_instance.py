@@ -77,6 +77,12 @@ class GPUInstanceSpec(Spec):
         " nodes, differ by at most 1. A replica waits until such a place is free. Zones are values of the node label"
         " topology.kubernetes.io/zone. The tenant's tariff plan must allow the value.",
     )
+    access: list[Literal["SSH"]] = Field(
+        default=[],
+        max_length=1,
+        description="SSH: Admins and Members of the tenant can connect to the container with the SSH keys in the tenant's"
+        " Members. The image needs a shell, and no SSH server. Default: no access besides the ports.",
+    )
     storages: Annotated[list[Mount], unique_by("mount_path")] = Field(default=[], max_length=30)
     buckets: Annotated[list[BucketUse], unique_by("name"), unique_by("env_prefix")] = Field(default=[], max_length=10)
 

@@ -1,8 +1,9 @@
 """Members: the people of a tenant."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel, unique_by
 from allotment.declared.values import Login, SshKey, name_field
@@ -42,7 +43,8 @@ class User(StrictModel):
     ssh_keys: list[SshKey] = Field(
         default=[],
         max_length=20,
-        description="SSH public keys, one line each, without options. Reserved for SSH access, which is not available yet.",
+        description="The SSH public keys of an Admin or Member, one line each, without options. With them, this person connects"
+        " to the tenant's instances that declare `access: [SSH]`.",
     )
 
 
@@ -51,6 +53,27 @@ class MembersSpec(Spec):
 
     groups: Annotated[list[Group], unique_by("name")] = Field(default=[], max_length=15)
     users: Annotated[list[User], unique_by("name")] = Field(default=[], max_length=200)
+
+    @property
+    def ssh_users(self) -> list[User]:
+        """The Admins and Members with SSH keys. A Viewer can't connect to an instance."""
+        return [user for user in self.users if user.ssh_keys and user.role != "Viewer"]
+
+    @model_validator(mode="after")
+    def _check_ssh_keys(self) -> Self:
+        """Reject a key of two people, because a log names the person by the key."""
+        owners: dict[str, str] = {}
+        for user in self.users:
+            for key in user.ssh_keys:
+                fields = " ".join(key.split()[:2])
+                if fields in owners:
+                    raise PydanticCustomError(
+                        "ssh-keys",
+                        "users {first} and {second} have the same SSH key: each key belongs to a single person, once",
+                        {"first": owners[fields], "second": user.name},
+                    )
+                owners[fields] = user.name
+        return self
 
 
 class Members(Declaration):
