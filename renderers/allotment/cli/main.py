@@ -53,6 +53,7 @@ COMMAND_GROUPS = {
         "publish": "Commit the manifests of a commit to the branches that Argo CD syncs.",
         "comment": "Comment on pull requests with their plans and the rollout of merges.",
         "report": "Report the state of a cluster to its status branch.",
+        "ssh-gateway": "Serve SSH for the instances of a cluster.",
         "run": "Publish, report and comment in the background, as a process in a cluster.",
     },
     "This program": {

@@ -1,0 +1,124 @@
+"""`allot ssh-gateway`: connects people with SSH keys to the containers of instances."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from allotment.cli.pod_access_options import kubeconfig_options
+from allotment.cli.service import metrics_option
+
+if TYPE_CHECKING:
+    from allotment.adapters.cluster.api import ApiServer
+
+
+@click.command(context_settings={"auto_envvar_prefix": "ALLOT"})
+@click.option("--cluster", metavar="NAME", required=True, help="The declared cluster of the API server.")
+@click.option(
+    "--host-key",
+    "host_keys",
+    multiple=True,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False),
+    help="The file of a private key of the host, without a passphrase. Repeat it for keys of several types.",
+)
+@click.option(
+    "--listen-ssh",
+    default="127.0.0.1:2222",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="The address for SSH clients.",
+)
+@click.option(
+    "--listen",
+    default="127.0.0.1:8083",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="The address of /healthz and /readyz.",
+)
+@metrics_option
+@kubeconfig_options
+def command(
+    *,
+    cluster: str,
+    host_keys: tuple[str, ...],
+    listen_ssh: str,
+    listen: str,
+    metrics_listen: str | None,
+    kubeconfig: Path | None,
+    context: str | None,
+) -> None:
+    """Serve SSH for the instances of a cluster that declare `access: [SSH]`.
+
+    People log in as INSTANCE--TENANT with an SSH key of the tenant's Members. The gateway reads the keys from the cluster at
+    each login. It starts programs in the instance's container through the API server, so the image needs no SSH server.
+    It logs each login. SIGTERM stops it, and ends all connections.
+
+    \b
+    Examples:
+      ssh-keygen -t ed25519 -N "" -f ssh_host_ed25519_key
+      allot ssh-gateway --cluster eu-1 --host-key ssh_host_ed25519_key --listen-ssh 0.0.0.0:2222
+    """
+    import asyncio
+
+    from allotment.adapters.cluster.api import ApiServer
+    from allotment.cli.service import parse_address, parse_addresses
+    from allotment.declared.layout import name_error
+    from allotment.problems import OperationRefused
+
+    if wrong := name_error(cluster, 24):
+        raise click.UsageError(f"--cluster: {wrong}")
+    parse_addresses(listen, metrics_listen)
+    address = parse_address(listen_ssh)
+    api = ApiServer.from_kubeconfig(kubeconfig, context)
+    import asyncssh
+
+    try:
+        for file in host_keys:
+            asyncssh.read_private_key(file)
+    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError, OSError) as error:
+        raise OperationRefused(
+            f'{file}: not a private key without a passphrase ({error}): create a key by `ssh-keygen -t ed25519 -N "" -f'
+            f" {file}`"
+        ) from None
+    asyncio.run(_serve(api, cluster, address, list(host_keys), listen, metrics_listen))
+
+
+async def _serve(
+    api: ApiServer,
+    cluster: str,
+    address: tuple[str, int],
+    host_keys: list[str],
+    listen: str,
+    metrics_listen: str | None,
+) -> None:
+    import asyncio
+    import logging
+    import signal
+
+    from allotment.adapters.metrics import create_registry
+    from allotment.adapters.ssh_metrics import SshMetrics
+    from allotment.cli.service import create_logger, serve_http
+    from allotment.services.ssh_gateway.gateway import Gateway, serve
+
+    logging.getLogger("asyncssh").setLevel(logging.CRITICAL)  # a stranger could fill the log
+    counts, log = create_registry(), create_logger()
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    gateway = Gateway(api, cluster, log, SshMetrics(counts))
+    try:
+        acceptor = await serve(gateway, *address, host_keys)
+    except OSError as error:
+        raise click.UsageError(f"{address[0]}:{address[1]} can't be used as listen address: {error.strerror}") from None
+    with serve_http(
+        listen, metrics_listen, counts, alive=lambda: True, ready=lambda: not stopped.is_set(), on_wake=lambda: None
+    ) as at:
+        log.info(
+            "started", cluster=cluster, ssh=f"{address[0]}:{acceptor.get_port()}", listen=at.listen, metrics=at.metrics
+        )
+        await stopped.wait()
+        acceptor.close()
+        log.info("stopped")

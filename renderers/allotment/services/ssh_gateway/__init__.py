@@ -1,0 +1,1 @@
+"""Connects people with SSH keys to the containers of instances."""

@@ -1,0 +1,117 @@
+"""Sends and receives the messages of a WebSocket in an event loop, without blocking the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Generic, Protocol, TypeVar
+
+from allotment.adapters.cluster.api import ApiError, ApiUnavailable
+from allotment.adapters.message_socket import MessageSocket
+
+_PING_SECONDS = 20
+_MAX_SILENCE_SECONDS = 90  # a server that is alive answers each ping
+_MAX_UNSENT_BYTES = 1 << 20
+T = TypeVar("T")
+Item_contra = TypeVar("Item_contra", contravariant=True)
+
+
+class Receiver(Protocol[Item_contra]):
+    """The recipient of the received items."""
+
+    def deliver(self, item: Item_contra, /) -> None:
+        """Handle one received item. It may call `pause` of the pump."""
+        ...
+
+    def after_delivery(self) -> None:
+        """Handle the end of a series of items, such as the end of the process that sent them."""
+        ...
+
+    def connection_ended(self, error: Exception | None) -> None:
+        """Handle the end of the connection. `error` is the reason, if it is known."""
+        ...
+
+    def set_sender_paused(self, paused: bool) -> None:
+        """Stop or continue to send, because too many bytes wait to be sent, or no longer do."""
+        ...
+
+
+class MessagePump(Generic[T]):
+    """Moves messages between a WebSocket and its receiver until the connection ends, or `close` is called."""
+
+    def __init__(self, socket: MessageSocket, receive: Callable[[], Iterator[T]], receiver: Receiver[T]) -> None:
+        self._socket, self._receive, self._receiver = socket, receive, receiver
+        self._loop = asyncio.get_running_loop()
+        self._is_paused = self._is_closed = self._has_writer = self._has_paused_sender = False
+        self._loop.add_reader(socket.fileno(), self._read)
+        self._pings = self._loop.call_later(_PING_SECONDS, self._ping)
+        self._loop.call_soon(self._read)  # TLS may have decrypted the first messages already
+
+    def flush(self) -> None:
+        """Send the unsent bytes, now or when the socket accepts them."""
+        if self._is_closed:
+            return
+        self._socket.flush()
+        unsent = self._socket.unsent_bytes
+        if bool(unsent) is not self._has_writer:
+            self._has_writer = bool(unsent)
+            if unsent:
+                self._loop.add_writer(self._socket.fileno(), self.flush)
+            else:
+                self._loop.remove_writer(self._socket.fileno())
+        if (unsent >= _MAX_UNSENT_BYTES) is not self._has_paused_sender:
+            self._has_paused_sender = not self._has_paused_sender
+            self._receiver.set_sender_paused(self._has_paused_sender)
+
+    def pause(self) -> None:
+        """Stop receiving, because the receiver can't keep up."""
+        if not self._is_paused and not self._is_closed:
+            self._is_paused = True
+            self._loop.remove_reader(self._socket.fileno())
+
+    def resume(self) -> None:
+        """Continue to receive."""
+        if self._is_paused and not self._is_closed:
+            self._is_paused = False
+            self._loop.add_reader(self._socket.fileno(), self._read)
+            self._loop.call_soon(self._read)
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._pings.cancel()
+        self._loop.remove_reader(self._socket.fileno())
+        self._loop.remove_writer(self._socket.fileno())
+        self._socket.close()
+
+    def _read(self) -> None:
+        if self._is_closed or self._is_paused:
+            return
+        error: Exception | None = None
+        try:
+            for item in self._receive():
+                self._receiver.deliver(item)
+                if self._is_paused or self._is_closed:
+                    return
+        except (ApiError, ApiUnavailable) as problem:
+            error = problem
+        self._receiver.after_delivery()
+        if self._is_closed:
+            return
+        if error is not None or self._socket.is_closed:
+            self.close()
+            self._receiver.connection_ended(error)
+        else:
+            self.flush()  # the answers to pings
+
+    def _ping(self) -> None:
+        """Keep the connection alive, and end it after a long silence. A paused pump receives no answers."""
+        if not self._is_paused and self._loop.time() - self._socket.received_at > _MAX_SILENCE_SECONDS:
+            self.close()
+            self._receiver.connection_ended(ApiUnavailable(f"it has sent nothing for {_MAX_SILENCE_SECONDS} s"))
+            return
+        self._socket.ping()
+        self.flush()
+        self._pings = self._loop.call_later(_PING_SECONDS, self._ping)

@@ -1,0 +1,354 @@
+"""The SSH gateway: who may log in, and what a session passes on. The containers are processes of this machine.
+
+`tests/e2e/node/test_people.py` runs OpenSSH's client against the gateway and a real kubelet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import http.server
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry
+from tests import live
+from tests.cli.test_exec import kubeconfig_of
+from tests.faults import serving
+from tests.services.ssh_gateway.cluster import CONFIG_MAP, LocalCluster
+
+from allotment.adapters.cluster.api import ApiServer
+from allotment.adapters.ssh_metrics import SshMetrics
+from allotment.services.ssh_gateway import gateway as gateway_module
+from allotment.services.ssh_gateway.gateway import Gateway, serve
+
+ADA, EVE, HOST = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(3))
+USER = "webui--solo-ada"
+
+
+class Events:
+    """A log that remembers its events."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+
+    def info(self, event: str, **about: Any) -> None:
+        self.events.append({"event": event, **about})
+
+    warning = error = info
+
+
+class Bed:
+    """A gateway in front of a cluster."""
+
+    def __init__(self, cluster: LocalCluster, api: ApiServer, folder: Path) -> None:
+        self.cluster, self.log, self.registry = cluster, Events(), CollectorRegistry()
+        self.gateway = Gateway(api, "eu-1", self.log, SshMetrics(self.registry))
+        self.host_key = folder / "host_key"
+        HOST.write_private_key(self.host_key)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[int]:
+        acceptor = await serve(self.gateway, "127.0.0.1", 0, [str(self.host_key)])
+        try:
+            yield acceptor.get_port()
+        finally:
+            acceptor.close()
+
+    def use(self, scenario: Callable[[asyncssh.SSHClientConnection], Awaitable[None]], **options: Any) -> None:
+        """Log in, and run a scenario with the connection."""
+
+        async def run() -> None:
+            async with self.running() as port, connect(port, **options) as connection:
+                await scenario(connection)
+
+        asyncio.run(asyncio.wait_for(run(), 60))
+
+    def refuses(self, **options: Any) -> str:
+        """Return why a login failed."""
+
+        async def run() -> None:
+            async with self.running() as port, connect(port, **options):
+                pytest.fail("logged in")
+
+        with pytest.raises((asyncssh.Error, ConnectionError)) as caught:
+            asyncio.run(asyncio.wait_for(run(), 60))
+        return str(caught.value)
+
+
+def connect(port: int, **options: Any) -> Any:
+    """Connect as ada, with what the gateway offers checked against its host key."""
+    trusted = ([HOST.convert_to_public()], [], [])
+    given = {"username": USER, "client_keys": [ADA], "known_hosts": trusted, "config": None, "encoding": None}
+    return asyncssh.connect("127.0.0.1", port, agent_path=None, **(given | options))
+
+
+def line(key: asyncssh.SSHKey, person: str) -> str:
+    """Return a line of the ConfigMap."""
+    return f"{key.export_public_key('openssh').decode().strip()} {person}\n"
+
+
+@pytest.fixture
+def ssh(tmp_path: Path) -> Iterator[Bed]:
+    cluster = LocalCluster(tmp_path)
+    assert cluster.data is not None
+    cluster.data["authorized_keys"] = line(ADA, "ada")
+    with serving(otherwise=cluster.answer) as server:
+        kubeconfig = tmp_path / "kubeconfig"
+        kubeconfig.write_text(yaml.safe_dump(kubeconfig_of(server)), encoding="utf-8")
+        yield Bed(cluster, ApiServer.from_kubeconfig(kubeconfig, None), tmp_path)
+
+
+def test_a_command_gets_its_input_and_gives_its_output_errors_and_status(ssh: Bed) -> None:
+    async def scenario(connection: asyncssh.SSHClientConnection) -> None:
+        done = await connection.run('cat; echo "two  words" >&2; exit 7', input=b"in\x00\xfe")
+        assert (done.stdout, done.stderr, done.exit_status) == (b"in\x00\xfe", b"two  words\n", 7)
+
+    ssh.use(scenario)
+    login, logout = ssh.log.events
+    who = {"tenant": "solo-ada", "instance": "webui", "person": "ada", "address": "127.0.0.1"}
+    assert login == {"event": "ssh login", **who}
+    assert {key: logout[key] for key in ("event", *who)} == {"event": "ssh logout", **who}
+    assert ssh.registry.get_sample_value("allotment_ssh_logins_total", {"result": "success"}) == 1
+    assert ssh.registry.get_sample_value("allotment_ssh_connections") == 0
+
+
+def test_megabytes_pass_unchanged_in_both_directions_at_once(ssh: Bed) -> None:
+    data = b"".join(hashlib.sha256(b"%d" % number).digest() for number in range(250_000))  # 8 MB
+
+    async def scenario(connection: asyncssh.SSHClientConnection) -> None:
+        runs = [connection.run("cat", input=data), connection.run("sha256sum", input=data)]
+        copied, digest = await asyncio.gather(*runs)
+        assert copied.stdout == data
+        assert bytes(digest.stdout or b"").startswith(hashlib.sha256(data).hexdigest().encode())
+
+    ssh.use(scenario)
+
+
+def test_a_shell_opens_on_a_terminal_of_the_clients_type_and_size(ssh: Bed) -> None:
+    async def scenario(connection: asyncssh.SSHClientConnection) -> None:
+        process = await connection.create_process(term_type="xterm-256color", term_size=(101, 42), encoding=None)
+        process.stdin.write(b"echo $TERM; exit 3\n")
+        assert b"xterm-256color" in await process.stdout.readline()
+        process.change_terminal_size(80, 24)
+        assert (await process.wait()).exit_status == 3
+
+    ssh.use(scenario)
+    assert ssh.cluster.resizes[0] == {"Width": 101, "Height": 42}
+
+
+def test_files_pass_by_sftp_if_the_image_has_the_server(ssh: Bed, tmp_path: Path) -> None:
+    if not any(Path(folder, "sftp-server").exists() for folder in ("/usr/lib/openssh", "/usr/libexec/openssh")):
+        pytest.skip("this machine has no sftp-server")
+    (tmp_path / "here").write_bytes(b"\x00bytes")
+
+    async def scenario(connection: asyncssh.SSHClientConnection) -> None:
+        async with connection.start_sftp_client() as files:
+            await files.put(str(tmp_path / "here"), str(tmp_path / "there"))
+            assert sorted(await files.listdir(str(tmp_path)))
+
+    ssh.use(scenario)
+    assert (tmp_path / "there").read_bytes() == b"\x00bytes"
+
+
+def test_other_subsystems_and_what_leads_elsewhere_are_refused(ssh: Bed) -> None:
+    async def scenario(connection: asyncssh.SSHClientConnection) -> None:
+        with pytest.raises(asyncssh.ChannelOpenError):
+            await connection.create_process(subsystem="netconf")
+        for host in ("10.0.0.1", "kubernetes.default.svc", "169.254.169.254", "webui.t-studio-kite.svc"):
+            with pytest.raises(asyncssh.ChannelOpenError, match="only ports of localhost"):
+                await connection.open_connection(host, 443)
+        with pytest.raises(asyncssh.ChannelListenError):
+            await connection.forward_remote_port("", 0, "127.0.0.1", 9)
+        with pytest.raises(asyncssh.ChannelOpenError):
+            await connection.open_unix_connection("/var/run/docker.sock")
+
+    ssh.use(scenario)
+    assert [path for path in ssh.cluster.requests if path.endswith("/portforward")] == []
+
+
+class _Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = b"p" * 3_000_000
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Keep quiet."""
+
+
+def test_a_port_of_the_container_is_forwarded(ssh: Bed) -> None:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Page) as web:
+        threading.Thread(target=web.serve_forever, daemon=True).start()
+
+        async def scenario(connection: asyncssh.SSHClientConnection) -> None:
+            reader, writer = await connection.open_connection("localhost", web.server_port, encoding=None)
+            writer.write(b"GET / HTTP/1.0\r\n\r\n")
+            answer = await reader.read(-1)
+            assert answer.startswith(b"HTTP/1.0 200")
+            assert answer.count(b"p") >= 3_000_000
+
+        ssh.use(scenario)
+        web.shutdown()
+
+
+def test_a_port_that_nobody_listens_on_ends_its_connection_only(ssh: Bed) -> None:
+    async def scenario(connection: asyncssh.SSHClientConnection) -> None:
+        reader, _ = await connection.open_connection("localhost", 1, encoding=None)
+        assert await reader.read(-1) == b""
+        assert (await connection.run("echo still here")).stdout == b"still here\n"
+
+    ssh.use(scenario)
+
+
+@pytest.mark.parametrize(
+    ("options", "change"),
+    [
+        ({"client_keys": [EVE]}, {}),
+        ({"client_keys": None, "password": "ada"}, {}),
+        ({"username": "trainer--solo-ada"}, {}),
+        ({"username": "webui--studio-kite"}, {}),
+        ({"username": "webui"}, {}),
+        ({"username": "webui--solo-ada--x"}, {}),
+        ({"username": "../x--solo-ada"}, {}),
+        ({"username": "webui--solo-ada/../kube-system"}, {}),
+        ({"username": "-oProxyCommand=x"}, {}),
+        ({"username": "w" * 2000}, {}),
+        ({}, {"authorized_keys": ""}),
+        ({}, {"instances": ""}),
+        ({}, {"instances": "webui2\n"}),
+        ({}, {"allowed_cidrs": "203.0.113.0/24\n2001:db8::/32\n"}),
+    ],
+)
+def test_nobody_else_logs_in(ssh: Bed, options: dict[str, Any], change: dict[str, str]) -> None:
+    assert ssh.cluster.data is not None
+    ssh.cluster.data |= change
+    assert ssh.refuses(**options)
+    assert ssh.log.events == []
+    assert {path for path in ssh.cluster.requests if "solo-ada" not in path} <= {
+        "/api/v1/namespaces/t-studio-kite/configmaps/allot-ssh"
+    }
+
+
+def test_a_declared_address_may_connect(ssh: Bed) -> None:
+    assert ssh.cluster.data is not None
+    ssh.cluster.data["allowed_cidrs"] = "127.0.0.0/8\n"
+
+    async def scenario(connection: asyncssh.SSHClientConnection) -> None:
+        assert (await connection.run("echo in")).stdout == b"in\n"
+
+    ssh.use(scenario)
+
+
+@pytest.mark.parametrize("status", [401, 429, 500, 503])
+def test_an_outage_of_the_api_server_is_said(ssh: Bed, status: int) -> None:
+    ssh.cluster.status = status
+    assert "the cluster does not answer" in ssh.refuses()
+    assert [event["event"] for event in ssh.log.events] == ["API server unavailable"]
+
+
+def test_without_its_config_map_or_the_right_to_read_it_a_namespace_has_no_ssh(ssh: Bed) -> None:
+    ssh.cluster.data = None
+    assert "Permission denied" in ssh.refuses()
+    ssh.cluster.status = 403
+    assert "Permission denied" in ssh.refuses()
+
+
+@pytest.mark.parametrize(
+    ("pods", "message"),
+    [
+        ([], b"has no pod in eu-1: `allot status solo-ada/webui` shows the reason"),
+        ([live.pod(phase="Pending")], b"does not run: `allot status solo-ada/webui` shows the reason"),
+    ],
+)
+def test_an_instance_that_does_not_run_says_so(ssh: Bed, pods: list[dict[str, Any]], message: bytes) -> None:
+    ssh.cluster.pods = pods
+
+    async def scenario(connection: asyncssh.SSHClientConnection) -> None:
+        done = await connection.run("true")
+        assert message in bytes(done.stderr or b"")
+        assert done.exit_status == 255
+        with pytest.raises(asyncssh.ChannelOpenError, match="allot status"):
+            await connection.open_connection("localhost", 80)
+
+    ssh.use(scenario)
+
+
+@pytest.mark.parametrize("change", [{"authorized_keys": ""}, {"instances": ""}, {"allowed_cidrs": "203.0.113.0/24\n"}])
+def test_an_open_connection_ends_when_its_access_is_removed(
+    ssh: Bed, change: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway_module, "CHECK_SECONDS", 0.05)
+
+    async def scenario(connection: asyncssh.SSHClientConnection) -> None:
+        process = await connection.create_process("cat", encoding=None)
+        process.stdin.write(b"works\n")
+        assert await process.stdout.readline() == b"works\n"
+        ssh.cluster.status = 503
+        await asyncio.sleep(0.3)
+        ssh.cluster.status = 0
+        process.stdin.write(b"works in an outage\n")
+        assert await process.stdout.readline() == b"works in an outage\n"
+        assert ssh.cluster.data is not None
+        ssh.cluster.data |= change
+        await asyncio.wait_for(connection.wait_closed(), 10)
+        assert await process.stdout.read() == b""
+
+    ssh.use(scenario)
+    assert "ssh access revoked" in [event["event"] for event in ssh.log.events]
+
+
+def test_strangers_that_do_not_log_in_are_few(ssh: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway_module, "_MAX_LOGINS_OF_ADDRESS", 3)
+
+    async def run() -> None:
+        async with ssh.running() as port:
+            waiting = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+            for reader, _ in waiting:
+                assert (await reader.readline()).startswith(b"SSH-2.0")
+            reader, refused = await asyncio.open_connection("127.0.0.1", port)
+            assert await reader.read() in (b"", b"SSH-2.0-AsyncSSH_" + asyncssh.__version__.encode() + b"\r\n")
+            for writer in (refused, *(writer for _, writer in waiting)):
+                writer.close()
+            while ssh.gateway.logins:
+                await asyncio.sleep(0.01)
+            async with connect(port) as connection:
+                assert (await connection.run("echo in")).stdout == b"in\n"
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    assert ssh.registry.get_sample_value("allotment_ssh_logins_total", {"result": "overload"}) == 1
+
+
+def test_a_connection_tries_few_names(ssh: Bed) -> None:
+    async def run() -> None:
+        async with ssh.running() as port:
+            with pytest.raises(asyncssh.Error):
+                await connect(port, username="nobody--solo-ada", client_keys=[EVE])
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    assert ssh.cluster.requests == [CONFIG_MAP]
+
+
+def test_a_sender_waits_for_a_slow_reader(ssh: Bed) -> None:
+    """A client that doesn't read bounds the memory of the gateway: the program in the container waits."""
+
+    async def scenario(connection: asyncssh.SSHClientConnection) -> None:
+        process = await connection.create_process("head -c 50000000 /dev/zero; echo end >&2", encoding=None)
+        reader = process.stdout
+        process.channel.pause_reading()
+        await asyncio.sleep(1)
+        process.channel.resume_reading()
+        size = 0
+        while data := await reader.read(1 << 20):
+            size += len(data)
+        assert size == 50_000_000
+
+    ssh.use(scenario)
