@@ -22,6 +22,9 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
         *"python3.11-minimal libpython3.11-minimal libpython3.11-stdlib libc6 zlib1g libexpat1".split(),
         *"libssl3 libcrypt1 libffi8 libbz2-1.0 liblzma5".split(),
     ),
+    "file-copies": (  # what `sftp` and `rsync` need in an image
+        *"openssh-sftp-server rsync libc6 libssl3 zlib1g libpopt0 libxxhash0 libzstd1 liblz4-1 libacl1".split(),
+    ),
     "libraries": ("libc6", "libgcc-s1"),  # what a program of Rust's, built here, is linked with
 }
 _PINNED = "VERSION_ID"

@@ -43,9 +43,22 @@ def busybox(*entrypoint: str, files: Mapping[str, bytes] | None = None) -> Image
 @cache
 def python(authority: bytes = b"") -> Image:
     """Return the image of preparations: Debian's Python, with BusyBox's programs, that trusts an authority (PEM) alone."""
-    shell, unpacked = busybox(), debian.folder("python")
-    files, links = dict(shell.files), {**shell.links, "usr/bin/python3": "python3.11"}
+    files, links = _with_packages("python")
+    links["usr/bin/python3"] = "python3.11"
     links["usr/lib/ssl/cert.pem"] = "/etc/ssl/certs/ca-certificates.crt"  # where OpenSSL looks for whom to trust
+    return Image({**files, "etc/ssl/certs/ca-certificates.crt": authority}, (), links)
+
+
+def file_copies(*entrypoint: str) -> Image:
+    """Return an image with BusyBox's programs, rsync, and OpenSSH's SFTP server."""
+    files, links = _with_packages("file-copies")
+    return Image(files, entrypoint, links)
+
+
+def _with_packages(what: str) -> tuple[dict[str, bytes], dict[str, str]]:
+    """Return the files and the links of an image with BusyBox's programs and Debian's packages."""
+    shell, unpacked = busybox(), debian.folder(what)
+    files, links = dict(shell.files), dict(shell.links)
     for path in unpacked.rglob("*"):
         name = path.relative_to(unpacked).as_posix()
         if name.startswith(_UNREAD):
@@ -54,7 +67,7 @@ def python(authority: bytes = b"") -> Image:
             links[name] = os.readlink(path)
         elif path.is_file():
             files[name] = path.read_bytes()
-    return Image({**files, "etc/ssl/certs/ca-certificates.crt": authority}, (), links)
+    return files, links
 
 
 def linked(program: Path) -> Image:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.cli.pod_access_options import kubeconfig_options
 from allotment.cli.service import metrics_option
 
 if TYPE_CHECKING:
@@ -39,7 +38,12 @@ if TYPE_CHECKING:
     help="The address of /healthz and /readyz.",
 )
 @metrics_option
-@kubeconfig_options
+@click.option(
+    "--kubeconfig",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The kubeconfig of the cluster. Default: the service account of a pod in the cluster, otherwise the usual kubeconfig.",
+)
+@click.option("--context", metavar="NAME", help="The context in the kubeconfig.")
 def command(
     *,
     cluster: str,
