@@ -33,6 +33,7 @@ FREE = {
     "for people and the bill": {
         "AppProject metadata.labels.allotment.dev/plan",
         "Application metadata.labels.allotment.dev/plan",
+        "Deployment metadata.annotations.allotment.dev/ssh-command",
         "Deployment metadata.annotations.allotment.dev/units",
         "Deployment metadata.annotations.allotment.dev/waits-for",
         "Deployment metadata.annotations.allotment.dev/waits-reason",

@@ -58,11 +58,10 @@ def command(
 
     People log in as INSTANCE--TENANT with an SSH key of the tenant's Members. The gateway reads the keys from the cluster at
     each login. It starts programs in the instance's container through the API server, so the image needs no SSH server.
-    It logs each login. SIGTERM stops it, and ends all connections.
+    It logs each login. SIGTERM stops it, and ends all connections. `ssh-keygen -t ed25519 -N "" -f FILE` creates a host key.
 
     \b
     Examples:
-      ssh-keygen -t ed25519 -N "" -f ssh_host_ed25519_key
       allot ssh-gateway --cluster eu-1 --host-key ssh_host_ed25519_key --listen-ssh 0.0.0.0:2222
     """
     import asyncio

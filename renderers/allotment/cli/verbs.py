@@ -14,8 +14,11 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
         "`allot status` lists everything, `allot status TENANT/NAME` shows one instance, storage or snapshot"
     ),
     ("log",): "`allot logs TENANT/NAME` prints the log",
-    ("ssh", "shell", "terminal"): "`allot exec TENANT/INSTANCE` opens a shell in its pod",
-    ("open", "url", "connect", "port-forward"): "`allot status TENANT/INSTANCE` prints its URL",
+    (
+        "ssh",
+    ): "`allot instance open TENANT/INSTANCE --ssh` prints its SSH command, and `allot exec` opens a shell without SSH",
+    ("shell", "terminal"): "`allot exec TENANT/INSTANCE` opens a shell in its pod",
+    ("open", "url", "connect", "port-forward"): "`allot instance open TENANT/INSTANCE` opens its URL in a browser",
     ("top", "metrics", "graphs", "usage"): "`allot status TENANT/INSTANCE` prints the link to its graphs",
     ("events",): "`allot history TENANT/NAME` lists the changes of its state",
     ("watch",): "`allot status --watch` looks again every few seconds",

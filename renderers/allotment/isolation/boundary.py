@@ -108,6 +108,8 @@ def _cluster_values(name: str, spec: ClusterSpec) -> dict[str, Any]:
         "denied-ipv4": _denied_ranges(ranges.IPV4, spec),
         "denied-ipv6": _denied_ranges(ranges.IPV6, spec),
         "disk-class": spec.disk_storage_class_name,
+        "ssh-host": spec.ssh.host if spec.ssh is not None else AnyOf(),
+        "ssh-port": f"-p {spec.ssh.port} " if spec.ssh is not None and spec.ssh.port != 22 else "",
         "secret-store": spec.secret_store.name if spec.secret_store is not None else AnyOf(),
         "secret-kind": "ExternalSecret" if spec.secret_store is not None else AnyOf(),
         "secret-prefix": spec.secret_store.prefix if spec.secret_store is not None else AnyOf(),

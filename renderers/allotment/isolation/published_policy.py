@@ -27,6 +27,7 @@ _ANNOTATIONS = frozenset(
         names.WAITS_REASON,
         names.PREDECESSOR,
         names.UNITS,
+        names.SSH_COMMAND,
         names.INPUT_HASH,
         names.ATTEMPT,
         names.PREPARED,

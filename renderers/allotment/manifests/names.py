@@ -29,6 +29,7 @@ WAITS_REASON = "allotment.dev/waits-reason"
 PREDECESSOR = "allotment.dev/predecessor"
 RESERVED_FOR = "allotment.dev/reserved-for"
 UNITS = "allotment.dev/units"
+SSH_COMMAND = "allotment.dev/ssh-command"
 PROTECTED = "allotment.dev/protected"
 DELETION_POLICY = "allotment.dev/deletion-policy"
 INPUT_HASH = "allotment.dev/input-hash"
@@ -155,6 +156,12 @@ def secret_folder(prefix: str, tenant: str) -> str:
 def ssh_user(instance: str, tenant: str) -> str:
     """Return the user name with which people log in to an instance at the SSH gateway."""
     return f"{instance}--{tenant}"
+
+
+def ssh_command(instance: str, tenant: str, host: str, port: int) -> str:
+    """Return the command with which people log in to an instance at the SSH gateway."""
+    option = "" if port == 22 else f"-p {port} "
+    return f"ssh {option}{ssh_user(instance, tenant)}@{host}"
 
 
 def wait_marker(stem: str, source: str) -> str:

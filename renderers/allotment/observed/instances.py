@@ -55,6 +55,7 @@ def derive_instance(view: InstanceView, previous: Instance | None) -> Instance:
         start_time=max([pod.started_at for pod in pods], default=""),
         url=urls[0] if urls else "",
         links=tuple(urls[1:]),
+        ssh_command=deployment.ssh_command,
         conditions=_build_conditions(
             view, pods, copies, ConditionBuilder(previous.conditions if previous else (), view.now)
         ),

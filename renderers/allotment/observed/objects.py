@@ -76,6 +76,7 @@ class Deployment(NamedTuple):
     blob: str
     units: int
     reserved_for: str
+    ssh_command: str
     waits_for: str
     waits_reason: str
     created: str

@@ -52,7 +52,8 @@ class Instance(_StatusPart, frozen=True):
     """An instance: its state and the reason. `observed_blob` is the Git blob of the declaration that the cluster has.
 
     `pods` counts the pods that hold a unit: pods that haven't ended, except terminating pods that other pods replace.
-    `running_pod` is the name of a pod with a running container; it is empty if there is none.
+    `running_pod` is the name of a pod with a running container; it is empty if there is none. `ssh_command` logs in to the
+    instance; it is empty if the instance has no SSH.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Instance(_StatusPart, frozen=True):
     start_time: str = ""
     url: str = ""
     links: tuple[str, ...] = ()
+    ssh_command: str = ""
     conditions: tuple[Condition, ...] = ()
 
 

@@ -229,6 +229,7 @@ def render_details(row: ResourceStatus, consoles: Consoles, now: datetime.dateti
     if isinstance(resource, Instance):
         facts += [
             ("Links", " ".join(resource.links)),
+            ("SSH", resource.ssh_command),
             *_console_facts(instance_links(consoles, row.resource.tenant, row.resource.cluster, resource)),
             ("Units", f"{resource.units} {resource.gpu_spec}"),
             ("Copies ready", _replicas_text(row, " of ")),

@@ -124,7 +124,11 @@ def _build_deployment(
         "name": instance.name,
         "namespace": names.namespace(tenant.name),
         "labels": {**labels, names.GPU_SPEC: instance.spec.gpu_spec},
-        "annotations": {names.BLOB: declared.blob, **_build_unit_annotations(catalog, tenant, runtime_state, instance)},
+        "annotations": {
+            names.BLOB: declared.blob,
+            **_build_ssh_annotation(cluster, tenant, instance),
+            **_build_unit_annotations(catalog, tenant, runtime_state, instance),
+        },
     }
     return {
         "apiVersion": "apps/v1",
@@ -139,6 +143,16 @@ def _build_deployment(
             "template": _build_pod_template(catalog, cluster, tenant, instance, container, labels),
         },
     }
+
+
+def _build_ssh_annotation(
+    cluster: ScopeDeclarations, tenant: ScopeDeclarations, instance: GPUInstance
+) -> dict[str, str]:
+    place = cluster.get_singleton(Cluster)
+    ssh = place.model.spec.ssh if place is not None else None
+    if ssh is None or "SSH" not in instance.spec.access:
+        return {}
+    return {names.SSH_COMMAND: names.ssh_command(instance.name, tenant.name, ssh.host, ssh.port)}
 
 
 def _build_unit_annotations(

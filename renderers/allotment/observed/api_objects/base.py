@@ -60,6 +60,7 @@ class Annotations(
         "waits_reason": names.WAITS_REASON,
         "units": names.UNITS,
         "reserved_for": names.RESERVED_FOR,
+        "ssh_command": names.SSH_COMMAND,
         "input_hash": names.INPUT_HASH,
         "attempt": names.ATTEMPT,
         "link": names.EXTERNAL_LINK,
@@ -78,6 +79,7 @@ class Annotations(
     waits_reason: str = ""
     units: str = ""
     reserved_for: str = ""
+    ssh_command: str = ""
     input_hash: str = ""
     attempt: str = ""
     link: str = ""

@@ -93,6 +93,7 @@ def summarize_deployment(raw: RawDeployment) -> Deployment:
         blob=annotations.blob,
         units=parse_count(annotations.units),
         reserved_for=annotations.reserved_for,
+        ssh_command=annotations.ssh_command,
         waits_for=annotations.waits_for,
         waits_reason=annotations.waits_reason,
         created=metadata.created,

@@ -26,6 +26,7 @@ OUTPUTS = (
     "status",
     "history",
     "wait",
+    "instance",
     "catalog",
     "stock",
     "plan",

@@ -66,7 +66,8 @@ class InstanceOutput(ThingOutput, frozen=True):
     """An instance.
 
     `pods` counts the pods that hold a unit. `logURL` and `terminalURL` are pages in Argo CD, `graphsURL` is a page in
-    Grafana. Each URL is null if the URL of Argo CD or Grafana is not declared, or if no pod has such a page.
+    Grafana. Each URL is null if the URL of Argo CD or Grafana is not declared, or if no pod has such a page. `sshCommand` is
+    the command that logs in to the instance, or null if the instance has no SSH.
     """
 
     gpu_spec: str
@@ -79,6 +80,7 @@ class InstanceOutput(ThingOutput, frozen=True):
     start_time: str | None
     url: str | None
     links: tuple[str, ...]
+    ssh_command: str | None
     log_url: str | None = msgspec.field(name="logURL")
     terminal_url: str | None = msgspec.field(name="terminalURL")
     graphs_url: str | None = msgspec.field(name="graphsURL")

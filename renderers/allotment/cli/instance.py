@@ -1,0 +1,114 @@
+"""`allot instance`: opens the addresses of instances."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from allotment.cli.completers import create_resource_completer
+from allotment.cli.options import find_repository, open_source, output_option, repository_option
+from allotment.cli.status_options import split_resource_name
+from allotment.problems import OperationRefused, escape_unprintable, quote_value
+
+if TYPE_CHECKING:
+    from allotment.services.access.addresses import InstanceAddresses, PortAddress, SshAddress
+
+
+@click.group()
+def command() -> None:
+    """Open the URL or the SSH login of an instance.
+
+    \b
+    Examples:
+      allot instance open solo-ada/webui
+      allot instance open solo-ada/webui --ssh
+    """
+
+
+@command.command("open")
+@click.argument("what", metavar="TENANT/NAME", shell_complete=create_resource_completer("instances"))
+@click.option("--ssh", "wants_ssh", is_flag=True, help="Print the command that logs in by SSH.")
+@click.option("--port", metavar="NAME", help="The port to open. Default: http, or else the first exposed port.")
+@click.option("--no-browser", is_flag=True, help="Only print the URL, and open no browser.")
+@output_option()
+@repository_option
+def open_instance(
+    *, what: str, wants_ssh: bool, port: str | None, no_browser: bool, style: str, repo: Path | None
+) -> None:
+    """Open the URL of an instance in a browser, or print the command that logs in by SSH.
+
+    The command prints the URL. If standard output is a terminal, it also opens a browser. It reads the declarations only:
+    `allot status TENANT/NAME` shows whether the instance runs.
+
+    Exit status: 0 success, 2 the instance has no such address.
+
+    \b
+    Examples:
+      allot instance open solo-ada/webui
+      allot instance open solo-ada/webui --port tensorboard --no-browser
+      allot instance open solo-ada/webui --ssh
+      $(allot instance open solo-ada/webui --ssh) nvidia-smi
+      allot instance open solo-ada/webui -o json
+    """
+    from allotment.services.access.addresses import find_addresses
+
+    if wants_ssh and port is not None:
+        raise click.UsageError("--ssh and --port exclude each other: omit one of them")
+    tenant, name = split_resource_name(what)
+    if not (tenant and name):
+        raise click.UsageError(f"{escape_unprintable(what)} is not in the format TENANT/NAME, such as solo-ada/webui")
+    addresses = find_addresses(open_source(find_repository(repo), None), tenant, name)
+    if style == "json":
+        _print_json(tenant, name, addresses)
+    elif wants_ssh:
+        ssh = _require_ssh(what, addresses)
+        click.echo(ssh.command)
+        if ssh.host_key:
+            click.echo(f"The key of the host is {ssh.host_key}", err=True)
+    else:
+        url = _choose_url(what, addresses, port).url
+        click.echo(url)
+        if sys.stdout.isatty() and not no_browser:
+            # A browser in a terminal keeps the call busy until it ends.
+            thread = threading.Thread(target=webbrowser.open, args=(url,), daemon=True)
+            thread.start()
+            thread.join(5)
+
+
+def _require_ssh(what: str, addresses: InstanceAddresses) -> SshAddress:
+    if addresses.ssh is not None:
+        return addresses.ssh
+    if addresses.cluster_has_ssh:
+        raise OperationRefused(
+            f"{what} has no SSH: write `access: [SSH]` in {addresses.path}, or open a shell by `allot exec {what}`"
+        )
+    raise OperationRefused(f"the cluster of {what} has no SSH gateway: open a shell by `allot exec {what}`")
+
+
+def _choose_url(what: str, addresses: InstanceAddresses, port: str | None) -> PortAddress:
+    for address in addresses.urls:
+        if port in (None, address.port):
+            return address
+    exposed = ", ".join(address.port for address in addresses.urls) or "none"
+    if port is None:
+        raise OperationRefused(f"{what} has no URL: write `exposure: Members` at a port in {addresses.path}")
+    raise OperationRefused(f"{what} has no exposed port named {quote_value(port)}; its exposed ports: {exposed}")
+
+
+def _print_json(tenant: str, name: str, addresses: InstanceAddresses) -> None:
+    from allotment.reports.outputs import as_json
+    from allotment.reports.outputs.instance import InstanceOutput, PortAddressOutput, SshAddressOutput
+    from allotment.reports.outputs.output import output_of
+
+    output = InstanceOutput(
+        tenant=tenant,
+        instance=name,
+        urls=tuple(output_of(PortAddressOutput, address) for address in addresses.urls),
+        ssh=output_of(SshAddressOutput, addresses.ssh) if addresses.ssh is not None else None,
+    )
+    click.echo(as_json(output), nl=False)
