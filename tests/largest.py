@@ -160,6 +160,7 @@ def _cluster(root: Path) -> None:
     spec["diskStorageClassName"] = "k" * 63
     spec["ssh"] = {"host": ".".join(["s" * 63] * 3 + ["s" * 61]), "port": 65_535, "hostKey": _key(0)}
     spec["secretStore"] = {"name": "v" * 63, "prefix": "/".join(["x" * 39] * 4 + ["x" * 40])}
+    spec["secretStore"]["imagePull"] = {"path": "/".join(["z" * 39] * 4 + ["z" * 40]), "property": "r" * 253}
     file.write_text(yaml.dump(whole, Dumper=_Plain, allow_unicode=True, width=10_000), encoding="utf-8")
     pool = _described(
         node={"gpu": {"model": MODEL, "count": 64}, "cpu": 100_000, "memory": "9999999Ti"},
@@ -240,6 +241,8 @@ def _tenant(root: Path) -> None:
     ]
     secret = _described(cluster=CLUSTER, keys=keys, refreshInterval="23h59m59s")
     _declare(root, f"{folder}/secrets/{SECRET}.yaml", "SecretReference", SECRET, secret)
+    pull = {**secret, "type": "ImagePull", "keys": [{**keys[0], "name": ".dockerconfigjson"}]}
+    _declare(root, f"{folder}/secrets/{'j' * 32}.yaml", "SecretReference", "j" * 32, pull)
     snapshot = "z" * 32
     _declare(root, f"{folder}/snapshots/{snapshot}.yaml", "GPUStorageSnapshot", snapshot, _described(storage="s" * 32))
     for name in numbered("o", OTHERS, 20):

@@ -11,6 +11,9 @@ STORE = "  secretStore:\n    name: vault\n"
 REFERENCE = "tenants/solo-ada/secrets/huggingface.yaml"
 INSTANCE = "tenants/solo-ada/instances/webui.yaml"
 RENDERED = "eu-1/tenants/solo-ada/compute/huggingface--secret.rendered.yaml"
+PULL_REFERENCE = "tenants/solo-ada/secrets/registry.yaml"
+PULL_RENDERED = "eu-1/tenants/solo-ada/compute/registry--secret.rendered.yaml"
+NAMESPACE = "eu-1/control/namespaces/s/solo-ada.rendered.yaml"
 DECLARED = """\
 apiVersion: allotment.dev/v1alpha1
 kind: SecretReference
@@ -25,6 +28,19 @@ spec:
     - name: org
       path: team/huggingface-org
 """
+PULL_DECLARED = """\
+apiVersion: allotment.dev/v1alpha1
+kind: SecretReference
+metadata:
+  name: registry
+spec:
+  cluster: eu-1
+  type: ImagePull
+  keys:
+    - name: .dockerconfigjson
+      path: registry
+"""
+PLATFORM_PULL = "    imagePull:\n      path: platform/registry\n      property: config\n"
 ENV = """\
   container:
     env:
@@ -46,3 +62,9 @@ def declare_all(root: Path) -> None:
     """Declare the secret, and the variable of the instance."""
     declare_secret(root)
     edit(root, INSTANCE, "  storages:\n", f"{ENV}  storages:\n")
+
+
+def declare_image_pull(root: Path) -> None:
+    """Declare the pull credentials of the tenant and of the platform."""
+    declare_secret(root, PULL_DECLARED, PULL_REFERENCE)
+    edit(root, CLUSTER, STORE, STORE + PLATFORM_PULL)

@@ -112,6 +112,7 @@ ADMISSION_FAILED = "AdmissionFailed"
 EVICTED = "Evicted"
 NODE_LOST = "NodeLost"
 IMAGE_PULL_FAILED = "ImagePullFailed"
+IMAGE_PULL_UNAUTHORIZED = "ImagePullUnauthorized"
 CONFIG_FAILED = "ConfigFailed"
 SECRET_NOT_READY = "SecretNotReady"  # noqa: S105  # a reason, not a password
 CRASH_LOOP = "CrashLoop"

@@ -150,7 +150,11 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
     ),
     "image refused": (
         started(live.pod(node="n1", container=live.waiting("ErrImagePull", "401 Unauthorized"))),
-        *("Failed", "ImagePullFailed", "the registry denies access to image registry.example/webui:1@sha256:aa"),
+        *("Failed", "ImagePullUnauthorized", "the registry denies access to image registry.example/webui:1@sha256:aa"),
+    ),
+    "image refused without a credential": (
+        started(live.pod(node="n1", container=live.waiting("ErrImagePull", "no basic auth credentials"))),
+        *("Failed", "ImagePullUnauthorized", "the registry denies access to image registry.example/webui:1@sha256:aa"),
     ),
     "crash": (
         started(

@@ -207,6 +207,8 @@ def test_of_an_images_pod_the_container_that_is_at_it_tells_how_it_is() -> None:
     checked = ended("check", 0, "Completed")
     assert attempt({"name": "check", **live.waiting("ImagePullBackOff")}, pulled)[1] == "ImagePullFailed"
     assert attempt(checked, running, pulled) == ("Pending", "ImagePullFailed", None)
+    refused = {"name": "prepare", **live.waiting("ErrImagePull", "401 Unauthorized")}
+    assert attempt(checked, running, refused) == ("Pending", "ImagePullUnauthorized", None)
     assert attempt(ended("check", 71), live.waiting("PodInitializing"), failed=True) == ("Failed", "Locked", 71)
     assert attempt(running, pulled) == ("Pending", "ImagePullFailed", None)
     assert attempt({"name": "hold", **live.waiting("ImagePullBackOff")}, pulled)[1] == "ImagePullFailed"

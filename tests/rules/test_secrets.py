@@ -6,10 +6,19 @@ import shutil
 from pathlib import Path
 
 from tests.conftest import DAY, Allot, edit, errors
-from tests.secret_store import CLUSTER, DECLARED, INSTANCE, REFERENCE, STORE, declare_all, declare_secret
+from tests.secret_store import (
+    CLUSTER,
+    DECLARED,
+    INSTANCE,
+    REFERENCE,
+    STORE,
+    declare_all,
+    declare_image_pull,
+    declare_secret,
+)
 
-ENV_NAME = f"{INSTANCE}:17:19: spec.container.env[0].valueFrom.secretKeyRef.name: "
-ENV_KEY = f"{INSTANCE}:18:18: spec.container.env[0].valueFrom.secretKeyRef.key: "
+ENV_NAME = f"{INSTANCE}:19:19: spec.container.env[0].valueFrom.secretKeyRef.name: "
+ENV_KEY = f"{INSTANCE}:20:18: spec.container.env[0].valueFrom.secretKeyRef.key: "
 
 
 def error_lines(sample: Path, allot: Allot) -> list[str]:
@@ -63,6 +72,16 @@ def test_a_secret_is_used_in_its_own_cluster(sample: Path, allot: Allot) -> None
     assert error_lines(sample, allot) == [
         f"{ENV_NAME}SecretReference huggingface is in cluster us-1, and the instance is in eu-1: use the same cluster for"
         " both [secret-reference]"
+    ]
+
+
+def test_no_variable_reads_a_pull_credential(sample: Path, allot: Allot) -> None:
+    declare_all(sample)
+    declare_image_pull(sample)
+    edit(sample, INSTANCE, "name: huggingface", "name: registry")
+    assert error_lines(sample, allot) == [
+        f"{ENV_NAME}SecretReference registry has the type ImagePull, and no variable can read a pull credential: remove the"
+        " variable, because all pods of the tenant pull images with the credential [secret-reference]"
     ]
 
 

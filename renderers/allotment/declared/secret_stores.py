@@ -17,6 +17,8 @@ SECRET_KEY = re.compile(r"(?!\.\.|\.$)[-._a-zA-Z0-9]+")
 # Stores read a property as an expression: without other characters, it can only name a field.
 _PROPERTY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 MAX_PATH_LENGTH = 200
+# Kubernetes requires exactly this key in a Secret with the credentials of container registries.
+DOCKER_CONFIG_KEY = ".dockerconfigjson"
 
 StorePath = Annotated[
     str,

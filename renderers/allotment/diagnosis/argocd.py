@@ -33,6 +33,7 @@ RENDERED_KINDS = (
     ("", "LimitRange"),
     ("", "Namespace"),
     ("", "ResourceQuota"),
+    ("", "ServiceAccount"),
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
     ("argoproj.io", "AppProject"),

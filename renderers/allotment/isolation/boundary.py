@@ -113,8 +113,29 @@ def _cluster_values(name: str, spec: ClusterSpec) -> dict[str, Any]:
         "secret-store": spec.secret_store.name if spec.secret_store is not None else AnyOf(),
         "secret-kind": "ExternalSecret" if spec.secret_store is not None else AnyOf(),
         "secret-prefix": spec.secret_store.prefix if spec.secret_store is not None else AnyOf(),
+        **_image_pull_values(spec.secret_store),
         "a-storage-class": AnyOf(storage.storage_class_name for storage in spec.storages),
         "a-snapshot-class": AnyOf(storage.volume_snapshot_class_name for storage in spec.storages),
+    }
+
+
+def _image_pull_values(store: SecretStore | None) -> dict[str, Any]:
+    """Return the place of the platform's pull credential; values that equal nothing if the cluster declares none."""
+    place = store.image_pull if store is not None else None
+    if place is None:
+        return dict.fromkeys(("image-pull-path", "image-pull-property", "image-pull-reference"), AnyOf())
+    reference = {
+        "key": place.path,
+        "conversionStrategy": "Default",
+        "decodingStrategy": "None",
+        "metadataPolicy": "None",
+    }
+    if place.property_ is not None:
+        reference["property"] = place.property_
+    return {
+        "image-pull-path": place.path,
+        "image-pull-property": place.property_ or "",
+        "image-pull-reference": reference,
     }
 
 

@@ -25,6 +25,7 @@ from allotment.manifests.tenant import (
     disruption,
     exposure,
     gpu_instance,
+    image_pull,
     namespace,
     project_roles,
     sharing,
@@ -45,7 +46,7 @@ class Entitlements(NamedTuple):
 
     `required_endings` maps the kind and name of an object to the text with which the object must end. It has all
     AppProjects, SecurityPolicies and PodDisruptionBudgets that the tenant may have, all NetworkPolicies that open the
-    namespace to another namespace, the ResourceQuota `backstop`, and the objects for the SSH gateway. An object of these sorts that is absent from
+    namespace to another namespace, the ResourceQuota `backstop`, the objects for the SSH gateway, and the ServiceAccount. An object of these sorts that is absent from
     `required_endings` is a violation. `max_replicas` has the maximum number of replicas of each Deployment.
     `file_writers` has the names of the file servers that may change files. `token_routes` has the names of the HTTPRoutes
     that admit programs with a token, and must remove the token.
@@ -66,6 +67,9 @@ class Entitlements(NamedTuple):
         if ssh_data := ssh_access.build_data(cluster, tenant):
             endings["ConfigMap", names.SSH_GATEWAY] = "\n" + dump([{"data": ssh_data}]).decode().removesuffix("\n")
             endings["RoleBinding", names.SSH_GATEWAY] = ""  # a pattern checks it
+        if pull_secrets := image_pull.list_pull_secrets(cluster, tenant):
+            ending = "\n" + dump([{"imagePullSecrets": pull_secrets}]).decode().removesuffix("\n")
+            endings["ServiceAccount", names.SERVICE_ACCOUNT] = ending
         writers = frozenset(_list_file_writers(cluster, tenant))
         routes = frozenset(_list_token_routes(catalog, cluster, tenant))
         return Entitlements(endings, dict(_max_replicas_by_deployment(cluster, tenant)), writers, routes)
@@ -156,6 +160,7 @@ _JUDGED_KINDS = frozenset(
         "ResourceQuota",
         "RoleBinding",
         "SecurityPolicy",
+        "ServiceAccount",
     )
 )
 

@@ -10,7 +10,10 @@ from allotment.manifests.yaml_text import Object
 from allotment.problems import escape_unprintable
 
 _FIELDS = frozenset(("apiVersion", "kind", "metadata", "spec", "data", "immutable"))
-_FIELDS_BY_KIND = {"RoleBinding": frozenset(("apiVersion", "kind", "metadata", "roleRef", "subjects"))}
+_FIELDS_BY_KIND = {
+    "RoleBinding": frozenset(("apiVersion", "kind", "metadata", "roleRef", "subjects")),
+    "ServiceAccount": frozenset(("apiVersion", "kind", "metadata", "imagePullSecrets")),
+}
 
 
 def check_allowed_keys(where: str, value: Any, allowed: frozenset[str]) -> Iterator[str]:

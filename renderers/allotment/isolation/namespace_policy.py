@@ -7,12 +7,14 @@ from typing import Any
 
 from allotment.isolation.boundary import Boundary
 from allotment.isolation.field_policy import check_allowed_keys, check_equal, check_identity, is_released
+from allotment.isolation.secret_policy import judge_platform_pull_secret, judge_service_account
 from allotment.manifests import names
 from allotment.manifests.tenant import disruption
 from allotment.manifests.yaml_text import Object
 
 _NAMESPACE_API = {
     "ConfigMap": "v1",
+    "ExternalSecret": "external-secrets.io/v1",
     "LimitRange": "v1",
     "Namespace": "v1",
     "NetworkPolicy": "networking.k8s.io/v1",
@@ -20,6 +22,7 @@ _NAMESPACE_API = {
     "ReferenceGrant": "gateway.networking.k8s.io/v1",
     "ResourceQuota": "v1",
     "RoleBinding": "rbac.authorization.k8s.io/v1",
+    "ServiceAccount": "v1",
 }
 _SSH_KINDS = ("ConfigMap", "RoleBinding")
 _SSH_NAME = "allot-ssh"
@@ -40,6 +43,10 @@ def judge_isolation_object(boundary: Boundary, tenant: str, manifest: Object) ->
         yield from _judge_disruption_budget(manifest)
     elif kind in _SSH_KINDS:
         yield from _judge_ssh_object(manifest)
+    elif kind == "ServiceAccount":
+        yield from judge_service_account(manifest)
+    elif kind == "ExternalSecret":
+        yield from judge_platform_pull_secret(boundary.secret_store, metadata, manifest.get("spec", {}))
     elif not is_released(metadata.get("annotations", {})):
         yield from check_equal(
             "sync-options", metadata.get("annotations", {}).get(names.SYNC_OPTIONS), names.KEEP_OPTIONS

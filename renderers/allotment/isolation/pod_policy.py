@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from allotment.isolation.field_policy import check_allowed_keys, check_equal
+from allotment.isolation.secret_policy import PULL_SECRET
 from allotment.manifests import names, paths
 from allotment.manifests.tenant.programs import hash_programs
 from allotment.manifests.yaml_text import Object
@@ -146,3 +147,5 @@ def _judge_reference(source: Any) -> Iterator[str]:
     yield from check_equal("env.valueFrom", len(source), 1)
     for reference in source.values():
         yield from check_allowed_keys("env.valueFrom", reference, frozenset(("name", "key")))
+        if PULL_SECRET.fullmatch(str(reference.get("name"))):
+            yield f"env.valueFrom reads the pull credential {reference['name']}"

@@ -52,6 +52,7 @@ from allotment.manifests.tenant import (
     gpu_instance,
     gpu_storage,
     gpu_storage_snapshot,
+    image_pull,
     namespace,
     programs,
     secret_reference,
@@ -119,6 +120,7 @@ def _render_tenant_files(
         *namespace.render(catalog, cluster, tenant),
         *disruption.render(cluster, tenant),
         *ssh_access.render(cluster, tenant),
+        *image_pull.render(cluster, tenant),
         *sharing.render(catalog, cluster, tenant, runtime_state),
         *applications.render_secret_grant(cluster, tenant),
     ]

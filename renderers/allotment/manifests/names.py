@@ -23,6 +23,12 @@ ROLE = "allotment.dev/role"
 BILL_PREFIX = "bill.allotment.dev/"
 SECRET_SUFFIX = "--secret"  # noqa: S105  # suffix of the name of a SecretReference's Secret
 
+IMAGE_PULL_SUFFIX = "--image-pull"  # suffix of the name of the Secret of a SecretReference with the type ImagePull
+# The Secret with the platform's pull credential in each tenant's namespace. No declared name contains '--', so no
+# SecretReference and no bucket has a Secret of this name, and no variable of an instance can read it.
+PLATFORM_PULL_SECRET = "image-pull--platform"  # noqa: S105  # a name, not a password
+SERVICE_ACCOUNT = "default"  # the ServiceAccount of all pods of a tenant
+
 BLOB = "allotment.dev/declared-blob"
 WAITS_FOR = "allotment.dev/waits-for"
 WAITS_REASON = "allotment.dev/waits-reason"
@@ -146,6 +152,15 @@ def secret_name(reference: str) -> str:
     The name contains '--', so it differs from the Secret of every bucket, which has the name of a declared storage.
     """
     return f"{reference}{SECRET_SUFFIX}"
+
+
+def image_pull_name(reference: str) -> str:
+    """Return the name of the Secret and the ExternalSecret of a SecretReference with the type ImagePull.
+
+    It differs from `secret_name`: Kubernetes can't change the type of a Secret, and no variable of an instance may read a
+    pull credential.
+    """
+    return f"{reference}{IMAGE_PULL_SUFFIX}"
 
 
 def secret_folder(prefix: str, tenant: str) -> str:

@@ -36,6 +36,8 @@ _EVICTION_TEXTS = {  # for each shortage, phrases in the kubelet's messages abou
     "disk": ("low on resource: ephemeral-storage", "low on resource: inodes", "DiskPressure"),
     "processes": ("low on resource: pids", "PIDPressure"),
 }
+_NOT_FOUND_PHRASES = ("not found", "manifest unknown")
+_DENIED_PHRASES = ("unauthorized", "denied", "forbidden", "no basic auth credentials", "authentication required")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")  # in an image error, the cause follows the last digest
 # runc's message about the container's command. Failures of hooks, mounts and node drivers end in the same words, so the
 # pattern includes the beginning of the message.
@@ -93,7 +95,7 @@ def _classify_pod(view: InstanceView, pod: Pod) -> PodState:
     if pod.node_lost:
         return PodState(word.WAITING, word.NODE_LOST, f"its node {escape_unprintable(pod.node, 63)} {_NODE_LOST_TEXT}")
     if pod.waiting_reason in IMAGE_REASONS:
-        return PodState(word.FAILED, word.IMAGE_PULL_FAILED, _image_pull_message(view.deployment.image, pod))
+        return PodState(word.FAILED, image_pull_reason(pod), _image_pull_message(view.deployment.image, pod))
     if pod.waiting_reason in CONFIG_REASONS or (pod.terminated_reason == START_ERROR and not pod.started_at):
         return _create_failed_state(pod)
     if pod.exit_code is not None and not _has_recovered(view, pod):
@@ -161,13 +163,33 @@ def _evicted_state(pod: Pod) -> PodState:
     return PodState(word.FAILED, word.ADMISSION_FAILED, f"its node rejected its pod: {why}")
 
 
+def image_pull_reason(pod: Pod) -> str:
+    """Return the reason why an image can't be pulled: its registry denies access, or there is another cause."""
+    return word.IMAGE_PULL_UNAUTHORIZED if _is_pull_denied(pod) else word.IMAGE_PULL_FAILED
+
+
+def _is_pull_denied(pod: Pod) -> bool:
+    """Return whether a registry demands a credential or rejects it."""
+    error_text = _image_error(pod)
+    return (
+        pod.waiting_reason != "InvalidImageName"
+        and not any(phrase in error_text for phrase in _NOT_FOUND_PHRASES)
+        and any(phrase in error_text for phrase in _DENIED_PHRASES)
+    )
+
+
+def _image_error(pod: Pod) -> str:
+    """Return the cause in the kubelet's message about an image, without the names that precede it."""
+    return _DIGEST.split(pod.waiting_message.lower())[-1]
+
+
 def _image_pull_message(image: str, pod: Pod) -> str:
-    error_text, image = _DIGEST.split(pod.waiting_message.lower())[-1], escape_unprintable(image, 160)
+    error_text, image = _image_error(pod), escape_unprintable(image, 160)
     if pod.waiting_reason == "InvalidImageName":
         return f"image name is invalid: {image}"
-    if "not found" in error_text or "manifest unknown" in error_text:
+    if any(phrase in error_text for phrase in _NOT_FOUND_PHRASES):
         return f"image not found: {image}"
-    if any(phrase in error_text for phrase in ("unauthorized", "denied", "forbidden")):
+    if _is_pull_denied(pod):
         return f"the registry denies access to image {image}"
     if "no space left" in error_text:
         return f"the node has no disk space for image {image}"

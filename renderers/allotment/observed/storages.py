@@ -12,7 +12,7 @@ from allotment.declared.values import parse_size
 from allotment.manifests import names
 from allotment.observed.conditions import ConditionBuilder, ConditionValue, add_deletion_conditions
 from allotment.observed.objects import BucketClaim, Deployment, Job, Pod, Route, VolumeClaim
-from allotment.observed.pod_state import CONFIG_REASONS, IMAGE_REASONS
+from allotment.observed.pod_state import CONFIG_REASONS, IMAGE_REASONS, image_pull_reason
 from allotment.observed.status import Condition, Preparation, Storage
 from allotment.preparation.job_names import format_job_name
 from allotment.problems import escape_unprintable
@@ -238,7 +238,7 @@ def _derive_attempt_state(view: StorageView, job: Job) -> tuple[str, str]:
     if any(pod.started_at for pod in own):
         return word.JOB_RUNNING, word.PREPARATION_RUNNING
     if own and all(pod.waiting_reason in IMAGE_REASONS for pod in own):
-        return word.PENDING, word.IMAGE_PULL_FAILED
+        return word.PENDING, image_pull_reason(own[0])
     if own and all(pod.waiting_reason in CONFIG_REASONS for pod in own):
         return word.PENDING, word.CONFIG_FAILED
     return word.PENDING, word.PREPARATION_PENDING
@@ -302,6 +302,8 @@ def _progress_message(prepare: Preparation) -> str:
         return f"preparation runs, attempt {prepare.attempt}"
     if prepare.reason == word.IMAGE_PULL_FAILED:
         return f"preparation can't start, attempt {prepare.attempt}: its image can't be pulled"
+    if prepare.reason == word.IMAGE_PULL_UNAUTHORIZED:
+        return f"preparation can't start, attempt {prepare.attempt}: the registry denies access to its image"
     if prepare.reason == word.CONFIG_FAILED:
         return f"preparation can't start, attempt {prepare.attempt}: its container can't be created"
     return f"preparation waits for its pod, attempt {prepare.attempt}"

@@ -191,7 +191,11 @@ REASONS: dict[str, Reason] = {
     ),
     word.IMAGE_PULL_FAILED: Reason(
         "its image can't be pulled",
-        "the message names the cause: not found, access denied, no disk space. Check the digest and the registry",
+        "the message names the cause: not found, no disk space. Check the digest and the registry",
+    ),
+    word.IMAGE_PULL_UNAUTHORIZED: Reason(
+        "the registry of its image demands a credential, or rejects the credential",
+        "declare a SecretReference with `type: ImagePull` for the registry, or correct the credential in the secret store. A pod gets a new credential only when it is created: stop the instance and start it again",
     ),
     word.CONFIG_FAILED: Reason(
         "the container can't be created",

@@ -73,6 +73,12 @@ def _check_instance(
                 f" {spec.cluster}: use the same cluster for both"
             )
             yield instance.make_finding(f"{field}.name", message, RULE, related=(reference.path,))
+        elif reference.model.spec.is_image_pull:
+            message = (
+                f"SecretReference {source.name} has the type ImagePull, and no variable can read a pull credential: remove the"
+                " variable, because all pods of the tenant pull images with the credential"
+            )
+            yield instance.make_finding(f"{field}.name", message, RULE, related=(reference.path,))
         elif source.key not in keys:
             message = (
                 f"SecretReference {source.name} has no key {quote_value(source.key)}{suggest_name(source.key, keys)}"

@@ -7,7 +7,17 @@ from typing import Any
 
 from tests.conftest import DAY, Allot, edit
 from tests.manifests.test_layout import misfits
-from tests.secret_store import CLUSTER, REFERENCE, RENDERED, declare_all
+from tests.secret_store import (
+    CLUSTER,
+    NAMESPACE,
+    PLATFORM_PULL,
+    PULL_REFERENCE,
+    PULL_RENDERED,
+    REFERENCE,
+    RENDERED,
+    declare_all,
+    declare_image_pull,
+)
 
 from allotment.manifests.yaml_text import load
 
@@ -58,3 +68,49 @@ def test_a_variable_reads_the_secret(sample: Path, allot: Allot) -> None:
         "name": "HF_TOKEN",
         "valueFrom": {"secretKeyRef": {"name": "huggingface--secret", "key": "token"}},
     } in container["env"]
+
+
+def test_a_pull_credential_has_the_type_that_kubernetes_demands(sample: Path, allot: Allot) -> None:
+    declare_image_pull(sample)
+    (manifest,) = render(allot, sample, PULL_RENDERED)
+    assert misfits(manifest) == []
+    assert manifest["metadata"]["name"] == "registry--image-pull"
+    assert manifest["spec"]["target"] == {
+        "name": "registry--image-pull",
+        "creationPolicy": "Owner",
+        "deletionPolicy": "Retain",
+        "template": {"type": "kubernetes.io/dockerconfigjson", "engineVersion": "v2", "mergePolicy": "Replace"},
+    }
+    reference = {"key": "tenants/solo-ada/registry", **READING}
+    assert manifest["spec"]["data"] == [{"secretKey": ".dockerconfigjson", "remoteRef": reference}]
+
+
+def test_all_pods_of_a_tenant_pull_with_its_credential_and_the_platforms(sample: Path, allot: Allot) -> None:
+    declare_image_pull(sample)
+    account, external_secret = pull_objects(render(allot, sample, NAMESPACE))
+    assert misfits(account) == misfits(external_secret) == []
+    assert account["metadata"]["name"] == "default"
+    assert account["imagePullSecrets"] == [{"name": "registry--image-pull"}, {"name": "image-pull--platform"}]
+    assert external_secret["metadata"]["name"] == "image-pull--platform"
+    reference = {"key": "platform/registry", "property": "config", **READING}
+    assert external_secret["spec"]["data"] == [{"secretKey": ".dockerconfigjson", "remoteRef": reference}]
+
+
+def test_a_credential_restarts_no_instance(sample: Path, allot: Allot) -> None:
+    path = "eu-1/tenants/solo-ada/compute/webui.rendered.yaml"
+    before = render(allot, sample, path)
+    declare_image_pull(sample)
+    assert render(allot, sample, path) == before
+
+
+def test_a_namespace_without_a_credential_has_the_account_of_kubernetes(sample: Path, allot: Allot) -> None:
+    declare_image_pull(sample)
+    edit(sample, CLUSTER, PLATFORM_PULL, "")
+    assert [each["kind"] for each in pull_objects(render(allot, sample, NAMESPACE))] == ["ServiceAccount"]
+    (sample / PULL_REFERENCE).unlink()
+    assert pull_objects(render(allot, sample, NAMESPACE)) == []
+
+
+def pull_objects(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the ServiceAccount and the ExternalSecret of a namespace."""
+    return [each for each in objects if each["kind"] in ("ServiceAccount", "ExternalSecret")]

@@ -9,7 +9,7 @@ from allotment.declared.addresses import Cidr, Domain, Host, HttpsUrl, HttpUrl, 
 from allotment.declared.kinds.declaration import CatalogSpec, Declaration, StrictModel, check_one_of, unique_by
 from allotment.declared.kinds.gateway import Gateway
 from allotment.declared.references import StorageSpecReference
-from allotment.declared.secret_stores import StorePath
+from allotment.declared.secret_stores import SecretProperty, StorePath
 from allotment.declared.values import KubernetesName, Size, SshKey
 
 
@@ -150,6 +150,20 @@ class Network(StrictModel):
     )
 
 
+class PlatformImagePull(StrictModel):
+    """The place of the platform's credential for private container registries. All tenants pull images with it."""
+
+    path: StorePath = Field(
+        description="The path of a Docker config JSON in the store, such as platform/registry, outside the prefix of the"
+        " tenants. Each tenant can run every image that this credential can pull, and read its files."
+    )
+    property_: SecretProperty | None = Field(
+        default=None,
+        alias="property",
+        description="The field to read if the value in the store is a JSON object. Default: the whole value.",
+    )
+
+
 class SecretStore(StrictModel):
     """The secret store of the cluster, which External Secrets Operator reads for SecretReferences.
 
@@ -162,6 +176,22 @@ class SecretStore(StrictModel):
         description="The path in the store that has a folder for each tenant. The path at which Vault mounts its engine"
         " is no part of it.",
     )
+    image_pull: PlatformImagePull | None = Field(
+        default=None,
+        description="Default: pods pull images only with the credentials of their own tenant.",
+    )
+
+    @model_validator(mode="after")
+    def _check_image_pull_path(self) -> Self:
+        path = self.image_pull.path if self.image_pull is not None else None
+        if path is not None and (f"{path}/".startswith(f"{self.prefix}/") or f"{self.prefix}/".startswith(f"{path}/")):
+            raise PydanticCustomError(
+                "image-pull-path",
+                "secretStore.imagePull.path {path} and secretStore.prefix {prefix} overlap, so that a tenant could read or"
+                " write the platform's credential: write a path outside the prefix, such as platform/registry",
+                {"path": path, "prefix": self.prefix},
+            )
+        return self
 
 
 class Ssh(StrictModel):

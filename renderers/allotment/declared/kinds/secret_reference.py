@@ -1,13 +1,13 @@
 """SecretReference: secrets of a tenant in the secret store of a cluster."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel, unique_by
 from allotment.declared.references import ClusterReference
-from allotment.declared.secret_stores import SecretKey, SecretProperty, StorePath
+from allotment.declared.secret_stores import DOCKER_CONFIG_KEY, SecretKey, SecretProperty, StorePath
 from allotment.declared.values import Duration, format_duration
 
 MIN_REFRESH, MAX_REFRESH = 60, 86400  # seconds
@@ -44,6 +44,13 @@ class SecretReferenceSpec(Spec):
     cluster: ClusterReference = Field(
         description="The name of the Cluster in which instances use the secret. It must declare a secretStore."
     )
+    type_: Literal["Values", "ImagePull"] = Field(
+        default="Values",
+        alias="type",
+        description="Values: instances name its keys in their environment. ImagePull: the credential with which all pods of the"
+        " tenant in the cluster pull images from private registries. Its only key is .dockerconfigjson, with a Docker"
+        " config JSON.",
+    )
     keys: Annotated[list[ReferencedKey], unique_by("name")] = Field(min_length=1, max_length=50)
     refresh_interval: Annotated[Duration, AfterValidator(_check_refresh_interval)] = Field(
         default=3600,
@@ -51,12 +58,29 @@ class SecretReferenceSpec(Spec):
         " no merge. An instance gets the new value at its next start.",
     )
 
+    @property
+    def is_image_pull(self) -> bool:
+        """Whether the reference is a credential for registries instead of values for instances."""
+        return self.type_ == "ImagePull"
+
+    @model_validator(mode="after")
+    def _check_docker_config(self) -> Self:
+        names = [key.name for key in self.keys]
+        if self.is_image_pull and names != [DOCKER_CONFIG_KEY]:
+            raise PydanticCustomError(
+                "image-pull",
+                "type ImagePull has the keys {names}, and Kubernetes reads exactly the key {expected}: declare only this key",
+                {"names": ", ".join(names), "expected": DOCKER_CONFIG_KEY},
+            )
+        return self
+
 
 class SecretReference(Declaration):
     """Secrets of a tenant, such as API keys, that stay in the secret store of a cluster.
 
     The declaration has no secret. It names values below the tenant's own path in the store. The cluster reads them, and
-    instances of the tenant get them as environment variables: `container.env[].valueFrom.secretKeyRef`.
+    instances of the tenant get them as environment variables: `container.env[].valueFrom.secretKeyRef`. With
+    `type: ImagePull`, the declaration is a credential for private container registries instead.
     """
 
     kind: Literal["SecretReference"]

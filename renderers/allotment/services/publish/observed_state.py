@@ -21,7 +21,7 @@ from allotment.observed.status import TenantStatus, parse_cluster_status, parse_
 from allotment.preparation.job_names import format_job_name
 from allotment.problems import OperationRefused
 
-_NEVER_STARTING_REASONS = (word.IMAGE_PULL_FAILED, word.CONFIG_FAILED)
+_NEVER_STARTING_REASONS = (word.IMAGE_PULL_FAILED, word.IMAGE_PULL_UNAUTHORIZED, word.CONFIG_FAILED)
 _REASONS_WITH_PODS = (word.TERMINATING, word.REMOVED_STILL_RUNNING)
 
 

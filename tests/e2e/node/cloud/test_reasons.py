@@ -165,7 +165,7 @@ def one_that_runs(real_node: Node, name: str) -> Object:
     ("name", "reason", "words"),
     [
         ("absent", "ImagePullFailed", f"image not found: {ABSENT}"),
-        ("private", "ImagePullFailed", f"the registry denies access to image {PRIVATE}"),
+        ("private", "ImagePullUnauthorized", f"the registry denies access to image {PRIVATE}"),
         ("no-command", "ConfigFailed", "the container can't be created: its command isn't in the image"),
         ("no-secret", "ConfigFailed", "the container can't be created: it has no Secret box"),
     ],
