@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import tarfile
@@ -13,7 +14,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from tests.controlplane import images
 
-PRIVATE = "private"  # what lies under this name needs a login, and nobody has one
+PRIVATE = "private"  # images under this name need the login ROBOT with PASSWORD
+ROBOT, PASSWORD = "robot", "registry-password"
+AUTHORIZATION = f"Basic {base64.b64encode(f'{ROBOT}:{PASSWORD}'.encode()).decode()}"
 PREFIX, MANIFESTS = ["", "v2"], "manifests"
 BLOBS = "blobs/sha256"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -60,7 +63,7 @@ class _Registry(BaseHTTPRequestHandler):
         parts = url.path.split("/")
         if ".." in parts or parts[:2] != PREFIX or len(parts) < 5:
             self._say(404, "NOT_FOUND")
-        elif parts[2] == PRIVATE:
+        elif parts[2] == PRIVATE and self.headers["Authorization"] != AUTHORIZATION:
             self._say(401, "UNAUTHORIZED", {"WWW-Authenticate": 'Basic realm="registry"'})
         elif parts[-2] == MANIFESTS:
             self._manifest(self._folder.joinpath(MANIFESTS, registry, *parts[2:-2], parts[-1]))

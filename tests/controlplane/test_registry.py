@@ -70,4 +70,8 @@ def test_what_nobody_put_there_is_unknown(url: str, tmp_path: Path) -> None:
 
 def test_what_is_private_needs_a_login(url: str, tmp_path: Path) -> None:
     registry.put(tmp_path, {"registry.example/private/web:1": HELLO})
-    assert refused(f"{url}/v2/private/web/manifests/1?ns=registry.example") == (401, "UNAUTHORIZED")
+    address = f"{url}/v2/private/web/manifests/1?ns=registry.example"
+    assert refused(address) == (401, "UNAUTHORIZED")
+    login = urllib.request.Request(address, headers={"Authorization": registry.AUTHORIZATION})
+    with urllib.request.urlopen(login) as response:
+        assert response.status == 200

@@ -18,17 +18,21 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.external_secrets import API
 from tests.controlplane.fixtures import needs
 from tests.controlplane.processes import eventually
-from tests.e2e.test_secrets import PATH, SPACE, reference
+from tests.e2e.test_secrets import PATH, SPACE, pull_cluster, pull_tree, reference
+
+__all__ = ["pull_cluster", "pull_tree"]  # fixtures
 
 pytestmark = pytest.mark.e2e
 DECLARED = "huggingface--secret"  # of the sample's tenant ml-orbit
 ML_ORBIT = names.namespace("ml-orbit")
 STORE = "vault"  # as clusters/eu-1 declares it
+PLATFORM_CONFIG = '{"auths": {"platform.example": {"auth": "YTpi"}}}'
 VALUES = {
     "tenants/ml-orbit/huggingface": json.dumps({"token": "hf-ml-orbit", "unused": "unused-ml-orbit"}),
     "tenants/ml-orbit/other": "other-ml-orbit",
     "tenants/studio-kite/huggingface": "hf-studio-kite",
-    "platform/registry": "registry-platform",
+    "tenants/solo-ada/registry": '{"auths": {"registry.example": {"auth": "{{ .token }}"}}}',
+    "platform/registry": json.dumps({"config": PLATFORM_CONFIG, "root": "registry-platform"}),
 }
 
 
@@ -180,3 +184,33 @@ def test_the_secret_goes_with_its_declaration(operated: Cluster) -> None:
     wait_for(operated, "removed--secret", SPACE, {"token": b"hf-studio-kite"})
     operated.client.delete(API, "ExternalSecret", "removed--secret", SPACE)
     wait_for(operated, "removed--secret", SPACE, None)
+
+
+SOLO_ADA = names.namespace("solo-ada")
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "expected_value"),
+    [
+        (
+            "registry--image-pull",
+            "tenants/solo-ada/compute/registry--secret.rendered.yaml",
+            VALUES["tenants/solo-ada/registry"],
+        ),
+        ("image-pull--platform", "control/namespaces/s/solo-ada.rendered.yaml", PLATFORM_CONFIG),
+    ],
+)
+def test_a_pull_credential_is_a_docker_config_as_the_store_has_it(
+    operated: Cluster, pull_cluster: Cluster, pull_tree: Path, name: str, path: str, expected_value: str
+) -> None:
+    assert pull_cluster is operated
+    (manifest,) = (each for each in rendered.objects(pull_tree, path) if each["kind"] == "ExternalSecret")
+    operated.client.apply(manifest)
+    wait_for(operated, name, SOLO_ADA, {".dockerconfigjson": expected_value.encode()})
+    live_secret = secret(operated, name, SOLO_ADA)
+    assert live_secret is not None
+    assert live_secret["type"] == "kubernetes.io/dockerconfigjson"
+    live_reference = operated.client.get(API, "ExternalSecret", name, SOLO_ADA)
+    assert live_reference["spec"] == manifest["spec"]
+    operated.client.delete(API, "ExternalSecret", name, SOLO_ADA)
+    wait_for(operated, name, SOLO_ADA, None)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
-from tests.controlplane import images, internet, processes
+from tests.controlplane import images, internet, processes, registry
 from tests.controlplane.fixtures import Node
 from tests.e2e.node import pods
 from tests.e2e.node.pods import Pod
@@ -62,3 +66,42 @@ def test_a_private_image_is_not_given(real_node: Node) -> None:
     denied = "pull access denied, repository does not exist or may require authorization"
     assert denied in messages["ErrImagePull"]
     assert denied in messages["ImagePullBackOff"]
+
+
+@contextmanager
+def credential(real_node: Node, password: str) -> Iterator[None]:
+    """Let the pods of a namespace pull with a password, as a tenant's ServiceAccount does."""
+    client, login = real_node.cluster.client, base64.b64encode(f"{registry.ROBOT}:{password}".encode()).decode()
+    config = json.dumps({"auths": {"registry.example": {"auth": login}}})
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "team--image-pull", "namespace": "default"},
+        "type": "kubernetes.io/dockerconfigjson",
+        "data": {".dockerconfigjson": base64.b64encode(config.encode()).decode()},
+    }
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "default"}}
+    client.apply(secret, {**account, "imagePullSecrets": [{"name": "team--image-pull"}]})
+    try:
+        yield
+    finally:
+        client.apply(account)
+        client.delete("v1", "Secret", "team--image-pull", "default")
+
+
+def test_a_private_image_is_pulled_with_the_credential_of_the_service_account(real_node: Node) -> None:
+    image = offered(real_node, "private/own")
+    with (
+        credential(real_node, registry.PASSWORD),
+        pods.running(real_node, pods.pod("default", "own", image)) as (pod,),
+    ):
+        assert pod["spec"]["imagePullSecrets"] == [{"name": "team--image-pull"}]
+        (status,) = pod["status"]["containerStatuses"]
+        assert status["imageID"] == image
+
+
+def test_a_wrong_credential_is_denied(real_node: Node) -> None:
+    image = offered(real_node, "private/denied")
+    with credential(real_node, "wrong"):
+        messages = reasons(real_node, pods.pod("default", "wrong", image))
+    assert any(phrase in messages["ImagePullBackOff"].lower() for phrase in ("unauthorized", "denied"))

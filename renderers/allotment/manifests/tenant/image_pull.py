@@ -23,7 +23,7 @@ _REFRESH_INTERVAL = "1h0m0s"
 def render(cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> list[dict[str, Any]]:
     """Return the ServiceAccount and the ExternalSecret of the platform's credential; empty without a credential.
 
-    If the last credential is removed, Argo CD deletes the ServiceAccount, and Kubernetes creates an empty one at once.
+    If the last credential is removed, Argo CD deletes the ServiceAccount, and Kubernetes creates an empty ServiceAccount at once.
     """
     secrets = list_pull_secrets(cluster, tenant)
     if not secrets:
