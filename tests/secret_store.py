@@ -41,6 +41,7 @@ spec:
       path: registry
 """
 PLATFORM_PULL = "    imagePull:\n      path: platform/registry\n      property: config\n"
+RESTARTS = "    restartsInstances: true\n"
 ENV = """\
   container:
     env:
@@ -68,3 +69,10 @@ def declare_image_pull(root: Path) -> None:
     """Declare the pull credentials of the tenant and of the platform."""
     declare_secret(root, PULL_DECLARED, PULL_REFERENCE)
     edit(root, CLUSTER, STORE, STORE + PLATFORM_PULL)
+
+
+def declare_restart(root: Path) -> None:
+    """Declare the secret, and that its change restarts the instance."""
+    declare_all(root)
+    edit(root, INSTANCE, "  container:\n    env:\n", "  onSecretChange: Restart\n  container:\n    env:\n")
+    edit(root, CLUSTER, STORE, STORE + RESTARTS)

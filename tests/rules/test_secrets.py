@@ -9,11 +9,14 @@ from tests.conftest import DAY, Allot, edit, errors
 from tests.secret_store import (
     CLUSTER,
     DECLARED,
+    ENV,
     INSTANCE,
     REFERENCE,
+    RESTARTS,
     STORE,
     declare_all,
     declare_image_pull,
+    declare_restart,
     declare_secret,
 )
 
@@ -82,6 +85,26 @@ def test_no_variable_reads_a_pull_credential(sample: Path, allot: Allot) -> None
     assert error_lines(sample, allot) == [
         f"{ENV_NAME}SecretReference registry has the type ImagePull, and no variable can read a pull credential: remove the"
         " variable, because all pods of the tenant pull images with the credential [secret-reference]"
+    ]
+
+
+def test_a_change_restarts_an_instance_only_where_the_cluster_says_so(sample: Path, allot: Allot) -> None:
+    declare_restart(sample)
+    assert error_lines(sample, allot) == []
+    edit(sample, CLUSTER, RESTARTS, "")
+    assert error_lines(sample, allot) == [
+        f"{INSTANCE}:14:19: spec.onSecretChange: cluster eu-1 restarts no instances: the platform team declares"
+        f" spec.secretStore.restartsInstances in {CLUSTER}; until then, write Keep, or stop the instance and start it again"
+        " after a change [secret-reference]"
+    ]
+
+
+def test_an_instance_without_a_secret_has_nothing_to_restart_for(sample: Path, allot: Allot) -> None:
+    declare_restart(sample)
+    edit(sample, INSTANCE, ENV, "")
+    assert error_lines(sample, allot) == [
+        f"{INSTANCE}:14:19: spec.onSecretChange: no variable of the instance reads a SecretReference, so no change can restart"
+        " it: remove the field [secret-reference]"
     ]
 
 

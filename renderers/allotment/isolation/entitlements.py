@@ -9,7 +9,8 @@ text. It finds the replicas with a regular expression, and parses no YAML.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from allotment.capacity.units import holds_units, is_active
@@ -49,13 +50,15 @@ class Entitlements(NamedTuple):
     namespace to another namespace, the ResourceQuota `backstop`, the objects for the SSH gateway, and the ServiceAccount. An object of these sorts that is absent from
     `required_endings` is a violation. `max_replicas` has the maximum number of replicas of each Deployment.
     `file_writers` has the names of the file servers that may change files. `token_routes` has the names of the HTTPRoutes
-    that admit programs with a token, and must remove the token.
+    that admit programs with a token, and must remove the token. `reload_secrets` has the Secrets of each Deployment that
+    restarts when one of them changes.
     """
 
     required_endings: dict[tuple[str, str], str]
     max_replicas: dict[str, int]
     file_writers: frozenset[str]
     token_routes: frozenset[str] = frozenset()
+    reload_secrets: Mapping[str, str] = MappingProxyType({})
 
     @staticmethod
     def from_declarations(catalog: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> Entitlements:
@@ -72,7 +75,14 @@ class Entitlements(NamedTuple):
             endings["ServiceAccount", names.SERVICE_ACCOUNT] = ending
         writers = frozenset(_list_file_writers(cluster, tenant))
         routes = frozenset(_list_token_routes(catalog, cluster, tenant))
-        return Entitlements(endings, dict(_max_replicas_by_deployment(cluster, tenant)), writers, routes)
+        reload_secrets = {
+            instance.model.name: secrets
+            for instance in tenant.of_kind(GPUInstance).values()
+            if instance.model.spec.cluster == cluster.name
+            and (secrets := gpu_instance.list_reload_secrets(instance.model))
+        }
+        max_replicas = dict(_max_replicas_by_deployment(cluster, tenant))
+        return Entitlements(endings, max_replicas, writers, routes, reload_secrets)
 
     def judge(self, text: str) -> Iterator[str]:
         """Yield the violations in the text of one object."""
@@ -92,6 +102,7 @@ class Entitlements(NamedTuple):
             replicas = _REPLICAS.search(text)
             if replicas is None or int(replicas[1]) > self.max_replicas.get(name, 0):
                 yield f"Deployment {name} has more replicas than are declared to run: at most {self.max_replicas.get(name, 0)}"
+            yield from _judge_reload(name, text, self.reload_secrets.get(name, ""))
             if name.endswith(_FILES_SUFFIX) and name not in self.file_writers:
                 yield from _judge_reading_server(name, text)
             return
@@ -134,6 +145,14 @@ def _list_token_routes(catalog: Catalog, cluster: ScopeDeclarations, tenant: Sco
         yield from (url.name for url in _list_urls(catalog, cluster, tenant) if url.exposure != "Public")
 
 
+def _judge_reload(name: str, text: str, secrets: str) -> Iterator[str]:
+    """Yield a violation if other changes restart a Deployment than its instance declares. The metadata precedes the spec."""
+    metadata = text.partition("\nspec:\n")[0]
+    lines = [line for line in metadata.splitlines() if _RELOADER in line]
+    if lines != ([f"    {names.RELOAD_SECRETS}: {secrets}"] if secrets else []):
+        yield f"Deployment {name} must restart at changes of {secrets or 'no Secret'}"
+
+
 def _judge_reading_server(name: str, text: str) -> Iterator[str]:
     """Yield the violations of a file server that may only read.
 
@@ -147,6 +166,7 @@ def _judge_reading_server(name: str, text: str) -> Iterator[str]:
         yield f"Deployment {name} may change files, but its storage declares no accessor with mode ReadWrite"
 
 
+_RELOADER = "reloader.stakater.com"
 _FILES_SUFFIX = names.files_service("")
 _WRITER_FLAGS = ("--allow-upload", "--allow-delete")
 _JUDGED_KINDS = frozenset(

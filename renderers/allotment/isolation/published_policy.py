@@ -6,6 +6,7 @@ listed here. In a file of the platform, they check only the kind, the namespace 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -38,6 +39,8 @@ _ANNOTATIONS = frozenset(
         names.EXTERNAL_LINK,
     )
 )
+_RELOAD = "secret.reloader.stakater.com/reload"  # read by Reloader, which takes each name for a regular expression
+_SECRET_LIST = re.compile(r"[a-z](?:-?[a-z0-9])*--secret(?:,[a-z](?:-?[a-z0-9])*--secret)*")
 _SPEC_FIELDS = {
     "BackendTrafficPolicy": frozenset("targetRefs mergeType loadBalancer".split()),
     "Deployment": frozenset("replicas revisionHistoryLimit progressDeadlineSeconds strategy selector template".split()),
@@ -153,7 +156,8 @@ def _judge_tenant_object(boundary: Boundary, tenant: str, manifest: Object) -> I
             else (names.KEEP_OPTIONS,)
         )
     for key, value in metadata.get("annotations", {}).items():
-        if not (key in _ANNOTATIONS or (key == names.SYNC_OPTIONS and value in options)):
+        reloads = kind == "Deployment" and key == _RELOAD and _SECRET_LIST.fullmatch(str(value))
+        if not (key in _ANNOTATIONS or (key == names.SYNC_OPTIONS and value in options) or reloads):
             yield f"annotation {escape_unprintable(key)} is not allowed"
     if kind in ("Deployment", "Job"):
         yield from judge_template(tenant, spec.get("template", {}), metadata.get("name", "") if kind == "Job" else "")

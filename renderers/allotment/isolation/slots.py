@@ -26,6 +26,7 @@ _TEXT_SLOTS = {  # the forms of values that a tenant chooses, or that follow fro
     "a-key": r"AWS_ACCESS_KEY_ID|AWS_SECRET_ACCESS_KEY",
     "a-secret": r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?",
     "a-secret-key": r"(?!\.\.|\.$)[-._a-zA-Z0-9]{1,253}",
+    "a-secret-list": rf"{_NAME}--secret(?:,{_NAME}--secret)*",
     "a-secret-path": r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*){0,4}",
     "a-property": r"[A-Za-z0-9_][A-Za-z0-9._-]*",
     "an-interval": r"[1-9][0-9]?h[0-9]{1,2}m[0-9]{1,2}s|[1-9][0-9]?m[0-9]{1,2}s",

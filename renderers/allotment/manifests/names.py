@@ -23,6 +23,8 @@ ROLE = "allotment.dev/role"
 BILL_PREFIX = "bill.allotment.dev/"
 SECRET_SUFFIX = "--secret"  # noqa: S105  # suffix of the name of a SecretReference's Secret
 
+# Stakater Reloader restarts a Deployment when one of these Secrets changes; the names are separated by commas.
+RELOAD_SECRETS = "secret.reloader.stakater.com/reload"
 IMAGE_PULL_SUFFIX = "--image-pull"  # suffix of the name of the Secret of a SecretReference with the type ImagePull
 # The Secret with the platform's pull credential in each tenant's namespace. No declared name contains '--', so no
 # SecretReference and no bucket has a Secret of this name, and no variable of an instance can read it.

@@ -37,7 +37,7 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
             )
             yield reference.make_finding("spec.keys", message, RULE)
     for instance in tenant.of_kind(GPUInstance).values():
-        yield from _check_instance(instance, references)
+        yield from _check_instance(catalog, instance, references)
 
 
 def _check_store(catalog: Catalog, tenant: str, reference: DeclarationFile[SecretReference]) -> Iterator[Finding]:
@@ -55,9 +55,28 @@ def _check_store(catalog: Catalog, tenant: str, reference: DeclarationFile[Secre
         yield reference.make_finding("metadata.name", message, RULE)
 
 
+def _check_restart(catalog: Catalog, instance: DeclarationFile[GPUInstance]) -> Iterator[Finding]:
+    spec = instance.model.spec
+    if spec.on_secret_change != "Restart":  # noqa: S105  # not a password
+        return
+    folder = catalog.clusters.get(spec.cluster)
+    place = folder.get_singleton(Cluster) if folder is not None else None
+    store = place.model.spec.secret_store if place is not None else None
+    if not any(variable.value_from for variable in (spec.container.env if spec.container is not None else ())):
+        message = "no variable of the instance reads a SecretReference, so no change can restart it: remove the field"
+        yield instance.make_finding("spec.onSecretChange", message, RULE)
+    elif place is not None and (store is None or not store.restarts_instances):
+        message = (
+            f"cluster {spec.cluster} restarts no instances: the platform team declares spec.secretStore.restartsInstances in"
+            f" {place.path}; until then, write Keep, or stop the instance and start it again after a change"
+        )
+        yield instance.make_finding("spec.onSecretChange", message, RULE, related=(place.path,))
+
+
 def _check_instance(
-    instance: DeclarationFile[GPUInstance], references: Mapping[str, DeclarationFile[SecretReference]]
+    catalog: Catalog, instance: DeclarationFile[GPUInstance], references: Mapping[str, DeclarationFile[SecretReference]]
 ) -> Iterator[Finding]:
+    yield from _check_restart(catalog, instance)
     spec = instance.model.spec
     for index, variable in enumerate(spec.container.env if spec.container is not None else ()):
         if variable.value_from is None:

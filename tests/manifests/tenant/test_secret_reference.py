@@ -9,12 +9,15 @@ from tests.conftest import DAY, Allot, edit
 from tests.manifests.test_layout import misfits
 from tests.secret_store import (
     CLUSTER,
+    INSTANCE,
     NAMESPACE,
     PLATFORM_PULL,
     PULL_REFERENCE,
     PULL_RENDERED,
     REFERENCE,
     RENDERED,
+    RESTARTS,
+    STORE,
     declare_all,
     declare_image_pull,
 )
@@ -109,6 +112,19 @@ def test_a_namespace_without_a_credential_has_the_account_of_kubernetes(sample: 
     assert [each["kind"] for each in pull_objects(render(allot, sample, NAMESPACE))] == ["ServiceAccount"]
     (sample / PULL_REFERENCE).unlink()
     assert pull_objects(render(allot, sample, NAMESPACE)) == []
+
+
+def test_a_change_of_a_secret_restarts_the_instance_that_declares_it(sample: Path, allot: Allot) -> None:
+    path = "eu-1/tenants/solo-ada/compute/webui.rendered.yaml"
+    declare_all(sample)
+    edit(sample, CLUSTER, STORE, STORE + RESTARTS)
+    keeping = render(allot, sample, path)[0]
+    edit(sample, INSTANCE, "  container:\n    env:\n", "  onSecretChange: Restart\n  container:\n    env:\n")
+    restarting = render(allot, sample, path)[0]
+    assert misfits(restarting) == []
+    annotations = restarting["metadata"]["annotations"]
+    assert annotations["secret.reloader.stakater.com/reload"] == "huggingface--secret"
+    assert restarting["spec"] == keeping["spec"]
 
 
 def pull_objects(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -176,6 +176,11 @@ class SecretStore(StrictModel):
         description="The path in the store that has a folder for each tenant. The path at which Vault mounts its engine"
         " is no part of it.",
     )
+    restarts_instances: bool = Field(
+        default=False,
+        description="Whether Stakater Reloader runs in the cluster and restarts instances that declare"
+        " `onSecretChange: Restart`.",
+    )
     image_pull: PlatformImagePull | None = Field(
         default=None,
         description="Default: pods pull images only with the credentials of their own tenant.",

@@ -83,6 +83,12 @@ class GPUInstanceSpec(Spec):
         description="SSH: Admins and Members of the tenant can connect to the container with the SSH keys in the tenant's"
         " Members. The image needs a shell, and no SSH server. Default: no access besides the ports.",
     )
+    on_secret_change: Literal["Keep", "Restart"] = Field(
+        default="Keep",
+        description="Keep: the instance gets a value that changes in the secret store at its next start. Restart: it restarts"
+        " once the cluster has read the new value of a SecretReference in container.env. The cluster must declare"
+        " secretStore.restartsInstances.",
+    )
     storages: Annotated[list[Mount], unique_by("mount_path")] = Field(default=[], max_length=30)
     buckets: Annotated[list[BucketUse], unique_by("name"), unique_by("env_prefix")] = Field(default=[], max_length=10)
 

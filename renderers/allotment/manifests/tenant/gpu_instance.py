@@ -128,6 +128,7 @@ def _build_deployment(
             names.BLOB: declared.blob,
             **_build_ssh_annotation(cluster, tenant, instance),
             **_build_unit_annotations(catalog, tenant, runtime_state, instance),
+            **without_empty({names.RELOAD_SECRETS: list_reload_secrets(instance)}),
         },
     }
     return {
@@ -153,6 +154,15 @@ def _build_ssh_annotation(
     if ssh is None or "SSH" not in instance.spec.access:
         return {}
     return {names.SSH_COMMAND: names.ssh_command(instance.name, tenant.name, ssh.host, ssh.port)}
+
+
+def list_reload_secrets(instance: GPUInstance) -> str:
+    """Return the names of the Secrets that restart the instance when they change, separated by commas; empty for none."""
+    spec = instance.spec
+    if spec.on_secret_change != "Restart" or spec.container is None:  # noqa: S105  # not a password
+        return ""
+    sources = {variable.value_from.secret_key_ref.name for variable in spec.container.env if variable.value_from}
+    return ",".join(map(names.secret_name, sorted(sources)))
 
 
 def _build_unit_annotations(
