@@ -135,6 +135,20 @@ def test_what_the_api_server_writes_otherwise_is_no_difference() -> None:
     assert list_differences(published, live_object) == []
 
 
+def test_a_restart_by_reloader_is_a_difference_only_if_no_instance_declares_it() -> None:
+    published = of("Deployment", "preview")
+    live_object = live(published)
+    template = live_object["spec"]["template"]["metadata"]
+    template["annotations"] = {"reloader.stakater.com/last-reloaded-from": '{"hash": "0"}'}
+    field = "spec.template.metadata.annotations isn't published"
+    assert list_differences(published, live_object) == [field]
+    for each in (published, live_object):
+        each["metadata"]["annotations"]["secret.reloader.stakater.com/reload"] = "huggingface--secret"
+    assert list_differences(published, live_object) == []
+    template["annotations"]["kubectl.kubernetes.io/restartedAt"] = "2026-11-21T10:00:00Z"
+    assert list_differences(published, live_object) == [field]
+
+
 Edit = Callable[[Object, Object, Object], Any]  # of the object, its pod's spec, and the first container
 POD = "spec.template.spec"
 MAIN = f"{POD}.containers[main]"

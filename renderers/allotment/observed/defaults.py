@@ -160,6 +160,9 @@ CONTROLLER_ANNOTATIONS: dict[str, frozenset[str]] = {
         }
     ),
 }
+# Stakater Reloader writes this annotation, and no other, into the pod template of a Deployment that asks for restarts.
+RELOAD_PATH = "spec/template/metadata/annotations"
+RELOADED_ANNOTATION = "reloader.stakater.com/last-reloaded-from"
 TRACKING_ANNOTATION = "argocd.argoproj.io/tracking-id"  # Argo CD writes it on every object that it applies
 CONTROLLER_FINALIZERS: dict[str, frozenset[str]] = {
     "PersistentVolumeClaim": frozenset(

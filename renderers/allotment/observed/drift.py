@@ -14,12 +14,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
+from allotment.manifests.names import RELOAD_SECRETS
 from allotment.manifests.yaml_text import Object
 from allotment.observed.defaults import (
     CONTROLLER_ANNOTATIONS,
     CONTROLLER_FINALIZERS,
     DEFAULTS_BY_KIND,
     OMITTED_VALUES,
+    RELOAD_PATH,
+    RELOADED_ANNOTATION,
     TRACKING_ANNOTATION,
 )
 from allotment.observed.quantity import parse_quantity
@@ -120,10 +123,12 @@ class _Comparison:
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._defaults = DEFAULTS_BY_KIND[kind]
+        self._restarts_on_change = False
 
     def compare_objects(self, published: Object, live: Object) -> Iterator[Difference]:
         """Yield the differences in the compared metadata, and then the differences in the fields outside the status."""
         published_metadata, live_metadata = published.get("metadata", {}), live.get("metadata", {})
+        self._restarts_on_change = RELOAD_SECRETS in (published_metadata.get("annotations") or {})
         root = _FieldPath().child("metadata")
         for name in _COMPARED_METADATA:
             path = root.child(name)
@@ -169,6 +174,8 @@ class _Comparison:
             path.pattern == "metadata/annotations"
         ):
             return True
+        if self._restarts_on_change and path.child_pattern(name) == RELOAD_PATH:
+            return bool(live[name].keys() == {RELOADED_ANNOTATION})
         default = self._defaults.get(path.child_pattern(name))
         return default is not None and default(live[name], live)
 

@@ -3,6 +3,9 @@
 The tenant's part of the store is the path <prefix>/<tenant>. No tenant named `data` may read the store, because Vault
 stores its secrets below a path of this name, so that this tenant would read the secrets of all tenants. A tenant
 declares at most 100 keys in a cluster, because the cluster reads all of them again and again.
+
+No variable reads a SecretReference with the type ImagePull. An instance with `onSecretChange: Restart` reads a secret, and is
+in a cluster with `secretStore.restartsInstances`.
 """
 
 from __future__ import annotations
