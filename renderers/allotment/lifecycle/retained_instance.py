@@ -14,6 +14,8 @@ from allotment import conditions
 from allotment.manifests import names
 from allotment.manifests.yaml_text import Object, dump, load_one, split
 
+_WAIT_ANNOTATIONS = frozenset((names.WAITS_FOR, names.WAITS_REASON))
+
 
 def may_keep_deployment(published: bytes, rendered: bytes, revoked: Collection[str]) -> bool:
     """Return whether an instance may keep its published Deployment.
@@ -42,24 +44,32 @@ def _read_data_sources(deployment: Object) -> frozenset[str]:
 def with_published_deployment(published: bytes, rendered: bytes, words: str) -> bytes:
     """Return the rendered file of an instance, but with its published Deployment.
 
-    An annotation of the Deployment has the message `words` about the units for which the instance waits.
+    An annotation of the Deployment has the message `words` about the units for which the instance waits. The Secrets that
+    restart the instance are those of the new declaration.
     """
-    waiting = {names.WAITS_FOR: words, names.WAITS_REASON: conditions.RESIZE_PENDING}
-    return _with_wait_annotations(split(published)[0], split(rendered)[1:], waiting)
+    first, *other_texts = split(rendered)
+    reload_secrets = load_one(first)["metadata"]["annotations"].get(names.RELOAD_SECRETS)
+    annotations = {names.WAITS_FOR: words, names.WAITS_REASON: conditions.RESIZE_PENDING}
+    if reload_secrets is not None:
+        annotations[names.RELOAD_SECRETS] = reload_secrets
+    replaced = _WAIT_ANNOTATIONS | {names.RELOAD_SECRETS}
+    return _with_annotations(split(published)[0], other_texts, annotations, replaced)
 
 
 def without_wait_annotations(data: bytes) -> bytes:
     """Return an instance's file without the annotations about a wait for units of another GPUSpec."""
     first, *other_texts = split(data)
-    return _with_wait_annotations(first, other_texts, {}) if read_wait_message(data) else data
+    return _with_annotations(first, other_texts, {}, _WAIT_ANNOTATIONS) if read_wait_message(data) else data
 
 
-def _with_wait_annotations(first: str, other_texts: Iterable[str], waiting: Mapping[str, str]) -> bytes:
+def _with_annotations(
+    first: str, other_texts: Iterable[str], new: Mapping[str, str], replaced: Collection[str]
+) -> bytes:
+    """Return the file with the Deployment `first`, in which the annotations `new` replace those with the keys `replaced`."""
     deployment = load_one(first)
     metadata = deployment["metadata"]
-    waiting_keys = {names.WAITS_FOR, names.WAITS_REASON}
-    annotations = {key: value for key, value in metadata["annotations"].items() if key not in waiting_keys}
-    text = dump([{**deployment, "metadata": {**metadata, "annotations": {**annotations, **waiting}}}])
+    annotations = {key: value for key, value in metadata["annotations"].items() if key not in replaced}
+    text = dump([{**deployment, "metadata": {**metadata, "annotations": {**annotations, **new}}}])
     return ("\n---\n".join([text.decode().removesuffix("\n"), *other_texts]) + "\n").encode()
 
 

@@ -102,6 +102,19 @@ def test_an_instance_of_a_kept_tenant_waits_for_no_unit(sample: Path) -> None:
     )
 
 
+def test_an_instance_that_waits_for_a_unit_restarts_for_the_secrets_of_its_new_declaration(sample: Path) -> None:
+    files = checked(FolderSource(sample)).artifacts["solo-ada"]
+    published = files["eu-1/tenants/solo-ada/compute/webui.rendered.yaml"]
+    deployment, *others = load(published)
+    reload = {"secret.reloader.stakater.com/reload": "huggingface--secret"}
+    deployment["metadata"]["annotations"].update(reload)
+    rendered = dump([deployment, *others])
+    restarting = with_published_deployment(published, rendered, "keeps 1 unit")
+    assert reload.items() <= load(restarting)[0]["metadata"]["annotations"].items()
+    keeping = with_published_deployment(rendered, published, "keeps 1 unit")
+    assert reload.keys().isdisjoint(load(keeping)[0]["metadata"]["annotations"])
+
+
 def test_what_no_longer_fits_its_cluster_is_left_out_and_said(sample: Path) -> None:
     files = checked(FolderSource(sample)).artifacts["solo-ada"]
     edit(sample, "clusters/eu-1/cluster.yaml", "domain: eu-1.", "domain: eu-9.")
