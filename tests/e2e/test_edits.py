@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
+from functools import partial
 
 import pytest
 
+from allotment.manifests import names
 from allotment.observed.drift import COMPARED_KINDS, find_differences
 from allotment.observed.status import Condition, Instance, Snapshot, Storage
 from allotment.services.reporter.edit_detection import EDIT_DELAY_SECONDS
@@ -15,10 +18,14 @@ from tests.e2e import oracle
 from tests.e2e.cloud import Cloud
 from tests.e2e.test_report import TENANT, instance, status, until
 from tests.published import git
+from tests.secret_store import CLUSTER, PLATFORM_PULL, PULL_REFERENCE, declare_image_pull, declare_restart
 
 pytestmark = pytest.mark.e2e
 
 SPACE = f"t-{TENANT}"
+WEBUI = f"tenants/{TENANT}/instances/webui.yaml"
+SECRET, RELOAD = "huggingface--secret", names.RELOAD_SECRETS
+PULL_SECRETS = ["registry--image-pull", "image-pull--platform"]
 POD = "spec.template.spec"
 SECONDS = 120  # an edit must last for half a minute
 SETTLED_SECONDS = EDIT_DELAY_SECONDS + 15
@@ -117,3 +124,88 @@ def test_a_hand_edit_is_named_and_goes_with_it(reported_cloud: Cloud) -> None:
     client.delete("networking.k8s.io/v1", "NetworkPolicy", "open", SPACE)
     client.delete("apps/v1", "Deployment", "webui", SPACE)
     eventually(lambda: read_edit_conditions(cloud) == {}, "nothing to differ any more", SECONDS, pause=1)
+
+
+def reload(client: Client, name: str) -> None:
+    """Restart a Deployment as Stakater Reloader does with the strategy `annotations`, if its annotation names the Secret."""
+    deployment = client.get("apps/v1", "Deployment", name, SPACE)
+    if SECRET not in deployment["metadata"]["annotations"].get(RELOAD, "").split(","):
+        return
+    source = json.dumps({"type": "SECRET", "name": SECRET, "namespace": SPACE, "hash": "0" * 40})
+    change = {"metadata": {"annotations": {"reloader.stakater.com/last-reloaded-from": source}}}
+    client.patch("apps/v1", "Deployment", name, {"spec": {"template": change}}, SPACE)
+
+
+def pod(client: Client, name: str) -> Object | None:
+    """Return the pod of an instance; None while it has none or several."""
+    pods = client.list("v1", "Pod", SPACE, f"{names.INSTANCE}={name}")
+    return pods[0] if len(pods) == 1 and "deletionTimestamp" not in pods[0]["metadata"] else None
+
+
+def test_a_new_value_restarts_only_an_instance_that_declares_it(reported_cloud: Cloud) -> None:
+    cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
+    declare_restart(cloud.root)
+    declare_image_pull(cloud.root)
+    text = (cloud.root / WEBUI).read_text(encoding="utf-8")
+    keeping = text.replace("name: webui", "name: keeping").replace("  onSecretChange: Restart\n", "")
+    keeping = keeping.partition("  storages:\n")[0]  # its storage has room for a single instance
+    cloud.declare(WEBUI.replace("webui", "keeping"), keeping)
+    cloud.merged()
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET, "namespace": SPACE}}
+    client.apply({**secret, "stringData": {"token": "first"}})
+    cloud.all_synced()
+
+    def first_pod(name: str) -> Object:
+        live_pod = pod(client, name)
+        assert live_pod is not None
+        assert [each["name"] for each in live_pod["spec"]["imagePullSecrets"]] == PULL_SECRETS
+        return live_pod
+
+    def delete_old_pods() -> None:
+        """Let Kubernetes create the pods again, which are older than their pull credentials."""
+        for name in ("webui", "keeping"):
+            live_pod = pod(client, name)
+            if live_pod is not None and "imagePullSecrets" not in live_pod["spec"]:
+                client.delete("v1", "Pod", live_pod["metadata"]["name"], SPACE)
+
+    delete_old_pods()
+    uids = {}
+    for name in ("webui", "keeping"):
+        live_pod = eventually(partial(first_pod, name), f"a pod of {name}", 90)
+        uids[name] = live_pod["metadata"]["uid"]
+    client.apply({**secret, "stringData": {"token": "second"}})
+    for name in uids:
+        reload(client, name)
+
+    def restarted() -> bool:
+        live_pods = {name: pod(client, name) for name in uids}
+        assert all(live_pods.values()), live_pods
+        return {
+            name: live_pod["metadata"]["uid"] == uids[name] for name, live_pod in live_pods.items() if live_pod
+        } == {
+            "webui": False,
+            "keeping": True,
+        }
+
+    eventually(restarted, "the new pod", 90)
+    cloud.all_synced()  # asks Argo CD to compare again
+    assert restarted()
+    template = client.get("apps/v1", "Deployment", "webui", SPACE)["spec"]["template"]["metadata"]
+    assert template["annotations"].keys() == {"reloader.stakater.com/last-reloaded-from"}
+    time.sleep(SETTLED_SECONDS)
+    assert read_edit_conditions(cloud) == {}
+
+
+def test_without_a_credential_the_service_account_is_empty_again(reported_cloud: Cloud) -> None:
+    cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
+    cloud.edit(CLUSTER, PLATFORM_PULL, "")
+    (cloud.root / PULL_REFERENCE).unlink()
+    cloud.merged()
+    cloud.all_synced()
+
+    def is_empty() -> bool:
+        account = client.get("v1", "ServiceAccount", names.SERVICE_ACCOUNT, SPACE)
+        assert "imagePullSecrets" not in account, account
+        return True
+
+    eventually(is_empty, "an empty ServiceAccount")
