@@ -46,6 +46,9 @@ FILE_RULES = {
     " a namespace of its own, and a listener that is not named http-redirect. Its idle timeout is at least its request timeout. The client's Secret is in the namespace of every Gateway.",
     "host": "A domain is in lower case, and short enough to prepend the label of an instance.",
     "image": "An image must have a registry and a digest, as in registry/name:tag@sha256:…, so that its content never changes.",
+    "image-pull": "A SecretReference with the type ImagePull has exactly the key .dockerconfigjson, because Kubernetes reads no other.",
+    "image-pull-path": "The path of the platform's pull credential and the prefix of the tenants don't overlap, so that no tenant"
+    " can read or write the credential.",
     "internal-error": "Allotment failed on a tenant because of a bug in Allotment. The tenant keeps its last published manifests, all others"
     " are published. Report the bug with the trace from the log, or from the file that the command names.",
     "isolation": "Rendered objects are in the namespace of their owner, and have only permitted kinds and fields. A violation is"
