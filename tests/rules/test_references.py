@@ -23,7 +23,7 @@ def spoil(sample: Path, path: str) -> None:
             "tenants/solo-ada/storages/models.yaml",
             WEBUI,
             ("- name: models", "- name: model"),
-            f"{WEBUI}:13:13: spec.storages[0].name: no GPUStorage is named 'model' in tenants/solo-ada; did you mean 'models'?"
+            f"{WEBUI}:15:13: spec.storages[0].name: no GPUStorage is named 'model' in tenants/solo-ada; did you mean 'models'?"
             f" tenants/solo-ada/storages/models.yaml {INVALID} [reference]",
         ),
         (
@@ -63,7 +63,7 @@ def test_an_invalid_storage_of_another_tenant_is_not_called_absent(sample: Path,
 @pytest.mark.parametrize(
     ("path", "change", "place"),
     [
-        (WEBUI, ("- name: models", "- name: comfy-home"), f"{WEBUI}:13:13: spec.storages[0].name"),
+        (WEBUI, ("- name: models", "- name: comfy-home"), f"{WEBUI}:15:13: spec.storages[0].name"),
         (
             "tenants/ml-orbit/instances/lab.yaml",
             ("- name: datasets", "- name: comfy-home"),

@@ -67,11 +67,11 @@ REFERENCE = {
     ),
     "another tenant's storage": (
         swap(ADA, "- name: models", "- name: model-cache"),
-        f"{ADA}:13:13: spec.storages[0].name: no GPUStorage is named 'model-cache' in tenants/solo-ada; known: models, styles [reference]",
+        f"{ADA}:15:13: spec.storages[0].name: no GPUStorage is named 'model-cache' in tenants/solo-ada; known: models, styles [reference]",
     ),
     "storage outside": (
         swap(ADA, "- name: models", "- name: ../../studio-kite/storages/outputs"),
-        f"{ADA}:13:13: spec.storages[0].name: no GPUStorage is named '../../studio-kite/storages/outputs' in tenants/solo-ada; known: models, styles [reference]",
+        f"{ADA}:15:13: spec.storages[0].name: no GPUStorage is named '../../studio-kite/storages/outputs' in tenants/solo-ada; known: models, styles [reference]",
     ),
     "plan": (
         swap(KITE, "plan: team", "plan: teem"),
@@ -478,7 +478,7 @@ def test_each_instance_that_mounts_a_storage_of_a_single_writer_is_named(sample:
     ]
 
 
-ADA_MOUNT = f"{ADA}:14:18: spec.storages[0].mountPath: warning: "
+ADA_MOUNT = f"{ADA}:16:18: spec.storages[0].mountPath: warning: "
 ADA_FOLDERS = (
     "is not a folder of app stable-diffusion-webui 1.11.0, which has /workspace/models, /workspace/base, "
     "/workspace/outputs; mount the storage there, or name this path in container.args or container.env [app-folder]"
