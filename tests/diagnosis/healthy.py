@@ -7,6 +7,7 @@ import datetime
 from collections.abc import Callable
 from typing import Any
 
+import yaml
 from tests.conftest import DAY, PROJECT
 from tests.controlplane import simulated
 
@@ -83,6 +84,8 @@ class Bed:
             for group, each in list_watched_resources()
         ]
         self.objects[cluster_snapshot.REPORTER_ROLE] = [{"metadata": {"name": "allotment-reporter"}, "rules": rules}]
+        gateway = yaml.safe_load_all((PROJECT / "argo/add-ons/allot-ssh/rbac.yaml").read_text(encoding="utf-8"))
+        self.objects[cluster_snapshot.SSH_GATEWAY_ROLE] = [each for each in gateway if each["kind"] == "ClusterRole"]
 
     def _edge(self) -> None:
         (gateway,), (of,) = self.objects[cluster_snapshot.GATEWAYS], self.objects[cluster_snapshot.GATEWAY_CLASSES]

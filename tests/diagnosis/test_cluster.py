@@ -543,6 +543,30 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         ],
     ),
     (
+        "an SSH gateway that isn't installed",
+        "eu-1",
+        lambda bed: bed.objects[cluster_snapshot.SSH_GATEWAY_ROLE].clear(),
+        [
+            "error [ssh] ClusterRole allotment-ssh: doesn't exist, so nobody can log in by SSH"
+            " -> kubectl apply --kustomize argo/add-ons/allot-ssh of this version"
+        ],
+    ),
+    (
+        "an SSH gateway that can start no program",
+        "eu-1",
+        lambda bed: bed.objects[cluster_snapshot.SSH_GATEWAY_ROLE][0]["rules"][-1].update(verbs=["get"]),
+        [
+            "error [ssh] ClusterRole allotment-ssh: doesn't grant create of pods/exec, create of pods/portforward: SSH logins or"
+            " sessions fail -> kubectl apply --kustomize argo/add-ons/allot-ssh of this version"
+        ],
+    ),
+    (
+        "no SSH gateway in a cluster that declares none",
+        "us-1",
+        lambda bed: bed.objects[cluster_snapshot.SSH_GATEWAY_ROLE].clear(),
+        [],
+    ),
+    (
         "a reporter of an older Allotment",
         "eu-1",
         lambda bed: bed.objects[cluster_snapshot.REPORTER_ROLE][0].update(

@@ -20,6 +20,7 @@ QUARTER, SSD = "platform/specs/l4-quarter.yaml", "platform/storage-specs/block-s
 OWNERSHIP, MEMBERS, ADA = "platform/ownership.yaml", "tenants/solo-ada/members.yaml", "tenants/solo-ada/tenant.yaml"
 EU, POOL = "clusters/eu-1/cluster.yaml", "clusters/eu-1/node-pools/l4-ts4.yaml"
 STOCK, APP = "clusters/eu-1/stocks/l4-quarter.yaml", "platform/apps/stable-diffusion-webui.yaml"
+COMFY = "tenants/studio-kite/instances/comfy.yaml"
 SIMULATE = "tenants/acme-robotics/instances/simulate.yaml"
 MODELS = "tenants/solo-ada/storages/models.yaml"
 WIDE = "  paths:\n    - path: tenants/**\n      approvers:\n        - login: eve\n"
@@ -258,6 +259,22 @@ CASES = {
     "a storage that others may copy": (
         swap(MODELS, "spec:\n", "spec:\n  sharedWith:\n    - tenant: film-house\n"),
         [f"access: {MODELS}: spec.sharedWith added: tenant film-house"],
+    ),
+    "an instance that people connect to by SSH": (
+        swap(COMFY, "spec:\n", "spec:\n  access:\n    - SSH\n"),
+        [f"access: {COMFY}: spec.access added: SSH"],
+    ),
+    "an instance without SSH": (
+        swap("tenants/solo-ada/instances/webui.yaml", "  access:\n    - SSH\n", ""),
+        ["access: tenants/solo-ada/instances/webui.yaml: spec.access removed: SSH"],
+    ),
+    "which host people connect to by SSH": (
+        swap(EU, "    host: ssh.eu-1.gpu", "    host: ssh2.eu-1.gpu"),
+        [f"access: {EU}: spec.ssh.host ssh.eu-1.gpu.northlight.example → ssh2.eu-1.gpu.northlight.example"],
+    ),
+    "which secrets the tenants of a cluster read": (
+        swap(EU, "    name: vault\n", "    name: vault\n    prefix: secrets\n"),
+        [f"access: {EU}: spec.secretStore.prefix tenants → secrets"],
     ),
     "an instance that nobody reaches any more": (lambda root: (root / SIMULATE).unlink(), []),
     "an app that everybody reaches, written with an escape": (

@@ -45,6 +45,7 @@ BED = Counter(
         "skipped add-ons add-ons: the Application allotment--add-ons--eu-1, which installs them, doesn't exist",
         "skipped reporter ClusterRole allotment-reporter: doesn't exist: no reporter is installed from argo/add-ons, or its role has"
         " another name",
+        "error ssh ClusterRole allotment-ssh: doesn't exist, so nobody can log in by SSH",
         "skipped edits tenants' objects: this folder is not in a Git repository, so the published manifests are not available",
     )
 )

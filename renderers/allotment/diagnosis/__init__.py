@@ -20,6 +20,7 @@ from allotment.diagnosis import (
     karpenter,
     nodes,
     reporter,
+    ssh_gateway,
     storage,
     storage_nodes,
     version,
@@ -54,6 +55,7 @@ CHECKS_BY_TOPIC: dict[str, tuple[ClusterCheck, ...]] = {
     "argocd": (argocd.check_settings, argocd.check_exclusions, argocd.check_applications),
     "add-ons": (add_ons.check_add_ons,),
     "reporter": (reporter.check_reporter_role,),
+    "ssh": (ssh_gateway.check_ssh_gateway_role,),
 }
 
 

@@ -318,6 +318,7 @@ TYPES_BY_QUERY: dict[ResourceQuery, type] = {
     cluster_snapshot.NODE_OVERLAYS: ClusterScopedObject,
     cluster_snapshot.KARPENTER_DEPLOYMENTS: Deployment,
     cluster_snapshot.REPORTER_ROLE: Role,
+    cluster_snapshot.SSH_GATEWAY_ROLE: Role,
     **dict.fromkeys(cluster_snapshot.ARGO_CONFIG_MAPS, ConfigMap),
     cluster_snapshot.APPLICATIONS: Application,
 }

@@ -73,6 +73,7 @@ KARPENTER_NODE_POOLS = ResourceQuery("karpenter.sh", "v1", "nodepools")
 NODE_OVERLAYS = ResourceQuery("karpenter.sh", "v1alpha1", "nodeoverlays")
 KARPENTER_DEPLOYMENTS = ResourceQuery("apps", "v1", "deployments", selector="app.kubernetes.io/name=karpenter")
 REPORTER_ROLE = ResourceQuery("rbac.authorization.k8s.io", "v1", "clusterroles", name="allotment-reporter")
+SSH_GATEWAY_ROLE = ResourceQuery("rbac.authorization.k8s.io", "v1", "clusterroles", name=names.SSH_GATEWAY_ROLE)
 ARGO_CONFIG_MAPS = tuple(
     ResourceQuery("", "v1", "configmaps", names.ARGO_NAMESPACE, name, hub=True)
     for name in ("argocd-cm", "argocd-cmd-params-cm", "argocd-rbac-cm")
@@ -110,6 +111,7 @@ ALL_QUERIES = (
     NODE_OVERLAYS,
     KARPENTER_DEPLOYMENTS,
     REPORTER_ROLE,
+    SSH_GATEWAY_ROLE,
     *ARGO_CONFIG_MAPS,
     APPLICATIONS,
 )
