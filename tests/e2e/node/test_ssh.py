@@ -118,10 +118,9 @@ def ssh(real_node: Node, render: Render, tmp_path_factory: pytest.TempPathFactor
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     node.take_in(real_node.world, {container["image"]: images.file_copies("/bin/sh", "-c", RUNS)})
     account = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names.SYSTEM_NAMESPACE}}
-    rights = list(yaml.safe_load_all((PROJECT / "argo/add-ons/allot-ssh/rbac.yaml").read_text(encoding="utf-8")))
-    for manifest in rights:
-        if manifest["kind"] == "ServiceAccount":
-            manifest["metadata"]["namespace"] = names.SYSTEM_NAMESPACE
+    add_on = [str(programs.program("kubectl")), "kustomize", str(PROJECT / "argo/add-ons/allot-ssh")]
+    built = yaml.safe_load_all(subprocess.run(add_on, capture_output=True, check=True, timeout=60).stdout)
+    rights = [manifest for manifest in built if manifest["kind"] in ("ServiceAccount", "ClusterRole")]
     spaces = (SPACE_FILE, f"control/namespaces/s/{NEIGHBOUR}.rendered.yaml")
     client.apply(account, *rights, *rendered.objects(tree, *shared, *spaces), *claims, deployment)
     node.pose(cluster, simulated.declared(PROJECT, "eu-1").of_kind(NodePool)["l4-ts4"].model)
