@@ -26,7 +26,7 @@ def test_it_prints_the_ssh_command(sample: Path, allot: Allot) -> None:
     edit(sample, CLUSTER, HOST, f"{HOST}    port: 2222\n    hostKey: {HOST_KEY}\n")
     result = allot("instance", "open", "solo-ada/webui", "--ssh", "--repo", sample)
     assert (result.code, result.out) == (0, f"{SSH.replace('ssh ', 'ssh -p 2222 ', 1)}\n")
-    assert result.err == f"The key of the host is {HOST_KEY}\n"
+    assert result.err == "The key of the host has the fingerprint SHA256:wM+KAUPk29f5bI3yPxv2HmNuVmdfNFA2ChqI4V14T/A\n"
 
 
 def test_it_prints_all_addresses_as_json(sample: Path, allot: Allot) -> None:
@@ -38,6 +38,7 @@ def test_it_prints_all_addresses_as_json(sample: Path, allot: Allot) -> None:
         "host": "ssh.eu-1.gpu.northlight.example",
         "port": 22,
         "hostKey": None,
+        "fingerprint": None,
     }
     trainer = allot("instance", "open", "film-house/train-river", "-o", "json", "--repo", sample)
     assert json.loads(trainer.out)["ssh"] is None

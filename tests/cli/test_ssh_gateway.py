@@ -61,7 +61,7 @@ def test_a_host_key_must_be_a_private_key_without_a_passphrase(allot: Allot, kub
         result = allot("ssh-gateway", "--cluster", "eu-1", "--host-key", path, "--kubeconfig", kubeconfig)
         assert (result.code, result.out) == (2, "")
         assert f"{path}: not a private key without a passphrase" in result.err
-        assert "ssh-keygen -t ed25519" in result.err
+        assert 'ssh-keygen -p -N ""' in result.err
 
 
 def test_it_greets_reports_its_health_and_ends_at_a_signal(host_key: Path, kubeconfig: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-LoginResult = Literal["success", "unavailable", "overload"]
+LoginResult = Literal["success", "refused", "unavailable", "overload"]
 
 
 class SshMetrics:
@@ -15,7 +15,7 @@ class SshMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._logins = Counter(
             "allotment_ssh_logins",
-            "Logins by SSH: successful, without an answer of the API server, or refused because too many others wait.",
+            "Logins by SSH: successful, refused, without an answer of the API server, or with too many others that wait.",
             ["result"],
             registry=registry,
         )

@@ -69,7 +69,7 @@ def open_instance(
         ssh = _require_ssh(what, addresses)
         click.echo(ssh.command)
         if ssh.host_key:
-            click.echo(f"The key of the host is {ssh.host_key}", err=True)
+            click.echo(f"The key of the host has the fingerprint {ssh.fingerprint}", err=True)
     else:
         url = _choose_url(what, addresses, port).url
         click.echo(url)

@@ -83,8 +83,8 @@ def command(
             asyncssh.read_private_key(file)
     except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError, OSError) as error:
         raise OperationRefused(
-            f'{file}: not a private key without a passphrase ({error}): create a key by `ssh-keygen -t ed25519 -N "" -f'
-            f" {file}`"
+            f"{file}: not a private key without a passphrase ({error}): name a private key (a file without .pub), or remove its"
+            f' passphrase by `ssh-keygen -p -N "" -f {file}`'
         ) from None
     asyncio.run(_serve(api, cluster, address, list(host_keys), listen, metrics_listen))
 

@@ -53,6 +53,7 @@ _BRANCH = re.compile(
 )
 _TIME_ZONE = re.compile(r"[A-Za-z]+(?:/[A-Za-z0-9_+-]+){0,2}")
 _KUBERNETES_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+MIN_RSA_BITS = 2048
 _SSH_KEY = re.compile(
     r"(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)|sk-ssh-ed25519@openssh\.com) ([A-Za-z0-9+/]+={0,2})(?: [\x21-\x7e]+)?"
 )
@@ -230,7 +231,26 @@ def _check_sub_path(value: Any) -> str:
     return text
 
 
+def _count_rsa_bits(blob: bytes) -> int:
+    """Return the number of bits of the modulus of an RSA key; 0 if the key is malformed.
+
+    The key is a sequence of fields, each with its length: the type, the exponent, the modulus. Source: RFC 4253, 6.6.
+    """
+    fields, at = list[bytes](), 0
+    while at + 4 <= len(blob):
+        length = int.from_bytes(blob[at : at + 4], "big")
+        fields.append(blob[at + 4 : at + 4 + length])
+        at += 4 + length
+    return int.from_bytes(fields[2], "big").bit_length() if len(fields) == 3 else 0
+
+
 def _parse_ssh_key(value: Any) -> str:
+    if isinstance(value, str) and "PRIVATE KEY" in value:
+        raise_rule_error(
+            "ssh-key",
+            "this is a private key, and Git keeps it: never use it again, create another key pair, and write its public key, one line as in"
+            " id_ed25519.pub",
+        )
     text = _check_text(value, "a public key", "ssh-key")
     match = _SSH_KEY.fullmatch(text)
     if match and len(text) <= 2000:
@@ -239,6 +259,10 @@ def _parse_ssh_key(value: Any) -> str:
         except (binascii.Error, ValueError):
             blob = b""
         kind = match[1].encode()
+        if match[1] == "ssh-rsa" and 0 < (bits := _count_rsa_bits(blob)) < MIN_RSA_BITS:
+            raise_rule_error(
+                "ssh-key", f"an RSA key of {bits} bits is too short: use ssh-ed25519, or RSA of {MIN_RSA_BITS} bits"
+            )
         if blob.startswith(len(kind).to_bytes(4, "big") + kind) and len(blob) > len(kind) + 32:
             return text
     return raise_rule_error(

@@ -30,14 +30,14 @@ def check_ssh_gateway_role(
     if cluster_role is None:
         yield error(subject, "doesn't exist, so nobody can log in by SSH", _ADVICE)
         return
-    granted: dict[str, set[str]] = {}
+    verbs_by_resource: dict[str, set[str]] = {}
     for rule in cluster_role.get("rules") or ():
         for resource in rule.get("resources", ()) if "" in rule.get("apiGroups", ()) else ():
-            granted.setdefault(resource, set()).update(rule.get("verbs", ()))
+            verbs_by_resource.setdefault(resource, set()).update(rule.get("verbs", ()))
     lacking = [
         f"{verb} of {resource}"
         for resource, verbs in _REQUIRED_VERBS.items()
-        for verb in sorted(verbs - granted.get(resource, set()))
+        for verb in sorted(verbs - verbs_by_resource.get(resource, set()))
     ]
     if lacking:
         yield error(subject, f"doesn't grant {', '.join(lacking)}: SSH logins or sessions fail", _ADVICE)

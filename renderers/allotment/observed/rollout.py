@@ -74,8 +74,8 @@ _REMEDIES = {
     word.NO_FREE_UNIT: "stop another instance, or choose another GPUSpec or cluster",
     word.RESIZE_PENDING: "stop another instance, or choose another GPUSpec",
     word.IMAGE_PULL_FAILED: "correct the image's name and digest",
-    word.IMAGE_PULL_UNAUTHORIZED: "declare a SecretReference with type ImagePull for its registry, or correct the credential in the"
-    " secret store; then stop it and start it again",
+    word.IMAGE_PULL_UNAUTHORIZED: "declare a SecretReference with type ImagePull for its registry, then stop it and start it again; or correct the"
+    " credential in the secret store",
     word.CRASH_LOOP: "read its log in Argo CD, correct its command or arguments",
     word.CONTAINER_ENDED: "read its log in Argo CD, correct its command or arguments",
     word.OUT_OF_MEMORY: "choose a GPUSpec with more memory",

@@ -195,7 +195,7 @@ REASONS: dict[str, Reason] = {
     ),
     word.IMAGE_PULL_UNAUTHORIZED: Reason(
         "the registry of its image demands a credential, or rejects the credential",
-        "declare a SecretReference with `type: ImagePull` for the registry, or correct the credential in the secret store. A pod gets a new credential only when it is created: stop the instance and start it again",
+        "declare a SecretReference with `type: ImagePull` for the registry, then stop the instance and start it again, because only a new pod gets a credential. Or correct the credential in the secret store, and wait until the cluster has read it",
     ),
     word.CONFIG_FAILED: Reason(
         "the container can't be created",
@@ -203,7 +203,7 @@ REASONS: dict[str, Reason] = {
     ),
     word.SECRET_NOT_READY: Reason(
         "the Secret of a SecretReference is missing, or lacks a key",
-        "check that the secret store has the declared path and property: `kubectl describe externalsecret` shows the operator's error. The instance starts by itself once the Secret has the key",
+        "check that the secret store has the declared path and property. The ExternalSecret in Argo CD, or `kubectl describe externalsecret`, shows the operator's error. The instance starts by itself once the Secret has the key",
     ),
     word.CRASH_LOOP: Reason(
         "the container ended, once or repeatedly",

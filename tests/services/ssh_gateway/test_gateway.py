@@ -232,10 +232,46 @@ def test_nobody_else_logs_in(ssh: Bed, options: dict[str, Any], change: dict[str
     assert ssh.cluster.data is not None
     ssh.cluster.data |= change
     assert ssh.refuses(**options)
-    assert ssh.log.events == []
+    assert {event["event"] for event in ssh.log.events} <= {"ssh login refused"}
     assert {path for path in ssh.cluster.requests if "solo-ada" not in path} <= {
         "/api/v1/namespaces/t-studio-kite/configmaps/allot-ssh"
     }
+
+
+@pytest.mark.parametrize(
+    ("options", "change", "reason"),
+    [
+        ({"client_keys": [EVE]}, {}, "no member of the tenant has this key"),
+        ({"client_keys": None, "password": "ada"}, {}, "no key"),
+        ({"username": "trainer--solo-ada"}, {}, "no SSH access to an instance of this name"),
+        ({"username": "x\u202e ssh login"}, {}, "no SSH access to an instance of this name"),
+        ({}, {"allowed_cidrs": "203.0.113.0/24\n"}, "the tenant does not allow this address"),
+    ],
+)
+def test_a_refused_login_is_logged_with_its_reason(
+    ssh: Bed, options: dict[str, Any], change: dict[str, str], reason: str
+) -> None:
+    assert ssh.cluster.data is not None
+    ssh.cluster.data |= change
+    assert ssh.refuses(**options)
+    (event,) = ssh.log.events
+    user = options.get("username", USER).replace("\u202e", "\\u202e")
+    assert event == {"event": "ssh login refused", "user": user, "address": "127.0.0.1", "reason": reason}
+    assert ssh.registry.get_sample_value("allotment_ssh_logins_total", {"result": "refused"}) == 1
+
+
+def test_strangers_fill_no_log(ssh: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway_module, "_MAX_REFUSALS_LOGGED", 2)
+
+    async def run() -> None:
+        async with ssh.running() as port:
+            for _ in range(4):
+                with pytest.raises(asyncssh.Error):
+                    await connect(port, client_keys=[EVE])
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    assert [event["event"] for event in ssh.log.events] == ["ssh login refused"] * 2
+    assert ssh.registry.get_sample_value("allotment_ssh_logins_total", {"result": "refused"}) == 4
 
 
 def test_a_declared_address_may_connect(ssh: Bed) -> None:

@@ -15,13 +15,17 @@ class PortAddressOutput(Part, frozen=True):
 
 
 class SshAddressOutput(Part, frozen=True):
-    """The SSH login of an instance. `hostKey` is the public key of the host, or null if it is not declared."""
+    """The SSH login of an instance. `hostKey` is the public key of the host, or null if it is not declared.
+
+    `fingerprint` is the fingerprint of this key, as `ssh` shows it at the first login.
+    """
 
     command: str
     user: str
     host: str
     port: int
     host_key: str | None
+    fingerprint: str | None
 
 
 class InstanceOutput(Output, frozen=True, kw_only=True, tag="InstanceOutput"):

@@ -67,7 +67,7 @@ class InstanceOutput(ThingOutput, frozen=True):
 
     `pods` counts the pods that hold a unit. `logURL` and `terminalURL` are pages in Argo CD, `graphsURL` is a page in
     Grafana. Each URL is null if the URL of Argo CD or Grafana is not declared, or if no pod has such a page. `sshCommand` is
-    the command that logs in to the instance, or null if the instance has no SSH.
+    the command that logs in to the instance, or null if the instance has no SSH or its cluster does not report it yet.
     """
 
     gpu_spec: str

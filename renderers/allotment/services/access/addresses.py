@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
+import hashlib
 from typing import NamedTuple
 
 from allotment.adapters.declaration_source import Source
@@ -28,13 +30,17 @@ class PortAddress(NamedTuple):
 
 
 class SshAddress(NamedTuple):
-    """The SSH login of an instance. `host_key` is the public key of the host; empty if it is not declared."""
+    """The SSH login of an instance. `host_key` is the public key of the host; empty if it is not declared.
+
+    `fingerprint` is the fingerprint of this key, as `ssh` shows it at the first login.
+    """
 
     command: str
     user: str
     host: str
     port: int
     host_key: str
+    fingerprint: str
 
 
 class InstanceAddresses(NamedTuple):
@@ -85,5 +91,11 @@ def find_addresses(source: Source, tenant: str, name: str) -> InstanceAddresses:
             spec.ssh.host,
             spec.ssh.port,
             spec.ssh.host_key or "",
+            _compute_fingerprint(spec.ssh.host_key) if spec.ssh.host_key else "",
         )
     return InstanceAddresses(path, urls, ssh, spec.ssh is not None)
+
+
+def _compute_fingerprint(public_key: str) -> str:
+    digest = hashlib.sha256(base64.b64decode(public_key.split()[1])).digest()
+    return f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}"

@@ -31,7 +31,12 @@ CHECK_SECONDS = 30  # how often the gateway reads the permission of an open conn
 _MAX_LOGINS = 200  # connections that have not logged in yet
 _MAX_LOGINS_OF_ADDRESS = 20
 _MAX_CHANNELS = 64  # of a connection
+_MAX_REFUSALS_LOGGED = 60  # a minute
 _MAX_USERS, _MAX_KEYS = 3, 50  # names and keys that a connection may try
+_SIGNATURES = (  # without those that use SHA-1 or DSA
+    *("ssh-ed25519", "sk-ssh-ed25519@openssh.com", "rsa-sha2-256", "rsa-sha2-512"),
+    *(f"ecdsa-sha2-nistp{bits}" for bits in (256, 384, 521)),
+)
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 _T = TypeVar("_T")
 
@@ -51,11 +56,21 @@ class Gateway:
     def __init__(self, api: ApiServer, cluster: str, log: Log, metrics: SshMetrics) -> None:
         self.api, self.cluster, self.log, self.metrics = api, cluster, log, metrics
         self.logins = Counter[str]()  # connections that have not logged in yet, by address
+        self._refusals, self._refusals_since = 0, 0.0
         self._threads = ThreadPoolExecutor(32, "ssh")
 
     async def run(self, function: Callable[[], _T]) -> _T:
         """Return the result of a function that waits for the API server, without blocking the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, function)
+
+    def log_refusal(self, user: str, address: str, reason: str) -> None:
+        """Count a refused login, and log it, unless strangers cause too many lines."""
+        self.metrics.count_login("refused")
+        if time.monotonic() - self._refusals_since > 60:
+            self._refusals, self._refusals_since = 0, time.monotonic()
+        self._refusals += 1
+        if self._refusals <= _MAX_REFUSALS_LOGGED:
+            self.log.info("ssh login refused", user=escape_unprintable(user), address=address, reason=reason)
 
     async def find_pod(self, owner: PodOwner) -> Pod:
         """Return the pod of an instance. Raises OperationRefused if none runs, ApiError and ApiUnavailable."""
@@ -96,6 +111,9 @@ class GatewayServer(asyncssh.SSHServer):
         self._stop_waiting()
         if self._check is not None:
             self._check.cancel()
+        if self._login is None and self._permissions:
+            user, permission = list(self._permissions.items())[-1]
+            self._gateway.log_refusal(user, self._address, self._explain_refusal(permission))
         if self._login is not None:
             seconds = round(time.monotonic() - self._started, 1)
             self._gateway.metrics.change_connections(-1)
@@ -198,6 +216,13 @@ class GatewayServer(asyncssh.SSHServer):
                 self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, "your access to this instance was removed")
                 return
 
+    def _explain_refusal(self, permission: SshPermission | None) -> str:
+        if permission is None:
+            return "no SSH access to an instance of this name"
+        if not permission.admits_address(self._address):
+            return "the tenant does not allow this address"
+        return "no member of the tenant has this key" if self._tried_keys else "no key"
+
     def _open_channel(self) -> Login:
         if self._login is None or self._channels >= _MAX_CHANNELS:
             raise asyncssh.ChannelOpenError(
@@ -240,6 +265,7 @@ async def serve(gateway: Gateway, host: str, port: int, host_keys: list[str]) ->
         agent_forwarding=False,
         x11_forwarding=False,
         compression_algs=["none"],
+        signature_algs=_SIGNATURES,
         login_timeout=LOGIN_SECONDS,
         keepalive_interval=30,
         keepalive_count_max=4,

@@ -33,9 +33,10 @@ class SshPermission(NamedTuple):
 
     def find_person(self, key: str, address: str) -> str | None:
         """Return the owner of a public key, as in a line of `authorized_keys`; None if the key or the address has no access."""
-        return self.people.get(" ".join(key.split()[:2])) if self._admits_address(address) else None
+        return self.people.get(" ".join(key.split()[:2])) if self.admits_address(address) else None
 
-    def _admits_address(self, address: str) -> bool:
+    def admits_address(self, address: str) -> bool:
+        """Return whether people may connect from an address."""
         if not self.ranges:
             return True
         try:
