@@ -85,9 +85,7 @@ def test_a_storage_that_may_not_be_written_to_is_explained(
     options = ("--kubeconfig", write_kubeconfig(server, tmp_path, "t"), "--repo", sample)
     result = allot("storage", "cp", "a", REMOTE, *options)
     assert (result.code, result.out) == (2, "")
-    assert (
-        "can't be written to: write `accessor: {mode: ReadWrite}` below `spec:` in tenants/studio-kite/" in result.err
-    )
+    assert "can't be written to: write `mode: ReadWrite` below `accessor:` in tenants/studio-kite/" in result.err
     assert server.requests == []
 
 

@@ -14,9 +14,9 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
         "`allot status` lists everything, `allot status TENANT/NAME` shows one instance, storage or snapshot"
     ),
     ("log",): "`allot logs TENANT/NAME` prints the log",
-    (
-        "ssh",
-    ): "`allot instance open TENANT/INSTANCE --ssh` prints its SSH command, and `allot exec` opens a shell without SSH",
+    ("ssh", "scp", "sftp", "rsync", "vscode", "code"): (
+        "`allot instance open TENANT/INSTANCE --ssh` prints its SSH command, and `allot exec` opens a shell without SSH"
+    ),
     ("shell", "terminal"): "`allot exec TENANT/INSTANCE` opens a shell in its pod",
     ("open", "url", "connect", "port-forward"): "`allot instance open TENANT/INSTANCE` opens its URL in a browser",
     ("top", "metrics", "graphs", "usage"): "`allot status TENANT/INSTANCE` prints the link to its graphs",
@@ -24,6 +24,15 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("watch",): "`allot status --watch` looks again every few seconds",
     ("signin", "auth"): "`allot login CLUSTER` logs you in, to call the URLs of a tenant from programs",
     ("logout",): "`allot login CLUSTER --remove` removes your login for programs",
+    ("secret", "secrets"): (
+        f"write tenants/TENANT/secrets/NAME.yaml, {_REQUEST}; `allot explain SecretReference` shows its fields and an example"
+    ),
+    (
+        "key",
+        "keys",
+        "ssh-key",
+    ): f"write the public key in `sshKeys` of a user in tenants/TENANT/members.yaml, {_REQUEST}",
+    ("token",): "`allot login CLUSTER --print-token` prints an ID token, to call the URLs of a tenant from programs",
     ("whoami",): (
         "Allotment has no accounts: log in at the forge, and in the browser at the URL of an instance or of Argo CD"
     ),

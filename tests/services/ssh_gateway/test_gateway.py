@@ -244,7 +244,7 @@ def test_nobody_else_logs_in(ssh: Bed, options: dict[str, Any], change: dict[str
         ({"client_keys": [EVE]}, {}, "no member of the tenant has this key"),
         ({"client_keys": None, "password": "ada"}, {}, "no key"),
         ({"username": "trainer--solo-ada"}, {}, "no SSH access to an instance of this name"),
-        ({"username": "x\u202e ssh login"}, {}, "no SSH access to an instance of this name"),
+        ({"username": "caf\u00e9"}, {}, "no SSH access to an instance of this name"),
         ({}, {"allowed_cidrs": "203.0.113.0/24\n"}, "the tenant does not allow this address"),
     ],
 )
@@ -255,7 +255,7 @@ def test_a_refused_login_is_logged_with_its_reason(
     ssh.cluster.data |= change
     assert ssh.refuses(**options)
     (event,) = ssh.log.events
-    user = options.get("username", USER).replace("\u202e", "\\u202e")
+    user = options.get("username", USER).replace("\u00e9", "\\xe9")
     assert event == {"event": "ssh login refused", "user": user, "address": "127.0.0.1", "reason": reason}
     assert ssh.registry.get_sample_value("allotment_ssh_logins_total", {"result": "refused"}) == 1
 

@@ -41,7 +41,7 @@ def find_storage(source: Source, tenant: str, name: str) -> DeclarationFile[GPUS
     if storage.model.spec.accessor is None:
         raise OperationRefused(
             f"storage {tenant}/{name} has no file server: write `accessor: {{}}` below `spec:` in {storage.path}, and open a pull"
-            " request"
+            " request; a bucket has no file server: use an S3 client in an instance"
         )
     return storage
 
@@ -51,8 +51,8 @@ def require_writable(storage: DeclarationFile[GPUStorage], tenant: str) -> None:
     accessor = storage.model.spec.accessor
     if accessor is not None and not accessor.allows_writing:
         raise OperationRefused(
-            f"storage {tenant}/{storage.model.name} can't be written to: write `accessor: {{mode: ReadWrite}}` below `spec:` in"
-            f" {storage.path}, and open a pull request"
+            f"storage {tenant}/{storage.model.name} can't be written to: write `mode: ReadWrite` below `accessor:` in {storage.path},"
+            " and open a pull request, which an Admin of that tenant approves"
         )
 
 
