@@ -32,6 +32,7 @@ class LocalCluster:
         self.status = 0  # of every answer, if it isn't 0
         self.requests: list[str] = []
         self.resizes: list[dict[str, int]] = []
+        self.sent_bytes = 0  # of the standard output of all processes
 
     def answer(self, request: Request) -> None:
         """Answer a request, or start a process."""
@@ -57,7 +58,9 @@ class LocalCluster:
             threading.Thread(target=self._feed, args=(connection, process), daemon=True).start()
             error = threading.Thread(target=_pass_on, args=(connection, b"\x02", process.stderr))
             error.start()
-            _pass_on(connection, b"\x01", process.stdout)
+            for data in iter(lambda: process.stdout.read1(32 << 10), b""):
+                connection.send(b"\x01" + data)
+                self.sent_bytes += len(data)
             error.join()
         cause = {"reason": "ExitCode", "message": str(process.returncode)}
         status = {"status": "Failure", "details": {"causes": [cause]}} if process.returncode else {"status": "Success"}

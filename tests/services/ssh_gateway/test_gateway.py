@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import http.server
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -388,3 +389,129 @@ def test_a_sender_waits_for_a_slow_reader(ssh: Bed) -> None:
         assert size == 50_000_000
 
     ssh.use(scenario)
+
+
+def test_a_client_that_reads_nothing_fills_no_memory(ssh: Bed) -> None:
+    """Its window is as large as possible, so only the TCP connection slows the gateway down."""
+
+    async def scenario(connection: asyncssh.SSHClientConnection) -> None:
+        command = "head -c 300000000 /dev/zero"
+        await connection.create_session(asyncssh.SSHClientSession, command, window=2**32 - 1, encoding=None)
+        connection._transport.pause_reading()  # type: ignore[union-attr]
+        await asyncio.sleep(3)
+        assert 0 < ssh.cluster.sent_bytes < 64_000_000
+        connection.abort()
+
+    ssh.use(scenario)
+
+
+def test_variables_of_a_client_are_refused(ssh: Bed) -> None:
+    async def scenario(connection: asyncssh.SSHClientConnection) -> None:
+        done = await connection.run('echo "<$MINE>"', env={"MINE": "x" * 1000})
+        assert done.stdout == b"<>\n"
+
+    ssh.use(scenario)
+
+
+def test_a_client_with_tiny_packets_gets_no_session(ssh: Bed) -> None:
+    async def scenario(connection: asyncssh.SSHClientConnection) -> None:
+        with pytest.raises(asyncssh.ChannelOpenError):
+            await connection.run("echo in", max_pktsize=100)
+        assert (await connection.run("echo in")).stdout == b"in\n"
+
+    ssh.use(scenario)
+
+
+def test_a_person_has_few_sessions_in_all_connections(ssh: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway_module, "_MAX_CHANNELS", 4)
+
+    async def run() -> None:
+        async with ssh.running() as port, connect(port) as first, connect(port) as second:
+            processes = [await each.create_process("cat", encoding=None) for each in (first, second, first, second)]
+            with pytest.raises(asyncssh.ChannelOpenError, match="you have 4 sessions"):
+                await second.create_process("cat", encoding=None)
+            with pytest.raises(asyncssh.ChannelOpenError, match="you have 4 sessions"):
+                await first.open_connection("localhost", 80)
+            processes[0].close()
+            await processes[0].wait_closed()
+            assert (await second.run("echo in")).stdout == b"in\n"
+            first.abort()
+            await first.wait_closed()
+            for _ in range(3):
+                assert (await second.run("echo in")).stdout == b"in\n"
+            second.abort()
+            while ssh.gateway.channels or ssh.gateway.connections:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def test_sessions_whose_client_does_not_close_them_count(ssh: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway_module, "_MAX_CHANNELS", 2)
+
+    async def scenario(connection: asyncssh.SSHClientConnection) -> None:
+        for _ in range(2):  # the window of the client stays full, so that the end of the channel waits
+            channel, _ = await connection.create_session(
+                asyncssh.SSHClientSession, "head -c 50000 /dev/zero", window=1, encoding=None
+            )
+            channel.pause_reading()
+        await asyncio.sleep(0.5)
+        with pytest.raises(asyncssh.ChannelOpenError, match="you have 2 sessions"):
+            await connection.create_process("cat", encoding=None)
+
+    ssh.use(scenario)
+
+
+def test_a_person_has_few_connections(ssh: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway_module, "_MAX_CONNECTIONS", 2)
+
+    async def run() -> None:
+        async with ssh.running() as port, connect(port), connect(port) as second:
+            with pytest.raises(asyncssh.Error):
+                async with connect(port) as third:
+                    await third.run("true")
+            second.abort()
+            await second.wait_closed()
+            async with connect(port) as fourth:
+                assert (await fourth.run("echo in")).stdout == b"in\n"
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def test_names_that_alternate_are_read_few_times(ssh: Bed) -> None:
+    async def run() -> None:
+        server = gateway_module.GatewayServer(ssh.gateway)
+        for name in (USER, "other--solo-ada", USER):
+            assert await server.begin_auth(name)
+        with pytest.raises(asyncssh.PermissionDenied):
+            await server.begin_auth("other--solo-ada")
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    assert ssh.cluster.requests == [CONFIG_MAP] * 3
+
+
+def test_a_client_that_leaves_while_its_program_starts_leaves_nothing_behind(
+    ssh: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection of a program that started too late is closed, so that `cat` ends and the server's thread too."""
+    connected = threading.Event()
+    start = gateway_module.start_command
+
+    def start_slowly(*arguments: Any) -> Any:
+        connected.set()
+        time.sleep(0.5)
+        processes.append(start(*arguments))
+        return processes[-1]
+
+    processes: list[Any] = []
+    monkeypatch.setattr(gateway_module, "start_command", start_slowly)
+
+    async def run() -> None:
+        async with ssh.running() as port:
+            async with connect(port) as connection:
+                await connection.create_process("cat", encoding=None)
+                await asyncio.to_thread(connected.wait)
+            while not processes or processes[0].socket.fileno() != -1:
+                await asyncio.sleep(0.05)
+
+    asyncio.run(asyncio.wait_for(run(), 60))

@@ -14,6 +14,7 @@ from allotment.adapters.remote_process import Output, RemoteProcess
 from allotment.problems import OperationRefused, escape_unprintable
 from allotment.services.access.pod_access import KubernetesAccess
 from allotment.services.ssh_gateway.message_pump import MessagePump
+from allotment.services.ssh_gateway.pumped_session import PumpedSession
 
 FAILURE_STATUS = 255  # of `ssh` itself, if it can't run a command
 # The places of OpenSSH's SFTP server in the usual distributions.
@@ -38,22 +39,18 @@ class _Terminal(NamedTuple):
     rows: int
 
 
-class ContainerSession(asyncssh.SSHServerSession[bytes]):
-    """A session with a program in a container. The session calls `on_end` with the exit status, or None if it has none."""
+class ContainerSession(PumpedSession[Output], asyncssh.SSHServerSession[bytes]):
+    """A session with a program in a container. The session calls `on_end` once the client has closed the channel."""
 
-    def __init__(self, start_program: StartProgram, on_end: Callable[[int | None], None]) -> None:
+    def __init__(self, start_program: StartProgram, on_end: Callable[[], None]) -> None:
+        super().__init__()
         self._start_program, self._on_end = start_program, on_end
         self._command: tuple[str, ...] = KubernetesAccess.SHELL
         self._terminal: _Terminal | None = None
         self._is_ended = self._has_input_ended = False
         self._early_input = bytearray()
         self._process: RemoteProcess | None = None
-        self._pump: MessagePump[Output] | None = None
         self._task: asyncio.Task[None] | None = None
-
-    def connection_made(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:
-        """Remember the channel of the session."""
-        self._channel = chan
 
     def pty_requested(self, term_type: str, term_size: tuple[int, int, int, int], term_modes: object) -> bool:
         """Accept a terminal."""
@@ -99,18 +96,13 @@ class ContainerSession(asyncssh.SSHServerSession[bytes]):
             self._terminal = self._terminal._replace(columns=width, rows=height)
             self._resize()
 
-    def pause_writing(self) -> None:
-        """Stop to receive output, because the client can't keep up."""
-        if self._pump is not None:
-            self._pump.pause()
-
-    def resume_writing(self) -> None:
-        """Continue to receive output."""
-        if self._pump is not None:
-            self._pump.resume()
-
     def connection_lost(self, exc: Exception | None) -> None:
         """End the connection to the program. A terminal that closes ends its program."""
+        self.close()
+        self._on_end()
+
+    def close(self) -> None:
+        """End the connection to the program."""
         self._end(None)
 
     def deliver(self, item: Output) -> None:
@@ -126,13 +118,6 @@ class ContainerSession(asyncssh.SSHServerSession[bytes]):
         """End the session, because the connection to the program ended before the program."""
         self._fail(f"the connection to the container ended: {error or 'closed by the cluster'}")
 
-    def set_sender_paused(self, paused: bool) -> None:
-        """Stop or continue to take input from the client."""
-        if paused:
-            self._channel.pause_reading()
-        else:
-            self._channel.resume_reading()
-
     async def _start(self) -> None:
         command = self._command
         if self._terminal is not None:
@@ -147,15 +132,16 @@ class ContainerSession(asyncssh.SSHServerSession[bytes]):
             process.socket.close()
             return
         self._process = process
-        self._pump = MessagePump(process.socket, process.receive, self)
+        self._start_pump(MessagePump(process.socket, process.receive, self))
         self._resize()
         if self._early_input:
             process.send(bytes(self._early_input))
             self._early_input.clear()
         if self._has_input_ended:
             self._end_input()
-        self._pump.flush()
         self._channel.resume_reading()
+        if self._pump is not None:
+            self._pump.flush()
 
     def _end_input(self) -> None:
         # On a terminal, the client sends Ctrl-D as input instead.
@@ -182,7 +168,6 @@ class ContainerSession(asyncssh.SSHServerSession[bytes]):
             self._pump.close()
         if status is not None:
             self._channel.exit(status)
-        self._on_end(status)
 
 
 def _describe(error: Exception) -> str:

@@ -6,9 +6,9 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import asyncssh
 
@@ -22,6 +22,7 @@ from allotment.observed.objects import Pod
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 from allotment.services.access.pod_choice import PodOwner, choose_pod
 from allotment.services.log import Log
+from allotment.services.ssh_gateway.client_limits import create_session_channel, watch_transport
 from allotment.services.ssh_gateway.container_session import ContainerSession
 from allotment.services.ssh_gateway.permission import SshPermission, parse_user, read_permission
 from allotment.services.ssh_gateway.port_session import PortSession
@@ -30,15 +31,26 @@ LOGIN_SECONDS = 20
 CHECK_SECONDS = 30  # how often the gateway reads the permission of an open connection again
 _MAX_LOGINS = 200  # connections that have not logged in yet
 _MAX_LOGINS_OF_ADDRESS = 20
-_MAX_CHANNELS = 64  # of a connection
+_MAX_CONNECTIONS = 16  # of a person to an instance
+_MAX_CHANNELS = 64  # of a person to an instance: sessions and forwarded ports
+_MAX_STARTS = 4  # programs and ports of a tenant that start at the same time
+_WINDOW_BYTES = 1 << 20  # of input that a channel accepts before the container has taken it
 _MAX_REFUSALS_LOGGED = 60  # a minute
 _MAX_USERS, _MAX_KEYS = 3, 50  # names and keys that a connection may try
+# Without the algorithms that cost the gateway much more time than the client.
+_KEY_EXCHANGES = (
+    *("curve25519-sha256", "curve25519-sha256@libssh.org", "ecdh-sha2-nistp256", "ecdh-sha2-nistp384"),
+    *("ecdh-sha2-nistp521", "diffie-hellman-group14-sha256"),
+)
 _SIGNATURES = (  # without those that use SHA-1 or DSA
     *("ssh-ed25519", "sk-ssh-ed25519@openssh.com", "rsa-sha2-256", "rsa-sha2-512"),
     *(f"ecdsa-sha2-nistp{bits}" for bits in (256, 384, 521)),
 )
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 _T = TypeVar("_T")
+
+
+PersonAtInstance = tuple[str, str, str]  # the tenant, the instance and the name of the person
 
 
 class Login(NamedTuple):
@@ -49,6 +61,11 @@ class Login(NamedTuple):
     key: str
     address: str
 
+    @property
+    def subject(self) -> PersonAtInstance:
+        """The person and the instance, whose connections and channels are counted."""
+        return (self.permission.owner.tenant, self.permission.owner.name, self.person)
+
 
 class Gateway:
     """The state that all connections share. `cluster` is the declared cluster of the API server."""
@@ -56,12 +73,30 @@ class Gateway:
     def __init__(self, api: ApiServer, cluster: str, log: Log, metrics: SshMetrics) -> None:
         self.api, self.cluster, self.log, self.metrics = api, cluster, log, metrics
         self.logins = Counter[str]()  # connections that have not logged in yet, by address
+        self.connections = Counter[PersonAtInstance]()
+        self.channels = Counter[PersonAtInstance]()
         self._refusals, self._refusals_since = 0, 0.0
-        self._threads = ThreadPoolExecutor(32, "ssh")
+        self._starts: dict[str, asyncio.Semaphore] = {}  # by tenant
+        # A node that does not answer delays the programs of its instances, and no login.
+        self._login_threads, self._start_threads = ThreadPoolExecutor(16, "login"), ThreadPoolExecutor(64, "start")
 
-    async def run(self, function: Callable[[], _T]) -> _T:
-        """Return the result of a function that waits for the API server, without blocking the event loop."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, function)
+    async def read_permission(self, owner: PodOwner) -> SshPermission | None:
+        """Return the people with SSH access to an instance. Raises ApiError and ApiUnavailable."""
+        function = partial(read_permission, self.api, owner)
+        return await asyncio.get_running_loop().run_in_executor(self._login_threads, function)
+
+    async def start(self, owner: PodOwner, function: Callable[[Pod], _T]) -> _T:
+        """Return the result of a function that connects to the pod of an instance, in another thread.
+
+        Raises OperationRefused if no pod runs, ApiError and ApiUnavailable.
+        """
+        async with self._starts.setdefault(owner.tenant, asyncio.Semaphore(_MAX_STARTS)):
+            start = self._start_threads.submit(lambda: function(self._find_pod(owner)))
+            try:
+                return await asyncio.wrap_future(start)
+            except asyncio.CancelledError:
+                start.add_done_callback(_close_connection)  # the client has left while the thread connects
+                raise
 
     def log_refusal(self, user: str, address: str, reason: str) -> None:
         """Count a refused login, and log it, unless strangers cause too many lines."""
@@ -72,9 +107,8 @@ class Gateway:
         if self._refusals <= _MAX_REFUSALS_LOGGED:
             self.log.info("ssh login refused", user=escape_unprintable(user), address=address, reason=reason)
 
-    async def find_pod(self, owner: PodOwner) -> Pod:
-        """Return the pod of an instance. Raises OperationRefused if none runs, ApiError and ApiUnavailable."""
-        pod = choose_pod(owner, await self.run(partial(list_pods, self.api, owner.namespace, owner.selector)))
+    def _find_pod(self, owner: PodOwner) -> Pod:
+        pod = choose_pod(owner, list_pods(self.api, owner.namespace, owner.selector))
         if pod.phase != "Running" or pod.terminating:
             raise OperationRefused(f"{owner} does not run: `allot status {owner.tenant}/{owner.name}` shows the reason")
         return pod
@@ -89,7 +123,9 @@ class GatewayServer(asyncssh.SSHServer):
         self._candidate: tuple[str, Login] | None = None  # the user name and login of the key that was checked last
         self._login: Login | None = None
         self._waits_for_login = False
-        self._channels = self._tried_keys = 0
+        self._sessions = set[ContainerSession | PortSession | None]()
+        self._channels = self._tried_keys = self._tried_users = 0
+        self._is_transport_paused = self._is_closed = False
         self._check: asyncio.Task[None] | None = None
         self._started = time.monotonic()
 
@@ -105,10 +141,15 @@ class GatewayServer(asyncssh.SSHServer):
             return
         logins[self._address] += 1
         self._waits_for_login = True
+        watch_transport(conn, self._set_transport_paused)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Log the end of a login."""
         self._stop_waiting()
+        self._is_closed = True
+        for session in tuple(self._sessions):
+            if session is not None:
+                session.close()
         if self._check is not None:
             self._check.cancel()
         if self._login is None and self._permissions:
@@ -117,17 +158,21 @@ class GatewayServer(asyncssh.SSHServer):
         if self._login is not None:
             seconds = round(time.monotonic() - self._started, 1)
             self._gateway.metrics.change_connections(-1)
+            _decrease(self._gateway.connections, self._login.subject, 1)
+            _decrease(self._gateway.channels, self._login.subject, self._channels)
+            self._channels = 0  # the channels end after this
             self._gateway.log.info("ssh logout", **self._describe_login(self._login), seconds=seconds)
 
     async def begin_auth(self, username: str) -> bool:
         """Read the permission for the instance of the user name."""
-        if len(self._permissions) >= _MAX_USERS:
+        self._tried_users += 1  # also if a name comes again
+        if self._tried_users > _MAX_USERS:
             raise asyncssh.PermissionDenied("too many user names")
         owner = parse_user(username, self._gateway.cluster)
         permission = None
         if owner is not None:
             try:
-                permission = await self._gateway.run(partial(read_permission, self._gateway.api, owner))
+                permission = await self._gateway.read_permission(owner)
             except (ApiError, ApiUnavailable) as error:
                 self._gateway.metrics.count_login("unavailable")
                 self._gateway.log.warning("API server unavailable", error=str(error))
@@ -160,54 +205,64 @@ class GatewayServer(asyncssh.SSHServer):
             self._connection.abort()
             return
         self._stop_waiting()
-        self._login = self._candidate[1]
+        login = self._candidate[1]
+        if self._gateway.connections[login.subject] >= _MAX_CONNECTIONS:
+            message = f"you have {_MAX_CONNECTIONS} connections to this instance: close some of them"
+            self._connection.disconnect(asyncssh.DISC_TOO_MANY_CONNECTIONS, message)
+            return
+        self._login = login
+        self._gateway.connections[login.subject] += 1
         self._gateway.metrics.count_login("success")
         self._gateway.metrics.change_connections(1)
         self._gateway.log.info("ssh login", **self._describe_login(self._login))
         self._check = asyncio.get_running_loop().create_task(self._check_permission(self._login))
 
-    def session_requested(self) -> ContainerSession:
+    # asyncssh accepts a pair of a channel and a session, although its type doesn't say so.
+    def session_requested(self) -> Any:
         """Accept a session. Its program starts in the instance's pod."""
         login = self._open_channel()
-        return ContainerSession(partial(self._start_program, login), self._close_channel)
-
-    async def _open_port(self, login: Login, port: int) -> PortSession:
-        try:
-            pod = await self._gateway.find_pod(login.permission.owner)
-            namespace = login.permission.owner.namespace
-            remote = await self._gateway.run(partial(open_port, self._gateway.api, namespace, pod.name, port))
-        except (ApiError, ApiUnavailable, OperationRefused) as error:
-            self._close_channel()
-            message = escape_unprintable(str(error), 200)
-            raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, message) from None
-        return PortSession(remote, self._close_channel)
+        session = ContainerSession(partial(self._start_program, login), lambda: self._close_channel(session))
+        self._add_session(session)
+        return create_session_channel(self._connection), session
 
     # asyncssh awaits the result, although its type doesn't say so.
-    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> object:  # type: ignore[override]
+    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> Any:
         """Forward a connection to a port of the instance's pod, and to no other host."""
         login = self._open_channel()
         if dest_host not in (*_LOCAL_HOSTS, login.permission.owner.name) or not 0 < dest_port <= 0xFFFF:
-            self._close_channel()
+            self._close_channel(None)
             raise asyncssh.ChannelOpenError(
                 asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED,
                 f"only ports of localhost, which is the instance, can be forwarded: not {quote_value(dest_host)}",
             )
         return self._open_port(login, dest_port)
 
+    async def _open_port(self, login: Login, port: int) -> PortSession:
+        owner, api = login.permission.owner, self._gateway.api
+        try:
+            remote = await self._gateway.start(owner, lambda pod: open_port(api, owner.namespace, pod.name, port))
+        except (ApiError, ApiUnavailable, OperationRefused) as error:
+            self._close_channel(None)
+            message = escape_unprintable(str(error), 200)
+            raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, message) from None
+        session = PortSession(remote, lambda: self._close_channel(session))
+        self._add_session(session)
+        return session
+
     async def _start_program(self, login: Login, options: ExecOptions) -> RemoteProcess:
-        owner = login.permission.owner
-        pod = await self._gateway.find_pod(owner)
-        options = options._replace(container=pod.container)
-        return await self._gateway.run(partial(start_command, self._gateway.api, owner.namespace, pod.name, options))
+        owner, api = login.permission.owner, self._gateway.api
+
+        def start(pod: Pod) -> RemoteProcess:
+            return start_command(api, owner.namespace, pod.name, options._replace(container=pod.container))
+
+        return await self._gateway.start(owner, start)
 
     async def _check_permission(self, login: Login) -> None:
         """End the connection once the instance, the key or the address has lost its access."""
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             try:
-                permission = await self._gateway.run(
-                    partial(read_permission, self._gateway.api, login.permission.owner)
-                )
+                permission = await self._gateway.read_permission(login.permission.owner)
             except (ApiError, ApiUnavailable) as error:
                 self._gateway.log.warning("API server unavailable", error=str(error))
                 continue  # an outage of the API server ends no connection
@@ -224,27 +279,54 @@ class GatewayServer(asyncssh.SSHServer):
         return "no member of the tenant has this key" if self._tried_keys else "no key"
 
     def _open_channel(self) -> Login:
-        if self._login is None or self._channels >= _MAX_CHANNELS:
+        if self._login is None or self._gateway.channels[self._login.subject] >= _MAX_CHANNELS:
             raise asyncssh.ChannelOpenError(
                 asyncssh.OPEN_RESOURCE_SHORTAGE,
-                f"a connection has at most {_MAX_CHANNELS} sessions and forwarded ports",
+                f"you have {_MAX_CHANNELS} sessions and forwarded ports at this instance: close some of them",
             )
         self._channels += 1
+        self._gateway.channels[self._login.subject] += 1
         return self._login
 
-    def _close_channel(self, _status: int | None = None) -> None:
-        self._channels -= 1
+    def _close_channel(self, session: ContainerSession | PortSession | None) -> None:
+        self._sessions.discard(session)  # a channel that did not open has no session
+        if self._login is not None and self._channels:
+            self._channels -= 1
+            _decrease(self._gateway.channels, self._login.subject, 1)
+
+    def _add_session(self, session: ContainerSession | PortSession) -> None:
+        self._sessions.add(session)
+        if self._is_closed:
+            session.close()
+        elif self._is_transport_paused:
+            session.set_transport_paused(True)
+
+    def _set_transport_paused(self, paused: bool) -> None:
+        self._is_transport_paused = paused
+        for session in tuple(self._sessions):
+            if session is not None:
+                session.set_transport_paused(paused)
 
     def _stop_waiting(self) -> None:
         if self._waits_for_login:
             self._waits_for_login = False
-            self._gateway.logins[self._address] -= 1
-            if not self._gateway.logins[self._address]:
-                del self._gateway.logins[self._address]
+            _decrease(self._gateway.logins, self._address, 1)
 
     def _describe_login(self, login: Login) -> dict[str, str]:
         owner = login.permission.owner
         return {"tenant": owner.tenant, "instance": owner.name, "person": login.person, "address": login.address}
+
+
+def _close_connection(start: Future[Any]) -> None:
+    if not start.cancelled() and start.exception() is None:
+        start.result().socket.close()
+
+
+def _decrease(counts: Counter[Any], key: object, number: int) -> None:
+    """Subtract a number from a count, and forget a count of 0."""
+    counts[key] -= number
+    if counts[key] <= 0:
+        del counts[key]
 
 
 async def serve(gateway: Gateway, host: str, port: int, host_keys: list[str]) -> asyncssh.SSHAcceptor:
@@ -265,7 +347,9 @@ async def serve(gateway: Gateway, host: str, port: int, host_keys: list[str]) ->
         agent_forwarding=False,
         x11_forwarding=False,
         compression_algs=["none"],
+        kex_algs=_KEY_EXCHANGES,
         signature_algs=_SIGNATURES,
+        window=_WINDOW_BYTES,
         login_timeout=LOGIN_SECONDS,
         keepalive_interval=30,
         keepalive_count_max=4,

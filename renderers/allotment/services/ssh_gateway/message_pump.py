@@ -11,7 +11,7 @@ from allotment.adapters.message_socket import MessageSocket
 
 _PING_SECONDS = 20
 _MAX_SILENCE_SECONDS = 90  # a server that is alive answers each ping
-_MAX_UNSENT_BYTES = 1 << 20
+_MAX_UNSENT_BYTES = 256 << 10
 T = TypeVar("T")
 Item_contra = TypeVar("Item_contra", contravariant=True)
 
@@ -20,7 +20,7 @@ class Receiver(Protocol[Item_contra]):
     """The recipient of the received items."""
 
     def deliver(self, item: Item_contra, /) -> None:
-        """Handle one received item. It may call `pause` of the pump."""
+        """Handle one received item. It may pause the pump."""
         ...
 
     def after_delivery(self) -> None:
@@ -42,7 +42,8 @@ class MessagePump(Generic[T]):
     def __init__(self, socket: MessageSocket, receive: Callable[[], Iterator[T]], receiver: Receiver[T]) -> None:
         self._socket, self._receive, self._receiver = socket, receive, receiver
         self._loop = asyncio.get_running_loop()
-        self._is_paused = self._is_closed = self._has_writer = self._has_paused_sender = False
+        self._is_closed = self._has_writer = self._has_paused_sender = False
+        self._pause_reasons = set[str]()
         self._loop.add_reader(socket.fileno(), self._read)
         self._pings = self._loop.call_later(_PING_SECONDS, self._ping)
         self._loop.call_soon(self._read)  # TLS may have decrypted the first messages already
@@ -63,16 +64,18 @@ class MessagePump(Generic[T]):
             self._has_paused_sender = not self._has_paused_sender
             self._receiver.set_sender_paused(self._has_paused_sender)
 
-    def pause(self) -> None:
-        """Stop receiving, because the receiver can't keep up."""
-        if not self._is_paused and not self._is_closed:
-            self._is_paused = True
+    def set_paused(self, reason: str, paused: bool) -> None:
+        """Stop receiving for a reason, or drop the reason. The pump receives while it has no reason to pause."""
+        was_paused = bool(self._pause_reasons)
+        if paused:
+            self._pause_reasons.add(reason)
+        else:
+            self._pause_reasons.discard(reason)
+        if self._is_closed or was_paused is bool(self._pause_reasons):
+            return
+        if paused:
             self._loop.remove_reader(self._socket.fileno())
-
-    def resume(self) -> None:
-        """Continue to receive."""
-        if self._is_paused and not self._is_closed:
-            self._is_paused = False
+        else:
             self._loop.add_reader(self._socket.fileno(), self._read)
             self._loop.call_soon(self._read)
 
@@ -87,13 +90,13 @@ class MessagePump(Generic[T]):
         self._socket.close()
 
     def _read(self) -> None:
-        if self._is_closed or self._is_paused:
+        if self._is_closed or self._pause_reasons:
             return
         error: Exception | None = None
         try:
             for item in self._receive():
                 self._receiver.deliver(item)
-                if self._is_paused or self._is_closed:
+                if self._pause_reasons or self._is_closed:
                     return
         except (ApiError, ApiUnavailable) as problem:
             error = problem
@@ -108,7 +111,7 @@ class MessagePump(Generic[T]):
 
     def _ping(self) -> None:
         """Keep the connection alive, and end it after a long silence. A paused pump receives no answers."""
-        if not self._is_paused and self._loop.time() - self._socket.received_at > _MAX_SILENCE_SECONDS:
+        if not self._pause_reasons and self._loop.time() - self._socket.received_at > _MAX_SILENCE_SECONDS:
             self.close()
             self._receiver.connection_ended(ApiUnavailable(f"it has sent nothing for {_MAX_SILENCE_SECONDS} s"))
             return

@@ -8,24 +8,21 @@ import asyncssh
 
 from allotment.adapters.cluster.port_forward import PodPort
 from allotment.services.ssh_gateway.message_pump import MessagePump
+from allotment.services.ssh_gateway.pumped_session import PumpedSession
 
 
-class PortSession(asyncssh.SSHTCPSession[bytes]):
-    """A forwarded connection. `on_end` is called when it has ended."""
+class PortSession(PumpedSession[bytes], asyncssh.SSHTCPSession[bytes]):
+    """A forwarded connection. It calls `on_end` once the client has closed the channel."""
 
     def __init__(self, port: PodPort, on_end: Callable[[], None]) -> None:
+        super().__init__()
         self._port, self._on_end = port, on_end
-        self._pump: MessagePump[bytes] | None = None
         self._is_ended = False
-
-    def connection_made(self, chan: asyncssh.SSHTCPChannel[bytes]) -> None:
-        """Remember the channel of the connection."""
-        self._channel = chan
 
     def session_started(self) -> None:
         """Begin to copy bytes."""
         if not self._is_ended:
-            self._pump = MessagePump(self._port.socket, self._port.receive, self)
+            self._start_pump(MessagePump(self._port.socket, self._port.receive, self))
 
     def data_received(self, data: bytes, datatype: object) -> None:
         """Send bytes to the port."""
@@ -37,19 +34,20 @@ class PortSession(asyncssh.SSHTCPSession[bytes]):
         """Keep the connection open: Kubernetes can't close a single direction, and the answer may follow."""
         return True
 
-    def pause_writing(self) -> None:
-        """Stop to receive bytes, because the client can't keep up."""
-        if self._pump is not None:
-            self._pump.pause()
-
-    def resume_writing(self) -> None:
-        """Continue to receive bytes."""
-        if self._pump is not None:
-            self._pump.resume()
-
     def connection_lost(self, exc: Exception | None) -> None:
         """End the connection to the port."""
-        self._end()
+        self.close()
+        self._on_end()
+
+    def close(self) -> None:
+        """End the connection to the port."""
+        if self._is_ended:
+            return
+        self._is_ended = True
+        if self._pump is not None:
+            self._pump.close()
+        else:
+            self._port.socket.close()
 
     def deliver(self, item: bytes) -> None:
         """Send bytes of the port to the client."""
@@ -61,21 +59,4 @@ class PortSession(asyncssh.SSHTCPSession[bytes]):
     def connection_ended(self, error: Exception | None) -> None:
         """Close the forwarded connection, because the port has closed it or refused it."""
         self._channel.close()
-        self._end()
-
-    def set_sender_paused(self, paused: bool) -> None:
-        """Stop or continue to take bytes from the client."""
-        if paused:
-            self._channel.pause_reading()
-        else:
-            self._channel.resume_reading()
-
-    def _end(self) -> None:
-        if self._is_ended:
-            return
-        self._is_ended = True
-        if self._pump is not None:
-            self._pump.close()
-        else:
-            self._port.socket.close()
-        self._on_end()
+        self.close()

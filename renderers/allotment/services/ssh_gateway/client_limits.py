@@ -1,0 +1,37 @@
+"""Adds limits to asyncssh that a hostile client could otherwise exceed. They use attributes that asyncssh doesn't document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import asyncssh
+
+# Every client accepts packets of 32 KiB (RFC 4253, 6.1). Output in tiny packets would keep the event loop busy.
+_MIN_PACKET_BYTES = 1024
+
+
+def create_session_channel(connection: asyncssh.SSHServerConnection) -> asyncssh.SSHServerChannel[bytes]:
+    """Return a channel for a session that refuses environment variables. asyncssh would store any number of them."""
+    channel: Any = connection.create_server_channel(encoding=None)
+    channel._process_env_request = _refuse_request
+    return channel  # type: ignore[no-any-return]
+
+
+def _refuse_request(_packet: object) -> bool:
+    return False
+
+
+def accepts_packets(channel: Any) -> bool:
+    """Return whether the client accepts packets of a usual size."""
+    return int(channel._send_pktsize) >= _MIN_PACKET_BYTES
+
+
+def watch_transport(connection: asyncssh.SSHServerConnection, set_paused: Callable[[bool], None]) -> None:
+    """Call `set_paused` when the TCP connection can't send as fast as the gateway writes, and when it can again.
+
+    asyncssh ignores both calls of the transport. A client with a large window that reads nothing could fill the memory.
+    """
+    hooks: Any = connection
+    hooks.pause_writing = lambda: set_paused(True)
+    hooks.resume_writing = lambda: set_paused(False)
