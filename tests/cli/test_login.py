@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import queue
 import ssl
 import threading
 import time
@@ -225,18 +226,19 @@ def test_a_token_for_several_audiences_is_accepted(
 def test_a_refusal_of_the_provider_ends_the_login(
     allot: Allot, sample: Path, provider: Provider, browse: Browse
 ) -> None:
-    pages = []
+    pages: queue.Queue[tuple[int, str]] = queue.Queue()  # the browser is a thread of its own
 
     def opened(url: str) -> None:
         query = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
         refusal = {"error": "access_denied", "error_description": "not\x1b[2J you", "state": query["state"]}
-        pages.append(visit(f"{query['redirect_uri']}?{urlencode(refusal)}"))
+        pages.put(visit(f"{query['redirect_uri']}?{urlencode(refusal)}"))
 
     browse(opened)
     result = run(allot, sample)
     assert (result.code, result.out) == (2, "")
     assert result.err.endswith(f"{provider.url} refused the login: access_denied: not\\x1b[2J you\n")
-    assert pages[0][0] == 200 and "The login failed" in pages[0][1]
+    status, page = pages.get(timeout=30)
+    assert status == 200 and "The login failed" in page
 
 
 def test_a_response_with_another_state_is_ignored(

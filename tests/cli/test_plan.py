@@ -262,6 +262,7 @@ def test_who_takes_a_version_that_everybody_reaches_opens_an_address(pull: Pull)
     git(pull.root, "branch", "-f", "main", "feature")
     pull.copy(f"{ADA}/instances/webui.yaml", f"{tenant}/instances/open.yaml")
     pull.edit(f"{tenant}/instances/open.yaml", '"1.11.0"', '"1.12.0"')
+    pull.edit(f"{tenant}/instances/open.yaml", "  access:\n    - SSH\n", "")
     pull.edit(
         f"{tenant}/instances/open.yaml", "  storages:\n    - name: models\n      mountPath: /workspace/models\n", ""
     )

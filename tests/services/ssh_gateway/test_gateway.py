@@ -18,12 +18,14 @@ from typing import Any
 import asyncssh
 import pytest
 import yaml
+from kubernetes.config.config_exception import ConfigException
 from prometheus_client import CollectorRegistry
 from tests import live
 from tests.cli.test_exec import kubeconfig_of
 from tests.faults import serving
 from tests.services.ssh_gateway.cluster import CONFIG_MAP, LocalCluster
 
+from allotment.adapters.cluster import api as api_module
 from allotment.adapters.cluster.api import ApiServer
 from allotment.adapters.ssh_metrics import SshMetrics
 from allotment.services.ssh_gateway import gateway as gateway_module
@@ -344,7 +346,7 @@ def test_an_open_connection_ends_when_its_access_is_removed(
 
 
 def test_strangers_that_do_not_log_in_are_few(ssh: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gateway_module, "_MAX_LOGINS_OF_ADDRESS", 3)
+    monkeypatch.setattr(gateway_module, "_MAX_LOGINS_OF_NETWORK", 3)
 
     async def run() -> None:
         async with ssh.running() as port:
@@ -515,3 +517,79 @@ def test_a_client_that_leaves_while_its_program_starts_leaves_nothing_behind(
                 await asyncio.sleep(0.05)
 
     asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def test_waiting_strangers_of_many_networks_keep_nobody_out(ssh: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway_module, "_MAX_LOGINS", 3)
+
+    async def run() -> None:
+        async with ssh.running() as port:
+            addresses = [f"127.0.1.{number}" for number in range(1, 4)]
+            waiting = [
+                await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0)) for address in addresses
+            ]
+            for reader, _ in waiting:
+                assert (await reader.readline()).startswith(b"SSH-2.0")
+            async with connect(port) as connection:
+                assert (await connection.run("echo in")).stdout == b"in\n"
+            await asyncio.wait_for(waiting[0][0].read(), 10)
+            for _, writer in waiting:
+                writer.close()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", ""),
+    ],
+)
+def test_an_ipv6_network_counts_as_one_client(address: str, network: str) -> None:
+    assert gateway_module._network_of(address) == network
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"authorized_keys": "ssh-ed25519 AAAA with more fields\n\n"},
+        {"allowed_cidrs": "127.0.0.0/8\nnowhere\n"},
+        {"allowed_cidrs": ""},
+    ],
+)
+def test_an_unreadable_config_map_opens_nothing(ssh: Bed, change: dict[str, str]) -> None:
+    assert ssh.cluster.data is not None
+    ssh.cluster.data |= change
+    assert ssh.refuses()
+
+
+def test_an_unreadable_line_takes_access_from_nobody_else(ssh: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway_module, "CHECK_SECONDS", 0.05)
+    assert ssh.cluster.data is not None
+    ssh.cluster.data["authorized_keys"] += "ssh-ed25519 AAAA with a comment\n"
+
+    async def scenario(connection: asyncssh.SSHClientConnection) -> None:
+        assert (await connection.run("sleep 0.5; echo in")).stdout == b"in\n"
+        assert ssh.cluster.data is not None
+        ssh.cluster.data["authorized_keys"] = "ssh-ed25519 AAAA with a comment\n"
+        await asyncio.wait_for(connection.wait_closed(), 10)
+
+    ssh.use(scenario)
+
+
+def test_a_gateway_without_a_readable_token_ends_the_session(ssh: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The token of a pod is replaced now and then, and can be empty for a moment."""
+
+    def fail(_configuration: object) -> dict[str, str]:
+        raise ConfigException("Token file exists but empty.")
+
+    async def scenario(connection: asyncssh.SSHClientConnection) -> None:
+        monkeypatch.setattr(api_module, "_authorization_header", fail)
+        done = await connection.run("echo x")
+        assert (done.exit_status, done.stdout) == (255, b"")
+        assert b"there are no credentials" in bytes(done.stderr or b"")
+
+    ssh.use(scenario)

@@ -152,8 +152,8 @@ class ApiServer:
         with self._lock:
             configuration = self._configuration
         url = f"ws{configuration.host.removeprefix('http')}{path}?{urlencode(query)}"
-        headers = [f"{name}: {value}" for name, value in _authorization_header(configuration).items()]
         try:
+            headers = [f"{name}: {value}" for name, value in _authorization_header(configuration).items()]
             # A redirect would send the credentials to another host, so none is followed.
             connection = websocket.create_connection(
                 url,
@@ -166,7 +166,7 @@ class ApiServer:
             )
         except websocket.WebSocketBadStatusException as error:
             raise ApiError(error.status_code, 0, parse_reason(error.resp_body or b"")) from None
-        except (websocket.WebSocketException, OSError) as error:
+        except (websocket.WebSocketException, OSError, ConfigException) as error:
             raise ApiUnavailable(error_text(error)) from None
         connection.settimeout(None)  # a command may be silent for as long as it likes
         return connection

@@ -128,6 +128,9 @@ class ContainerSession(PumpedSession[Output], asyncssh.SSHServerSession[bytes]):
         except (ApiError, ApiUnavailable, OperationRefused) as error:
             self._fail(_describe(error))
             return
+        except Exception:
+            self._fail("the gateway failed to start the program")
+            raise  # the event loop logs it
         if self._is_ended:
             process.socket.close()
             return

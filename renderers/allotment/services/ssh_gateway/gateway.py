@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from ipaddress import ip_address, ip_network
 from typing import Any, NamedTuple, TypeVar
 
 import asyncssh
@@ -30,7 +31,7 @@ from allotment.services.ssh_gateway.port_session import PortSession
 LOGIN_SECONDS = 20
 CHECK_SECONDS = 30  # how often the gateway reads the permission of an open connection again
 _MAX_LOGINS = 200  # connections that have not logged in yet
-_MAX_LOGINS_OF_ADDRESS = 20
+_MAX_LOGINS_OF_NETWORK = 20  # an IPv4 address, or an IPv6 network of 64 bits
 _MAX_CONNECTIONS = 16  # of a person to an instance
 _MAX_CHANNELS = 64  # of a person to an instance: sessions and forwarded ports
 _MAX_STARTS = 4  # programs and ports of a tenant that start at the same time
@@ -72,7 +73,8 @@ class Gateway:
 
     def __init__(self, api: ApiServer, cluster: str, log: Log, metrics: SshMetrics) -> None:
         self.api, self.cluster, self.log, self.metrics = api, cluster, log, metrics
-        self.logins = Counter[str]()  # connections that have not logged in yet, by address
+        self.logins = Counter[str]()  # connections that have not logged in yet, by network
+        self.waiting: dict[GatewayServer, None] = {}  # the same connections, the oldest first
         self.connections = Counter[PersonAtInstance]()
         self.channels = Counter[PersonAtInstance]()
         self._refusals, self._refusals_since = 0, 0.0
@@ -130,18 +132,31 @@ class GatewayServer(asyncssh.SSHServer):
         self._started = time.monotonic()
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
-        """Refuse the connection if too many others have not logged in yet."""
+        """Refuse the connection if too many others of its network have not logged in yet.
+
+        If too many others of all networks have not, the oldest of them ends, because a login takes less than a second.
+        """
         self._connection = conn
         peer = conn.get_extra_info("peername")
         self._address = str(peer[0]) if peer else ""
-        logins = self._gateway.logins
-        if logins.total() >= _MAX_LOGINS or logins[self._address] >= _MAX_LOGINS_OF_ADDRESS:
+        self._network = _network_of(self._address)
+        logins, waiting = self._gateway.logins, self._gateway.waiting
+        if logins[self._network] >= _MAX_LOGINS_OF_NETWORK:
             self._gateway.metrics.count_login("overload")
             conn.abort()
             return
-        logins[self._address] += 1
+        if len(waiting) >= _MAX_LOGINS:
+            self._gateway.metrics.count_login("overload")
+            next(iter(waiting)).abort()
+        logins[self._network] += 1
+        waiting[self] = None
         self._waits_for_login = True
         watch_transport(conn, self._set_transport_paused)
+
+    def abort(self) -> None:
+        """End a connection that has not logged in."""
+        self._stop_waiting()
+        self._connection.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Log the end of a login."""
@@ -258,7 +273,14 @@ class GatewayServer(asyncssh.SSHServer):
         return await self._gateway.start(owner, start)
 
     async def _check_permission(self, login: Login) -> None:
-        """End the connection once the instance, the key or the address has lost its access."""
+        """End the connection once the instance, the key or the address has lost its access, or if the check fails."""
+        try:
+            await self._wait_until_revoked(login)
+            self._gateway.log.info("ssh access revoked", **self._describe_login(login))
+        finally:
+            self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, "your access to this instance was removed")
+
+    async def _wait_until_revoked(self, login: Login) -> None:
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             try:
@@ -310,11 +332,21 @@ class GatewayServer(asyncssh.SSHServer):
     def _stop_waiting(self) -> None:
         if self._waits_for_login:
             self._waits_for_login = False
-            _decrease(self._gateway.logins, self._address, 1)
+            _decrease(self._gateway.logins, self._network, 1)
+            del self._gateway.waiting[self]
 
     def _describe_login(self, login: Login) -> dict[str, str]:
         owner = login.permission.owner
         return {"tenant": owner.tenant, "instance": owner.name, "person": login.person, "address": login.address}
+
+
+def _network_of(address: str) -> str:
+    """Return the network of a client that counts as one: an IPv4 address, or 64 bits of an IPv6 address."""
+    try:
+        client = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    return str(ip_network((client, 64), strict=False)) if client.version == 6 else address
 
 
 def _close_connection(start: Future[Any]) -> None:

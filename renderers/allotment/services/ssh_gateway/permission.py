@@ -70,8 +70,22 @@ def read_permission(api: ApiServer, owner: PodOwner) -> SshPermission | None:
     if owner.name not in data.get(INSTANCES, "").splitlines():
         return None
     lines = [line.split(" ") for line in data.get(KEYS, "").splitlines()]
-    people = {f"{kind} {key}": person for kind, key, person in lines}
-    return SshPermission(owner, people, tuple(data.get(ADDRESSES, "").splitlines()))
+    # A line of another form gives nobody access, and takes it from nobody else.
+    people = {f"{fields[0]} {fields[1]}": fields[2] for fields in lines if len(fields) == 3}
+    return SshPermission(owner, people, _parse_ranges(data.get(ADDRESSES)))
+
+
+def _parse_ranges(text: str | None) -> tuple[str, ...]:
+    """Return the networks in a text. Raises ApiUnavailable if it has anything else, or if it is empty."""
+    ranges = tuple(text.splitlines()) if text is not None else ()
+    try:
+        for each in ranges:
+            ip_network(each)
+    except ValueError:
+        ranges = ()
+    if text is not None and not ranges:
+        raise ApiUnavailable("the API server sent address ranges that are not readable")
+    return ranges
 
 
 def _parse_data(body: bytes) -> Mapping[str, str]:
