@@ -104,9 +104,10 @@ async def _serve(
     from allotment.adapters.metrics import create_registry
     from allotment.adapters.ssh_metrics import SshMetrics
     from allotment.cli.service import create_logger, serve_http
-    from allotment.services.ssh_gateway.gateway import Gateway, serve
+    from allotment.services.ssh_gateway.gateway import Gateway, Heartbeat, serve
 
-    logging.getLogger("asyncssh").setLevel(logging.CRITICAL)  # a stranger could fill the log
+    for name in ("asyncssh", "asyncio"):
+        logging.getLogger(name).setLevel(logging.ERROR)  # a stranger could fill the log with warnings
     counts, log = create_registry(), create_logger()
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -116,8 +117,14 @@ async def _serve(
         acceptor = await serve(gateway, *address, host_keys)
     except OSError as error:
         raise click.UsageError(f"{address[0]}:{address[1]} can't be used as listen address: {error.strerror}") from None
+    heartbeat = Heartbeat()
     with serve_http(
-        listen, metrics_listen, counts, alive=lambda: True, ready=lambda: not stopped.is_set(), on_wake=lambda: None
+        listen,
+        metrics_listen,
+        counts,
+        alive=heartbeat.is_fresh,
+        ready=lambda: heartbeat.is_fresh() and not stopped.is_set(),
+        on_wake=lambda: None,
     ) as at:
         log.info(
             "started", cluster=cluster, ssh=f"{address[0]}:{acceptor.get_port()}", listen=at.listen, metrics=at.metrics

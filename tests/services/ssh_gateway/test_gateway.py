@@ -593,3 +593,60 @@ def test_a_gateway_without_a_readable_token_ends_the_session(ssh: Bed, monkeypat
         assert b"there are no credentials" in bytes(done.stderr or b"")
 
     ssh.use(scenario)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "is_accepted"), [("ssh-rsa", False), ("rsa-sha2-256", True), ("rsa-sha2-512", True)]
+)
+def test_an_rsa_key_proves_itself_without_sha_1(ssh: Bed, algorithm: str, is_accepted: bool) -> None:
+    key = asyncssh.generate_private_key("ssh-rsa", key_size=2048)
+    assert ssh.cluster.data is not None
+    ssh.cluster.data["authorized_keys"] = line(key, "ada")
+    options = {"client_keys": [key], "signature_algs": [algorithm, "ssh-ed25519"]}
+
+    async def scenario(connection: asyncssh.SSHClientConnection) -> None:
+        assert (await connection.run("echo in")).stdout == b"in\n"
+
+    if is_accepted:
+        ssh.use(scenario, **options)
+    else:
+        assert "Permission denied" in ssh.refuses(**options)
+
+
+def test_sessions_that_are_given_up_start_nothing(ssh: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client opens and closes sessions at once: only those that were starting already reach the cluster."""
+    start = gateway_module.start_command
+    started: list[int] = []
+
+    def start_slowly(*arguments: Any) -> Any:
+        started.append(1)
+        time.sleep(0.2)
+        return start(*arguments)
+
+    monkeypatch.setattr(gateway_module, "start_command", start_slowly)
+
+    async def scenario(connection: asyncssh.SSHClientConnection) -> None:
+        for _ in range(4):
+            channels = await asyncio.gather(
+                *(connection.create_session(asyncssh.SSHClientSession, "true", encoding=None) for _ in range(30))
+            )
+            for channel, _ in channels:
+                channel.abort()
+            await asyncio.sleep(0.3)
+        assert (await asyncio.wait_for(connection.run("echo in"), 10)).stdout == b"in\n"
+
+    ssh.use(scenario)
+    assert len(started) < 40
+
+
+def test_a_frozen_event_loop_is_not_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway_module, "MAX_HEARTBEAT_SECONDS", 1.5)
+
+    async def run() -> None:
+        heartbeat = gateway_module.Heartbeat()
+        await asyncio.sleep(2)
+        assert heartbeat.is_fresh()
+        time.sleep(2)  # the event loop has no turn meanwhile
+        assert not heartbeat.is_fresh()
+
+    asyncio.run(run())

@@ -35,3 +35,8 @@ def watch_transport(connection: asyncssh.SSHServerConnection, set_paused: Callab
     hooks: Any = connection
     hooks.pause_writing = lambda: set_paused(True)
     hooks.resume_writing = lambda: set_paused(False)
+
+
+def refuse_sha1(key: Any) -> None:
+    """Let an RSA key prove itself with SHA-2 only. asyncssh accepts SHA-1 even if `signature_algs` doesn't list it."""
+    key.all_sig_algorithms = frozenset((b"rsa-sha2-256", b"rsa-sha2-512"))

@@ -102,7 +102,9 @@ class ContainerSession(PumpedSession[Output], asyncssh.SSHServerSession[bytes]):
         self._on_end()
 
     def close(self) -> None:
-        """End the connection to the program."""
+        """End the connection to the program, or its start."""
+        if self._task is not None:
+            self._task.cancel()
         self._end(None)
 
     def deliver(self, item: Output) -> None:

@@ -23,18 +23,19 @@ from allotment.observed.objects import Pod
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 from allotment.services.access.pod_choice import PodOwner, choose_pod
 from allotment.services.log import Log
-from allotment.services.ssh_gateway.client_limits import create_session_channel, watch_transport
+from allotment.services.ssh_gateway.client_limits import create_session_channel, refuse_sha1, watch_transport
 from allotment.services.ssh_gateway.container_session import ContainerSession
 from allotment.services.ssh_gateway.permission import SshPermission, parse_user, read_permission
 from allotment.services.ssh_gateway.port_session import PortSession
 
 LOGIN_SECONDS = 20
+MAX_HEARTBEAT_SECONDS = 20
 CHECK_SECONDS = 30  # how often the gateway reads the permission of an open connection again
 _MAX_LOGINS = 200  # connections that have not logged in yet
 _MAX_LOGINS_OF_NETWORK = 20  # an IPv4 address, or an IPv6 network of 64 bits
 _MAX_CONNECTIONS = 16  # of a person to an instance
 _MAX_CHANNELS = 64  # of a person to an instance: sessions and forwarded ports
-_MAX_STARTS = 4  # programs and ports of a tenant that start at the same time
+_MAX_STARTS = 4  # programs and ports of an instance that start at the same time
 _WINDOW_BYTES = 1 << 20  # of input that a channel accepts before the container has taken it
 _MAX_REFUSALS_LOGGED = 60  # a minute
 _MAX_USERS, _MAX_KEYS = 3, 50  # names and keys that a connection may try
@@ -78,9 +79,9 @@ class Gateway:
         self.connections = Counter[PersonAtInstance]()
         self.channels = Counter[PersonAtInstance]()
         self._refusals, self._refusals_since = 0, 0.0
-        self._starts: dict[str, asyncio.Semaphore] = {}  # by tenant
+        self._starts: dict[PodOwner, asyncio.Semaphore] = {}
         # A node that does not answer delays the programs of its instances, and no login.
-        self._login_threads, self._start_threads = ThreadPoolExecutor(16, "login"), ThreadPoolExecutor(64, "start")
+        self._login_threads, self._start_threads = ThreadPoolExecutor(16, "login"), ThreadPoolExecutor(128, "start")
 
     async def read_permission(self, owner: PodOwner) -> SshPermission | None:
         """Return the people with SSH access to an instance. Raises ApiError and ApiUnavailable."""
@@ -92,7 +93,7 @@ class Gateway:
 
         Raises OperationRefused if no pod runs, ApiError and ApiUnavailable.
         """
-        async with self._starts.setdefault(owner.tenant, asyncio.Semaphore(_MAX_STARTS)):
+        async with self._starts.setdefault(owner, asyncio.Semaphore(_MAX_STARTS)):
             start = self._start_threads.submit(lambda: function(self._find_pod(owner)))
             try:
                 return await asyncio.wrap_future(start)
@@ -114,6 +115,22 @@ class Gateway:
         if pod.phase != "Running" or pod.terminating:
             raise OperationRefused(f"{owner} does not run: `allot status {owner.tenant}/{owner.name}` shows the reason")
         return pod
+
+
+class Heartbeat:
+    """Shows whether the event loop still runs its tasks. Create it in the event loop."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._beat()
+
+    def is_fresh(self) -> bool:
+        """Return whether the event loop had a turn in the last seconds. Another thread may call it."""
+        return time.monotonic() - self._last < MAX_HEARTBEAT_SECONDS
+
+    def _beat(self) -> None:
+        self._last = time.monotonic()
+        self._loop.call_later(1, self._beat)
 
 
 class GatewayServer(asyncssh.SSHServer):
@@ -206,6 +223,8 @@ class GatewayServer(asyncssh.SSHServer):
             raise asyncssh.PermissionDenied("too many keys")
         if permission is None:
             return False
+        if key.get_algorithm() == "ssh-rsa":
+            refuse_sha1(key)
         text = key.export_public_key("openssh").decode()
         person = permission.find_person(text, self._address)
         if person is None:

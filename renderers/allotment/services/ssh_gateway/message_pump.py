@@ -12,6 +12,7 @@ from allotment.adapters.message_socket import MessageSocket
 _PING_SECONDS = 20
 _MAX_SILENCE_SECONDS = 90  # a server that is alive answers each ping
 _MAX_UNSENT_BYTES = 256 << 10
+_MAX_ITEMS = 16  # that are received before other connections have their turn
 T = TypeVar("T")
 Item_contra = TypeVar("Item_contra", contravariant=True)
 
@@ -94,9 +95,12 @@ class MessagePump(Generic[T]):
             return
         error: Exception | None = None
         try:
-            for item in self._receive():
+            for number, item in enumerate(self._receive(), start=1):
                 self._receiver.deliver(item)
                 if self._pause_reasons or self._is_closed:
+                    return
+                if number == _MAX_ITEMS:
+                    self._loop.call_soon(self._read)
                     return
         except (ApiError, ApiUnavailable) as problem:
             error = problem
