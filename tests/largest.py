@@ -49,7 +49,7 @@ def _described(**more: Any) -> dict[str, Any]:
 
 def _key(number: int) -> str:
     kind = b"ssh-ed25519"
-    blob = len(kind).to_bytes(4, "big") + kind + number.to_bytes(60, "big")
+    blob = len(kind).to_bytes(4, "big") + kind + (32).to_bytes(4, "big") + number.to_bytes(32, "big")
     head = f"ssh-ed25519 {base64.b64encode(blob).decode()} "
     return head + "c" * (200 - len(head))
 

@@ -54,6 +54,8 @@ _BRANCH = re.compile(
 _TIME_ZONE = re.compile(r"[A-Za-z]+(?:/[A-Za-z0-9_+-]+){0,2}")
 _KUBERNETES_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 MIN_RSA_BITS = 2048
+_ED25519_BYTES = 32
+_FIELDS_BY_KEY_TYPE = {"ssh-ed25519": 2}  # all other types have 3
 _SSH_KEY = re.compile(
     r"(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)|sk-ssh-ed25519@openssh\.com) ([A-Za-z0-9+/]+={0,2})(?: [\x21-\x7e]+)?"
 )
@@ -231,17 +233,17 @@ def _check_sub_path(value: Any) -> str:
     return text
 
 
-def _count_rsa_bits(blob: bytes) -> int:
-    """Return the number of bits of the modulus of an RSA key; 0 if the key is malformed.
+def _read_key_fields(blob: bytes) -> list[bytes]:
+    """Return the fields of a public key, such as its type, exponent and modulus; empty if the key is malformed.
 
-    The key is a sequence of fields, each with its length: the type, the exponent, the modulus. Source: RFC 4253, 6.6.
+    Each field follows its length in four bytes. Source: RFC 4253, 6.6.
     """
     fields, at = list[bytes](), 0
     while at + 4 <= len(blob):
         length = int.from_bytes(blob[at : at + 4], "big")
         fields.append(blob[at + 4 : at + 4 + length])
         at += 4 + length
-    return int.from_bytes(fields[2], "big").bit_length() if len(fields) == 3 else 0
+    return fields if at == len(blob) else []
 
 
 def _parse_ssh_key(value: Any) -> str:
@@ -258,13 +260,17 @@ def _parse_ssh_key(value: Any) -> str:
             blob = base64.b64decode(match[2], validate=True)
         except (binascii.Error, ValueError):
             blob = b""
-        kind = match[1].encode()
-        if match[1] == "ssh-rsa" and 0 < (bits := _count_rsa_bits(blob)) < MIN_RSA_BITS:
-            raise_rule_error(
-                "ssh-key", f"an RSA key of {bits} bits is too short: use ssh-ed25519, or RSA of {MIN_RSA_BITS} bits"
-            )
-        if blob.startswith(len(kind).to_bytes(4, "big") + kind) and len(blob) > len(kind) + 32:
-            return text
+        is_canonical = base64.b64encode(blob).decode() == match[2]  # so that two texts can't be the same key
+        fields = _read_key_fields(blob) if is_canonical else []
+        if len(fields) == _FIELDS_BY_KEY_TYPE.get(match[1], 3) and fields[0] == match[1].encode():
+            bits = int.from_bytes(fields[2], "big").bit_length() if match[1] == "ssh-rsa" else MIN_RSA_BITS
+            if bits < MIN_RSA_BITS:
+                raise_rule_error(
+                    "ssh-key",
+                    f"an RSA key of {bits} bits is too short: use ssh-ed25519, or RSA of {MIN_RSA_BITS} bits",
+                )
+            if match[1] != "ssh-ed25519" or len(fields[1]) == _ED25519_BYTES:
+                return text
     return raise_rule_error(
         "ssh-key",
         f"{quote_value(text)} is not a public key: write one line as in id_ed25519.pub, without options before it",
