@@ -104,7 +104,8 @@ async def _serve(
     from allotment.adapters.metrics import create_registry
     from allotment.adapters.ssh_metrics import SshMetrics
     from allotment.cli.service import create_logger, serve_http
-    from allotment.services.ssh_gateway.gateway import Gateway, Heartbeat, serve
+    from allotment.services.ssh_gateway.gateway import Gateway, Heartbeat
+    from allotment.services.ssh_gateway.server import serve
 
     for name in ("asyncssh", "asyncio"):
         logging.getLogger(name).setLevel(logging.ERROR)  # a stranger could fill the log with warnings

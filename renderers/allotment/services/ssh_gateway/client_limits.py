@@ -1,8 +1,12 @@
-"""Adds limits to asyncssh that a hostile client could otherwise exceed. They use attributes that asyncssh doesn't document."""
+"""Adds limits to asyncssh that a hostile client could otherwise exceed.
+
+They use attributes of asyncssh that it doesn't document.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 import asyncssh
@@ -40,3 +44,12 @@ def watch_transport(connection: asyncssh.SSHServerConnection, set_paused: Callab
 def refuse_sha1(key: Any) -> None:
     """Let an RSA key prove itself with SHA-2 only. asyncssh accepts SHA-1 even if `signature_algs` doesn't list it."""
     key.all_sig_algorithms = frozenset((b"rsa-sha2-256", b"rsa-sha2-512"))
+
+
+def network_of(address: str) -> str:
+    """Return the network of a client that counts as one: an IPv4 address, or 64 bits of an IPv6 address."""
+    try:
+        client = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    return str(ip_network((client, 64), strict=False)) if client.version == 6 else address

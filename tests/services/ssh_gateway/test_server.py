@@ -29,7 +29,10 @@ from allotment.adapters.cluster import api as api_module
 from allotment.adapters.cluster.api import ApiServer
 from allotment.adapters.ssh_metrics import SshMetrics
 from allotment.services.ssh_gateway import gateway as gateway_module
-from allotment.services.ssh_gateway.gateway import Gateway, serve
+from allotment.services.ssh_gateway import server as server_module
+from allotment.services.ssh_gateway.client_limits import network_of
+from allotment.services.ssh_gateway.gateway import Gateway
+from allotment.services.ssh_gateway.server import serve
 
 ADA, EVE, HOST = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(3))
 USER = "webui--solo-ada"
@@ -325,7 +328,7 @@ def test_an_instance_that_does_not_run_says_so(ssh: Bed, pods: list[dict[str, An
 def test_an_open_connection_ends_when_its_access_is_removed(
     ssh: Bed, change: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gateway_module, "CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(server_module, "CHECK_SECONDS", 0.05)
 
     async def scenario(connection: asyncssh.SSHClientConnection) -> None:
         process = await connection.create_process("cat", encoding=None)
@@ -346,7 +349,7 @@ def test_an_open_connection_ends_when_its_access_is_removed(
 
 
 def test_strangers_that_do_not_log_in_are_few(ssh: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gateway_module, "_MAX_LOGINS_OF_NETWORK", 3)
+    monkeypatch.setattr(server_module, "_MAX_LOGINS_OF_NETWORK", 3)
 
     async def run() -> None:
         async with ssh.running() as port:
@@ -425,7 +428,7 @@ def test_a_client_with_tiny_packets_gets_no_session(ssh: Bed) -> None:
 
 
 def test_a_person_has_few_sessions_in_all_connections(ssh: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gateway_module, "_MAX_CHANNELS", 4)
+    monkeypatch.setattr(server_module, "_MAX_CHANNELS", 4)
 
     async def run() -> None:
         async with ssh.running() as port, connect(port) as first, connect(port) as second:
@@ -449,7 +452,7 @@ def test_a_person_has_few_sessions_in_all_connections(ssh: Bed, monkeypatch: pyt
 
 
 def test_sessions_whose_client_does_not_close_them_count(ssh: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gateway_module, "_MAX_CHANNELS", 2)
+    monkeypatch.setattr(server_module, "_MAX_CHANNELS", 2)
 
     async def scenario(connection: asyncssh.SSHClientConnection) -> None:
         for _ in range(2):  # the window of the client stays full, so that the end of the channel waits
@@ -465,7 +468,7 @@ def test_sessions_whose_client_does_not_close_them_count(ssh: Bed, monkeypatch: 
 
 
 def test_a_person_has_few_connections(ssh: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gateway_module, "_MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(server_module, "_MAX_CONNECTIONS", 2)
 
     async def run() -> None:
         async with ssh.running() as port, connect(port), connect(port) as second:
@@ -482,7 +485,7 @@ def test_a_person_has_few_connections(ssh: Bed, monkeypatch: pytest.MonkeyPatch)
 
 def test_names_that_alternate_are_read_few_times(ssh: Bed) -> None:
     async def run() -> None:
-        server = gateway_module.GatewayServer(ssh.gateway)
+        server = server_module.GatewayServer(ssh.gateway)
         for name in (USER, "other--solo-ada", USER):
             assert await server.begin_auth(name)
         with pytest.raises(asyncssh.PermissionDenied):
@@ -497,7 +500,7 @@ def test_a_client_that_leaves_while_its_program_starts_leaves_nothing_behind(
 ) -> None:
     """The connection of a program that started too late is closed, so that `cat` ends and the server's thread too."""
     connected = threading.Event()
-    start = gateway_module.start_command
+    start = server_module.start_command
 
     def start_slowly(*arguments: Any) -> Any:
         connected.set()
@@ -506,7 +509,7 @@ def test_a_client_that_leaves_while_its_program_starts_leaves_nothing_behind(
         return processes[-1]
 
     processes: list[Any] = []
-    monkeypatch.setattr(gateway_module, "start_command", start_slowly)
+    monkeypatch.setattr(server_module, "start_command", start_slowly)
 
     async def run() -> None:
         async with ssh.running() as port:
@@ -520,7 +523,7 @@ def test_a_client_that_leaves_while_its_program_starts_leaves_nothing_behind(
 
 
 def test_waiting_strangers_of_many_networks_keep_nobody_out(ssh: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gateway_module, "_MAX_LOGINS", 3)
+    monkeypatch.setattr(server_module, "_MAX_LOGINS", 3)
 
     async def run() -> None:
         async with ssh.running() as port:
@@ -549,7 +552,7 @@ def test_waiting_strangers_of_many_networks_keep_nobody_out(ssh: Bed, monkeypatc
     ],
 )
 def test_an_ipv6_network_counts_as_one_client(address: str, network: str) -> None:
-    assert gateway_module._network_of(address) == network
+    assert network_of(address) == network
 
 
 @pytest.mark.parametrize(
@@ -567,7 +570,7 @@ def test_an_unreadable_config_map_opens_nothing(ssh: Bed, change: dict[str, str]
 
 
 def test_an_unreadable_line_takes_access_from_nobody_else(ssh: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gateway_module, "CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(server_module, "CHECK_SECONDS", 0.05)
     assert ssh.cluster.data is not None
     ssh.cluster.data["authorized_keys"] += "ssh-ed25519 AAAA with a comment\n"
 
@@ -615,7 +618,7 @@ def test_an_rsa_key_proves_itself_without_sha_1(ssh: Bed, algorithm: str, is_acc
 
 def test_sessions_that_are_given_up_start_nothing(ssh: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client opens and closes sessions at once: only those that were starting already reach the cluster."""
-    start = gateway_module.start_command
+    start = server_module.start_command
     started: list[int] = []
 
     def start_slowly(*arguments: Any) -> Any:
@@ -623,7 +626,7 @@ def test_sessions_that_are_given_up_start_nothing(ssh: Bed, monkeypatch: pytest.
         time.sleep(0.2)
         return start(*arguments)
 
-    monkeypatch.setattr(gateway_module, "start_command", start_slowly)
+    monkeypatch.setattr(server_module, "start_command", start_slowly)
 
     async def scenario(connection: asyncssh.SSHClientConnection) -> None:
         for _ in range(4):
