@@ -129,3 +129,21 @@ def test_a_tenant_whose_name_is_a_segment_of_vaults_paths_reads_nothing(sample: 
         "tenants/data/secrets/huggingface.yaml:4:9: metadata.name: a tenant named 'data' can't read a secret store, because"
         " Vault would let it read the secrets of all tenants: use a tenant with another name [secret-reference]"
     ) in error_lines(sample, allot)
+
+
+def test_a_path_that_repeats_the_folder_of_the_tenant_is_a_warning(sample: Path, allot: Allot) -> None:
+    declare_secret(sample, DECLARED.replace("path: huggingface\n", "path: tenants/solo-ada/huggingface\n"))
+    lines = allot("validate", "--repo", sample, "--as-of", DAY).out.splitlines()
+    assert (
+        f"{REFERENCE}:9:13: spec.keys[0].path: warning: the store is read at tenants/solo-ada/tenants/solo-ada/huggingface: write"
+        " huggingface, without the tenant's folder [secret-reference]" in lines
+    )
+
+
+def test_a_docker_config_without_its_type_is_a_warning(sample: Path, allot: Allot) -> None:
+    declare_secret(sample, DECLARED.replace("name: token\n", "name: .dockerconfigjson\n"))
+    lines = allot("validate", "--repo", sample, "--as-of", DAY).out.splitlines()
+    assert (
+        f"{REFERENCE}:8:13: spec.keys[0].name: warning: no pod pulls images with this key, because the type is Values: write"
+        " `type: ImagePull`, or another key [secret-reference]" in lines
+    )

@@ -33,3 +33,12 @@ def test_the_key_of_a_viewer_opens_nothing(sample: Path, allot: Allot) -> None:
     edit(sample, MEMBERS, "role: Admin", "role: Viewer")
     result = allot("validate", "--repo", sample, "--as-of", DAY)
     assert f"{INSTANCE}:13:7: spec.access[0]: warning: no Admin or Member" in result.out
+
+
+def test_a_viewer_with_a_key_is_a_warning(sample: Path, allot: Allot) -> None:
+    edit(sample, MEMBERS, "role: Admin", "role: Viewer")
+    lines = allot("validate", "--repo", sample, "--as-of", DAY).out.splitlines()
+    assert (
+        f"{MEMBERS}:12:7: spec.users[0].sshKeys: warning: ada is a Viewer, who can't connect by SSH: remove the keys, or change the"
+        " role [ssh]" in lines
+    )

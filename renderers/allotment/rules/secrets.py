@@ -18,6 +18,7 @@ from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.secret_reference import SecretReference
 from allotment.declared.reading import suggest_name
+from allotment.declared.secret_stores import DOCKER_CONFIG_KEY
 from allotment.problems import Finding, quote_value
 
 RULE = "secret-reference"
@@ -56,6 +57,23 @@ def _check_store(catalog: Catalog, tenant: str, reference: DeclarationFile[Secre
             " all tenants: use a tenant with another name"
         )
         yield reference.make_finding("metadata.name", message, RULE)
+    store = place.model.spec.secret_store if place is not None else None
+    yield from _check_keys(tenant, reference, store.prefix if store is not None else "")
+
+
+def _check_keys(tenant: str, reference: DeclarationFile[SecretReference], prefix: str) -> Iterator[Finding]:
+    """Yield warnings of keys that are valid, but probably not as meant."""
+    spec = reference.model.spec
+    for index, key in enumerate(spec.keys):
+        folder = f"{prefix}/{tenant}/"
+        if prefix and key.path.startswith(folder):
+            message = f"the store is read at {folder}{key.path}: write {key.path.removeprefix(folder)}, without the tenant's folder"
+            yield reference.make_finding(f"spec.keys.{index}.path", message, RULE, warning=True)
+        if key.name == DOCKER_CONFIG_KEY and not spec.is_image_pull:
+            message = (
+                "no pod pulls images with this key, because the type is Values: write `type: ImagePull`, or another key"
+            )
+            yield reference.make_finding(f"spec.keys.{index}.name", message, RULE, warning=True)
 
 
 def _check_restart(catalog: Catalog, instance: DeclarationFile[GPUInstance]) -> Iterator[Finding]:

@@ -14,8 +14,12 @@ RULE = "ssh"
 
 
 def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
-    """Check a tenant's instances that declare SSH access."""
+    """Check a tenant's instances that declare SSH access, and the keys of its Viewers."""
     members = tenant.get_singleton(Members)
+    for index, user in enumerate(members.model.spec.users if members is not None else ()):
+        if members is not None and user.ssh_keys and user.role == "Viewer":
+            message = f"{user.name} is a Viewer, who can't connect by SSH: remove the keys, or change the role"
+            yield members.make_finding(f"spec.users.{index}.sshKeys", message, RULE, warning=True)
     for instance in tenant.of_kind(GPUInstance).values():
         if "SSH" not in instance.model.spec.access:
             continue
