@@ -653,3 +653,19 @@ def test_a_frozen_event_loop_is_not_healthy(monkeypatch: pytest.MonkeyPatch) -> 
         assert not heartbeat.is_fresh()
 
     asyncio.run(run())
+
+
+def test_a_gateway_without_valid_credentials_ends_its_connections(ssh: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It can't learn about removed keys any more. An outage, with another status in between, ends nothing."""
+    monkeypatch.setattr(server_module, "CHECK_SECONDS", 0.05)
+
+    async def scenario(connection: asyncssh.SSHClientConnection) -> None:
+        for status in (401, 503, 401):
+            ssh.cluster.status = status
+            await asyncio.sleep(0.2)
+        ssh.cluster.status = 0
+        assert (await connection.run("sleep 0.3; echo in")).stdout == b"in\n"
+        ssh.cluster.status = 401
+        await asyncio.wait_for(connection.wait_closed(), 20)
+
+    ssh.use(scenario)

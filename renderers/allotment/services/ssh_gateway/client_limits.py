@@ -11,6 +11,15 @@ from typing import Any
 
 import asyncssh
 
+# Without the algorithms that cost the gateway much more time than the client.
+KEY_EXCHANGES = (
+    *("curve25519-sha256", "curve25519-sha256@libssh.org", "ecdh-sha2-nistp256", "ecdh-sha2-nistp384"),
+    *("ecdh-sha2-nistp521", "diffie-hellman-group14-sha256"),
+)
+SIGNATURES = (  # without those that use SHA-1 or DSA
+    *("ssh-ed25519", "sk-ssh-ed25519@openssh.com", "rsa-sha2-256", "rsa-sha2-512"),
+    *(f"ecdsa-sha2-nistp{bits}" for bits in (256, 384, 521)),
+)
 # Every client accepts packets of 32 KiB (RFC 4253, 6.1). Output in tiny packets would keep the event loop busy.
 _MIN_PACKET_BYTES = 1024
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 import asyncssh
@@ -16,6 +17,8 @@ from allotment.adapters.remote_process import RemoteProcess
 from allotment.observed.objects import Pod
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 from allotment.services.ssh_gateway.client_limits import (
+    KEY_EXCHANGES,
+    SIGNATURES,
     create_session_channel,
     network_of,
     refuse_sha1,
@@ -28,21 +31,13 @@ from allotment.services.ssh_gateway.port_session import PortSession
 
 LOGIN_SECONDS = 20
 CHECK_SECONDS = 30  # how often the gateway reads the permission of an open connection again
+_MAX_UNAUTHORIZED_CHECKS = 10
 _MAX_LOGINS = 200  # connections that have not logged in yet
 _MAX_LOGINS_OF_NETWORK = 20  # an IPv4 address, or an IPv6 network of 64 bits
 _MAX_CONNECTIONS = 16  # of a person to an instance
 _MAX_CHANNELS = 64  # of a person to an instance: sessions and forwarded ports
 _WINDOW_BYTES = 1 << 20  # of input that a channel accepts before the container has taken it
 _MAX_USERS, _MAX_KEYS = 3, 50  # names and keys that a connection may try
-# Without the algorithms that cost the gateway much more time than the client.
-_KEY_EXCHANGES = (
-    *("curve25519-sha256", "curve25519-sha256@libssh.org", "ecdh-sha2-nistp256", "ecdh-sha2-nistp384"),
-    *("ecdh-sha2-nistp521", "diffie-hellman-group14-sha256"),
-)
-_SIGNATURES = (  # without those that use SHA-1 or DSA
-    *("ssh-ed25519", "sk-ssh-ed25519@openssh.com", "rsa-sha2-256", "rsa-sha2-512"),
-    *(f"ecdsa-sha2-nistp{bits}" for bits in (256, 384, 521)),
-)
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
@@ -215,13 +210,18 @@ class GatewayServer(asyncssh.SSHServer):
             self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, "your access to this instance was removed")
 
     async def _wait_until_revoked(self, login: Login) -> None:
-        while True:
+        """Return when the access is removed, or when the gateway itself has had no valid credentials for some checks."""
+        unauthorized = 0
+        while unauthorized < _MAX_UNAUTHORIZED_CHECKS:
             await asyncio.sleep(CHECK_SECONDS)
             try:
                 permission = await self._gateway.read_permission(login.permission.owner)
             except (ApiError, ApiUnavailable) as error:
                 self._gateway.log.warning("API server unavailable", error=str(error))
+                is_unauthorized = isinstance(error, ApiError) and error.status == HTTPStatus.UNAUTHORIZED
+                unauthorized = unauthorized + 1 if is_unauthorized else 0
                 continue  # an outage of the API server ends no connection
+            unauthorized = 0
             if permission is None or permission.find_person(login.key, login.address) is None:
                 return
 
@@ -290,8 +290,8 @@ async def serve(gateway: Gateway, host: str, port: int, host_keys: list[str]) ->
         agent_forwarding=False,
         x11_forwarding=False,
         compression_algs=["none"],
-        kex_algs=_KEY_EXCHANGES,
-        signature_algs=_SIGNATURES,
+        kex_algs=KEY_EXCHANGES,
+        signature_algs=SIGNATURES,
         window=_WINDOW_BYTES,
         login_timeout=LOGIN_SECONDS,
         keepalive_interval=30,
