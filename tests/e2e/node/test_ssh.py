@@ -270,8 +270,9 @@ def test_a_removed_key_opens_nothing_and_its_open_connections_end(ssh: Ssh) -> N
     words = [*ssh.words(), f"{USER}@127.0.0.1", "echo in; cat"]
     public = (ssh.folder / "id_ada.pub").read_text(encoding="ascii").strip()
     other = (ssh.folder / "id_eve.pub").read_text(encoding="ascii").strip()
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(words, **pipes) as connected:  # type: ignore[call-overload]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as connected:
+        assert connected.stdout is not None
+        assert connected.stderr is not None
         try:
             assert connected.stdout.readline() == b"in\n"
             edit(ssh.repository, MEMBERS, public, other)

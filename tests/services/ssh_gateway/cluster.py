@@ -53,12 +53,19 @@ class LocalCluster:
 
     def _run(self, connection: ServerSocket, command: list[str], *, is_terminal: bool) -> None:
         environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.folder)}
-        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        with subprocess.Popen(command, cwd=self.folder, env=environment, **pipes) as process:  # type: ignore[call-overload]
+        with subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            output: Any = process.stdout
             threading.Thread(target=self._feed, args=(connection, process), daemon=True).start()
             error = threading.Thread(target=_pass_on, args=(connection, b"\x02", process.stderr))
             error.start()
-            for data in iter(lambda: process.stdout.read1(32 << 10), b""):
+            for data in iter(lambda: output.read1(32 << 10), b""):
                 connection.send(b"\x01" + data)
                 self.sent_bytes += len(data)
             error.join()

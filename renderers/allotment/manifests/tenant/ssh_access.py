@@ -1,4 +1,4 @@
-"""Render who may connect to a tenant's instances by SSH.
+"""Render the SSH access to a tenant's instances.
 
 These are a ConfigMap, in which the SSH gateway (`allot ssh-gateway`) looks up keys and instances at each login, and a
 RoleBinding, which lets the gateway start programs in the pods of this namespace. A namespace without an instance that

@@ -26,9 +26,10 @@ _MIN_PACKET_BYTES = 1024
 
 def create_session_channel(connection: asyncssh.SSHServerConnection) -> asyncssh.SSHServerChannel[bytes]:
     """Return a channel for a session that refuses environment variables. asyncssh would store any number of them."""
-    channel: Any = connection.create_server_channel(encoding=None)
-    channel._process_env_request = _refuse_request
-    return channel  # type: ignore[no-any-return]
+    channel = connection.create_server_channel(encoding=None)
+    hooks: Any = channel
+    hooks._process_env_request = _refuse_request
+    return channel
 
 
 def _refuse_request(_packet: object) -> bool:
@@ -56,7 +57,7 @@ def refuse_sha1(key: Any) -> None:
 
 
 def network_of(address: str) -> str:
-    """Return the network of a client that counts as one: an IPv4 address, or 64 bits of an IPv6 address."""
+    """Return the network whose connections are counted together: an IPv4 address, or 64 bits of an IPv6 address."""
     try:
         client = ip_address(address.partition("%")[0])
     except ValueError:

@@ -40,7 +40,7 @@ class Login(NamedTuple):
 
     @property
     def subject(self) -> PersonAtInstance:
-        """The person and the instance, whose connections and channels are counted."""
+        """The person and the instance: the key of the counts of connections and channels."""
         return (self.permission.owner.tenant, self.permission.owner.name, self.person)
 
 
