@@ -31,6 +31,7 @@ from allotment.adapters.ssh_metrics import SshMetrics
 from allotment.services.ssh_gateway import gateway as gateway_module
 from allotment.services.ssh_gateway import server as server_module
 from allotment.services.ssh_gateway.client_limits import network_of
+from allotment.services.ssh_gateway.container_session import FAILURE_STATUS
 from allotment.services.ssh_gateway.gateway import Gateway
 from allotment.services.ssh_gateway.server import serve
 
@@ -347,6 +348,8 @@ def test_an_open_connection_ends_when_its_access_is_removed(
         ssh.cluster.data |= change
         await asyncio.wait_for(connection.wait_closed(), 10)
         assert await process.stdout.read() == b""
+        assert await process.stderr.read() == b"your access to this instance was removed\r\n"
+        assert process.exit_status == FAILURE_STATUS
 
     ssh.use(scenario)
     assert "ssh access revoked" in [event["event"] for event in ssh.log.events]

@@ -107,6 +107,12 @@ class ContainerSession(PumpedSession[Output], asyncssh.SSHServerSession[bytes]):
             self._task.cancel()
         self._end(None)
 
+    def fail(self, message: str) -> None:
+        """Tell the client why the session ends, and end it with FAILURE_STATUS."""
+        if not self._is_ended:
+            self._channel.write(f"{escape_unprintable(message, 500)}\r\n".encode(), asyncssh.EXTENDED_DATA_STDERR)
+            self._end(FAILURE_STATUS)
+
     def deliver(self, item: Output) -> None:
         """Send output of the program to the client."""
         self._channel.write(item.data, asyncssh.EXTENDED_DATA_STDERR if item.is_error else None)
@@ -118,7 +124,7 @@ class ContainerSession(PumpedSession[Output], asyncssh.SSHServerSession[bytes]):
 
     def connection_ended(self, error: Exception | None) -> None:
         """End the session, because the connection to the program ended before the program."""
-        self._fail(f"the connection to the container ended: {error or 'closed by the cluster'}")
+        self.fail(f"the connection to the container ended: {error or 'closed by the cluster'}")
 
     async def _start(self) -> None:
         command = self._command
@@ -128,10 +134,10 @@ class ContainerSession(PumpedSession[Output], asyncssh.SSHServerSession[bytes]):
         try:
             process = await self._start_program(options)
         except (ApiError, ApiUnavailable, OperationRefused) as error:
-            self._fail(_describe(error))
+            self.fail(_describe(error))
             return
         except Exception:
-            self._fail("the gateway failed to start the program")
+            self.fail("the gateway failed to start the program")
             raise  # the event loop logs it
         if self._is_ended:
             process.socket.close()
@@ -159,11 +165,6 @@ class ContainerSession(PumpedSession[Output], asyncssh.SSHServerSession[bytes]):
             columns, rows = (min(max(size, 1), 0xFFFF) for size in self._terminal[1:])
             self._process.resize(columns, rows)
             self._pump.flush()
-
-    def _fail(self, message: str) -> None:
-        if not self._is_ended:
-            self._channel.write(f"{escape_unprintable(message, 500)}\r\n".encode(), asyncssh.EXTENDED_DATA_STDERR)
-            self._end(FAILURE_STATUS)
 
     def _end(self, status: int | None) -> None:
         if self._is_ended:

@@ -207,7 +207,14 @@ class GatewayServer(asyncssh.SSHServer):
         except asyncio.CancelledError:
             return  # the connection has ended
         finally:
-            self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, "your access to this instance was removed")
+            self._disconnect("your access to this instance was removed")
+
+    def _disconnect(self, message: str) -> None:
+        # OpenSSH often exits when its session ends, before it reads the reason of the disconnect.
+        for session in tuple(self._sessions):
+            if isinstance(session, ContainerSession):
+                session.fail(message)
+        self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, message)
 
     async def _wait_until_revoked(self, login: Login) -> None:
         """Return when the access is removed, or when the gateway itself has had no valid credentials for some checks."""
