@@ -34,40 +34,46 @@ spec:
   app:
     name: webui
     version: "1.10"
+  # what the model reads
+  container:
+    env:
+      # the first
+      - name: FIRST
+        value: "1"  # a text
+      # the second
+      - name: SECOND
+        value: |
+          two
+          lines
   storages:
     # the models
     - name: models
       mountPath: /models
-  # what the model reads
-  env:
-    # the first
-    - name: FIRST
-      value: "1"  # a text
-    # the second
-    - name: SECOND
-      value: |
-        two
-        lines
 # the end
 """
 DATA = FILE.encode()
 
 
 def test_a_value_is_replaced_and_its_comments_stay() -> None:
-    edits = [SetField(("metadata", "labels", "team"), "no"), SetField(("spec", "env", "FIRST", "value"), "a\nb\n")]
-    expected = FILE.replace('"007"', '"no"').replace('value: "1"  # a text', "value: |  # a text\n        a\n        b")
+    edits = [
+        SetField(("metadata", "labels", "team"), "no"),
+        SetField(("spec", "container", "env", "FIRST", "value"), "a\nb\n"),
+    ]
+    expected = FILE.replace('"007"', '"no"').replace(
+        'value: "1"  # a text', "value: |  # a text\n          a\n          b"
+    )
     assert edit_document(DATA, GPUInstance, edits) == expected.encode()
 
 
 def test_a_new_field_and_a_new_item_stand_in_canonical_order() -> None:
     edits: list[Edit] = [
         SetField(("spec", "displayName"), "My UI: the first"),
-        AddItem(("spec", "env"), {"name": "MIDDLE", "value": "true"}),
+        AddItem(("spec", "container", "env"), {"name": "MIDDLE", "value": "true"}),
         AddItem(("spec", "sharedMemory", "list"), "item"),
     ]
     edited = edit_document(DATA, GPUInstance, edits).decode()
     assert 'spec:\n  displayName: "My UI: the first"\n  # off at night\n' in edited
-    assert '      value: "1"  # a text\n    - name: MIDDLE\n      value: "true"\n    # the second\n' in edited
+    assert '        value: "1"  # a text\n      - name: MIDDLE\n        value: "true"\n      # the second\n' in edited
     assert set(FILE.splitlines()) <= set(edited.splitlines())
 
 
@@ -83,11 +89,15 @@ def test_a_removed_item_takes_its_comments_and_an_empty_parent_along() -> None:
     ("edit", "message"),
     [
         (RemoveField(("spec", "nodes")), "spec has no 'nodes'"),
-        (RemoveField(("spec", "env", "THIRD")), "spec.env has no 'THIRD'"),
+        (RemoveField(("spec", "container", "env", "THIRD")), "spec.container.env has no 'THIRD'"),
         (RemoveField(("spec", "cluster", "name")), "spec.cluster has no 'name'"),
-        (SetField(("spec", "env", "THIRD", "value"), "3"), "spec.env has no 'THIRD'"),
+        (SetField(("spec", "container", "env", "THIRD", "value"), "3"), "spec.container.env has no 'THIRD'"),
+        (SetField(("spec", "buckets", "data", "envPrefix"), "X_"), "spec.buckets has no 'data'"),
         (SetField(("spec", "cluster", "name"), "x"), "spec.cluster is a single value, which has no fields"),
-        (AddItem(("spec", "env"), {"name": "FIRST", "value": "2"}), "spec.env has 'FIRST' already"),
+        (
+            AddItem(("spec", "container", "env"), {"name": "FIRST", "value": "2"}),
+            "spec.container.env has 'FIRST' already",
+        ),
         (AddItem(("metadata", "labels"), "x"), "metadata.labels is not a list"),
     ],
 )
@@ -116,9 +126,11 @@ _VALUES = some.text(some.characters(codec="utf-8", exclude_categories=["Cs", "Cc
     lambda text: "+argocd:skip-file-rendering" not in text
 )
 _EDITS = some.one_of(
-    some.builds(lambda name, value: SetField(("spec", "env", name, "value"), value), _NAMES, _VALUES),
-    some.builds(lambda name, value: AddItem(("spec", "env"), {"name": name, "value": value}), _NAMES, _VALUES),
-    some.builds(lambda name: RemoveField(("spec", "env", name)), _NAMES),
+    some.builds(lambda name, value: SetField(("spec", "container", "env", name, "value"), value), _NAMES, _VALUES),
+    some.builds(
+        lambda name, value: AddItem(("spec", "container", "env"), {"name": name, "value": value}), _NAMES, _VALUES
+    ),
+    some.builds(lambda name: RemoveField(("spec", "container", "env", name)), _NAMES),
     some.builds(lambda key, value: SetField(("metadata", "labels", key), value), _NAMES, _VALUES),
     some.builds(lambda key: RemoveField(("metadata", "labels", key)), _NAMES),
     some.builds(lambda count: SetField(("spec", "replicas"), count), some.integers(0, 9)),
@@ -127,7 +139,8 @@ _EDITS = some.one_of(
 
 def _apply(model: dict[str, Any], edit: Edit) -> bool:
     """Apply an edit to the environment and the labels of `model`, as maps. Return whether the edit fits."""
-    kind, key = edit.path[1], edit.path[-1]
+    kind = next(name for name in ("env", "labels", "replicas") if name in edit.path)
+    key = edit.path[-1]
     if isinstance(edit, AddItem):
         name = edit.value["name"]
         fits = name not in model["env"]
@@ -138,7 +151,7 @@ def _apply(model: dict[str, Any], edit: Edit) -> bool:
         assert isinstance(edit, SetField)
         model["replicas"] = edit.value
         return True
-    name = edit.path[2] if kind == "env" else key
+    name = edit.path[3] if kind == "env" and len(edit.path) > 3 else key
     if isinstance(edit, SetField) and (kind == "labels" or name in model[kind]):
         model[kind][name] = edit.value
         return True
@@ -159,13 +172,13 @@ def test_any_sequence_of_edits_equals_the_model_and_leaves_other_lines_alone(edi
             assert model == before
     value = documents.read(data).value
     assert value is not None
-    assert {item["name"]: item["value"] for item in value["spec"].get("env", [])} == model["env"]
+    assert {item["name"]: item["value"] for item in value["spec"].get("container", {}).get("env", [])} == model["env"]
     assert value["metadata"].get("labels", {}) == model["labels"]
     assert value["spec"].get("replicas", 1) == model["replicas"]
     untouched = [
         line
         for line in FILE.splitlines()
-        if not re.search(r"env|FIRST|SECOND|first|second|value|two|lines|labels|team|pays", line)
+        if not re.search(r"env|FIRST|SECOND|first|second|value|two|lines|labels|team|pays|what|container", line)
     ]
     assert [line for line in data.decode().splitlines() if line in untouched] == untouched
     assert canonicalize(data, GPUInstance) == data

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from allotment.declared import documents
 from allotment.declared.canonical import LIST_KEYS, ORDERED_LISTS, write_document
 from allotment.declared.commented_document import Comments, Entry, Group, read_commented_document
+from allotment.declared.field_types import find_type_by_key
 from allotment.declared.scalars import reads_as_text
 from allotment.problems import OperationRefused, quote_value
 
@@ -60,8 +61,9 @@ def edit_document(data: bytes, model: type[BaseModel], edits: Sequence[Edit]) ->
         finding = before.findings[0]
         raise OperationRefused(f"line {finding.line}: {finding.message}: correct the file first")
     document, expected = read_commented_document(data), copy.deepcopy(before.value)
+    tree = _TreeEditor(document.root, model)
     for edit in edits:
-        _edit_group(document.root, edit)
+        tree.apply(edit)
         _edit_value(expected, edit)
     result = write_document(document, model)
     after = documents.read(result)
@@ -72,54 +74,76 @@ def edit_document(data: bytes, model: type[BaseModel], edits: Sequence[Edit]) ->
     return result
 
 
-def _edit_group(root: Group, edit: Edit) -> None:
-    """Edit the tree of a document."""
-    if isinstance(edit, AddItem):
-        _add_item(root, edit)
-    elif isinstance(edit, SetField):
-        _set_field(root, edit)
-    else:
-        _remove_entry(root, edit.path)
+class _TreeEditor:
+    """Edits the tree of a document. `model` tells a list that is absent from a mapping."""
 
+    def __init__(self, root: Group, model: type[BaseModel]) -> None:
+        self._root, self._model = root, model
 
-def _add_item(root: Group, edit: AddItem) -> None:
-    items, key = _find_group(root, edit.path, is_mapping=False), _key_of(edit.value)
-    if items.is_mapping:
-        raise OperationRefused(f"{_describe(edit.path)} is not a list")
-    if key is not None and any(_item_key(entry.value) == key for entry in items.entries):
-        raise OperationRefused(f"{_describe(edit.path)} has {quote_value(key)} already")
-    items.entries.append(_create_entry(None, edit.value))
-
-
-def _set_field(root: Group, edit: SetField) -> None:
-    parent = _find_group(root, edit.path[:-1], is_mapping=True)
-    at = _find_entry(parent, edit.path)
-    if at is not None:
-        entry = parent.entries[at]
-        was_plain = isinstance(entry.value, yaml.ScalarEvent) and not entry.value.style
-        parent.entries[at] = entry._replace(value=_create_node(edit.value, stays_plain=was_plain))
-    elif parent.is_mapping:
-        parent.entries.append(_create_entry(edit.path[-1], edit.value))
-    else:
-        raise _missing_error(edit.path)
-
-
-def _find_group(root: Group, path: EditPath, *, is_mapping: bool) -> Group:
-    """Return the mapping or list at a path. If it is absent, create it: a mapping if `is_mapping`, otherwise a list."""
-    group = root
-    for depth in range(1, len(path) + 1):
-        at = _find_entry(group, path[:depth])
-        if at is None:
-            if not group.is_mapping:
-                raise _missing_error(path[:depth])
-            child = Group(is_mapping or depth < len(path), [])
-            group.entries.append(Entry(path[depth - 1], child, Comments([], "")))
+    def apply(self, edit: Edit) -> None:
+        """Apply an edit, or raise OperationRefused."""
+        if isinstance(edit, AddItem):
+            self._add_item(edit)
+        elif isinstance(edit, SetField):
+            self._set_field(edit)
         else:
-            child = group.entries[at].value
+            self._remove(edit.path)
+
+    def _add_item(self, edit: AddItem) -> None:
+        items, key = self._find_group(edit.path, is_mapping=False), _key_of(edit.value)
+        if items.is_mapping:
+            raise OperationRefused(f"{_describe(edit.path)} is not a list")
+        if key is not None and any(_item_key(entry.value) == key for entry in items.entries):
+            raise OperationRefused(f"{_describe(edit.path)} has {quote_value(key)} already")
+        items.entries.append(_create_entry(None, edit.value))
+
+    def _set_field(self, edit: SetField) -> None:
+        parent = self._find_group(edit.path[:-1], is_mapping=True)
+        at = _find_entry(parent, edit.path)
+        if at is not None:
+            entry = parent.entries[at]
+            was_plain = isinstance(entry.value, yaml.ScalarEvent) and not entry.value.style
+            parent.entries[at] = entry._replace(value=_create_node(edit.value, stays_plain=was_plain))
+        elif parent.is_mapping:
+            parent.entries.append(_create_entry(edit.path[-1], edit.value))
+        else:
+            raise _missing_error(edit.path)
+
+    def _find_group(self, path: EditPath, *, is_mapping: bool) -> Group:
+        """Return the mapping or list at a path. If it is absent, create it: a mapping if `is_mapping`, otherwise a list."""
+        group = self._root
+        for depth in range(1, len(path) + 1):
+            at = _find_entry(group, path[:depth])
+            if at is None:
+                creates_mapping = is_mapping or depth < len(path)
+                field_type = find_type_by_key(self._model, path[:depth])
+                if not group.is_mapping or (creates_mapping and field_type is not None and field_type.is_list):
+                    raise _missing_error(path[: depth + 1] if group.is_mapping else path[:depth])
+                child = Group(creates_mapping, [])
+                group.entries.append(Entry(path[depth - 1], child, Comments([], "")))
+            else:
+                child = group.entries[at].value
+                if not isinstance(child, Group):
+                    raise OperationRefused(f"{_describe(path[:depth])} is a single value, which has no fields")
+            group = child
+        return group
+
+    def _remove(self, path: EditPath) -> None:
+        groups = [self._root]
+        for depth in range(1, len(path)):
+            at = _find_entry(groups[-1], path[:depth])
+            child = groups[-1].entries[at].value if at is not None else None
             if not isinstance(child, Group):
-                raise OperationRefused(f"{_describe(path[:depth])} is a single value, which has no fields")
-        group = child
-    return group
+                raise _missing_error(path)
+            groups.append(child)
+        for depth in range(len(path), 0, -1):
+            group = groups[depth - 1]
+            at = _find_entry(group, path[:depth])
+            if at is None:
+                raise _missing_error(path)
+            del group.entries[at]
+            if group.entries or depth - 1 <= _MIN_DEPTH:
+                return
 
 
 def _find_entry(group: Group, path: EditPath) -> int | None:
@@ -130,24 +154,6 @@ def _find_entry(group: Group, path: EditPath) -> int | None:
             f"several items of {_describe(path[:-1])} are {quote_value(path[-1])}: edit the file by hand"
         )
     return keys.index(path[-1]) if path[-1] in keys else None
-
-
-def _remove_entry(root: Group, path: EditPath) -> None:
-    groups = [root]
-    for depth in range(1, len(path)):
-        at = _find_entry(groups[-1], path[:depth])
-        child = groups[-1].entries[at].value if at is not None else None
-        if not isinstance(child, Group):
-            raise _missing_error(path)
-        groups.append(child)
-    for depth in range(len(path), 0, -1):
-        group = groups[depth - 1]
-        at = _find_entry(group, path[:depth])
-        if at is None:
-            raise _missing_error(path)
-        del group.entries[at]
-        if group.entries or depth - 1 <= _MIN_DEPTH:
-            return
 
 
 def _create_entry(key: str | None, value: Any) -> Entry:
@@ -186,7 +192,7 @@ def _key_of(value: Any) -> str | None:
 
 
 def _edit_value(root: dict[str, Any], edit: Edit) -> None:
-    """Edit the plain values of a document. `_edit_group` has accepted the edit."""
+    """Edit the plain values of a document. `_TreeEditor` has accepted the edit."""
     containers: list[Any] = [root]
     for key in edit.path[:-1]:
         parent = containers[-1]
