@@ -33,6 +33,7 @@ OUTPUTS = (
     "comment",
     "ownership",
     "add-on",
+    "change",
     "doctor",
 )
 
