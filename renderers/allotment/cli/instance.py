@@ -1,4 +1,4 @@
-"""`allot instance`: starts and stops instances, and opens their addresses."""
+"""`allot instance`: creates, starts and stops instances, and opens their addresses."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import click
 
 from allotment.cli.change_options import ChangeOptions, change_options, run_change
 from allotment.cli.completers import create_resource_completer
+from allotment.cli.edit_commands.arguments import require_resource_name
+from allotment.cli.edit_commands.instance_create import create
 from allotment.cli.options import find_repository, open_source, output_option, repository_option
-from allotment.cli.status_options import split_resource_name
-from allotment.problems import OperationRefused, escape_unprintable, quote_value
+from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:
     from allotment.edits.instance_edits import InstanceState
@@ -23,13 +24,17 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """Start, stop and open instances.
+    """Create, start, stop and open instances.
 
     \b
     Examples:
+      allot instance create solo-ada/notebook --cluster eu-1 --gpu-spec l4-quarter --app jupyter
       allot instance stop solo-ada/webui
       allot instance open solo-ada/webui --ssh
     """
+
+
+command.add_command(create)
 
 
 @command.command("start")
@@ -67,15 +72,8 @@ def stop(*, targets: tuple[str, ...], options: ChangeOptions) -> None:
 def _set_states(targets: tuple[str, ...], state: InstanceState, options: ChangeOptions) -> None:
     from allotment.edits.instance_edits import set_states
 
-    instances = [_require_resource_name(target) for target in targets]
+    instances = [require_resource_name(target) for target in targets]
     run_change(options, lambda declarations: set_states(declarations, instances, state))
-
-
-def _require_resource_name(what: str) -> tuple[str, str]:
-    tenant, name = split_resource_name(what)
-    if not (tenant and name):
-        raise click.UsageError(f"{escape_unprintable(what)} is not in the format TENANT/NAME, such as solo-ada/webui")
-    return tenant, name
 
 
 @command.command("open")
@@ -107,7 +105,7 @@ def open_instance(
 
     if wants_ssh and port is not None:
         raise click.UsageError("--ssh and --port exclude each other: omit one of them")
-    tenant, name = _require_resource_name(what)
+    tenant, name = require_resource_name(what)
     addresses = find_addresses(open_source(find_repository(repo), None), tenant, name)
     if style == "json":
         _print_json(tenant, name, addresses)

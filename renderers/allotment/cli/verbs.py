@@ -37,7 +37,7 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
         "Allotment has no accounts: log in at the forge, and in the browser at the URL of an instance or of Argo CD"
     ),
     ("new", "create", "add", "launch"): (
-        f"write {_INSTANCE}, {_REQUEST}; `allot explain GPUInstance` shows its fields and an example"
+        "`allot instance create TENANT/NAME` creates an instance, and the storages that it mounts"
     ),
     ("apply", "deploy", "push"): (
         "open a pull request: `allot plan` shows its effect, and the merge is published by `allot publish` or `allot run`"

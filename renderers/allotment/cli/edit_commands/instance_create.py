@@ -1,0 +1,115 @@
+"""`allot instance create`: writes the declarations of new instances and of the storages that they mount."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from allotment.cli.change_options import ChangeOptions, InvalidChange, change_options, run_change
+from allotment.cli.completers import complete_clusters, complete_gpu_specs, complete_tenants
+from allotment.cli.edit_commands.arguments import require_resource_name
+from allotment.cli.edit_commands.offers import open_offers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from allotment.cli.edit_commands.offers import OfferReader
+
+
+def instance_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a new instance. Their names are the fields of `InstanceOptions`."""
+    for option in reversed(
+        (
+            click.option(
+                "--cluster", default="", metavar="NAME", shell_complete=complete_clusters, help="The cluster."
+            ),
+            click.option(
+                "--gpu-spec",
+                default="",
+                metavar="NAME",
+                shell_complete=complete_gpu_specs,
+                help="The unit of a replica.",
+            ),
+            click.option(
+                "--app",
+                default="",
+                metavar="NAME[:VERSION]",
+                help="An app. Default version: the newest Active version.",
+            ),
+            click.option("--image", default="", metavar="IMAGE@DIGEST", help="Your own image, in place of an app."),
+            click.option(
+                "--port",
+                "ports",
+                multiple=True,
+                metavar="[NAME:]NUMBER[/tcp]",
+                help="A port of the image. Default: http.",
+            ),
+            click.option(
+                "--exposure", default="", metavar="WHO", help="Who can open the ports: Namespace, Members or Public."
+            ),
+            click.option("--storage", "storages", multiple=True, metavar="NAME:/PATH[:ro]", help="A storage to mount."),
+            click.option(
+                "--new-storage",
+                "new_storages",
+                multiple=True,
+                metavar="NAME:SIZE:/PATH",
+                help="Create and mount a storage.",
+            ),
+            click.option("--storage-spec", default="", metavar="NAME", help="The StorageSpec of new storages."),
+            click.option("--source", default="", metavar="SOURCE", help="The content of the new storage."),
+            click.option("--env", multiple=True, metavar="KEY=VALUE", help="An environment variable."),
+            click.option("--replicas", default="", metavar="COUNT", help="The number of replicas. Default: 1."),
+            click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label for the bill."),
+            click.option("--display-name", default="", metavar="TEXT", help="A name for people."),
+            click.option("--access", multiple=True, metavar="SSH", help="SSH: log in with the SSH keys of members."),
+            click.option("--stopped", is_flag=True, help="Declare the instance as stopped: it holds no units."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("create")
+@click.argument("target", metavar="TENANT/NAME", shell_complete=complete_tenants)
+@instance_options
+@change_options
+def create(*, target: str, options: ChangeOptions, **values: Any) -> None:
+    """Create an instance, and optionally the storages that it mounts.
+
+    --app runs an app of the catalog, and --image runs your own image. --new-storage creates a storage in the same change.
+    --source fills it, in one of the formats https://HOST/FILE#sha256=HASH, hf:OWNER/MODEL[@REVISION]/FILE#sha256=HASH,
+    storage:[TENANT/]NAME, snapshot:NAME, s3:https://HOST/BUCKET/PREFIX or image:IMAGE@DIGEST.
+
+    Exit status: 0 success, 2 an option is missing or wrong, or the result is invalid. Then nothing is written.
+
+    \b
+    Examples:
+      allot instance create solo-ada/notebook --cluster eu-1 --gpu-spec l4-quarter --app jupyter
+      allot instance create solo-ada/painter --cluster eu-1 --gpu-spec l4-quarter --app stable-diffusion-webui \\
+        --new-storage checkpoints:50Gi:/workspace/models
+    """
+    from allotment.edits.instance_creation import InstanceOptions, NewInstance, create_instance
+
+    tenant, name = require_resource_name(target)
+    new = NewInstance(tenant, name, InstanceOptions(**values))
+    offers = open_offers(options)
+
+    def build(declarations: Any) -> Any:
+        return create_instance(declarations, new, offers.bind(declarations).list_gpu_specs)
+
+    try:
+        run_change(options, build)
+    except InvalidChange as error:
+        raise _with_choices(error, [new.tenant], new.options.cluster, offers) from None
+
+
+def _with_choices(error: InvalidChange, tenants: list[str], cluster: str, offers: OfferReader) -> InvalidChange:
+    """Return the error with the GPUSpecs that the tenants can use, if the error is about a GPUSpec, a quota or a stock."""
+    if "spec.gpuSpec: " not in str(error) and "[quota]" not in str(error) and "[stock]" not in str(error):
+        return error
+    lines = [
+        f"{tenant} can use in {cluster}: {', '.join(offers.list_gpu_specs(tenant, cluster)) or 'no GPUSpec'}"
+        for tenant in dict.fromkeys(tenants)
+    ]
+    return InvalidChange("\n".join([str(error), *lines]))
