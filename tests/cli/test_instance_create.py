@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 
+import pexpect  # type: ignore[import-untyped]  # it has no types
 import pytest
 from tests.conftest import Allot
 from tests.published import Place, git
+from tests.terminal import ALLOT
 
 TENANT = """\
 apiVersion: allotment.dev/v1alpha1
@@ -86,3 +89,89 @@ def test_a_gpu_spec_outside_of_the_plan_is_refused_with_the_alternatives(empty_t
     assert f"{INSTANCE}:8:12: spec.gpuSpec: l4-whole is Exclusive, and plan starter allows TimeSlicing" in result.err
     assert result.err.endswith("studio-new can use in eu-1: l4-quarter\n")
     assert git(empty_tenant.root, "status", "--short") == ""
+
+
+def ask(place: Place, *words: str) -> pexpect.spawn:
+    """Start `allot instance create studio-new/webui` on a terminal."""
+    command = [*ALLOT, "instance", "create", "studio-new/webui", *words]
+    environment = {**os.environ, "TERM": "dumb", "NO_COLOR": "1"}
+    size = (50, 110)
+    return pexpect.spawn(
+        command[0], command[1:], cwd=str(place.root), env=environment, dimensions=size, encoding="utf-8", timeout=60
+    )
+
+
+def finish(child: pexpect.spawn) -> tuple[str, int]:
+    """Return the rest of the output, and the exit status."""
+    child.expect(pexpect.EOF)
+    child.close()
+    return str(child.before).replace("\r\n", "\n"), child.exitstatus
+
+
+def test_questions_lead_to_a_webui_with_a_storage(empty_tenant: Place) -> None:
+    child = ask(empty_tenant, "--commit")
+    child.expect_exact("Left:          1 of 1 nvidia-l4, 3 of 3 instances")
+    child.expect_exact("1   l4-quarter   eu-1      1 nvidia-l4   TimeSlicing 1/4   0.21    23/40")
+    for question, answer in (
+        ("GPU (1 to 1) [1]:", ""),
+        ("App (1 to 6) [1]:", "7"),
+        ("Error: 7 is not in the range 1<=x<=6.\r\nApp (1 to 6) [1]:", "3"),
+        ("Storage (1 to 2) [2]:", ""),
+        ("Kind of storage (1 to 2) [1]:", ""),
+        ("Name of the storage [models]:", "My Models"),
+        ("Error: is not allowed: write a-z, 0-9", "checkpoints"),
+        ("Size [50Gi]:", "50GB"),
+        ("Error: '50GB' is not a size", ""),
+        ("Path in the container [/workspace/", "/etc"),
+        ("Path in the container [/workspace/", "/workspace/models"),
+        ("(empty: none) []:", ""),
+        ("Create it? [Y/n]:", ""),
+    ):
+        child.expect_exact(question)
+        child.sendline(answer)
+    output, status = finish(child)
+    assert status == 0, output
+    assert "Create instance studio-new/webui: 2 files committed" in output
+    assert git(empty_tenant.root, "show", "--name-only", "--format=", "HEAD").split() == [INSTANCE, STORAGE]
+    assert '    version: "1.11.0"\n' in (empty_tenant.root / INSTANCE).read_text()
+
+
+def test_a_declined_confirmation_changes_nothing(empty_tenant: Place) -> None:
+    child = ask(empty_tenant, *PLACE, "--app", "jupyter", "--new-storage", "checkpoints:50Gi:/workspace")
+    child.expect_exact("Create it? [Y/n]:")
+    assert "+  gpuSpec: l4-quarter" in str(child.before), "the difference comes first"
+    child.sendline("n")
+    output, status = finish(child)
+    assert (status, output) == (1, " n\nnothing was changed\n")
+    assert git(empty_tenant.root, "status", "--short") == ""
+
+
+def test_no_input_asks_nothing_on_a_terminal(empty_tenant: Place) -> None:
+    output, status = finish(ask(empty_tenant, *PLACE, "--no-input"))
+    assert status == 2
+    assert output.startswith("allot: add --app: comfyui, ")
+    words = ("--app", "jupyter", "--new-storage", "checkpoints:50Gi:/workspace", "--yes")
+    output, status = finish(ask(empty_tenant, *PLACE, *words))
+    assert status == 0
+    assert "Create it?" not in output
+
+
+def test_questions_take_an_own_image(empty_tenant: Place) -> None:
+    child = ask(empty_tenant, *PLACE, "--yes")
+    image = f"registry.example/tools/a:1@sha256:{'0' * 64}"
+    for question, answer in (
+        ("App (1 to 6) [1]:", "6"),
+        ("Image, with its digest:", image),
+        ("HTTP port, or 0 for none [8080]:", ""),
+        ("Who can open it (Namespace, Members, Public) [Members]:", ""),
+        ("Storage (1 to 2) [2]:", "1"),
+    ):
+        child.expect_exact(question)
+        child.sendline(answer)
+    output, status = finish(child)
+    assert status == 0, output
+    text = (empty_tenant.root / INSTANCE).read_text()
+    assert (
+        f"    image: {image}\n    ports:\n      - name: http\n        containerPort: 8080\n        exposure: Members\n"
+        in text
+    )

@@ -68,7 +68,7 @@ spec:
     source:
       url:
         url: https://huggingface.co/org/m/resolve/v1/a.bin
-        sha256: {HASH}
+        sha256: "{HASH}"
 """,
     }
 

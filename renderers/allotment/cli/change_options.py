@@ -74,10 +74,12 @@ def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def run_change(options: ChangeOptions, build: Callable[[Declarations], ChangeSet]) -> None:
+def run_change(
+    options: ChangeOptions, build: Callable[[Declarations], ChangeSet], confirm: Callable[[], object] | None = None
+) -> None:
     """Build a change from the declarations, print its difference and its plan, and apply it.
 
-    Raises InvalidChange, and changes nothing, if the change causes an error in the declarations.
+    `confirm` is called before the change is applied, and raises an exception to prevent it. Raises InvalidChange, and changes nothing, if the change causes an error in the declarations.
     """
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository
@@ -92,20 +94,20 @@ def run_change(options: ChangeOptions, build: Callable[[Declarations], ChangeSet
     if options.pushes:
         branch_target = BranchTarget(root, Remote(Repository(root), "origin", keep=True), day, opener)
         planned = branch_target.plan(build(branch_target.declarations))
-        if _show(planned, options):
+        if _show(planned, options, confirm):
             pushed = branch_target.push(planned.change_set)
             _print_result(options, planned, "Branch", pushed)
         return
     target = FolderTarget(root, day, opener)
     planned = target.plan(build(target.declarations))
-    if _show(planned, options):
+    if _show(planned, options, confirm):
         target.write(planned)
         if options.commits:
             target.commit(planned.change_set)
         _print_result(options, planned, "Commit" if options.commits else "Folder")
 
 
-def _show(planned: PlannedChange, options: ChangeOptions) -> bool:
+def _show(planned: PlannedChange, options: ChangeOptions, confirm: Callable[[], object] | None) -> bool:
     """Print the difference and the plan of a change. Return whether there is something to apply."""
     if planned.errors:
         lines = "\n".join(str(problem) for problem in planned.errors)
@@ -117,7 +119,10 @@ def _show(planned: PlannedChange, options: ChangeOptions) -> bool:
         _print_plan(planned)
     if is_empty or options.is_dry_run:
         _print_result(options, planned, "None")
-    return not (is_empty or options.is_dry_run)
+        return False
+    if confirm is not None:
+        confirm()
+    return True
 
 
 def _diff_lines(planned: PlannedChange) -> Iterator[str]:

@@ -160,8 +160,8 @@ class _InstanceBuilder:
         versions = self._declarations.find(App, PLATFORM, name).model.spec.versions
         active = [each.version for each in versions if each.lifecycle == "Active"]
         if version:
-            known = [each.version for each in versions]
-            self.parser.check_name("--app", version, known, f"App {name} has no version")
+            names = [each.version for each in versions]
+            self.parser.check_name("--app", version, names, f"App {name} has no version")
         elif not active:
             self.parser.problems.append(f"--app: no version of App {name} is Active: write {name}:VERSION")
         return {"name": name, "version": version or max(active, key=_version_key, default="")}

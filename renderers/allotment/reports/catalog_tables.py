@@ -46,7 +46,7 @@ class CatalogView(NamedTuple):
 
 def render_catalog(offered_catalog: AvailableOffers, view: CatalogView) -> RenderableType:
     """Return the complete catalog."""
-    parts: list[RenderableType] = [] if view.allowance is None else [_tenant_facts(view.allowance, view.currency)]
+    parts: list[RenderableType] = [] if view.allowance is None else [tenant_facts(view.allowance, view.currency)]
     parts += _catalog_sheets(offered_catalog, view, barred=False)
     if barred := _catalog_sheets(offered_catalog, view, barred=True):
         parts += [sanitize_value(f"Not for {view.tenant_name} now"), *barred]
@@ -131,14 +131,14 @@ def _unpriced_notes(without_price: int) -> list[str]:
 
 def _catalog_sheets(offered_catalog: AvailableOffers, view: CatalogView, *, barred: bool) -> list[Sheet]:
     sheets = (
-        _gpu_sheet([offer for offer in offered_catalog.gpu_offers if bool(offer.barriers) is barred], view),
-        _storage_sheet([offer for offer in offered_catalog.storage_offers if bool(offer.barriers) is barred], view),
-        _app_sheet([offer for offer in offered_catalog.app_offers if bool(offer.barriers) is barred]),
+        gpu_sheet([offer for offer in offered_catalog.gpu_offers if bool(offer.barriers) is barred], view),
+        storage_sheet([offer for offer in offered_catalog.storage_offers if bool(offer.barriers) is barred], view),
+        app_sheet([offer for offer in offered_catalog.app_offers if bool(offer.barriers) is barred]),
     )
     return [sheet for sheet in sheets if sheet]
 
 
-def _tenant_facts(who: TenantAllowance, currency: str) -> FactList:
+def tenant_facts(who: TenantAllowance, currency: str) -> FactList:
     """Return the remaining quota and budget of a tenant."""
     plan, limits, used = who.plan, who.limits, who.usage
     facts: list[tuple[str, object]] = [
@@ -174,7 +174,8 @@ def _remaining_text(used: Fraction | int, limit: int) -> str:
     return f"{format_decimal(Fraction(max(limit - used, 0)))} of {limit}"
 
 
-def _gpu_sheet(offers: Sequence[GPUOffer], view: CatalogView) -> Sheet:
+def gpu_sheet(offers: Sequence[GPUOffer], view: CatalogView) -> Sheet:
+    """Return a table of GPUSpecs in clusters."""
     price = f"{view.currency}/H"
     sheet = Sheet("GPU SPEC", "CLUSTER", "GPU", "SHARING", price, "FREE", "READY", "NOTE", long=("NOTE",))
     for offer in offers:
@@ -227,7 +228,8 @@ def _gpu_notes(offer: GPUOffer, view: CatalogView) -> Iterator[str]:
         yield f"{each.unit_count} held for {each.tenant}, {each.free_units} free"
 
 
-def _storage_sheet(offers: Sequence[StorageOffer], view: CatalogView) -> Sheet:
+def storage_sheet(offers: Sequence[StorageOffer], view: CatalogView) -> Sheet:
+    """Return a table of StorageSpecs in clusters."""
     price = f"{view.currency}/GIB/MONTH"
     sheet = Sheet("STORAGE SPEC", "CLUSTER", "ACCESS", "SIZE", price, "FREE", "NOTE", long=("NOTE",))
     for offer in offers:
@@ -261,7 +263,8 @@ def _storage_notes(offer: StorageOffer, view: CatalogView) -> Iterator[str]:
         yield f"{later.per_gib_month} from {later.start}"
 
 
-def _app_sheet(offers: Sequence[AppOffer]) -> Sheet:
+def app_sheet(offers: Sequence[AppOffer]) -> Sheet:
+    """Return a table of versions of apps."""
     sheet = Sheet("APP", "VERSION", "OPEN TO", "NOTE", long=("NOTE",))
     for offer in offers:
         version = offer.version

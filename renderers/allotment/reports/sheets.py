@@ -46,6 +46,15 @@ class Sheet:
         """Add a row with a cell for each head."""
         self._rows.append(cells)
 
+    def with_numbers(self) -> Sheet:
+        """Return a sheet with the numbers of the rows, from 1, in a new first column."""
+        sheet = Sheet("#", long=[head.plain for head in self._heads[self._short :]])
+        sheet._heads += self._heads  # another object of this class
+        sheet._short = self._short + 1
+        for number, row in enumerate(self._rows, 1):
+            sheet.add_row(sanitize_value(number), *row)
+        return sheet
+
     def __bool__(self) -> bool:
         """Return whether the sheet has rows."""
         return bool(self._rows)

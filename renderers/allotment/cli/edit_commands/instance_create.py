@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -73,35 +74,59 @@ def instance_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command("create")
 @click.argument("target", metavar="TENANT/NAME", shell_complete=complete_tenants)
 @instance_options
+@click.option("--yes", "is_confirmed", is_flag=True, help="Write without asking for a confirmation on a terminal.")
+@click.option("--no-input", is_flag=True, help="Ask no questions on a terminal: a missing option is an error.")
 @change_options
-def create(*, target: str, options: ChangeOptions, **values: Any) -> None:
+def create(*, target: str, is_confirmed: bool, no_input: bool, options: ChangeOptions, **values: Any) -> None:
     """Create an instance, and optionally the storages that it mounts.
+
+    On a terminal, the command asks for missing options, with the prices and the limits of your tenant. It shows the new files
+    and the plan, and asks before it writes.
 
     --app runs an app of the catalog, and --image runs your own image. --new-storage creates a storage in the same change.
     --source fills it, in one of the formats https://HOST/FILE#sha256=HASH, hf:OWNER/MODEL[@REVISION]/FILE#sha256=HASH,
     storage:[TENANT/]NAME, snapshot:NAME, s3:https://HOST/BUCKET/PREFIX or image:IMAGE@DIGEST.
 
-    Exit status: 0 success, 2 an option is missing or wrong, or the result is invalid. Then nothing is written.
+    Exit status: 0 success, 1 you declined, 2 an option is missing or wrong, or the result is invalid. Then nothing is written.
 
     \b
     Examples:
+      allot instance create solo-ada/notebook
       allot instance create solo-ada/notebook --cluster eu-1 --gpu-spec l4-quarter --app jupyter
       allot instance create solo-ada/painter --cluster eu-1 --gpu-spec l4-quarter --app stable-diffusion-webui \\
         --new-storage checkpoints:50Gi:/workspace/models
     """
+    from allotment.declared.kinds.gpu_instance import GPUInstance
+    from allotment.declared.layout import Scope
     from allotment.edits.instance_creation import InstanceOptions, NewInstance, create_instance
 
     tenant, name = require_resource_name(target)
     new = NewInstance(tenant, name, InstanceOptions(**values))
     offers = open_offers(options)
 
+    asks = not no_input and options.style == "text" and sys.stdin.isatty() and sys.stdout.isatty()
+
     def build(declarations: Any) -> Any:
-        return create_instance(declarations, new, offers.bind(declarations).list_gpu_specs)
+        nonlocal new
+        offers.bind(declarations)
+        if asks:
+            from allotment.cli.questions import ask_instance_options
+
+            declarations.create_path(GPUInstance, Scope("tenant", tenant), name)
+            new = new._replace(options=ask_instance_options(declarations, new.options, offers.read(tenant)))
+        return create_instance(declarations, new, offers.list_gpu_specs)
 
     try:
-        run_change(options, build)
+        run_change(options, build, _confirm if asks and not is_confirmed else None)
     except InvalidChange as error:
         raise _with_choices(error, [new.tenant], new.options.cluster, offers) from None
+
+
+def _confirm() -> None:
+    """Ask for a confirmation. Raises Exit if the answer is no."""
+    if not click.confirm("Create it?", default=True):
+        click.echo("nothing was changed", err=True)
+        raise click.exceptions.Exit(1)
 
 
 def _with_choices(error: InvalidChange, tenants: list[str], cluster: str, offers: OfferReader) -> InvalidChange:
