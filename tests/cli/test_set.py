@@ -94,3 +94,16 @@ def test_a_repeated_edit_says_that_nothing_changes(published: Place, allot: Allo
     assert (result.code, result.out) == (0, "nothing changes: the declarations have these values already\n")
     answer = json.loads(allot("instance", "start", "solo-ada/webui", "--repo", published.root, "-o", "json").out)
     assert (answer["stage"], answer["files"]) == ("None", [])
+
+
+def test_a_restart_is_planned_as_a_restart(published: Place, allot: Allot) -> None:
+    result = allot("instance", "restart", "solo-ada/webui", "--repo", published.root)
+    assert result.code == 0, result
+    assert "instance webui  replaced  restarts" in result.out
+    assert "\n+  restarts: 1\n" in result.out
+
+
+def test_a_deletion_removes_the_file_of_the_instance(published: Place, allot: Allot) -> None:
+    result = allot("instance", "delete", "solo-ada/webui", "--commit", "--repo", published.root)
+    assert result.code == 0, result
+    assert git(published.root, "show", "--name-status", "--format=%s", "HEAD") == f"Delete solo-ada/webui\n\nD\t{PATH}"

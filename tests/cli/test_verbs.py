@@ -28,7 +28,7 @@ def test_a_verb_is_answered(verb: str, allot: Allot) -> None:
 def test_answers_name_fields_that_exist(allot: Allot) -> None:
     fields = {field for answer in HINTS_BY_VERB.values() for field in re.findall(r"`(\w+)(?::[^`]*)?` below", answer)}
     kinds = {
-        "GPUInstance": {"state", "storages"},
+        "GPUInstance": {"storages"},
         "GPUStorage": {"deletionPolicy", "sharedWith"},
         "Tenant": {"lifecycle"},
     }

@@ -105,14 +105,20 @@ class Bed:
         self.gate.check(path, dump(objects), self.entitlements, published=published)
 
 
+def render_bed(root: Path) -> Bed:
+    """Render the declarations in `root`, next to it."""
+    out = root.with_name("out")
+    run = [sys.executable, "-m", "allotment", "render", "--repo", str(root), "--out", str(out)]
+    subprocess.run([*run, "--as-of", str(DAY)], check=True, capture_output=True)
+    return Bed(root, out)
+
+
 @pytest.fixture(scope="module")
 def bed(tmp_path_factory: pytest.TempPathFactory) -> Bed:
     root = tmp_path_factory.mktemp("secrets")
     copy_sample(root / "repo")
     declare_all(root / "repo")
-    run = [sys.executable, "-m", "allotment", "render", "--repo", str(root / "repo"), "--out", str(root / "out")]
-    subprocess.run([*run, "--as-of", str(DAY)], check=True, capture_output=True)
-    return Bed(root / "repo", root / "out")
+    return render_bed(root / "repo")
 
 
 @pytest.mark.parametrize("published", [False, True], ids=["rendered", "published"])

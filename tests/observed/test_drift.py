@@ -145,6 +145,10 @@ def test_a_restart_by_reloader_is_a_difference_only_if_no_instance_declares_it()
     for each in (published, live_object):
         each["metadata"]["annotations"]["secret.reloader.stakater.com/reload"] = "huggingface--secret"
     assert list_differences(published, live_object) == []
+    published["spec"]["template"]["metadata"]["annotations"] = {"allotment.dev/restarts": "1"}
+    template["annotations"]["allotment.dev/restarts"] = "1"
+    assert list_differences(published, live_object) == [], "Reloader and a person restarted it"
+    del published["spec"]["template"]["metadata"]["annotations"], template["annotations"]["allotment.dev/restarts"]
     template["annotations"]["kubectl.kubernetes.io/restartedAt"] = "2026-11-21T10:00:00Z"
     assert list_differences(published, live_object) == [field]
 

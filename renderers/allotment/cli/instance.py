@@ -1,4 +1,4 @@
-"""`allot instance`: creates, starts and stops instances, and opens their addresses."""
+"""`allot instance`: creates, starts, stops, restarts and deletes instances, and opens their addresses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """Create, start, stop and open instances.
+    """Create, start, stop, restart, delete and open instances.
 
     \b
     Examples:
@@ -67,6 +67,46 @@ def stop(*, targets: tuple[str, ...], options: ChangeOptions) -> None:
       allot instance stop solo-ada/webui ml-orbit/notebook --push
     """
     _set_states(targets, "Stopped", options)
+
+
+@command.command("restart")
+@click.argument(
+    "targets", metavar="TENANT/NAME...", nargs=-1, required=True, shell_complete=create_resource_completer("instances")
+)
+@change_options
+def restart(*, targets: tuple[str, ...], options: ChangeOptions) -> None:
+    """Restart running instances: the merge replaces their pods. Their disks are erased, and their storages stay.
+
+    The command raises the number in spec.restarts of each instance.
+
+    \b
+    Examples:
+      allot instance restart solo-ada/webui
+      allot instance restart solo-ada/webui --push
+    """
+    from allotment.edits.instance_edits import restart_instances
+
+    instances = [require_resource_name(target) for target in targets]
+    run_change(options, lambda declarations: restart_instances(declarations, instances))
+
+
+@command.command("delete")
+@click.argument(
+    "targets", metavar="TENANT/NAME...", nargs=-1, required=True, shell_complete=create_resource_completer("instances")
+)
+@change_options
+def delete(*, targets: tuple[str, ...], options: ChangeOptions) -> None:
+    """Delete instances: the command removes their files. Their disks are erased, and their storages stay.
+
+    \b
+    Examples:
+      allot instance delete solo-ada/webui
+      allot instance delete solo-ada/webui --push
+    """
+    from allotment.edits.instance_edits import delete_instances
+
+    instances = [require_resource_name(target) for target in targets]
+    run_change(options, lambda declarations: delete_instances(declarations, instances))
 
 
 def _set_states(targets: tuple[str, ...], state: InstanceState, options: ChangeOptions) -> None:

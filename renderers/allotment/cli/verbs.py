@@ -49,8 +49,7 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
         "kill",
     ): "`allot instance stop TENANT/NAME` stops an instance; its disk is erased, its storages stay",
     ("restart", "reboot"): (
-        f"write `state: Stopped` below `spec:` in {_INSTANCE}, merge it, and then merge `state: Running`;"
-        " both erase the disk of the instance, and keep its storages"
+        "`allot instance restart TENANT/NAME` restarts an instance; its disk is erased, its storages stay"
     ),
     ("resize",): "`allot set instance/TENANT/NAME gpuSpec=GPU_SPEC` moves an instance to another unit",
     ("scale",): "`allot set instance/TENANT/NAME replicas=COUNT` changes the number of replicas",
@@ -70,7 +69,7 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ),
     ("edit", "update"): f"edit the file in tenants/TENANT/, {_REQUEST}",
     ("delete", "rm", "remove", "destroy"): (
-        f"delete {_INSTANCE}, {_REQUEST}. A storage or snapshot takes two merges: the first writes"
+        "`allot instance delete TENANT/NAME` deletes an instance. A storage or snapshot takes two merges: the first writes"
         " `deletionPolicy: Delete` below its `spec:`, the second deletes its file an hour or more later"
     ),
     ("cost", "price", "prices", "bill", "budget"): (

@@ -1,4 +1,4 @@
-"""Starts and stops instances: the edits of `allot instance`."""
+"""Starts, stops, restarts and deletes instances: the edits of `allot instance`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.layout import Scope
 from allotment.edits.change_set import ChangeSet, merge_change_sets
 from allotment.edits.declarations import Declarations
+from allotment.problems import OperationRefused
 
 InstanceState = Literal["Running", "Stopped"]
 _VERBS: dict[InstanceState, str] = {"Running": "Start", "Stopped": "Stop"}
+MAX_RESTARTS = 999_999
+RESTART_NOTE = "A restarted instance erases its disk. Its storages stay."
+DELETE_NOTE = "A deleted instance releases its units and erases its disk. Its storages stay."
 STOP_NOTE = "A stopped instance releases its units and erases its disk. Its storages stay."
 
 
@@ -21,8 +25,50 @@ def set_states(declarations: Declarations, instances: list[tuple[str, str]], sta
     `Running` is the default, so a start removes the field. Raises OperationRefused if an instance is not declared.
     """
     changes = [_set_state(declarations, tenant, name, state) for tenant, name in dict.fromkeys(instances)]
-    title = changes[0].title if len(changes) == 1 else f"{_VERBS[state]} {len(changes)} instances"
-    return merge_change_sets(title, changes)
+    return merge_change_sets(_choose_title(_VERBS[state], changes), changes)
+
+
+def restart_instances(declarations: Declarations, instances: list[tuple[str, str]]) -> ChangeSet:
+    """Return the change that restarts instances, given as tenant and name.
+
+    Raises OperationRefused if an instance is not declared, or is Stopped.
+    """
+    changes = [_restart(declarations, tenant, name) for tenant, name in dict.fromkeys(instances)]
+    return merge_change_sets(_choose_title("Restart", changes), changes)
+
+
+def delete_instances(declarations: Declarations, instances: list[tuple[str, str]]) -> ChangeSet:
+    """Return the change that removes the files of instances, given as tenant and name.
+
+    Raises OperationRefused if an instance is not declared.
+    """
+    changes = [_delete(declarations, tenant, name) for tenant, name in dict.fromkeys(instances)]
+    return merge_change_sets(_choose_title("Delete", changes), changes)
+
+
+def _restart(declarations: Declarations, tenant: str, name: str) -> ChangeSet:
+    declared = declarations.find(GPUInstance, Scope("tenant", tenant), name)
+    spec = declared.model.spec
+    if spec.state == "Stopped":
+        raise OperationRefused(
+            f"{tenant}/{name} is Stopped, so there is nothing to restart: `allot instance start {tenant}/{name}` starts it"
+        )
+    edit = SetField(("spec", "restarts"), spec.restarts + 1 if spec.restarts < MAX_RESTARTS else 1)
+    data = edit_document(declared.data, GPUInstance, [edit])
+    return ChangeSet(
+        f"Restart {tenant}/{name}", {declared.path: data}, (f"GPUInstance {tenant}/{name}",), (RESTART_NOTE,)
+    )
+
+
+def _delete(declarations: Declarations, tenant: str, name: str) -> ChangeSet:
+    declared = declarations.find(GPUInstance, Scope("tenant", tenant), name)
+    return ChangeSet(
+        f"Delete {tenant}/{name}", {declared.path: None}, (f"GPUInstance {tenant}/{name}",), (DELETE_NOTE,)
+    )
+
+
+def _choose_title(verb: str, changes: list[ChangeSet]) -> str:
+    return changes[0].title if len(changes) == 1 else f"{verb} {len(changes)} instances"
 
 
 def _set_state(declarations: Declarations, tenant: str, name: str, state: InstanceState) -> ChangeSet:

@@ -37,6 +37,7 @@ _ENDED_BY_CHECK = {"containerName": _CHECK, "operator": "In", "values": [ending.
 _FAILURE_POLICY = {"rules": [{"action": "FailJob", "onExitCodes": _ENDED_BY_CHECK}]}
 _HIDE_GPUS_ENV = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
 _VOLUMES = frozenset(("name", "ephemeral", "emptyDir", "persistentVolumeClaim", "configMap"))
+_RESTARTS = re.compile(r"[0-9]{1,7}")
 _HASH = re.compile(r"-[0-9a-f]{16}")  # the end of the name of a ConfigMap with programs
 
 
@@ -47,7 +48,14 @@ def judge_template(tenant: str, template: Any, job: str) -> Iterator[str]:
     tenant's Jobs share, or, if an older version of Allotment published the Job, in a ConfigMap with the Job's name.
     """
     yield from check_allowed_keys("template", template, frozenset(("metadata", "spec")))
-    yield from check_allowed_keys("template.metadata", template.get("metadata"), frozenset(("labels",)))
+    metadata = template.get("metadata")
+    yield from check_allowed_keys(
+        "template.metadata", metadata, frozenset(("labels",) if job else ("labels", "annotations"))
+    )
+    annotations = metadata.get("annotations", {}) if isinstance(metadata, dict) else {}
+    yield from check_allowed_keys("template.metadata.annotations", annotations, frozenset((names.RESTARTS,)))
+    if annotations and not _RESTARTS.fullmatch(str(annotations.get(names.RESTARTS))):
+        yield f"template annotation {names.RESTARTS} must be a number"
     yield from check_equal("template tenant", template.get("metadata", {}).get("labels", {}).get(names.TENANT), tenant)
     pod = template.get("spec", {})
     if template.get("metadata", {}).get("labels", {}).get(names.ROLE) == names.COPY_ROLE:

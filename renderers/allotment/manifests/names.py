@@ -37,6 +37,7 @@ WAITS_REASON = "allotment.dev/waits-reason"
 PREDECESSOR = "allotment.dev/predecessor"
 RESERVED_FOR = "allotment.dev/reserved-for"
 UNITS = "allotment.dev/units"
+RESTARTS = "allotment.dev/restarts"  # in the pod template of an instance: a new number replaces its pods
 SSH_COMMAND = "allotment.dev/ssh-command"
 PROTECTED = "allotment.dev/protected"
 DELETION_POLICY = "allotment.dev/deletion-policy"

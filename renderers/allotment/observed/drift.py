@@ -176,6 +176,8 @@ class _Comparison:
             return True
         if self._restarts_on_change and path.child_pattern(name) == RELOAD_PATH:
             return bool(live[name].keys() == {RELOADED_ANNOTATION})
+        if self._restarts_on_change and path.pattern == RELOAD_PATH:
+            return name == RELOADED_ANNOTATION
         default = self._defaults.get(path.child_pattern(name))
         return default is not None and default(live[name], live)
 

@@ -56,3 +56,16 @@ def test_who_declares_no_spread_has_none() -> None:
     files = [path for path in golden.glob("*/compute/*.rendered.yaml") if "--" not in path.name]
     assert len(files) > 5
     assert {path.name for path in files if constraints(path.read_bytes())} == {"preview.rendered.yaml"}
+
+
+def test_each_number_of_restarts_is_another_pod_template(sample: Path, allot: Allot, tmp_path: Path) -> None:
+    assert "annotations" not in _read_template(sample, allot, tmp_path / "none")["metadata"]
+    edit(sample, PREVIEW, "spec:\n", "spec:\n  restarts: 2\n")
+    template = _read_template(sample, allot, tmp_path / "two")
+    assert template["metadata"]["annotations"] == {"allotment.dev/restarts": "2"}
+
+
+def _read_template(sample: Path, allot: Allot, out: Path) -> dict[str, Any]:
+    assert allot("render", "--repo", sample, "--out", out, "--as-of", DAY).code == 0
+    template: dict[str, Any] = load((out / RENDERED).read_bytes())[0]["spec"]["template"]
+    return template

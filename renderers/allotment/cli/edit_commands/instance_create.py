@@ -47,7 +47,10 @@ def instance_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 help="A port of the image. Default: http.",
             ),
             click.option(
-                "--exposure", default="", metavar="WHO", help="Who can open the ports: Namespace, Members or Public."
+                "--exposure",
+                default="",
+                metavar="WHO",
+                help="The people or pods that can open the ports: Namespace, Members or Public.",
             ),
             click.option("--storage", "storages", multiple=True, metavar="NAME:/PATH[:ro]", help="A storage to mount."),
             click.option(

@@ -89,6 +89,11 @@ class GPUInstanceSpec(Spec):
         " once the cluster has read the new value of a SecretReference in container.env. The cluster must declare"
         " secretStore.restartsInstances.",
     )
+    restarts: Annotated[int, Field(ge=0, le=999_999)] = Field(
+        default=0,
+        description="The number of restarts that people requested. A change of the number replaces the pods of the instance:"
+        " their disks are erased, and the storages stay. `allot instance restart` raises the number.",
+    )
     storages: Annotated[list[Mount], unique_by("mount_path")] = Field(default=[], max_length=30)
     buckets: Annotated[list[BucketUse], unique_by("name"), unique_by("env_prefix")] = Field(default=[], max_length=10)
 

@@ -198,8 +198,12 @@ def _build_pod_template(
     }
     if spec.tenancy == "Single":
         affinity["podAntiAffinity"] = _build_tenant_anti_affinity(tenant.name)
+    restarts = instance.spec.restarts
+    metadata: dict[str, Any] = {"labels": {**labels, **pods.build_bill_labels(instance.metadata.labels)}}
+    if restarts:
+        metadata["annotations"] = {names.RESTARTS: str(restarts)}
     return {
-        "metadata": {"labels": {**labels, **pods.build_bill_labels(instance.metadata.labels)}},
+        "metadata": metadata,
         "spec": pods.build_pod_spec(
             names.INSTANCE_PRIORITY,
             [_build_container(spec, instance, container, _build_bucket_env(catalog, tenant, instance))],

@@ -1,0 +1,42 @@
+"""Instances are restarted and deleted: the exact files of the change."""
+
+from __future__ import annotations
+
+import pytest
+from tests.conftest import PROJECT
+
+from allotment.adapters.folder_source import FolderSource
+from allotment.edits.instance_edits import delete_instances, restart_instances
+from allotment.problems import OperationRefused
+from allotment.services.changes.declared_files import open_declarations
+
+DECLARATIONS = open_declarations(FolderSource(PROJECT))
+WEBUI, PATH = ("solo-ada", "webui"), "tenants/solo-ada/instances/webui.yaml"
+
+
+def test_a_restart_raises_the_number_by_one() -> None:
+    before = (PROJECT / PATH).read_bytes()
+    change_set = restart_instances(DECLARATIONS, [WEBUI, WEBUI])
+    assert (change_set.title, change_set.resources) == ("Restart solo-ada/webui", ("GPUInstance solo-ada/webui",))
+    after = before.replace(b"  storages:\n", b"  restarts: 1\n  storages:\n")
+    assert change_set.files == {PATH: after}
+    newer = DECLARATIONS._replace(read=lambda path: after if path == PATH else DECLARATIONS.read(path))
+    assert restart_instances(newer, [WEBUI]).files == {PATH: after.replace(b"restarts: 1", b"restarts: 2")}
+
+
+def test_a_stopped_instance_is_not_restarted_and_neither_are_the_others() -> None:
+    stopped = (PROJECT / PATH).read_bytes().replace(b"spec:\n", b"spec:\n  state: Stopped\n")
+    declarations = DECLARATIONS._replace(read=lambda path: stopped if path == PATH else DECLARATIONS.read(path))
+    with pytest.raises(OperationRefused) as error:
+        restart_instances(declarations, [("ml-orbit", "chat"), WEBUI])
+    assert str(error.value) == (
+        "solo-ada/webui is Stopped, so there is nothing to restart: `allot instance start solo-ada/webui` starts it"
+    )
+
+
+def test_a_deletion_removes_the_files() -> None:
+    change_set = delete_instances(DECLARATIONS, [("ml-orbit", "chat"), WEBUI])
+    assert change_set.title == "Delete 2 instances"
+    assert change_set.files == {"tenants/ml-orbit/instances/chat.yaml": None, PATH: None}
+    with pytest.raises(OperationRefused, match="solo-ada has no GPUInstance named 'nope'"):
+        delete_instances(DECLARATIONS, [("solo-ada", "nope")])
