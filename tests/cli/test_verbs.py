@@ -29,7 +29,7 @@ def test_answers_name_fields_that_exist(allot: Allot) -> None:
     fields = {field for answer in HINTS_BY_VERB.values() for field in re.findall(r"`(\w+)(?::[^`]*)?` below", answer)}
     kinds = {
         "GPUInstance": {"storages"},
-        "GPUStorage": {"deletionPolicy", "sharedWith"},
+        "GPUStorage": {"sharedWith"},
         "Tenant": {"lifecycle"},
     }
     assert fields == set().union(*kinds.values())

@@ -1,4 +1,4 @@
-"""`allot recover`: creates a commit that declares another attempt to prepare a storage, and the reason."""
+"""`allot recover` and `allot storage recover`: creates a commit that declares another attempt to prepare a storage, and the reason."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ def command(
     Examples:
       allot recover solo-ada/models --reason 'The mirror is back'
       allot recover solo-ada/models --reason 'The mirror is back' --push origin
+      allot storage recover solo-ada/models --reason 'The mirror is back'
     """
     from allotment.adapters.git.remote import Remote
     from allotment.services.recovery import create_recovery_commit, push_recovery

@@ -1,4 +1,4 @@
-"""`allot storage`: copies files between the local computer and the storages of a tenant."""
+"""`allot storage`: edits the declarations of storages, and copies files between the local computer and the storages of a tenant."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
+from allotment.cli import recover
 from allotment.cli.completers import create_resource_completer
+from allotment.cli.edit_commands import storage_verbs
 from allotment.cli.options import find_repository, is_quiet, open_source, output_option
 from allotment.cli.pod_access_options import kubeconfig_options, open_kubeconfig
 from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
@@ -31,13 +33,25 @@ _REMOTE = re.compile(r"([a-z0-9-]+)/([a-z0-9-]+):(.*)", re.DOTALL)
 
 @click.group()
 def command() -> None:
-    """Copy files between this computer and a storage.
+    """Create, change and delete storages, and copy files between this computer and a storage.
 
     \b
     Examples:
+      allot storage create solo-ada/checkpoints --cluster eu-1 --size 50Gi
       allot storage cp model.safetensors solo-ada/models:/checkpoints/
       allot storage cp solo-ada/outputs:/ ./outputs
     """
+
+
+for verb in (
+    storage_verbs.create,
+    storage_verbs.grow,
+    storage_verbs.snapshot,
+    storage_verbs.clone,
+    storage_verbs.delete,
+):
+    command.add_command(verb)
+command.add_command(recover.command, "recover")
 
 
 class RemotePath(NamedTuple):

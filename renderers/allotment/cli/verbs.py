@@ -56,21 +56,19 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("suspend",): f"write `lifecycle: Suspended` below `spec:` in tenants/TENANT/tenant.yaml, {_REQUEST}",
     ("users", "invite"): f"tenants/TENANT/members.yaml lists the members of a tenant: edit it, {_REQUEST}",
     ("mount", "attach"): f"write the storage in `storages` below `spec:` in {_INSTANCE}, {_REQUEST}",
-    ("grow",): "`allot set storage/TENANT/NAME size=200Gi` grows a storage",
+    ("grow",): "`allot storage grow TENANT/NAME 200Gi` grows a storage",
     ("share",): f"write the tenant in `sharedWith` below `spec:` in {_STORAGE}, {_REQUEST}",
-    (
-        "snapshot",
-    ): f"write tenants/TENANT/snapshots/NAME.yaml, {_REQUEST}; `allot explain GPUStorageSnapshot` shows its fields and an example",
+    ("snapshot",): "`allot storage snapshot TENANT/STORAGE NAME` creates a snapshot",
     ("restore", "clone"): (
-        f"write a new {_STORAGE} with the snapshot or storage in `prepare.source` below `spec:`, {_REQUEST}"
+        "`allot storage clone TENANT/STORAGE NEW` copies a storage; with `--snapshot NAME`, it restores a snapshot"
     ),
     ("upload", "download", "cp"): (
         "`allot storage cp FILE TENANT/STORAGE:/` copies a file or folder to a storage, and from it in the other order"
     ),
     ("edit", "update"): f"edit the file in tenants/TENANT/, {_REQUEST}",
     ("delete", "rm", "remove", "destroy"): (
-        "`allot instance delete TENANT/NAME` deletes an instance. A storage or snapshot takes two merges: the first writes"
-        " `deletionPolicy: Delete` below its `spec:`, the second deletes its file an hour or more later"
+        "`allot instance delete TENANT/NAME` deletes an instance."
+        " `allot storage delete TENANT/NAME` deletes a storage in two merges"
     ),
     ("cost", "price", "prices", "bill", "budget"): (
         "`allot catalog` shows prices, `allot plan` the cost of a change, `allot catalog --tenants` the month of each tenant"

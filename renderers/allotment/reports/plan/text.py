@@ -38,9 +38,10 @@ def plan_lines(plan: ChangePlan, *, diffs: bool, width: int | None = None) -> It
 
 
 def effect_lines(plan: ChangePlan, *, width: int | None = None) -> Iterator[Line]:
-    """Yield the effects of a plan: its summary, its warnings and its tables, without commits, files and diffs."""
+    """Yield the effects of a plan: its summary, warnings, losses and tables, without commits, files and diffs."""
     yield from _fit_lines(width, [Line(plan.summary, "warn" if plan.destructions else "good")])
     yield from _fit_lines(width, (Line(f"  {problem}", "warn") for problem in plan.problems if problem.warning))
+    yield from _fit_lines(width, _loss_lines(plan))
     for table in plan_tables(plan):
         yield Line("")
         yield from table_lines(table, width)
@@ -67,18 +68,23 @@ def _head_lines(plan: ChangePlan) -> Iterator[Line]:
             "dim",
         )
     yield from (Line(f"  not checked: {words}", "dim") for words in plan.skipped_checks)
-    if plan.brake_excess:
-        yield from (Line(""), Line("⚠ The brake", "title"), Line(f"  {plan.brake_excess.plan_message}", "bad"))
-    for title, losses in (("Destroyed", plan.destructions), ("Perhaps destroyed", plan.possible_destructions)):
-        if losses:
-            yield from (Line(""), Line(f"⚠ {title}", "title"))
-            yield from (Line(f"  {escape_invisible(loss.subject)} {loss.message}", "bad") for loss in losses)
+    yield from _loss_lines(plan)
     for title, declared_changes in decisive_changes(plan):
         yield from (Line(""), Line(f"⚠ {title}", "title"))
         yield from (Line(f"  {change.path}: {change.text}", "warn") for change in declared_changes)
     if decided := list(other_file_lines(plan, lambda path: escape_unprintable(path, 400))):
         yield from (Line(""), Line(f"⚠ {OTHER_FILES_TITLE}", "title"))
         yield from (Line(f"  {words}", "warn") for words in decided)
+
+
+def _loss_lines(plan: ChangePlan) -> Iterator[Line]:
+    """Yield the lines about the brake, and about everything that the merge destroys."""
+    if plan.brake_excess:
+        yield from (Line(""), Line("⚠ The brake", "title"), Line(f"  {plan.brake_excess.plan_message}", "bad"))
+    for title, losses in (("Destroyed", plan.destructions), ("Perhaps destroyed", plan.possible_destructions)):
+        if losses:
+            yield from (Line(""), Line(f"⚠ {title}", "title"))
+            yield from (Line(f"  {escape_invisible(loss.subject)} {loss.message}", "bad") for loss in losses)
 
 
 def origin_text(plan: ChangePlan) -> str:

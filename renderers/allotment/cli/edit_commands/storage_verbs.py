@@ -1,0 +1,139 @@
+"""The verbs of `allot storage` that edit declarations: create, grow, snapshot, clone and delete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from allotment.cli.change_options import ChangeOptions, change_options, run_change
+from allotment.cli.completers import complete_clusters, complete_tenants, create_resource_completer
+from allotment.cli.edit_commands.arguments import require_resource_name
+from allotment.cli.options import find_repository
+
+_COMPLETE_STORAGE = create_resource_completer("storages")
+_EXAMPLE = "solo-ada/models"
+
+
+@click.command("create")
+@click.argument("target", metavar="TENANT/NAME", shell_complete=complete_tenants)
+@click.option("--cluster", default="", metavar="NAME", shell_complete=complete_clusters, help="The cluster.")
+@click.option("--size", default="", metavar="SIZE", help="The size, such as 50Gi.")
+@click.option(
+    "--storage-spec",
+    default="",
+    metavar="NAME",
+    help="The kind of storage. Default: the volume for a single instance that the cluster offers, if it offers only this.",
+)
+@click.option("--source", default="", metavar="SOURCE", help="The content. Default: an empty storage.")
+@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label for the bill.")
+@click.option("--display-name", default="", metavar="TEXT", help="A name for people.")
+@change_options
+def create(*, target: str, options: ChangeOptions, **values: Any) -> None:
+    """Create a storage, and optionally fill it.
+
+    The formats of --source are https://HOST/FILE#sha256=HASH, hf:OWNER/MODEL[@REVISION]/FILE#sha256=HASH,
+    storage:[TENANT/]NAME, snapshot:NAME, s3:https://HOST/BUCKET/PREFIX and image:IMAGE@DIGEST.
+
+    Exit status: 0 success, 2 an option is missing or wrong, or the result is invalid. Then nothing is written.
+
+    \b
+    Examples:
+      allot storage create solo-ada/checkpoints --cluster eu-1 --size 50Gi
+      allot storage create solo-ada/files --cluster eu-1 --size 50Gi --storage-spec shared-files --push
+    """
+    from allotment.edits.storage_creation import StorageOptions, create_storage
+
+    tenant, name = require_resource_name(target, _EXAMPLE)
+    run_change(options, lambda declarations: create_storage(declarations, tenant, name, StorageOptions(**values)))
+
+
+@click.command("grow")
+@click.argument("target", metavar="TENANT/NAME", shell_complete=_COMPLETE_STORAGE)
+@click.argument("size", metavar="SIZE")
+@change_options
+def grow(*, target: str, size: str, options: ChangeOptions) -> None:
+    """Grow a storage. Its content stays, and it never shrinks.
+
+    \b
+    Examples:
+      allot storage grow solo-ada/models 200Gi
+    """
+    from allotment.edits.storage_edits import grow_storage
+
+    tenant, name = require_resource_name(target, _EXAMPLE)
+    run_change(options, lambda declarations: grow_storage(declarations, tenant, name, size))
+
+
+@click.command("snapshot")
+@click.argument("target", metavar="TENANT/STORAGE", shell_complete=_COMPLETE_STORAGE)
+@click.argument("name", metavar="NAME")
+@change_options
+def snapshot(*, target: str, name: str, options: ChangeOptions) -> None:
+    """Create a snapshot of a storage. The cluster takes it after the merge.
+
+    \b
+    Examples:
+      allot storage snapshot solo-ada/models models-before-upgrade
+    """
+    from allotment.edits.storage_edits import create_snapshot
+
+    tenant, storage = require_resource_name(target, _EXAMPLE)
+    run_change(options, lambda declarations: create_snapshot(declarations, tenant, storage, name))
+
+
+@click.command("clone")
+@click.argument("source", metavar="TENANT/STORAGE", shell_complete=_COMPLETE_STORAGE)
+@click.argument("new", metavar="[TENANT/]NEW")
+@click.option(
+    "--snapshot", default="", metavar="NAME", help="Copy this snapshot of the storage, not its present content."
+)
+@click.option("--size", default="", metavar="SIZE", help="The size of the copy. Default: the size of the storage.")
+@change_options
+def clone(*, source: str, new: str, snapshot: str, size: str, options: ChangeOptions) -> None:
+    """Create a storage with the content of another storage, or of a snapshot.
+
+    The copy is in the same cluster, and has the same StorageSpec. To copy a storage that another tenant shares, write your
+    tenant before the name NEW.
+
+    \b
+    Examples:
+      allot storage clone solo-ada/models models-trial
+      allot storage clone solo-ada/models models-restored --snapshot models-before-upgrade
+      allot storage clone northlight/base-models solo-ada/base
+    """
+    from allotment.edits.storage_edits import clone_storage
+
+    owner, storage = require_resource_name(source, _EXAMPLE)
+    tenant, slash, name = new.rpartition("/")
+    copy = (tenant if slash else owner, name)
+    run_change(options, lambda declarations: clone_storage(declarations, (owner, storage), copy, snapshot, size))
+
+
+@click.command("delete")
+@click.argument("targets", metavar="TENANT/NAME...", nargs=-1, required=True, shell_complete=_COMPLETE_STORAGE)
+@change_options
+def delete(*, targets: tuple[str, ...], options: ChangeOptions) -> None:
+    """Delete storages with their data, in two merges.
+
+    The first call sets `deletionPolicy: Delete`, which deletes no data. After the merge of this change, the second call removes
+    the files. It refuses if the first change is not merged yet.
+
+    \b
+    Examples:
+      allot storage delete solo-ada/models
+      allot storage delete solo-ada/models --push
+    """
+    from allotment.edits.storage_edits import delete_storages
+    from allotment.services.changes.merged_files import read_merged_versions
+
+    storages = [require_resource_name(target, _EXAMPLE) for target in targets]
+    root = find_repository(options.repo)
+
+    def build(declarations: Any) -> Any:
+        def read_merged(path: str) -> list[bytes | None]:
+            return [declarations.read(path)] if options.pushes else read_merged_versions(root, path)
+
+        return delete_storages(declarations, storages, read_merged)
+
+    run_change(options, build)

@@ -1,0 +1,171 @@
+"""`allot storage` creates, grows, snapshots, clones and deletes storages: the exact files, or nothing."""
+
+from __future__ import annotations
+
+import pytest
+from tests.cli.test_recover import recover, seen
+from tests.conftest import Allot, Result
+from tests.published import Place, git
+
+FOLDER = "tenants/solo-ada/storages"
+HEAD = """\
+# yaml-language-server: $schema=../../../schemas/GPUStorage.schema.json
+apiVersion: allotment.dev/v1alpha1
+kind: GPUStorage
+metadata:
+"""
+HASH = "0123456789abcdef" * 4
+
+
+def run(place: Place, allot: Allot, *words: str) -> Result:
+    return allot("storage", *words, "--repo", place.root)
+
+
+def read(place: Place, name: str) -> str:
+    return (place.root / f"{FOLDER}/{name}.yaml").read_text()
+
+
+def test_create_writes_every_option(published: Place, allot: Allot) -> None:
+    words = ("--cluster", "eu-1", "--size", "50Gi", "--storage-spec", "shared-files", "--label", "team=design")
+    source = ("--source", f"https://models.example/a.bin#sha256={HASH}", "--display-name", "Shared")
+    result = run(published, allot, "create", "solo-ada/more", *words, *source)
+    assert result.code == 0, result
+    assert read(published, "more") == (
+        f"{HEAD}  name: more\n  labels:\n    team: design\nspec:\n  displayName: Shared\n  cluster: eu-1\n"
+        "  storageSpec: shared-files\n  size: 50Gi\n  prepare:\n    source:\n      url:\n"
+        f'        url: https://models.example/a.bin\n        sha256: "{HASH}"\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("storage:models", ["storage:", "  name: models"]),
+        ("storage:northlight/base-models", ["storage:", "  name: base-models", "  tenant: northlight"]),
+        (
+            "s3:https://s3.example/bucket/models/",
+            ["s3:", "  endpoint: https://s3.example", "  bucket: bucket", "  prefix: models/"],
+        ),
+        (
+            f"image:registry.example/tools/a@sha256:{HASH}",
+            ["image:", f"  image: registry.example/tools/a@sha256:{HASH}"],
+        ),
+    ],
+)
+def test_create_fills_a_storage(source: str, lines: list[str], published: Place, allot: Allot) -> None:
+    words = ("--cluster", "eu-1", "--size", "300Gi", "--source", source, "--dry-run")
+    result = run(published, allot, "create", "solo-ada/more", *words)
+    assert "".join(f"+      {line}\n" for line in lines) in result.out, result
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ((), "add --cluster: eu-1, us-1\nadd --size: a size such as 50Gi"),
+        (("--cluster", "eu-2", "--size", "50Gi"), "--cluster: no cluster is named 'eu-2'; did you mean 'eu-1'?"),
+        (("--cluster", "eu-1", "--size", "50"), "--size: '50' is not a size: write a whole number with Mi, Gi or Ti"),
+        (
+            ("--cluster", "eu-1", "--size", "50Gi", "--storage-spec", "block"),
+            "--storage-spec: cluster eu-1 offers no StorageSpec named 'block'; did you mean 'block-ssd'?",
+        ),
+        (
+            ("--cluster", "eu-1", "--size", "50Gi", "--source", "models"),
+            "--source: 'models' is not a source: write https://",
+        ),
+        (("--cluster", "eu-1", "--size", "50Gi", "--label", "a"), "--label: 'a' is not in the format KEY=VALUE"),
+        (("--cluster", "eu-1", "--size", "50Gi", "--display-name", "x" * 101), "--display-name: "),
+        (("--cluster", "eu-1", "--size", "1Gi"), "the change is invalid, so nothing was changed:\ntenants/solo-ada/"),
+    ],
+)
+def test_create_names_a_wrong_option(words: tuple[str, ...], problem: str, published: Place, allot: Allot) -> None:
+    result = run(published, allot, "create", "solo-ada/more", *words)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"allot: {problem}"), result.err
+    assert git(published.root, "status", "--short") == ""
+
+
+def test_grow_changes_one_line(published: Place, allot: Allot) -> None:
+    before = read(published, "models")
+    assert run(published, allot, "grow", "solo-ada/models", "100Gi").code == 0
+    assert read(published, "models") == before.replace("size: 60Gi", "size: 100Gi")
+    for size, problem in (
+        (
+            "50Gi",
+            "SIZE: 50Gi is less than the 100Gi of solo-ada/models, and a storage never shrinks: write a larger size",
+        ),
+        ("huge", "SIZE: 'huge' is not a size: write a whole number with Mi, Gi or Ti, such as 200Gi"),
+    ):
+        result = run(published, allot, "grow", "solo-ada/models", size)
+        assert (result.code, result.out) == (2, "")
+        assert result.err.startswith(f"allot: {problem}")
+
+
+def test_a_snapshot_and_its_clone(published: Place, allot: Allot) -> None:
+    result = run(published, allot, "snapshot", "solo-ada/models", "models-1", "--commit")
+    assert result.code == 0, result
+    assert (published.root / "tenants/solo-ada/snapshots/models-1.yaml").read_text() == (
+        "# yaml-language-server: $schema=../../../schemas/GPUStorageSnapshot.schema.json\n"
+        "apiVersion: allotment.dev/v1alpha1\nkind: GPUStorageSnapshot\nmetadata:\n  name: models-1\n"
+        "spec:\n  storage: models\n"
+    )
+    result = run(published, allot, "clone", "solo-ada/models", "models-old", "--snapshot", "models-1", "--size", "80Gi")
+    assert result.code == 0, result
+    assert read(published, "models-old") == (
+        f"{HEAD}  name: models-old\nspec:\n  cluster: eu-1\n  storageSpec: block-ssd\n  size: 80Gi\n"
+        "  prepare:\n    source:\n      snapshot:\n        name: models-1\n"
+    )
+    result = run(published, allot, "clone", "solo-ada/styles", "styles-old", "--snapshot", "models-1")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == "allot: --snapshot: models-1 is a snapshot of models, not of styles\n"
+
+
+def test_a_clone_of_a_shared_storage_names_its_tenant(published: Place, allot: Allot) -> None:
+    result = run(published, allot, "clone", "northlight/base-models", "solo-ada/base", "--dry-run")
+    assert "+      storage:\n+        name: base-models\n+        tenant: northlight\n" in result.out, result
+    result = run(published, allot, "clone", "solo-ada/models", "models-2", "--size", "10Gi")
+    assert result.err == "allot: --size: 10Gi is less than the 60Gi of solo-ada/models: write at least that size\n"
+    result = run(published, allot, "clone", "solo-ada/models", "styles")
+    assert result.err.startswith(f"allot: {FOLDER}/styles.yaml exists already")
+
+
+def test_a_deletion_takes_two_merges(published: Place, allot: Allot) -> None:
+    before = read(published, "styles")
+    result = run(published, allot, "delete", "solo-ada/styles")
+    assert result.code == 0, result
+    assert read(published, "styles") == before + "  deletionPolicy: Delete\n"
+    assert "The volume is deleted at the earliest 1h after the cluster reports the policy." in result.out
+    unmerged = f"allot: {FOLDER}/styles.yaml has deletionPolicy: Delete, which is not merged yet: merge it first"
+    result = run(published, allot, "delete", "solo-ada/styles")
+    assert (result.code, result.out, result.err.startswith(unmerged)) == (2, "", True)
+    (published.root / f"{FOLDER}/styles.yaml").write_text(before)
+    assert run(published, allot, "delete", "solo-ada/styles", "--commit").code == 0
+    result = run(published, allot, "delete", "solo-ada/styles")  # the target branch does not have the commit
+    assert (result.code, result.out, result.err.startswith(unmerged)) == (2, "", True)
+    git(published.root, "push", "--quiet", "origin", "HEAD:main")
+    result = run(published, allot, "delete", "solo-ada/styles", "--commit")
+    assert result.code == 0, result
+    assert "\n⚠ Destroyed\n  storage solo-ada/styles in eu-1 is deleted with its volume of 10Gi" in result.out
+    assert git(published.root, "show", "--name-status", "--format=%s", "HEAD") == (
+        f"Delete storage solo-ada/styles\n\nD\t{FOLDER}/styles.yaml"
+    )
+
+
+def test_a_mounted_storage_is_not_removed(published: Place, allot: Allot) -> None:
+    assert run(published, allot, "delete", "solo-ada/models", "--commit").code == 0
+    git(published.root, "push", "--quiet", "origin", "HEAD:main")
+    result = run(published, allot, "delete", "solo-ada/models")
+    assert (result.code, result.out) == (2, "")
+    assert "spec.storages[0].name: no GPUStorage is named 'models'" in result.err
+
+
+def test_recover_is_the_same_command(published: Place, allot: Allot) -> None:
+    seen(published)
+    expected = recover(published, allot, "-o", "json")
+    branch = "recover/studio-kite/model-cache-2"
+    git(published.root, "branch", "--quiet", "-D", branch)
+    words = ("studio-kite/model-cache", "--reason", "The volume is larger now.", "-o", "json")
+    result = run(published, allot, "recover", *words)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.replace(git(published.root, "rev-parse", branch), "") == expected.out.replace(
+        git(published.root, "rev-parse", branch), ""
+    )
