@@ -19,7 +19,7 @@ _MAX_CHALLENGE = 8192  # characters of a WWW-Authenticate header
 def authorize(challenge: str, host: str, repository: str, login: str) -> str:
     """Return the Authorization header that answers a WWW-Authenticate header. Raises RegistryError.
 
-    `login` is `user:password`, or empty. The token permits only pulls from `repository`, whatever the challenge asks for.
+    `login` is `user:password`, or empty. The token permits only pulls from `repository`, also if the challenge names other scopes.
     """
     scheme, _, rest = challenge[:_MAX_CHALLENGE].strip().partition(" ")
     if scheme.lower() == "basic" and login:

@@ -41,14 +41,14 @@ def resolve_digest(image: ImageReference) -> str:
     repository = _Repository(image)
     head = repository.request("HEAD", image.tag)
     declared = head.headers.get(_DIGEST_HEADER, "")
-    known = declared if head.status == HTTPStatus.OK and DIGEST.fullmatch(declared) else ""
-    response = repository.request("GET", known or image.tag)
+    header = declared if head.status == HTTPStatus.OK and DIGEST.fullmatch(declared) else ""
+    response = repository.request("GET", header or image.tag)
     if response.status != HTTPStatus.OK:
         raise RegistryError(_explain_status(image, response, repository.login))
     if not _is_manifest(_parse_object(response.body)):
         raise RegistryError(f"{image.host} answers with something else than an image: check the name {image.name}")
     digest = f"sha256:{hashlib.sha256(response.body).hexdigest()}"
-    stated = known or response.headers.get(_DIGEST_HEADER, digest)
+    stated = header or response.headers.get(_DIGEST_HEADER, digest)
     if stated != digest:
         raise RegistryError(
             f"registry {image.host} names the digest {escape_unprintable(stated, 80)} for {image.name}, but its manifest"
