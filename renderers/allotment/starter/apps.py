@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from allotment.starter.declarations import declaration_file
+
 
 class CatalogApp(NamedTuple):
     """An app that `allot app add` can declare. `container` is the container of its version, without the image.
@@ -131,7 +133,22 @@ APPS: Mapping[str, CatalogApp] = {
 FILES_IMAGE = "docker.io/sigoden/dufs:v0.46.0"
 
 
+# The add-ons that a first cluster needs, unless it has these programs already. They name no cluster.
+FIRST_ADD_ONS = ("cert-manager", "envoy-gateway", "nvidia-device-plugin")
+
+
 def app_version(app: CatalogApp, image: str) -> dict[str, Any]:
     """Return the version of a catalog app as a field of an App's `spec.versions`; `image` has a digest."""
     folders = [{"path": path, "description": text} for path, text in app.folders.items()]
     return {"version": app.version, "container": {"image": image, **app.container}, "folders": folders}
+
+
+def app_path(name: str) -> str:
+    """Return the path of an App's file."""
+    return f"platform/apps/{name}.yaml"
+
+
+def app_file(app: CatalogApp, image: str) -> bytes:
+    """Return the file of a catalog app; `image` has a digest."""
+    spec = {"displayName": app.display_name, "description": app.description, "versions": [app_version(app, image)]}
+    return declaration_file(app_path(app.name), spec)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import NamedTuple
+
+from tests.controlplane.secure import AUTHORITY, CERTIFICATE, certify
 
 MANIFEST = json.dumps({"schemaVersion": 2, "config": {}, "layers": []}).encode()
 INDEX = json.dumps({"schemaVersion": 2, "manifests": []}).encode()
@@ -38,7 +42,7 @@ class Answer(NamedTuple):
 class Registry:
     """A registry at `host`, with the requests that it got."""
 
-    def __init__(self, answer: Callable[[Request], Answer]) -> None:
+    def __init__(self, answer: Callable[[Request], Answer], context: ssl.SSLContext | None = None) -> None:
         self.requests: list[Request] = []
         outer = self
 
@@ -57,6 +61,18 @@ class Registry:
                     self.wfile.write(given.body)
 
             do_HEAD = do_GET  # noqa: N815  # the name that the library asks for
+
+            def do_CONNECT(self) -> None:
+                assert context is not None
+                self.send_response(200)
+                self.end_headers()
+                self.connection = context.wrap_socket(self.connection, server_side=True)
+                self.rfile, self.wfile = self.connection.makefile("rb"), self.connection.makefile("wb", 0)  # type: ignore[assignment]
+                self.close_connection = False
+
+            def finish(self) -> None:
+                super().finish()
+                self.connection.close()
 
             def log_message(self, *arguments: object) -> None:
                 """Say nothing."""
@@ -83,5 +99,24 @@ def serving(answer: Callable[[Request], Answer]) -> Iterator[Registry]:
     registry = Registry(answer)
     try:
         yield registry
+    finally:
+        registry.close()
+
+
+@contextmanager
+def serving_https(
+    folder: Path, names: Sequence[str], answer: Callable[[Request], Answer]
+) -> Iterator[tuple[Registry, dict[str, str]]]:
+    """Yield an HTTPS server that plays hosts of the internet, and the variables with which a program reaches it.
+
+    It is a proxy, so a program asks it to connect to a host, and it answers in the name of this host.
+    """
+    certify(folder, names)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / CERTIFICATE)
+    registry = Registry(answer, context)
+    variables = {"https_proxy": f"http://{registry.host}", "no_proxy": "", "SSL_CERT_FILE": str(folder / AUTHORITY)}
+    try:
+        yield registry, variables
     finally:
         registry.close()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.adapters.registry.server import INDEX, MANIFEST, Answer, Request, digest_of, serving
+from tests.adapters.registry.server import INDEX, MANIFEST, Answer, Request, digest_of, serving, serving_https
 from tests.controlplane import registry as image_registry
 from tests.controlplane.images import Image
 
@@ -246,3 +246,29 @@ def test_an_unreadable_docker_configuration_is_one_without_logins(text: str, doc
     with serving(lambda _: manifest()) as registry:
         (docker_config / "config.json").write_text(text.replace("HOST", registry.host))
         assert resolve(registry.host) == digest_of(INDEX)
+
+
+def test_docker_hub_has_names_of_its_own(tmp_path: Path, docker_config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Request] = []
+    answers = token_registry(seen, "https://auth.docker.io/token")
+    with serving_https(tmp_path, ["registry-1.docker.io", "auth.docker.io"], answers) as (_, variables):
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        log_in(docker_config, "https://index.docker.io/v1/")
+        assert resolve_image("python:3.13") == f"docker.io/library/python:3.13@{digest_of(INDEX)}"
+    assert [
+        (request.headers["Host"], request.path.partition("?")[0], "Authorization" in request.headers)
+        for request in seen
+    ] == [
+        ("registry-1.docker.io", "/v2/library/python/manifests/3.13", False),
+        ("auth.docker.io", "/token", True),
+        ("registry-1.docker.io", "/v2/library/python/manifests/3.13", True),
+        ("registry-1.docker.io", "/v2/library/python/manifests/3.13", True),
+    ]
+
+
+def test_a_certificate_of_nobody_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving_https(tmp_path, ["registry.example"], lambda _: manifest()) as (registry, variables):
+        monkeypatch.setenv("https_proxy", variables["https_proxy"])
+        assert "its certificate isn't trusted, or it speaks no TLS" in refusal("registry.example")
+    assert registry.requests == []
