@@ -55,6 +55,12 @@ def complete_ready_made_add_ons(context: click.Context, parameter: click.Paramet
     return _filter_by_prefix(_list_stems(find_sample_folder() / "platform/add-ons", "*.yaml"), incomplete)
 
 
+def complete_apps(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of the declared apps."""
+    root = _find_root(context)
+    return _filter_by_prefix(_list_stems(root / "platform/apps", "*.yaml") if root else [], incomplete)
+
+
 def complete_catalog_apps(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the names of the apps of the built-in catalog."""
     from allotment.starter.apps import APPS

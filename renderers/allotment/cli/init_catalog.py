@@ -15,7 +15,7 @@ _NONE = "none"
 
 
 class CatalogChoice(NamedTuple):
-    """What a team chooses: names of catalog apps, names of add-ons, and the image of the file server, or empty."""
+    """The choice of a team: names of catalog apps, names of add-ons, and the image of the file server, or empty."""
 
     apps: tuple[str, ...] = ()
     add_ons: tuple[str, ...] = ()
@@ -23,7 +23,7 @@ class CatalogChoice(NamedTuple):
 
 
 class MissingImage(NamedTuple):
-    """An image whose registry gave no digest, with the reason, and how to declare it later."""
+    """An image without a digest, with the reason, and the way to declare it later."""
 
     image: str
     reason: str

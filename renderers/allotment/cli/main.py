@@ -44,6 +44,7 @@ COMMAND_GROUPS = {
         "init": "Create a repository of declarations.",
         "ownership": "Write the file of code owners for the forge.",
         "stock": "Show the units, warm placeholders and cold start times of stocks.",
+        "app": "List, add, pin and deprecate the apps of the catalog.",
         "add-on": "List, declare and upgrade the add-ons of clusters.",
     },
     "Operations (SRE)": {

@@ -68,6 +68,9 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("upload", "download", "cp"): (
         "`allot storage cp FILE TENANT/STORAGE:/` copies a file or folder to a storage, and from it in the other order"
     ),
+    ("apps", "image", "images", "template", "templates"): (
+        "`allot app list` shows the apps, and `allot app add` and `allot app pin` declare images with their digests"
+    ),
     ("edit", "update"): f"edit the file in tenants/TENANT/, {_REQUEST}",
     ("delete", "rm", "remove", "destroy"): (
         f"delete {_INSTANCE}, {_REQUEST}. A storage or snapshot takes two merges: the first writes"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from allotment.starter.declarations import declaration_file
+from allotment.edits.new_declaration import build_declaration
 
 
 class CatalogApp(NamedTuple):
@@ -143,6 +143,13 @@ def app_version(app: CatalogApp, image: str) -> dict[str, Any]:
     return {"version": app.version, "container": {"image": image, **app.container}, "folders": folders}
 
 
+def app_spec(app: CatalogApp, image: str, version: str = "") -> dict[str, Any]:
+    """Return the fields of an App that declares a catalog app; `image` has a digest."""
+    fields = app_version(app, image)
+    versions = [{**fields, "version": version or app.version}]
+    return {"displayName": app.display_name, "description": app.description, "versions": versions}
+
+
 def app_path(name: str) -> str:
     """Return the path of an App's file."""
     return f"platform/apps/{name}.yaml"
@@ -150,5 +157,37 @@ def app_path(name: str) -> str:
 
 def app_file(app: CatalogApp, image: str) -> bytes:
     """Return the file of a catalog app; `image` has a digest."""
-    spec = {"displayName": app.display_name, "description": app.description, "versions": [app_version(app, image)]}
-    return declaration_file(app_path(app.name), spec)
+    return build_declaration(app_path(app.name), app_spec(app, image))
+
+
+class ImageSettings(NamedTuple):
+    """The settings of an image that is not in the catalog. `port` is 0 for a container without a port.
+
+    Without a `ready_path`, the container is ready as soon as the port accepts connections.
+    """
+
+    port: int = 0
+    ready_path: str = ""
+    exposure: str = "Members"
+    arguments: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    shm_size: str = ""
+
+
+def image_spec(image: str, version: str, settings: ImageSettings, display_name: str = "") -> dict[str, Any]:
+    """Return the fields of an App with one version of an image that is not in the catalog; `image` has a digest."""
+    container: dict[str, Any] = {"image": image}
+    if settings.arguments:
+        container["args"] = list(settings.arguments)
+    if settings.port:
+        served = _serve_http(settings.port, settings.ready_path, "10m")
+        served["ports"][0]["exposure"] = settings.exposure
+        if not settings.ready_path:
+            served["probe"] = {"tcpSocket": {"port": "http"}, "startTimeout": "10m"}
+        container |= served
+    if settings.shm_size:
+        container["shmSize"] = settings.shm_size
+    fields: dict[str, Any] = {"version": version, "container": container}
+    if settings.folders:
+        fields["folders"] = [{"path": path} for path in settings.folders]
+    return {**({"displayName": display_name} if display_name else {}), "versions": [fields]}

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from allotment import API_VERSION
 from allotment.declared import documents
-from allotment.declared.autofix import build_schema_line
-from allotment.declared.canonical import canonicalize
-from allotment.declared.layout import MAX_NAME_LENGTHS, name_error, parse_path
-from allotment.manifests.yaml_text import dump, dump_scalar
-from allotment.problems import Finding, quote_value
+from allotment.declared.layout import MAX_NAME_LENGTHS, name_error
+from allotment.edits.new_declaration import build_declaration
+from allotment.manifests.yaml_text import dump_scalar
+from allotment.problems import quote_value
 
 
 class Cloud(NamedTuple):
@@ -103,7 +101,7 @@ def starter_declarations(cloud: Cloud, files_image: str = "") -> dict[str, bytes
         },
         f"{folder}/stocks/{GPU}.yaml": {"gpuSpec": GPU, "nodePool": POOL, "count": 2},
     }
-    return {path: declaration_file(path, spec) for path, spec in declared.items()}
+    return {path: build_declaration(path, spec) for path, spec in declared.items()}
 
 
 def list_blanks(cloud: Cloud, files: dict[str, bytes]) -> list[Blank]:
@@ -185,16 +183,6 @@ def sample_platform(data: bytes, cloud: Cloud) -> bytes:
         place = places[("spec", "git", key)]
         lines[place.line - 1] = f"{lines[place.line - 1][: place.column - 1]}{dump_scalar(value)}"
     return ("\n".join(lines) + "\n").encode()
-
-
-def declaration_file(path: str, spec: dict[str, Any]) -> bytes:
-    """Return a declaration in its canonical form, with its schema line."""
-    spot = parse_path(path)
-    assert spot is not None
-    assert not isinstance(spot, Finding)
-    value = {"apiVersion": API_VERSION, "kind": spot.kind.name, "metadata": {"name": spot.name}, "spec": spec}
-    text = build_schema_line(path, spot.kind.name) + dump([value]).decode().removeprefix("---\n")
-    return canonicalize(text.encode(), spot.kind.model)
 
 
 def _line_of_field(data: bytes, field: str) -> int:

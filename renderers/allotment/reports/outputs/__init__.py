@@ -32,6 +32,7 @@ OUTPUTS = (
     "plan",
     "comment",
     "ownership",
+    "app",
     "add-on",
     "change",
     "doctor",
