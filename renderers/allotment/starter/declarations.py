@@ -108,7 +108,11 @@ def list_blanks(cloud: Cloud, files: dict[str, bytes]) -> list[Blank]:
     """Return the values that the team must supply in `files`, in the order in which the team needs them."""
     folder = f"clusters/{cloud.cluster}"
     cluster, pool, stock = (f"{folder}/{name}.yaml" for name in ("cluster", f"node-pools/{POOL}", f"stocks/{GPU}"))
-    none_yet = "" if any(path.startswith("platform/apps/") for path in files) else ", and there are none yet"
+    none_yet = (
+        ""
+        if any(path.startswith("platform/apps/") for path in files)
+        else ", and there are none yet: `allot app add` declares them"
+    )
     blank_fields = [
         (cluster, "spec.destination.name", "the cluster's name in Argo CD, as `argocd cluster list` says it"),
         (cluster, "spec.gateway.name", f"your Gateway, with its namespace and the HTTPS listener of *.{cloud.domain}"),

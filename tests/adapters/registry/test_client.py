@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -202,6 +203,7 @@ ERROR = json.dumps({"errors": [{"code": "DENIED\x1b[31m", "message": "\x1b[2J" +
         (Answer(429, b""), "limits the requests: try again later, or log in: docker login"),
         (Answer(500, ERROR), r"answers 500 for 127.0.0.1:"),
         (Answer(200, (5 << 20) * b" "), "gives no answer: too much"),
+        (Answer(200, gzip.compress(bytes(100 << 20)), {"Content-Encoding": "gzip"}), "gives no answer: too much"),
         (Answer(200, b"", {"Content-Length": "nonsense", "Connection": "close"}), "something else than an image"),
         (Answer(302, b"", {"Location": "http://[::1"}), "which is not an https:// address"),
         (Answer(302, b"", {"Location": "file:///etc/passwd"}), "which is not an https:// address"),
