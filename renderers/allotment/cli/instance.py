@@ -1,4 +1,4 @@
-"""`allot instance`: opens the addresses of instances."""
+"""`allot instance`: lists instances, and opens their addresses."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from allotment.cli.completers import create_resource_completer
+from allotment.cli.lists import instance_list
 from allotment.cli.options import find_repository, open_source, output_option, repository_option
 from allotment.cli.status_options import split_resource_name
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
@@ -21,13 +22,17 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """Open the URL or the SSH login of an instance.
+    """List instances, and open the URL or the SSH login of an instance.
 
     \b
     Examples:
+      allot instance list --tenant solo-ada
       allot instance open solo-ada/webui
       allot instance open solo-ada/webui --ssh
     """
+
+
+command.add_command(instance_list.command)
 
 
 @command.command("open")

@@ -33,7 +33,7 @@ COMMAND_GROUPS = {
         "wait": "Wait until a resource is running, ready, stopped, prepared or gone.",
         "logs": "Print the log of an instance, or of the preparation of a storage.",
         "exec": "Run a command or a shell in the container of an instance.",
-        "instance": "Open the URL or the SSH login of an instance.",
+        "instance": "List instances, and open the URL or the SSH login of an instance.",
         "storage": "Copy files between this computer and a storage.",
         "login": "Log in at the identity provider of a cluster, to call URLs from programs.",
         "history": "Show the changes of state of an instance, storage or snapshot.",

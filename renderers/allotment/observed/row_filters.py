@@ -1,0 +1,98 @@
+"""Filters the rows of lists, and refuses filters with unknown names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from decimal import Decimal
+from typing import NamedTuple, TypeVar
+
+from allotment.declared.instance_selection import (
+    InstanceSelector,
+    LabelRequirement,
+    check_label_names,
+    select_instances,
+    select_labelled,
+)
+from allotment.declared.reading import suggest_name
+from allotment.observed.resource_rows import InstanceRow, Offers, StorageRow
+from allotment.problems import OperationRefused, quote_value
+
+T = TypeVar("T")
+
+
+class RowFilter(NamedTuple):
+    """The conditions on a row. An empty condition, None or 0 selects all; a row must satisfy every condition.
+
+    `specs` are GPUSpecs or StorageSpecs, and `models` are GPU models. `min_memory` is in bytes per GPU or slice.
+    `max_price` limits the cost per hour. `states` are declared or displayed states.
+    """
+
+    tenants: Collection[str] = ()
+    clusters: Collection[str] = ()
+    specs: Collection[str] = ()
+    models: Collection[str] = ()
+    min_memory: int = 0
+    max_price: Decimal | None = None
+    states: Collection[str] = ()
+    labels: Sequence[LabelRequirement] = ()
+
+
+def check_known_names(kind: str, names: Iterable[str], valid_names: Collection[str]) -> None:
+    """Raise OperationRefused if a name is not known. The error suggests similar names, or lists the known names."""
+    for name in names:
+        if name not in valid_names:
+            raise OperationRefused(f"no {kind} is named {quote_value(name)}{suggest_name(name, valid_names)}")
+
+
+def check_offer_names(conditions: RowFilter, offers: Offers, clusters: Collection[str]) -> None:
+    """Raise OperationRefused if a cluster, a GPUSpec or a GPU model of the conditions is unknown."""
+    check_known_names("cluster", conditions.clusters, clusters)
+    check_known_names("GPUSpec", conditions.specs, offers.gpu_specs)
+    check_known_names("GPU model", conditions.models, set(offers.models_by_spec.values()))
+
+
+def filter_instances(rows: Sequence[InstanceRow], conditions: RowFilter, offers: Offers) -> list[InstanceRow]:
+    """Return the instances that satisfy the conditions. Raises OperationRefused if no row has a label of them."""
+    check_label_names(conditions.labels, rows)
+    selector = InstanceSelector(
+        tenants=conditions.tenants,
+        clusters=conditions.clusters,
+        gpu_specs=conditions.specs,
+        gpu_models=conditions.models,
+        labels=conditions.labels,
+    )
+    return [
+        row
+        for row in select_instances(rows, selector, offers.models_by_spec)
+        if row.gpu_memory >= conditions.min_memory
+        and _is_affordable(row.cost_per_hour, conditions.max_price)
+        and (not conditions.states or {row.state, row.reported_state} & set(conditions.states))
+    ]
+
+
+def filter_storages(rows: Sequence[StorageRow], conditions: RowFilter) -> list[StorageRow]:
+    """Return the storages that satisfy the conditions. Raises OperationRefused if no row has a label of them."""
+    check_label_names(conditions.labels, rows)
+    return [
+        row
+        for row in select_labelled(rows, conditions.labels)
+        if (not conditions.tenants or row.tenant in conditions.tenants)
+        and (not conditions.clusters or row.cluster in conditions.clusters)
+        and (not conditions.specs or row.storage_spec in conditions.specs)
+        and _is_affordable(row.cost_per_hour, conditions.max_price)
+        and (not conditions.states or row.reported_state in conditions.states)
+    ]
+
+
+def find_row(rows: Iterable[T], label_of: Callable[[T], str], label: str) -> list[T]:
+    """Return the rows with a label TENANT/NAME: one for each cluster. Raises OperationRefused if there is none."""
+    rows = list(rows)
+    matches = [row for row in rows if label_of(row) == label]
+    if not matches:
+        raise OperationRefused(f"nothing is named {quote_value(label)}{suggest_name(label, map(label_of, rows))}")
+    return matches
+
+
+def _is_affordable(cost: Decimal | None, limit: Decimal | None) -> bool:
+    """Return whether a cost is known and within a limit; True without a limit."""
+    return limit is None or (cost is not None and cost <= limit)
