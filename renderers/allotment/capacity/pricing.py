@@ -16,7 +16,7 @@ from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec, GPUSpecSpec
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
-from allotment.declared.kinds.storage_spec import StorageSpec, StorageSpecSpec
+from allotment.declared.kinds.storage_spec import MonthlyPrice, StorageSpec
 from allotment.declared.values import GIBI
 
 HOURS_A_MONTH = 730
@@ -107,15 +107,14 @@ def hourly_price(spec: GPUSpecSpec, day: datetime.date) -> Decimal | None:
     return price_on(spec.prices, day).per_hour if is_sold(spec.prices, day) else None
 
 
-def hourly_storage_price(spec: StorageSpecSpec, day: datetime.date) -> Decimal | None:
-    """Return the price of a GiB for an hour on a day; None if the StorageSpec is not for sale on this day."""
-    return price_on(spec.prices, day).per_gib_month / HOURS_A_MONTH if is_sold(spec.prices, day) else None
+def hourly_storage_price(prices: Sequence[MonthlyPrice], day: datetime.date) -> Decimal | None:
+    """Return the price of a GiB for an hour on a day; None if no price has started on this day."""
+    return price_on(prices, day).per_gib_month / HOURS_A_MONTH if is_sold(prices, day) else None
 
 
 def format_hourly(amount: Decimal) -> str:
-    """Return an amount per hour as text, rounded half up: with two decimal places, or up to four if they are needed."""
-    text = str(amount.quantize(Decimal("0.0001"), rounding="ROUND_HALF_UP"))
-    return text[:-2] + text[-2:].rstrip("0")
+    """Return an amount per hour as text, rounded half up: with two decimal places, or with four if they are needed."""
+    return str(amount.quantize(Decimal("0.0001"), rounding="ROUND_HALF_UP")).removesuffix("00")
 
 
 def monthly_cost(catalog: Catalog, tenant: ScopeDeclarations) -> Decimal:

@@ -34,7 +34,9 @@ COMMAND_GROUPS = {
         "logs": "Print the log of an instance, or of the preparation of a storage.",
         "exec": "Run a command or a shell in the container of an instance.",
         "instance": "List instances, and open the URL or the SSH login of an instance.",
-        "storage": "Copy files between this computer and a storage.",
+        "storage": "List storages, and copy files between this computer and a storage.",
+        "spec": "List GPU specs with their units and prices.",
+        "member": "List the members of tenants.",
         "login": "Log in at the identity provider of a cluster, to call URLs from programs.",
         "history": "Show the changes of state of an instance, storage or snapshot.",
         "recover": "Retry the failed preparation of a storage.",
@@ -42,7 +44,8 @@ COMMAND_GROUPS = {
     "Platform team": {
         "init": "Create a repository of declarations.",
         "ownership": "Write the file of code owners for the forge.",
-        "stock": "Show the units, warm placeholders and cold start times of stocks.",
+        "stock": "Show the units, warm placeholders and cold start times of stocks, and find free units.",
+        "tenant": "List tenants with their resources and costs.",
         "add-on": "List, declare and upgrade the add-ons of clusters.",
     },
     "Operations (SRE)": {

@@ -1,4 +1,4 @@
-"""`allot stock`: shows the units and the warm placeholders of stocks."""
+"""`allot stock`: shows the units and the warm placeholders of stocks, and finds free units."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from allotment.cli.lists import stock_search
 from allotment.cli.options import choose_day, create_cache_opener, is_quiet, output_option
 from allotment.cli.status_options import (
     build_declared_output,
@@ -28,13 +29,17 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """Show the units, warm placeholders and cold start times of stocks.
+    """Show the units, warm placeholders and cold start times of stocks, and find free units.
 
     \b
     Examples:
       allot stock list
+      allot stock search --min-memory 40Gi --free 4
       allot stock list --cluster us-1
     """
+
+
+command.add_command(stock_search.command)
 
 
 @command.command("list")

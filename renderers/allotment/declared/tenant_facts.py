@@ -7,6 +7,7 @@ from typing import NamedTuple
 from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.tenant import Tenant
 
@@ -46,6 +47,13 @@ class StorageFacts(NamedTuple):
     labels: dict[str, str]
 
 
+class SnapshotFacts(NamedTuple):
+    """A declared snapshot, and the name of its storage."""
+
+    name: str
+    storage: str
+
+
 class MemberFacts(NamedTuple):
     """A user or a group of a tenant. `login` is empty if the user declares none; a group has no login and no SSH keys."""
 
@@ -68,6 +76,7 @@ class TenantFacts(NamedTuple):
     labels: dict[str, str]
     instances: tuple[InstanceFacts, ...]
     storages: tuple[StorageFacts, ...]
+    snapshots: tuple[SnapshotFacts, ...]
     members: tuple[MemberFacts, ...]
 
     @property
@@ -92,6 +101,10 @@ def summarize_tenant(folder: ScopeDeclarations) -> TenantFacts:
         labels=dict(tenant.model.metadata.labels) if tenant is not None else {},
         instances=instances,
         storages=storages,
+        snapshots=tuple(
+            SnapshotFacts(declared.model.metadata.name, declared.model.spec.storage)
+            for declared in folder.of_kind(GPUStorageSnapshot).values()
+        ),
         members=_summarize_members(members.model) if members is not None else (),
     )
 

@@ -120,10 +120,14 @@ class StorageRow(NamedTuple):
 
 
 class Offers(NamedTuple):
-    """The offers of a catalog by name, with the prices of a day. Storage prices are per GiB and hour."""
+    """The offers of a catalog by name, with the prices of a day.
+
+    The prices of storages and of snapshots are per GiB and hour; a price is None if the StorageSpec is not for sale.
+    """
 
     gpu_specs: dict[str, SpecOffer]
     storage_prices: dict[str, Decimal | None]
+    snapshot_prices: dict[str, Decimal | None]
 
     @property
     def models_by_spec(self) -> dict[str, str]:
@@ -134,6 +138,7 @@ class Offers(NamedTuple):
 def read_offers(catalog: Catalog) -> Offers:
     """Return the offers of a catalog with the prices of the day `catalog.as_of`."""
     day: datetime.date = catalog.as_of
+    storage_specs = catalog.platform.of_kind(StorageSpec)
     return Offers(
         {
             name: SpecOffer(
@@ -143,9 +148,10 @@ def read_offers(catalog: Catalog) -> Offers:
             )
             for name, declared in catalog.platform.of_kind(GPUSpec).items()
         },
+        {name: hourly_storage_price(declared.model.spec.prices, day) for name, declared in storage_specs.items()},
         {
-            name: hourly_storage_price(declared.model.spec, day)
-            for name, declared in catalog.platform.of_kind(StorageSpec).items()
+            name: hourly_storage_price(declared.model.spec.snapshot_prices, day)
+            for name, declared in storage_specs.items()
         },
     )
 
@@ -185,8 +191,7 @@ def instance_row(
     observed = status.observed if isinstance(status.observed, Instance) else None
     spec = facts.gpu_spec if facts is not None else status.gpu_spec
     offer = offers.gpu_specs.get(spec)
-    holds_units = facts is not None and facts.state == "Running" and tenant is not None and tenant.is_active
-    units = facts.replicas if facts is not None and holds_units else 0
+    units = count_held_units(facts, tenant) if facts is not None and tenant is not None else 0
     return InstanceRow(
         tenant=status.resource.tenant,
         name=status.resource.name,
@@ -205,25 +210,37 @@ def instance_row(
         app=facts.app if facts is not None else "",
         url=observed.url if observed is not None else "",
         since=observed.since if observed is not None else "",
-        cost_per_hour=_instance_cost(units, offer) if facts is not None else None,
+        cost_per_hour=declared_instance_cost(facts, tenant, offers) if facts is not None else None,
         storages=facts.storages if facts is not None else (),
         labels=facts.labels if facts is not None else {},
         path=status.path,
     )
 
 
-def _instance_cost(units: int, offer: SpecOffer | None) -> Decimal | None:
-    """Return the cost of some units for an hour; zero for no units. Returns None if their price is unknown."""
+def count_held_units(facts: InstanceFacts, tenant: TenantFacts) -> int:
+    """Return the units that an instance of a tenant holds."""
+    return facts.replicas if facts.state == "Running" and tenant.is_active else 0
+
+
+def declared_instance_cost(facts: InstanceFacts, tenant: TenantFacts | None, offers: Offers) -> Decimal | None:
+    """Return the cost of an instance for an hour; zero without units. Returns None if the price is unknown."""
+    units = count_held_units(facts, tenant) if tenant is not None else 0
+    offer = offers.gpu_specs.get(facts.gpu_spec)
     if not units:
         return Decimal(0)
     return offer.price * units if offer is not None and offer.price is not None else None
+
+
+def declared_storage_cost(facts: StorageFacts, offers: Offers) -> Decimal | None:
+    """Return the cost of a storage for an hour; None if the price is unknown."""
+    price = offers.storage_prices.get(facts.storage_spec)
+    return price * facts.size / GIBI if price is not None else None
 
 
 def storage_row(status: ResourceStatus, facts: StorageFacts | None, offers: Offers) -> StorageRow:
     """Return the row of a storage. `facts` is None if the storage is not declared or its file is invalid."""
     observed = status.observed if isinstance(status.observed, Storage) else None
     preparation = observed.prepare if observed is not None else None
-    price = offers.storage_prices.get(facts.storage_spec) if facts is not None else None
     return StorageRow(
         tenant=status.resource.tenant,
         name=status.resource.name,
@@ -241,7 +258,7 @@ def storage_row(status: ResourceStatus, facts: StorageFacts | None, offers: Offe
         mounted_by=facts.mounted_by if facts is not None else (),
         url=observed.url if observed is not None else "",
         since=observed.since if observed is not None else "",
-        cost_per_hour=price * facts.size / GIBI if facts is not None and price is not None else None,
+        cost_per_hour=declared_storage_cost(facts, offers) if facts is not None else None,
         labels=facts.labels if facts is not None else {},
         path=status.path,
     )

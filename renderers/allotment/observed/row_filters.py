@@ -14,7 +14,9 @@ from allotment.declared.instance_selection import (
     select_labelled,
 )
 from allotment.declared.reading import suggest_name
+from allotment.observed.offer_rows import SpecRow, StockOffer
 from allotment.observed.resource_rows import InstanceRow, Offers, StorageRow
+from allotment.observed.tenant_rows import TenantRow
 from allotment.problems import OperationRefused, quote_value
 
 T = TypeVar("T")
@@ -81,6 +83,54 @@ def filter_storages(rows: Sequence[StorageRow], conditions: RowFilter) -> list[S
         and (not conditions.specs or row.storage_spec in conditions.specs)
         and _is_affordable(row.cost_per_hour, conditions.max_price)
         and (not conditions.states or row.reported_state in conditions.states)
+    ]
+
+
+def filter_stocks(rows: Sequence[StockOffer], conditions: RowFilter, free: int) -> list[StockOffer]:
+    """Return the stocks with at least `free` free units that satisfy the conditions.
+
+    Stocks that are reserved for other tenants than those of the conditions are left out.
+    """
+    return [
+        row
+        for row in rows
+        if row.free >= free
+        and (not row.tenant or row.tenant in conditions.tenants)
+        and (not conditions.clusters or row.cluster in conditions.clusters)
+        and (not conditions.specs or row.gpu_spec in conditions.specs)
+        and (not conditions.models or row.gpu_model in conditions.models)
+        and row.gpu_memory >= conditions.min_memory
+        and _is_affordable(row.price_per_hour, conditions.max_price)
+    ]
+
+
+def filter_specs(rows: Sequence[SpecRow], conditions: RowFilter) -> list[SpecRow]:
+    """Return the GPUSpecs that satisfy the conditions."""
+    return [
+        row
+        for row in rows
+        if (not conditions.clusters or row.cluster in conditions.clusters)
+        and (not conditions.specs or row.name in conditions.specs)
+        and (not conditions.models or row.gpu_model in conditions.models)
+        and row.gpu_memory >= conditions.min_memory
+        and _is_affordable(row.price_per_hour, conditions.max_price)
+    ]
+
+
+def filter_tenants(rows: Sequence[TenantRow], conditions: RowFilter, plans: Collection[str]) -> list[TenantRow]:
+    """Return the tenants that satisfy the conditions and have one of `plans`; without plans, any plan.
+
+    Raises OperationRefused if no tenant has a label of the conditions, or one of the plans.
+    """
+    check_label_names(conditions.labels, rows)
+    check_known_names("plan of a tenant", plans, {row.plan for row in rows} - {""})
+    return [
+        row
+        for row in select_labelled(rows, conditions.labels)
+        if (not conditions.tenants or row.name in conditions.tenants)
+        and (not conditions.clusters or set(row.clusters) & set(conditions.clusters))
+        and (not plans or row.plan in plans)
+        and _is_affordable(row.cost_per_hour, conditions.max_price)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Lists instances, storages and tenants: reads them from a clone, or from a cache if no branch has moved since."""
+"""Reads the listing of instances, storages, tenants and offers from a clone, or from a cache if no branch has moved."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import NamedTuple
 from allotment.adapters.declaration_source import Source
 from allotment.adapters.file_cache import FileCache, program_key
 from allotment.declared.tenant_facts import TenantFacts
+from allotment.observed.offer_rows import SpecRow, StockOffer, build_spec_rows, build_stock_offers
 from allotment.observed.resource_rows import (
     InstanceRow,
     Offers,
@@ -42,11 +43,13 @@ class ResourceListing(NamedTuple):
     tenants: dict[str, TenantFacts]
     instances: tuple[InstanceRow, ...]
     storages: tuple[StorageRow, ...]
+    stocks: tuple[StockOffer, ...]
+    specs: tuple[SpecRow, ...]
     troubles: dict[str, str]
 
 
 class ListingReader:
-    """Reads the listing of one clone. `choose_day` returns the day whose prices apply to a source.
+    """Reads the listing of one clone. `choose_day` returns the day of the prices for a source.
 
     `open_listing` and `open_facts` open the caches of the listing and of the tenants' facts.
     """
@@ -89,7 +92,9 @@ class ListingReader:
         if platform is None:
             raise AllotmentError("platform/platform.yaml can't be read: `allot validate` shows the reason")
         tenants = read_tenant_facts(source, view.tenants, self._open_facts)
-        offers = read_offers(check_catalog(source, day).catalog)
+        catalog = check_catalog(source, day).catalog
+        offers = read_offers(catalog)
+        stocks = build_stock_offers(catalog, tenants.values(), offers, view.reported_status.clusters)
         return ResourceListing(
             currency=platform.spec.billing.currency,
             clusters=tuple(sorted(view.reporter_keys)),
@@ -97,5 +102,7 @@ class ListingReader:
             tenants=tenants,
             instances=tuple(build_instance_rows(view.rows, tenants, offers)),
             storages=tuple(build_storage_rows(view.rows, tenants, offers)),
+            stocks=tuple(stocks),
+            specs=tuple(build_spec_rows(catalog, offers, stocks)),
             troubles=dict(view.reported_status.troubles),
         )

@@ -1,0 +1,74 @@
+"""`allot storage list`: lists storages with their declared size and reported state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from allotment.cli.list_options import (
+    CLUSTER_FILTER,
+    LABEL_FILTER,
+    PRICE_FILTER,
+    STATE_FILTER,
+    TENANT_FILTER,
+    add_options,
+    build_filter,
+    current_time,
+    list_output_options,
+    open_listing,
+    print_rows,
+    print_troubles,
+)
+from allotment.cli.status_options import clone_options, open_clone
+
+if TYPE_CHECKING:
+    from allotment.observed.resource_rows import StorageRow
+    from allotment.reports.outputs.storage_list import StorageListOutput
+
+
+@click.command("list")
+@add_options(
+    TENANT_FILTER,
+    CLUSTER_FILTER,
+    click.option("--spec", "specs", multiple=True, metavar="NAME", help="Only this StorageSpec."),
+    STATE_FILTER,
+    PRICE_FILTER,
+    LABEL_FILTER,
+)
+@list_output_options
+@clone_options
+def command(*, sort_by: str | None, style: str, repo: Path | None, url: str | None, **filters: Any) -> None:
+    """List storages: the declared size, the reported state, the preparation, the instances that mount them, and the cost.
+
+    The command reads the merged declarations and the reports of the clusters, as `allot status` does, and
+    `allot status TENANT/NAME` explains a state. The cost per hour is that of the declared size at today's prices.
+
+    \b
+    Examples:
+      allot storage list
+      allot storage list --tenant studio-kite --state preparing
+      allot storage list --spec block-ssd --sort-by -size
+      allot storage list -o json
+    """
+    from allotment.observed.row_filters import check_known_names, filter_storages
+    from allotment.reports.list_columns import storage_columns
+    from allotment.reports.list_table import sort_rows
+
+    conditions = build_filter(**filters)
+    listing = open_listing(open_clone(repo, url)).read()
+    check_known_names("cluster", conditions.clusters, listing.clusters)
+    check_known_names("StorageSpec", conditions.specs, listing.offers.storage_prices)
+    check_known_names("tenant", conditions.tenants, {*listing.tenants, *(row.tenant for row in listing.storages)})
+    columns = storage_columns(current_time(), listing.currency, pending=False)
+    rows = sort_rows(filter_storages(listing.storages, conditions), columns, sort_by)
+    print_troubles(listing)
+    print_rows(rows, columns, style, lambda selected: _build_output(listing.currency, selected), lambda row: row.label)
+
+
+def _build_output(currency: str, rows: Sequence[StorageRow]) -> StorageListOutput:
+    from allotment.reports.outputs.storage_list import StorageListOutput, storage_rows_output
+
+    return StorageListOutput(currency=currency, storages=storage_rows_output(rows))
