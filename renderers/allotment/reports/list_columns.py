@@ -23,7 +23,9 @@ def instance_columns(now: datetime.datetime, currency: str, *, pending: bool) ->
         ListColumn("instance", lambda row: row.label),
         ListColumn("cluster", lambda row: row.cluster or "-"),
         ListColumn("declared", lambda row: row.state or "-"),
-        ListColumn("state", lambda row: row.reported_state, style=lambda row: style_of_state(row.reported_state)),
+        ListColumn(
+            "state", lambda row: row.reported_state or "-", style=lambda row: style_of_state(row.reported_state)
+        ),
         ListColumn("ready", _ready_text, lambda row: row.ready),
         ListColumn("gpu-spec", lambda row: row.gpu_spec or "-"),
         ListColumn("model", lambda row: row.gpu_model or "-", wide=True),
@@ -47,7 +49,9 @@ def storage_columns(now: datetime.datetime, currency: str, *, pending: bool) -> 
         ListColumn("cluster", lambda row: row.cluster or "-"),
         ListColumn("spec", lambda row: row.storage_spec or "-"),
         ListColumn("size", lambda row: format_memory(row.size), lambda row: row.size),
-        ListColumn("state", lambda row: row.reported_state, style=lambda row: style_of_state(row.reported_state)),
+        ListColumn(
+            "state", lambda row: row.reported_state or "-", style=lambda row: style_of_state(row.reported_state)
+        ),
         ListColumn("preparation", _preparation_text),
         ListColumn("mounted-by", lambda row: ",".join(row.mounted_by) or "-", lambda row: len(row.mounted_by)),
         ListColumn("age", lambda row: format_age(row.since, now) or "-", lambda row: age_key(row.since, now)),

@@ -25,6 +25,7 @@ from allotment.cli.list_options import (
     print_rows,
     print_troubles,
 )
+from allotment.cli.pending_options import PendingOptions, merge_rows, pending_instances, pending_options, read_pending
 from allotment.cli.status_options import clone_options, open_clone
 
 if TYPE_CHECKING:
@@ -43,9 +44,12 @@ if TYPE_CHECKING:
     PRICE_FILTER,
     LABEL_FILTER,
 )
+@pending_options
 @list_output_options
 @clone_options
-def command(*, sort_by: str | None, style: str, repo: Path | None, url: str | None, **filters: Any) -> None:
+def command(
+    *, pending: PendingOptions, sort_by: str | None, style: str, repo: Path | None, url: str | None, **filters: Any
+) -> None:
     """List instances: the declared and the reported state, the units, the URL and the cost per hour.
 
     The command reads the merged declarations and the reports of the clusters, as `allot status` does. DECLARED is the declared
@@ -55,6 +59,9 @@ def command(*, sort_by: str | None, style: str, repo: Path | None, url: str | No
     Filters of different kinds must all match; of a filter that is given twice, one value must match. A filter with an unknown
     name is an error.
 
+    With --pending, the list also has the instances of open pull requests, each with the number, the change (add, change or
+    remove) and the URL of its pull request, and the cost after the merge. This needs a token of the forge.
+
     \b
     Examples:
       allot instance list
@@ -62,17 +69,21 @@ def command(*, sort_by: str | None, style: str, repo: Path | None, url: str | No
       allot instance list --gpu nvidia-l4 --max-price 2.50 --sort-by -cost
       allot instance list -l costCenter=4711 -o name
       allot instance list -o wide
+      allot instance list --pending
     """
     from allotment.observed.row_filters import check_known_names, check_offer_names, filter_instances
     from allotment.reports.list_columns import instance_columns
     from allotment.reports.list_table import sort_rows
 
     conditions = build_filter(**filters)
-    listing = open_listing(open_clone(repo, url)).read()
+    reader = open_listing(open_clone(repo, url))
+    listing = reader.read()
     check_offer_names(conditions, listing.offers, listing.clusters)
-    check_known_names("tenant", conditions.tenants, {*listing.tenants, *(row.tenant for row in listing.instances)})
-    columns = instance_columns(current_time(), listing.currency, pending=False)
-    rows = sort_rows(filter_instances(listing.instances, conditions, listing.offers), columns, sort_by)
+    changes = read_pending(pending, reader.refs, listing)
+    candidates = merge_rows(listing.instances, pending_instances(changes, listing))
+    check_known_names("tenant", conditions.tenants, {*listing.tenants, *(row.tenant for row in candidates)})
+    columns = instance_columns(current_time(), listing.currency, pending=pending.is_requested)
+    rows = sort_rows(filter_instances(candidates, conditions, listing.offers), columns, sort_by)
     print_troubles(listing)
     print_rows(rows, columns, style, lambda selected: _build_output(listing.currency, selected), lambda row: row.label)
 

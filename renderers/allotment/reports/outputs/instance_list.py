@@ -26,7 +26,7 @@ class InstanceRowOutput(Part, frozen=True, kw_only=True):
     """An instance.
 
     `state` is the declared state; it is null if the instance is not declared, or if its file is invalid. `reportedState`,
-    `reason` and `message` are as in `allot status`. `units` are the units that the instance holds now: 0 if it is stopped.
+    `reason` and `message` are as in `allot status`; they are empty for a pull request. `units` are the units that the instance holds now: 0 if it is stopped.
     `readyReplicas` is null if the cluster has not reported the instance. `gpuMemory` is the memory of each GPU or GPU
     slice. `costPerHour` is in the currency of the list; it is null if the cost is unknown. `pullRequest` is null unless the
     row is from an open pull request.
@@ -36,7 +36,7 @@ class InstanceRowOutput(Part, frozen=True, kw_only=True):
     name: str
     cluster: str
     state: str | None
-    reported_state: str
+    reported_state: str | None
     reason: str
     message: str
     is_as_declared: bool = msgspec.field(name="asDeclared")

@@ -17,17 +17,17 @@ from allotment.reports.outputs.output import Output, output_of
 class StorageRowOutput(Part, frozen=True, kw_only=True):
     """A storage.
 
-    `reportedState`, `reason` and `message` are as in `allot status`. `storageSpec` and `size` are null if the storage is not
+    `reportedState`, `reason` and `message` are as in `allot status`; they are empty for a pull request. `storageSpec` and `size` are null if the storage is not
     declared, or if its file is invalid. `capacity` is the size that the cluster reports. `source` is the kind of source that
-    fills the storage. `preparation` is the state of the last attempt, whose number is `attempt`; it is null if the cluster
-    reports no preparation. `mountedBy` names the instances that mount the storage. `costPerHour` is in the currency of the
+    fills the storage. `preparation` is the state of the last attempt, and null if the cluster reports no preparation.
+    `attempt` is the number of this attempt. `mountedBy` names the instances that mount the storage. `costPerHour` is in the currency of the
     list; it is null if the cost is unknown. `pullRequest` is null unless the row is from an open pull request.
     """
 
     tenant: str
     name: str
     cluster: str
-    reported_state: str
+    reported_state: str | None
     reason: str
     message: str
     is_as_declared: bool = msgspec.field(name="asDeclared")
