@@ -12,6 +12,7 @@ import click
 
 from allotment.cli.completers import create_resource_completer
 from allotment.cli.lists import instance_list
+from allotment.cli.lists.show import show_instance
 from allotment.cli.options import find_repository, open_source, output_option, repository_option
 from allotment.cli.status_options import split_resource_name
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
@@ -27,12 +28,14 @@ def command() -> None:
     \b
     Examples:
       allot instance list --tenant solo-ada
+      allot instance show solo-ada/webui
       allot instance open solo-ada/webui
       allot instance open solo-ada/webui --ssh
     """
 
 
 command.add_command(instance_list.command)
+command.add_command(show_instance)
 
 
 @command.command("open")

@@ -54,7 +54,7 @@ def pending_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read_pending(options: PendingOptions, refs: CloneRefs, listing: ResourceListing) -> list[PendingChange]:
-    """Return the changes of open pull requests; empty without --pending. Prints a note for each unreadable one.
+    """Return the changes of open pull requests; empty without --pending. Prints a note for each unreadable pull request.
 
     Raises UsageError without a token, and OperationRefused without a branch at origin.
     """

@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 
 from allotment.cli.completers import create_resource_completer
 from allotment.cli.lists import storage_list
+from allotment.cli.lists.show import show_storage
 from allotment.cli.options import find_repository, is_quiet, open_source, output_option
 from allotment.cli.pod_access_options import kubeconfig_options, open_kubeconfig
 from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
@@ -37,12 +38,14 @@ def command() -> None:
     \b
     Examples:
       allot storage list --tenant solo-ada
+      allot storage show solo-ada/models
       allot storage cp model.safetensors solo-ada/models:/checkpoints/
       allot storage cp solo-ada/outputs:/ ./outputs
     """
 
 
 command.add_command(storage_list.command)
+command.add_command(show_storage)
 
 
 class RemotePath(NamedTuple):

@@ -13,7 +13,7 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("ps", "get", "list", "ls"): (
         "`allot instance list` lists instances; storage, spec, stock, tenant and member have `list` too"
     ),
-    ("show", "describe"): "`allot status TENANT/NAME` shows one instance, storage or snapshot",
+    ("show", "describe"): "`allot instance show TENANT/NAME` shows an instance, `allot storage show` a storage",
     ("search", "find", "offers"): "`allot stock search --min-memory 40Gi` finds free units, with their prices",
     ("log",): "`allot logs TENANT/NAME` prints the log",
     ("ssh", "scp", "sftp", "rsync", "vscode", "code"): (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from allotment.declared.instance_selection import (
     InstanceSelector,
@@ -18,8 +18,6 @@ from allotment.observed.offer_rows import SpecRow, StockOffer
 from allotment.observed.resource_rows import InstanceRow, Offers, StorageRow
 from allotment.observed.tenant_rows import TenantRow
 from allotment.problems import OperationRefused, quote_value
-
-T = TypeVar("T")
 
 
 class RowFilter(NamedTuple):
@@ -132,15 +130,6 @@ def filter_tenants(rows: Sequence[TenantRow], conditions: RowFilter, plans: Coll
         and (not plans or row.plan in plans)
         and _is_affordable(row.cost_per_hour, conditions.max_price)
     ]
-
-
-def find_row(rows: Iterable[T], label_of: Callable[[T], str], label: str) -> list[T]:
-    """Return the rows with a label TENANT/NAME: one for each cluster. Raises OperationRefused if there is none."""
-    rows = list(rows)
-    matches = [row for row in rows if label_of(row) == label]
-    if not matches:
-        raise OperationRefused(f"nothing is named {quote_value(label)}{suggest_name(label, map(label_of, rows))}")
-    return matches
 
 
 def _is_affordable(cost: Decimal | None, limit: Decimal | None) -> bool:
