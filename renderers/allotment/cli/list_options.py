@@ -122,6 +122,9 @@ MEMORY_FILTER = click.option(
     "--min-memory", type=Size(), default=0, metavar="SIZE", help="At least this memory of each GPU or GPU slice."
 )
 STATE_FILTER = click.option("--state", "states", type=State(), multiple=True, help="Only this state, such as failed.")
+UNIT_PRICE_FILTER = click.option(
+    "--max-price", type=Amount(), metavar="AMOUNT", help="At most this price of a unit per hour."
+)
 PRICE_FILTER = click.option("--max-price", type=Amount(), metavar="AMOUNT", help="At most this cost per hour.")
 LABEL_FILTER = click.option(
     "-l",

@@ -102,6 +102,17 @@ def filter_stocks(rows: Sequence[StockOffer], conditions: RowFilter, free: int) 
     ]
 
 
+def matches_offer(gpu_spec: str, conditions: RowFilter, offers: Offers) -> bool:
+    """Return whether a GPUSpec satisfies the conditions on the name, the model, the memory and the price."""
+    offer = offers.gpu_specs.get(gpu_spec)
+    return (
+        (not conditions.specs or gpu_spec in conditions.specs)
+        and (not conditions.models or (offer is not None and offer.model in conditions.models))
+        and (not conditions.min_memory or (offer is not None and offer.memory >= conditions.min_memory))
+        and _is_affordable(offer.price if offer is not None else None, conditions.max_price)
+    )
+
+
 def filter_specs(rows: Sequence[SpecRow], conditions: RowFilter) -> list[SpecRow]:
     """Return the GPUSpecs that satisfy the conditions."""
     return [

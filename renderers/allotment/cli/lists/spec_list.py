@@ -12,8 +12,8 @@ from allotment.cli.list_options import (
     CLUSTER_FILTER,
     MEMORY_FILTER,
     MODEL_FILTER,
-    PRICE_FILTER,
     SPEC_FILTER,
+    UNIT_PRICE_FILTER,
     add_options,
     build_filter,
     list_output_options,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @click.command("list")
-@add_options(CLUSTER_FILTER, SPEC_FILTER, MODEL_FILTER, MEMORY_FILTER, PRICE_FILTER)
+@add_options(CLUSTER_FILTER, SPEC_FILTER, MODEL_FILTER, MEMORY_FILTER, UNIT_PRICE_FILTER)
 @list_output_options
 @clone_options
 def command(*, sort_by: str | None, style: str, repo: Path | None, url: str | None, **filters: Any) -> None:

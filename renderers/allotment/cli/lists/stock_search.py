@@ -14,7 +14,7 @@ from allotment.cli.list_options import (
     MODEL_FILTER,
     SPEC_FILTER,
     TENANT_FILTER,
-    Amount,
+    UNIT_PRICE_FILTER,
     add_options,
     build_filter,
     list_output_options,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     SPEC_FILTER,
     MODEL_FILTER,
     MEMORY_FILTER,
-    click.option("--max-price", type=Amount(), metavar="AMOUNT", help="At most this price of a unit per hour."),
+    UNIT_PRICE_FILTER,
     click.option(
         "--free", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="At least N free units."
     ),
