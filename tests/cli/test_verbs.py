@@ -14,7 +14,7 @@ ROW = re.compile(r"\| (`[a-z-]+`(?:, `[a-z-]+`)*) \| (.*) \|")
 EXPECTED = (
     "log ssh stop start restart delete cost new create apply ps get list open logout rm share snapshot restore clone"
     " mount attach grow resize upload download cp connect port-forward kill launch budget usage bill users whoami watch invite push"
-    " scale suspend"
+    " scale suspend image templates"
 )
 
 
@@ -28,8 +28,8 @@ def test_a_verb_is_answered(verb: str, allot: Allot) -> None:
 def test_answers_name_fields_that_exist(allot: Allot) -> None:
     fields = {field for answer in HINTS_BY_VERB.values() for field in re.findall(r"`(\w+)(?::[^`]*)?` below", answer)}
     kinds = {
-        "GPUInstance": {"state", "gpuSpec", "replicas", "storages"},
-        "GPUStorage": {"deletionPolicy", "size", "sharedWith"},
+        "GPUInstance": {"state", "storages"},
+        "GPUStorage": {"deletionPolicy", "sharedWith"},
         "Tenant": {"lifecycle"},
     }
     assert fields == set().union(*kinds.values())

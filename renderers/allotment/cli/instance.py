@@ -1,4 +1,4 @@
-"""`allot instance`: lists instances, and opens their addresses."""
+"""`allot instance`: lists, starts and stops instances, and opens their addresses."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from allotment.cli.change_options import ChangeOptions, change_options, run_change
 from allotment.cli.completers import create_resource_completer
 from allotment.cli.lists import instance_list
 from allotment.cli.lists.show import show_instance
@@ -18,24 +19,71 @@ from allotment.cli.status_options import split_resource_name
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 
 if TYPE_CHECKING:
+    from allotment.edits.instance_edits import InstanceState
     from allotment.services.access.addresses import InstanceAddresses, PortAddress, SshAddress
 
 
 @click.group()
 def command() -> None:
-    """List instances, and open the URL or the SSH login of an instance.
+    """List, start, stop and open instances.
 
     \b
     Examples:
       allot instance list --tenant solo-ada
       allot instance show solo-ada/webui
-      allot instance open solo-ada/webui
+      allot instance stop solo-ada/webui
       allot instance open solo-ada/webui --ssh
     """
 
 
 command.add_command(instance_list.command)
 command.add_command(show_instance)
+
+
+@command.command("start")
+@click.argument(
+    "targets", metavar="TENANT/NAME...", nargs=-1, required=True, shell_complete=create_resource_completer("instances")
+)
+@change_options
+def start(*, targets: tuple[str, ...], options: ChangeOptions) -> None:
+    """Start stopped instances.
+
+    \b
+    Examples:
+      allot instance start solo-ada/webui
+      allot instance start solo-ada/webui --commit
+    """
+    _set_states(targets, "Running", options)
+
+
+@command.command("stop")
+@click.argument(
+    "targets", metavar="TENANT/NAME...", nargs=-1, required=True, shell_complete=create_resource_completer("instances")
+)
+@change_options
+def stop(*, targets: tuple[str, ...], options: ChangeOptions) -> None:
+    """Stop instances. They release their units, and their disks are erased. Their storages stay.
+
+    \b
+    Examples:
+      allot instance stop solo-ada/webui
+      allot instance stop solo-ada/webui ml-orbit/notebook --push
+    """
+    _set_states(targets, "Stopped", options)
+
+
+def _set_states(targets: tuple[str, ...], state: InstanceState, options: ChangeOptions) -> None:
+    from allotment.edits.instance_edits import set_states
+
+    instances = [_require_resource_name(target) for target in targets]
+    run_change(options, lambda declarations: set_states(declarations, instances, state))
+
+
+def _require_resource_name(what: str) -> tuple[str, str]:
+    tenant, name = split_resource_name(what)
+    if not (tenant and name):
+        raise click.UsageError(f"{escape_unprintable(what)} is not in the format TENANT/NAME, such as solo-ada/webui")
+    return tenant, name
 
 
 @command.command("open")
@@ -67,9 +115,7 @@ def open_instance(
 
     if wants_ssh and port is not None:
         raise click.UsageError("--ssh and --port exclude each other: omit one of them")
-    tenant, name = split_resource_name(what)
-    if not (tenant and name):
-        raise click.UsageError(f"{escape_unprintable(what)} is not in the format TENANT/NAME, such as solo-ada/webui")
+    tenant, name = _require_resource_name(what)
     addresses = find_addresses(open_source(find_repository(repo), None), tenant, name)
     if style == "json":
         _print_json(tenant, name, addresses)

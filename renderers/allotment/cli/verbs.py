@@ -44,19 +44,23 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("apply", "deploy", "push"): (
         "open a pull request: `allot plan` shows its effect, and the merge is published by `allot publish` or `allot run`"
     ),
-    ("start", "resume"): f"write `state: Running` below `spec:` in {_INSTANCE}, {_REQUEST}",
-    ("stop", "pause", "kill"): f"write `state: Stopped` below `spec:` in {_INSTANCE}, {_REQUEST}",
+    ("start", "resume"): "`allot instance start TENANT/NAME` starts an instance",
+    (
+        "stop",
+        "pause",
+        "kill",
+    ): "`allot instance stop TENANT/NAME` stops an instance; its disk is erased, its storages stay",
     ("restart", "reboot"): (
         f"write `state: Stopped` below `spec:` in {_INSTANCE}, merge it, and then merge `state: Running`;"
         " both erase the disk of the instance, and keep its storages"
     ),
-    ("resize",): f"write another `gpuSpec` below `spec:` in {_INSTANCE}, {_REQUEST}",
-    ("scale",): f"write another `replicas` below `spec:` in {_INSTANCE}, {_REQUEST}",
+    ("resize",): "`allot set instance/TENANT/NAME gpuSpec=GPU_SPEC` moves an instance to another unit",
+    ("scale",): "`allot set instance/TENANT/NAME replicas=COUNT` changes the number of replicas",
     ("suspend",): f"write `lifecycle: Suspended` below `spec:` in tenants/TENANT/tenant.yaml, {_REQUEST}",
     ("users", "members"): "`allot member list --tenant TENANT` lists the members of a tenant",
     ("invite",): f"tenants/TENANT/members.yaml lists the members of a tenant: edit it, {_REQUEST}",
     ("mount", "attach"): f"write the storage in `storages` below `spec:` in {_INSTANCE}, {_REQUEST}",
-    ("grow",): f"write a larger `size` below `spec:` in {_STORAGE}, {_REQUEST}",
+    ("grow",): "`allot set storage/TENANT/NAME size=200Gi` grows a storage",
     ("share",): f"write the tenant in `sharedWith` below `spec:` in {_STORAGE}, {_REQUEST}",
     (
         "snapshot",
@@ -66,6 +70,9 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ),
     ("upload", "download", "cp"): (
         "`allot storage cp FILE TENANT/STORAGE:/` copies a file or folder to a storage, and from it in the other order"
+    ),
+    ("apps", "image", "images", "template", "templates"): (
+        "`allot app list` shows the apps, and `allot app add` and `allot app pin` declare images with their digests"
     ),
     ("edit", "update"): f"edit the file in tenants/TENANT/, {_REQUEST}",
     ("delete", "rm", "remove", "destroy"): (

@@ -33,6 +33,11 @@ class FieldType(NamedTuple):
         return tuple(map(str, typing.get_args(self.annotation))) if _origin(self.annotation) is typing.Literal else ()
 
     @property
+    def is_list(self) -> bool:
+        """Whether the value is a list."""
+        return _origin(self.annotation) is list
+
+    @property
     def is_group(self) -> bool:
         """Whether the value is a mapping or a list."""
         return _is_model(self.annotation) or _origin(self.annotation) in (list, dict) or self.annotation is Any
@@ -57,6 +62,15 @@ def find_field_type(model: type[BaseModel], field: FieldPath) -> FieldType | Non
         else:
             return None
     return current
+
+
+def find_type_by_key(model: type[BaseModel], path: tuple[str, ...]) -> FieldType | None:
+    """Return the type of a field, given by a path in which the items of lists have keys, such as their names."""
+    field: list[str | int] = []
+    for key in path:
+        parent = find_field_type(model, tuple(field))
+        field.append(0 if parent is not None and parent.is_list else key)
+    return find_field_type(model, tuple(field))
 
 
 def format_pattern(field: FieldPath) -> str:

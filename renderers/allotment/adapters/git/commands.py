@@ -161,6 +161,11 @@ class GitCommands:
         return Path(folder) if folder else None
 
     @property
+    def work_tree_data(self) -> Path:
+        """The folder with Git's data about this work tree, such as its index."""
+        return Path(self._repo().git_dir).resolve()
+
+    @property
     def common_folder(self) -> Path:
         """The folder that all work trees of the repository share."""
         return Path(self._repo().common_dir).resolve()

@@ -15,6 +15,7 @@ from allotment.adapters.git.repository import Repository
 from allotment.problems import OperationRefused
 
 NULL_COMMIT = "0" * 40
+_TEMPORARY_AUTHOR = b"allot <> 0 +0000"
 _MAX_OUTPUT = 800  # characters of Git's output
 
 
@@ -43,18 +44,28 @@ def write_commit(
     The commit is signed if Git is configured to sign commits.
     Raises OperationRefused if Git has no identity to commit with, or if a blob is missing.
     """
-    options = ("--quiet", "--done", "--date-format=raw")
     committer = repository.committer()
     start = b""
     if base:
         tree = repository.tree_of(base, "") if base != NULL_COMMIT else None
         start = b'M 040000 %s ""\n' % tree.encode("ascii") if tree else b"deleteall\n"
-    data = b"".join(_fast_import_stream(parents, changes, message, committer, start))
-    ended = repository.git.run("fast_import", *options, data=data, settings=QUIET_SETTINGS)
+    commit = _import_commit(repository, b"".join(_fast_import_stream(parents, changes, message, committer, start)))
+    return _sign_commit(repository, commit, parents, message) if repository.is_signing_configured() else commit
+
+
+def write_temporary_commit(repository: Repository, parent: str, changes: Mapping[str, bytes | str | None]) -> str:
+    """Write a child of `parent` that nobody signs, and return its id. Git needs no identity for it."""
+    message = CommitMessage("Temporary", _TEMPORARY_AUTHOR)
+    return _import_commit(repository, b"".join(_fast_import_stream([parent], changes, message, _TEMPORARY_AUTHOR, b"")))
+
+
+def _import_commit(repository: Repository, stream: bytes) -> str:
+    """Write the commit of a stream of fast-import, and return its id."""
+    options = ("--quiet", "--done", "--date-format=raw")
+    ended = repository.git.run("fast_import", *options, data=stream, settings=QUIET_SETTINGS)
     if ended.exit_code:
         raise OperationRefused(f"Git made no commit: {ended.stderr[-_MAX_OUTPUT:]}")
-    commit = ended.stdout.decode("ascii").strip()
-    return _sign_commit(repository, commit, parents, message) if repository.is_signing_configured() else commit
+    return ended.stdout.decode("ascii").strip()
 
 
 def _sign_commit(repository: Repository, commit: str, parents: Sequence[str], message: CommitMessage) -> str:

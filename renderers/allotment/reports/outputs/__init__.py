@@ -40,7 +40,9 @@ OUTPUTS = (
     "plan",
     "comment",
     "ownership",
+    "app",
     "add-on",
+    "change",
     "doctor",
 )
 

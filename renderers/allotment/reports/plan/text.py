@@ -37,6 +37,15 @@ def plan_lines(plan: ChangePlan, *, diffs: bool, width: int | None = None) -> It
     yield Line(f"Checksum {plan.checksum or 'none'}")
 
 
+def effect_lines(plan: ChangePlan, *, width: int | None = None) -> Iterator[Line]:
+    """Yield the effects of a plan: its summary, its warnings and its tables, without commits, files and diffs."""
+    yield from _fit_lines(width, [Line(plan.summary, "warn" if plan.destructions else "good")])
+    yield from _fit_lines(width, (Line(f"  {problem}", "warn") for problem in plan.problems if problem.warning))
+    for table in plan_tables(plan):
+        yield Line("")
+        yield from table_lines(table, width)
+
+
 def _fit_lines(width: int | None, text_lines: Iterable[Line]) -> Iterator[Line]:
     """Yield lines, wrapped to the width of a terminal; unchanged if `width` is None."""
     for line in text_lines:

@@ -15,6 +15,7 @@ import msgspec
 
 from allotment.adapters.declaration_source import path_problem
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
+from allotment.adapters.git.commits import write_temporary_commit
 from allotment.adapters.git.merge import MergeConflict, is_same_by_rebase, list_changed_files, merge_tree_of
 from allotment.adapters.git.object_reader import LimitExceeded
 from allotment.adapters.git.repository import Repository
@@ -93,10 +94,50 @@ def plan_change(
             plan_result = _plan_commits(root, base, commits[1], options)
         else:
             plan_result = _plan_folder(here, root, base, commits[1], options)
-        losses = tuple(_with_recovery_deadlines(here, base, plan_result.destructions))
-        return replace(
-            plan_result, cold_starts=tuple(_with_cold_times(here, base, plan_result.cold_starts)), destructions=losses
+        return _with_times(here, base, plan_result)
+
+
+def plan_files(
+    root: Path,
+    commit: str,
+    files: Mapping[str, bytes | None],
+    day: datetime.date,
+    *,
+    with_folder: bool,
+    open_cache: OpenCache | None = None,
+) -> ChangePlan:
+    """Return the plan of new contents of some declarations on top of a commit. None removes a file.
+
+    With `with_folder`, the base of the plan also has the uncommitted declarations of the folder `root`. Nothing is
+    written to the repository or the folder. `day` is the day of the prices.
+    """
+    here = open_offline(root)
+    with sandbox_repository(here, commit) as repository:
+        start = commit_of_folder(here, repository, root, commit, MAX_BYTES) if with_folder else commit
+        base = CommitSource(root, start, repository)
+        prefix = repository.folder_prefix(root)
+        changes = {f"{prefix}/{path}" if prefix else path: data for path, data in files.items()}
+        head = write_temporary_commit(repository, start, changes)
+        options = PlanOptions(
+            base_name="the folder" if with_folder else commit,
+            day=day,
+            current_day=day,
+            open_cache=open_cache,
+            review_context=None,
+            processes=count_cores(),
+            base_check=None,
+            cached_items=read_cached_items(here, base),
         )
+        return _with_times(here, base, _plan_commits(root, base, head, options))
+
+
+def _with_times(here: Repository, base: CommitSource, plan_result: ChangePlan) -> ChangePlan:
+    """Return a plan with the deadlines of its losses, and the times of its cold starts."""
+    return replace(
+        plan_result,
+        cold_starts=tuple(_with_cold_times(here, base, plan_result.cold_starts)),
+        destructions=tuple(_with_recovery_deadlines(here, base, plan_result.destructions)),
+    )
 
 
 def _with_recovery_deadlines(

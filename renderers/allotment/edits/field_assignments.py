@@ -1,0 +1,125 @@
+"""Sets fields of any declaration from texts such as `spec.replicas=2`: the edits of `allot set`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from allotment.declared import documents
+from allotment.declared.document_editor import AddItem, Edit, RemoveField, SetField, edit_document
+from allotment.declared.field_types import FieldType, find_type_by_key
+from allotment.declared.kinds import KINDS, Kind
+from allotment.declared.layout import PLATFORM, Scope
+from allotment.declared.reading import suggest_name
+from allotment.edits.change_set import ChangeSet
+from allotment.edits.declarations import Declarations
+from allotment.problems import OperationRefused, quote_value
+
+_ASSIGNMENT = re.compile(r"(?P<path>[^=+-][^=]*?)(?P<operator>\+=|=)(?P<value>.*)", re.DOTALL)
+_REMOVAL = re.compile(r"(?P<path>[^=]+)-")
+_FORMAT = "write FIELD=VALUE, FIELD+=ITEM for a list, or FIELD- to remove a field"
+_ALIASES = {
+    "instance": "GPUInstance",
+    "storage": "GPUStorage",
+    "snapshot": "GPUStorageSnapshot",
+    "secret": "SecretReference",
+    "spec": "GPUSpec",
+}
+_TOP_FIELDS = ("metadata", "spec")
+
+
+class DeclarationName(NamedTuple):
+    """The kind, the scope and the name of a declaration."""
+
+    kind: Kind
+    scope: Scope
+    name: str
+
+    def __str__(self) -> str:
+        owner = f"{self.scope.name}/" if self.scope.name and not self.kind.singleton else ""
+        return f"{self.kind.name} {owner}{self.name}"
+
+
+def parse_declaration_name(text: str) -> DeclarationName:
+    """Return the declaration that KIND/NAME names. Clusters and tenants come before the name: `Stock/eu-1/l4`.
+
+    The kind may be written in lower case, and as an alias such as `instance`. Raises OperationRefused.
+    """
+    word, *names = text.split("/")
+    kinds = {name.lower(): name for name in KINDS} | _ALIASES
+    kind = KINDS.get(kinds.get(word.lower(), ""))
+    if kind is None:
+        raise OperationRefused(f"no kind is named {quote_value(word)}{suggest_name(word, KINDS)}")
+    owner = "" if kind.scope == "platform" else kind.scope.upper()
+    parts = [part for part in (owner, "" if kind.singleton else "NAME") if part]
+    if len(names) != len(parts) or not all(names):
+        if not parts and not names:
+            return DeclarationName(kind, PLATFORM, kind.name.lower())
+        raise OperationRefused(f"{quote_value(text)} names no {kind.name}: write {'/'.join([kind.name, *parts])}")
+    scope = Scope(kind.scope, names[0]) if owner else PLATFORM
+    return DeclarationName(kind, scope, names[-1])
+
+
+def set_fields(declarations: Declarations, target: DeclarationName, assignments: Sequence[str]) -> ChangeSet:
+    """Return the change that applies `assignments` to a declaration.
+
+    Raises OperationRefused if the declaration is absent, or if a field doesn't exist or can't have the value.
+    """
+    model = target.kind.model
+    declared = declarations.find(model, target.scope, target.name)
+    edits = [_parse_assignment(model, text) for text in assignments]
+    title = f"Set {', '.join(dict.fromkeys('.'.join(edit.path) for edit in edits))} of {target}"
+    return ChangeSet(title, {declared.path: edit_document(declared.data, model, edits)}, (str(target),))
+
+
+def _parse_assignment(model: type[BaseModel], text: str) -> Edit:
+    if match := _ASSIGNMENT.fullmatch(text):
+        path, field_type = _find_field(model, match["path"])
+        if match["operator"] == "+=":
+            if not field_type.is_list:
+                raise OperationRefused(f"{'.'.join(path)} is not a list: write {match['path']}=VALUE")
+            item = find_type_by_key(model, (*path, ""))
+            assert item is not None
+            return AddItem(path, _parse_value(item, match["value"], path))
+        return SetField(path, _parse_value(field_type, match["value"], path))
+    if match := _REMOVAL.fullmatch(text):
+        return RemoveField(_find_field(model, match["path"])[0])
+    raise OperationRefused(f"{quote_value(text)} sets no field: {_FORMAT}")
+
+
+def _find_field(model: type[BaseModel], text: str) -> tuple[tuple[str, ...], FieldType]:
+    """Return the path and the type of a field. A path without `spec` or `metadata` at its start begins in `spec`."""
+    path = tuple(text.split("."))
+    if path[0] not in _TOP_FIELDS:
+        path = ("spec", *path)
+    for depth in range(1, len(path) + 1):
+        field_type = find_type_by_key(model, path[:depth])
+        if field_type is None:
+            parent = find_type_by_key(model, path[: depth - 1])
+            hint = suggest_name(path[depth - 1], parent.fields) if parent is not None else ""
+            raise OperationRefused(f"{'.'.join(path[: depth - 1])} has no field {quote_value(path[depth - 1])}{hint}")
+    assert field_type is not None
+    if path in (("spec",), ("metadata",), ("metadata", "name")):
+        raise OperationRefused(f"{'.'.join(path)} can't be set: set its fields, or move the file to rename it")
+    return path, field_type
+
+
+def _parse_value(field_type: FieldType, text: str, path: tuple[str, ...]) -> Any:
+    """Return the value that a text has in a field. A list or mapping is written in YAML: `{name: models}`."""
+    choices = field_type.choices
+    if choices and text not in choices:
+        raise OperationRefused(f"{'.'.join(path)} can't be {quote_value(text)}: write {', '.join(choices)}")
+    if field_type.annotation is bool:
+        return text == "true"
+    if not field_type.is_group:
+        reads_number = field_type.annotation is int and re.fullmatch(r"-?(?:0|[1-9][0-9]{0,17})", text)
+        return int(text) if reads_number else text
+    document = documents.read(f"value: {text}\n".encode())
+    if document.value is None or document.findings or not isinstance(document.value["value"], (dict, list)):
+        raise OperationRefused(
+            f"{'.'.join(path)} can't be {quote_value(text)}: write a list or a mapping in YAML, such as {{name: models}}"
+        )
+    return document.value["value"]

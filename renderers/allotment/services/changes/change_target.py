@@ -1,0 +1,142 @@
+"""The place that a command changes: the folder with its uncommitted files, or the target branch of pull requests."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from allotment.adapters.declaration_source import Source
+from allotment.adapters.folder_source import FolderSource
+from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.uncommitted import uncommitted_files
+from allotment.adapters.overlay_source import OverlaySource
+from allotment.diff.change_plan import ChangePlan
+from allotment.edits.change_set import ChangeSet
+from allotment.edits.declarations import Declarations
+from allotment.problems import OperationRefused, Problem, quote_value
+from allotment.services.changes.branch_change import PushedBranch, push_change
+from allotment.services.changes.declared_files import open_declarations
+from allotment.services.changes.folder_change import FolderChange
+from allotment.services.check.check_options import OpenCache
+from allotment.services.check.repository_check import check_repository
+from allotment.services.platform_settings import read_branch
+from allotment.services.pull_requests.change_plan import plan_files
+
+ChooseDay = Callable[[Source], datetime.date]
+
+
+class PlannedChange(NamedTuple):
+    """A change with its effects. `before` has the former content of each changed file; None if the file is new.
+
+    `plan` is None if the repository has no commit yet. `errors` are the errors that the change causes.
+    """
+
+    change_set: ChangeSet
+    before: dict[str, bytes | None]
+    plan: ChangePlan | None
+    errors: tuple[Problem, ...]
+
+
+class ChangeTarget(Protocol):
+    """A place with declarations that a command changes."""
+
+    declarations: Declarations
+
+    def plan(self, change_set: ChangeSet) -> PlannedChange:
+        """Return the effects of a change. Nothing is written. Raises OperationRefused if the change can't be applied."""
+        ...
+
+
+class FolderTarget:
+    """The work tree `root`, with its uncommitted files."""
+
+    def __init__(self, root: Path, choose_day: ChooseDay, open_cache: OpenCache) -> None:
+        self._root, self._choose_day, self._open_cache = root, choose_day, open_cache
+        self.repository = Repository(root)
+        self._source = FolderSource(root)
+        self._change = FolderChange(root, self.repository)
+        self.declarations = open_declarations(self._source)
+
+    def plan(self, change_set: ChangeSet) -> PlannedChange:
+        """Return the effects of a change of the folder."""
+        before = {path: self.declarations.read(path) for path in change_set.files}
+        changed = _without_unchanged(change_set, before)
+        self._change.check(changed.files)
+        if not self.repository.has_commits():
+            return PlannedChange(changed, before, None, self._find_errors(changed))
+        commit = self.repository.resolve_named_commit("HEAD")
+        plan = plan_files(
+            self._root,
+            commit,
+            changed.files,
+            self._choose_day(self._source),
+            with_folder=bool(uncommitted_files(self._root)),
+            open_cache=self._open_cache,
+        )
+        return PlannedChange(changed, before, plan, plan.errors)
+
+    def write(self, planned: PlannedChange) -> None:
+        """Write the files of a planned change."""
+        self._change.write(planned.change_set.files, planned.before)
+
+    def commit(self, change_set: ChangeSet) -> str:
+        """Commit the written files of a change on the checked-out branch, and return the commit."""
+        return self._change.commit(change_set)
+
+    def _find_errors(self, change_set: ChangeSet) -> tuple[Problem, ...]:
+        """Return the errors in the changed files, in a repository without a commit."""
+        source = OverlaySource(
+            self._source, {path: data for path, data in change_set.files.items() if data is not None}
+        )
+        check = check_repository(source, self._choose_day(source))
+        return tuple(problem for problem in check.errors if problem.touches(list(change_set.files)))
+
+
+class BranchTarget:
+    """The target branch of pull requests, as the remote has it. The work tree has no influence on it."""
+
+    def __init__(self, root: Path, remote: Remote, choose_day: ChooseDay, open_cache: OpenCache) -> None:
+        self._root, self._choose_day, self._open_cache = root, choose_day, open_cache
+        self.repository, self.remote = remote.repository, remote
+        self.branch = self._read_target_branch()
+        name = f"refs/heads/{self.branch}"
+        tip = remote.fetch(name).get(name)
+        if tip is None:
+            raise OperationRefused(f"{quote_value(str(remote))} has no branch {self.branch}: push it first")
+        self._tip = tip
+        self.source = CommitSource(root, tip, self.repository)
+        self.declarations = open_declarations(self.source)
+
+    def plan(self, change_set: ChangeSet) -> PlannedChange:
+        """Return the effects of a merge of the change into the branch."""
+        before = {path: self.declarations.read(path) for path in change_set.files}
+        changed = _without_unchanged(change_set, before)
+        plan = plan_files(
+            self._root,
+            self._tip,
+            changed.files,
+            self._choose_day(self.source),
+            with_folder=False,
+            open_cache=self._open_cache,
+        )
+        return PlannedChange(changed, before, plan, plan.errors)
+
+    def push(self, change_set: ChangeSet) -> PushedBranch:
+        """Push a planned change as a new branch, and return the branch."""
+        return push_change(self._root, self.repository, self.remote, self._tip, change_set)
+
+    def _read_target_branch(self) -> str:
+        """Return the declared branch: as the folder declares it, or in a bare clone as the remote's HEAD declares it."""
+        if self.repository.git.work_tree is not None:
+            return read_branch(FolderSource(self._root))
+        head = self.remote.fetch("HEAD").get("HEAD")
+        return read_branch(CommitSource(self._root, head, self.repository)) if head else "main"
+
+
+def _without_unchanged(change_set: ChangeSet, before: dict[str, bytes | None]) -> ChangeSet:
+    files = {path: data for path, data in change_set.files.items() if before[path] != data}
+    return change_set._replace(files=files)

@@ -1,0 +1,96 @@
+"""`allot set` and the other editing commands: the files, the commit and the branch that they write, and nothing else."""
+
+from __future__ import annotations
+
+import json
+
+from tests.conftest import Allot
+from tests.published import Place, git
+
+TARGET, PATH = "instance/solo-ada/webui", "tenants/solo-ada/instances/webui.yaml"
+
+
+def test_the_folder_changes_and_the_difference_and_the_plan_are_shown(published: Place, allot: Allot) -> None:
+    before = (published.root / PATH).read_text()
+    result = allot("set", TARGET, "state=Stopped", "--repo", published.root)
+    assert result.code == 0, result
+    assert f"--- {PATH}\n+++ {PATH}\n" in result.out
+    assert "\n+  state: Stopped\n" in result.out
+    assert "instance webui  changed  stops" in result.out
+    assert (published.root / PATH).read_text() == before.replace("spec:\n", "spec:\n  state: Stopped\n")
+    assert git(published.root, "status", "--short") == f" M {PATH}".strip()
+
+
+def test_a_dry_run_and_an_invalid_value_change_nothing(published: Place, allot: Allot) -> None:
+    result = allot("set", TARGET, "state=Stopped", "--dry-run", "--repo", published.root)
+    assert (result.code, "1 file would change" in result.out) == (0, True)
+    for assignment, message in (
+        ("gpuSpec=nope", f"{PATH}:8:12: spec.gpuSpec: no GPUSpec is named 'nope'; known: "),
+        ("replicas=zwei", "spec.replicas: 'zwei' is not a whole number"),
+    ):
+        result = allot("set", TARGET, assignment, "--repo", published.root)
+        assert (result.code, result.out) == (2, "")
+        assert message in result.err
+    assert git(published.root, "status", "--short") == ""
+
+
+def test_a_commit_has_the_edited_file_only(published: Place, allot: Allot) -> None:
+    other = published.root / "tenants/solo-ada/README.md"
+    other.write_text("staged\n")
+    git(published.root, "add", str(other))
+    tenant = published.root / "tenants/solo-ada/tenant.yaml"
+    tenant.write_text(tenant.read_text() + "# not mine\n")
+    head = git(published.root, "rev-parse", "HEAD")
+    result = allot("instance", "stop", "solo-ada/webui", "--commit", "--repo", published.root)
+    assert result.code == 0, result
+    assert git(published.root, "rev-parse", "HEAD~") == head
+    assert git(published.root, "log", "-1", "--format=%s") == "Stop solo-ada/webui"
+    assert git(published.root, "show", "--name-only", "--format=", "HEAD") == PATH
+    status = git(published.root, "status", "--short").splitlines()
+    assert [line.split() for line in status] == [
+        ["A", "tenants/solo-ada/README.md"],
+        ["M", "tenants/solo-ada/tenant.yaml"],
+    ]
+
+
+def test_an_uncommitted_change_of_somebody_else_is_not_touched(published: Place, allot: Allot) -> None:
+    with (published.root / PATH).open("a") as file:
+        file.write("# not mine\n")
+    before = (published.root / PATH).read_bytes()
+    result = allot("instance", "stop", "solo-ada/webui", "--repo", published.root)
+    assert result.code == 2
+    assert f"1 file with uncommitted changes: {PATH}: commit or discard" in result.err
+    assert (published.root / PATH).read_bytes() == before
+
+
+def test_an_edit_on_top_of_an_own_edit_is_allowed_until_somebody_else_changes_the_file(
+    published: Place, allot: Allot
+) -> None:
+    assert allot("instance", "stop", "solo-ada/webui", "--repo", published.root).code == 0
+    assert allot("set", TARGET, "displayName=UI", "--repo", published.root).code == 0
+    text = (published.root / PATH).read_text()
+    assert "state: Stopped" in text
+    assert "displayName: UI" in text
+    (published.root / PATH).write_text(text + "# mine\n")
+    assert allot("instance", "start", "solo-ada/webui", "--repo", published.root).code == 2
+
+
+def test_a_push_creates_one_branch_however_often(published: Place, allot: Allot) -> None:
+    words = ("instance", "stop", "solo-ada/webui", "--push", "-o", "json", "--repo", published.root)
+    first, second = allot(*words), allot(*words)
+    assert first.code == 0, first
+    assert first.out == second.out
+    answer = json.loads(first.out)
+    assert (answer["stage"], answer["files"]) == ("Branch", [{"path": PATH, "action": "Changed"}])
+    remote = git(published.root, "remote", "get-url", "origin")
+    assert git(published.root, "ls-remote", "--heads", remote, answer["branch"])
+    git(published.root, "fetch", "-q", "origin", answer["branch"])
+    assert git(published.root, "log", "--format=%s", "origin/main..FETCH_HEAD") == "Stop solo-ada/webui"
+    assert git(published.root, "status", "--short") == ""
+
+
+def test_a_repeated_edit_says_that_nothing_changes(published: Place, allot: Allot) -> None:
+    result = allot("instance", "start", "solo-ada/webui", "--repo", published.root, "--commit")
+    assert (result.code, result.out) == (0, "nothing changes: the declarations have these values already\n")
+    answer = json.loads(allot("instance", "start", "solo-ada/webui", "--repo", published.root, "-o", "json").out)
+    assert (answer["stage"], answer["files"]) == ("None", [])
