@@ -10,9 +10,11 @@ _STORAGE = "tenants/TENANT/storages/NAME.yaml"
 _REQUEST = "and open a pull request"
 
 VERB_HINTS: dict[tuple[str, ...], str] = {
-    ("ps", "get", "list", "ls", "show", "describe"): (
-        "`allot status` lists everything, `allot status TENANT/NAME` shows one instance, storage or snapshot"
+    ("ps", "get", "list", "ls"): (
+        "`allot instance list` lists instances; storage, spec, stock, tenant and member have `list` too"
     ),
+    ("show", "describe"): "`allot instance show TENANT/NAME` shows an instance, `allot storage show` a storage",
+    ("search", "find", "offers"): "`allot stock search --min-memory 40Gi` finds free units, with their prices",
     ("log",): "`allot logs TENANT/NAME` prints the log",
     ("ssh", "scp", "sftp", "rsync", "vscode", "code"): (
         "`allot instance open TENANT/INSTANCE --ssh` prints its SSH command, and `allot exec` opens a shell without SSH"
@@ -55,7 +57,8 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("resize",): "`allot set instance/TENANT/NAME gpuSpec=GPU_SPEC` moves an instance to another unit",
     ("scale",): "`allot set instance/TENANT/NAME replicas=COUNT` changes the number of replicas",
     ("suspend",): f"write `lifecycle: Suspended` below `spec:` in tenants/TENANT/tenant.yaml, {_REQUEST}",
-    ("users", "invite"): f"tenants/TENANT/members.yaml lists the members of a tenant: edit it, {_REQUEST}",
+    ("users", "members"): "`allot member list --tenant TENANT` lists the members of a tenant",
+    ("invite",): f"tenants/TENANT/members.yaml lists the members of a tenant: edit it, {_REQUEST}",
     ("mount", "attach"): f"write the storage in `storages` below `spec:` in {_INSTANCE}, {_REQUEST}",
     ("grow",): "`allot set storage/TENANT/NAME size=200Gi` grows a storage",
     ("share",): f"write the tenant in `sharedWith` below `spec:` in {_STORAGE}, {_REQUEST}",
@@ -76,6 +79,9 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
         f"delete {_INSTANCE}, {_REQUEST}. A storage or snapshot takes two merges: the first writes"
         " `deletionPolicy: Delete` below its `spec:`, the second deletes its file an hour or more later"
     ),
+    ("instances",): "`allot instance list` lists the instances",
+    ("storages", "volumes"): "`allot storage list` lists the storages",
+    ("tenants",): "`allot tenant list` lists the tenants",
     ("cost", "price", "prices", "bill", "budget"): (
         "`allot catalog` shows prices, `allot plan` the cost of a change, `allot catalog --tenants` the month of each tenant"
     ),
